@@ -1,0 +1,59 @@
+"""The user's hand on a running turn."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+
+class Control:
+    """Stops a turn, or asks for its answer now. Thread-safe; one per turn.
+
+    `stop()` ends the turn as soon as its current token, prefill batch or tool allows. `answer_now()` ends the current
+    generation the same way, and the loop then opens a step in the `final` channel. Neither can be taken back.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._stopped = False
+        self._answer_now = False
+        self._callbacks: dict[int, Callable[[], None]] = {}
+        self._next_key = 0
+
+    @property
+    def stopped(self) -> bool:
+        return self._stopped
+
+    @property
+    def answer_now_asked(self) -> bool:
+        return self._answer_now
+
+    def stop(self) -> None:
+        """Stop the turn; every callback registered with `on_stop` runs once, in this thread."""
+        with self._lock:
+            if self._stopped:
+                return
+            self._stopped = True
+            callbacks = list(self._callbacks.values())
+            self._callbacks.clear()
+        for callback in callbacks:
+            callback()
+
+    def answer_now(self) -> None:
+        """End the thinking: the next tokens are the answer. Without effect once it has begun."""
+        self._answer_now = True
+
+    def on_stop(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Register `callback` for `stop()` (called at once if stopped already); returns what unregisters it."""
+        with self._lock:
+            if not self._stopped:
+                key = self._next_key
+                self._next_key += 1
+                self._callbacks[key] = callback
+                return lambda: self._forget(key)
+        callback()
+        return lambda: None
+
+    def _forget(self, key: int) -> None:
+        with self._lock:
+            self._callbacks.pop(key, None)

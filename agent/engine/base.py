@@ -1,0 +1,137 @@
+"""The engine's contract: ids in, ids out. An engine knows no text, no roles and no tools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from agent.control import Control
+from harmony.messages import CompletionEnd
+from harmony.tokenizer import Vocabulary
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """The ids of a prompt and the offsets in it worth a checkpoint, ascending.
+
+    `marks`: the end of the static part (system and developer message), the end of each user message, the end of the
+    prompt. `Prompt((200006, …), marks=(61, 75, 77))`.
+    """
+
+    ids: tuple[int, ...]
+    marks: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How the next id is drawn. The defaults are gpt-oss's recommendation.
+
+    `temperature` 0 is greedy (the other settings are ignored). `top_k` 0, `top_p` 1.0 and `min_p` 0.0 are off. `seed` None draws one.
+    """
+
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0
+    min_p: float = 0.0
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """What a generation must look like, as data: each engine compiles it, or says that it can't (`capabilities`).
+
+    `recipients` are the tools that may be called, `arguments` the JSON Schema of each one's arguments, `answer` the
+    JSON Schema of the `final` message.
+    """
+
+    recipients: tuple[str, ...] = ()
+    arguments: Mapping[str, object] | None = None
+    answer: object | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a prefill is: `done` of `total` prompt tokens, of which `reused` came from the cache."""
+
+    done: int
+    total: int
+    reused: int = 0
+    phase: Literal["prefill"] = "prefill"
+
+
+@dataclass(frozen=True, slots=True)
+class StepStats:
+    """One generation in numbers. `prefill_s` and `decode_s` are seconds of monotonic time; `end` says why it ended.
+
+    end: "stop" a stop id came (it is the last id yielded); "tokens" max_tokens reached; "context" no room left;
+    "stopped", "answer_now": `Control` asked for it.
+    """
+
+    prompt_tokens: int
+    reused_tokens: int
+    completion_tokens: int
+    prefill_s: float
+    decode_s: float
+    end: CompletionEnd
+
+    @property
+    def tokens_per_s(self) -> float | None:
+        """Decode speed. None when too little was decoded to tell."""
+        return self.completion_tokens / self.decode_s if self.decode_s > 0 and self.completion_tokens else None
+
+
+class Generation(Protocol):
+    """An iterator of ids (plain ints) and prefill `Progress`.
+
+    The stop id is yielded too. `close()` ends it at any item, from the thread that iterates; the engine is then ready
+    for the next prompt. `stats` is complete once the iterator is exhausted or closed (closed early: end is "stop").
+    """
+
+    def __iter__(self) -> Iterator[int | Progress]: ...
+
+    def __next__(self) -> int | Progress: ...
+
+    @property
+    def stats(self) -> StepStats: ...
+
+    def close(self) -> None: ...
+
+
+class Engine(Protocol):
+    """Runs a model. Owned by one thread; only `Control` may be touched from others.
+
+    `generate` raises `ContextFull` when the prompt leaves no room for a single token, `EngineFailed` when the model
+    can't go on. `max_tokens` None: up to the end of the context. A `Generation` must be closed or exhausted before the next call.
+    """
+
+    @property
+    def vocabulary(self) -> Vocabulary: ...
+
+    @property
+    def name(self) -> str:
+        """What the user calls this model: `gpt-oss-20b`, `etude`, a file's stem."""
+        ...
+
+    @property
+    def context_tokens(self) -> int: ...
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        """`"constraint"`: it compiles a `Constraint`; `"prefill"`: `prefill` saves time."""
+        ...
+
+    def generate(
+        self,
+        prompt: Prompt,
+        *,
+        stops: frozenset[int],
+        max_tokens: int | None,
+        sampling: Sampling,
+        constraint: Constraint | None,
+        control: Control,
+    ) -> Generation: ...
+
+    def prefill(self, prompt: Prompt, *, control: Control) -> None: ...
+
+    def close(self) -> None: ...

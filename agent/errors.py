@@ -1,0 +1,68 @@
+"""Every error this package raises on purpose. Each message is one line: what was expected, what came, what to do next.
+
+AgentError
+├── ModelError                a model can't be used (the command line exits 3)
+│   ├── ModelMissing          it isn't on this machine
+│   └── ModelUnusable         the file is not what it should be
+├── DoesNotFit                memory or context (exits 4)
+│   ├── OutOfMemory
+│   └── ContextFull
+├── EngineFailed              the engine or its connection broke in the middle of a turn (exits 7)
+│   └── ScriptEnded           a script engine was asked for more steps than it has
+├── ScriptInvalid             a script file is missing or malformed (exits 2)
+└── SessionInvalid            a session file is not one of ours
+"""
+
+from __future__ import annotations
+
+
+class AgentError(Exception):
+    """The root of the tree."""
+
+
+class ModelError(AgentError):
+    """A model can't be used."""
+
+
+class ModelMissing(ModelError):
+    """The model isn't on this machine."""
+
+
+class ModelUnusable(ModelError):
+    """The file isn't a gpt-oss GGUF that can be run: the message names the file, what was expected and the next step."""
+
+
+class DoesNotFit(AgentError):
+    """Something is larger than the room there is."""
+
+
+class OutOfMemory(DoesNotFit):
+    """The weights or the KV cache don't fit into memory."""
+
+
+class ContextFull(DoesNotFit):
+    """The prompt is longer than the context."""
+
+    def __init__(self, prompt_tokens: int, context_tokens: int) -> None:
+        super().__init__(
+            f"the prompt has {prompt_tokens} tokens, the context holds {context_tokens}: "
+            "use a larger --context or a shorter prompt"
+        )
+        self.prompt_tokens = prompt_tokens
+        self.context_tokens = context_tokens
+
+
+class EngineFailed(AgentError):
+    """The engine broke in the middle of a turn."""
+
+
+class ScriptEnded(EngineFailed):
+    """A script engine was asked for more steps than its file has."""
+
+
+class ScriptInvalid(AgentError):
+    """A script file is missing or malformed."""
+
+
+class SessionInvalid(AgentError):
+    """A session file is torn, or newer than this program."""

@@ -1,0 +1,164 @@
+"""The values of a Harmony conversation: frozen, comparable, free of any vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Role = Literal["system", "developer", "user", "assistant", "tool"]
+Effort = Literal["low", "medium", "high"]
+ClosedBy = Literal["call", "end", "return", "endoftext"]
+"""The control token that closed a sampled message. None in its place: nothing closed it, it was cut."""
+
+ANALYSIS = "analysis"
+COMMENTARY = "commentary"
+FINAL = "final"
+Channel = Literal["analysis", "commentary", "final"]
+"""The channels the model was trained on. A `Message.channel` is any str: what was parsed is kept as it came."""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionDecl:
+    """A function the model may call: `FunctionDecl("get_weather", "Weather of a city.", {"type": "object", …})`.
+
+    `parameters` is a JSON Schema; None means that the function takes nothing (`() => any`).
+    """
+
+    name: str
+    description: str
+    parameters: object | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """One block of a `# Tools` section: `functions`, `browser`, or `python` (which has a description and no functions)."""
+
+    name: str
+    description: str | None = None
+    functions: tuple[FunctionDecl, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelConfig:
+    """The `# Valid channels` line."""
+
+    valid: tuple[str, ...] = (ANALYSIS, COMMENTARY, FINAL)
+    required: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SystemPrompt:
+    """The content of a system message. None leaves a line out; an empty string is an empty line.
+
+    `date` is the conversation's start date as it is to be read, e.g. `"2025-06-28"`. `tools` maps a key (which orders
+    the blocks) to a namespace; None and an empty mapping both leave the section out.
+    """
+
+    identity: str | None = "You are ChatGPT, a large language model trained by OpenAI."
+    effort: Effort | None = "medium"
+    knowledge_cutoff: str | None = "2024-06"
+    date: str | None = None
+    tools: Mapping[str, Namespace] | None = None
+    channels: ChannelConfig | None = field(default_factory=ChannelConfig)
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseFormat:
+    """A schema that the answer must follow, shown to the model under `# Response Formats`."""
+
+    name: str
+    schema: object
+    description: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeveloperPrompt:
+    """The content of a developer message: instructions, functions, response formats (which the wheel doesn't have)."""
+
+    instructions: str | None = None
+    tools: Mapping[str, Namespace] | None = None
+    response_formats: tuple[ResponseFormat, ...] = ()
+
+
+Content = str | SystemPrompt | DeveloperPrompt
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """How a message came out of a model: the ids of the whole message as it should stand in the next prompt.
+
+    `ids` begin with `<|start|>` and end with the terminator (a sampled `<|return|>` is kept here; whoever replays it
+    writes `<|end|>`). `repaired`: the tolerant parser changed something, so the ids are not a faithful form of it.
+    """
+
+    ids: tuple[int, ...]
+    closed_by: ClosedBy | None
+    repaired: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One Harmony message.
+
+    `recipient` None means "to all"; `channel` and `content_type` None mean that the header has none. `name` is the
+    author's name (a tool's: `functions.get_weather`). `sampled` takes no part in comparisons.
+
+        Message("user", ("What is 2+2?",))
+        Message("assistant", ("print(2+2)",), recipient="python", channel="analysis", content_type="code")
+    """
+
+    role: Role
+    content: tuple[Content, ...] = ()
+    name: str | None = None
+    recipient: str | None = None
+    channel: str | None = None
+    content_type: str | None = None
+    sampled: Sampled | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def text(self) -> str:
+        """The plain text of all content items that are text, joined."""
+        return "".join(item for item in self.content if isinstance(item, str))
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """New text of the message being parsed. The header fields are final: a delta comes only after `<|message|>`.
+
+    `index` counts the messages of this completion from 0. The texts of all deltas with one index, joined, are exactly
+    the text of that message. An empty `text` announces a message that has none so far.
+    """
+
+    index: int
+    text: str
+    role: Role = "assistant"
+    name: str | None = None
+    recipient: str | None = None
+    channel: str | None = None
+    content_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """The tolerant parser mended something.
+
+    `code` is stable and short (`"missing-message"`), `message` is for people, `token` is the index of the token in the
+    completion at which it was noticed.
+    """
+
+    code: str
+    message: str
+    token: int
+
+
+CompletionEnd = Literal["stop", "tokens", "context", "stopped", "answer_now"]
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What one generation brought: its messages in order, why it ended, what had to be mended."""
+
+    messages: tuple[Message, ...]
+    end: CompletionEnd
+    repairs: tuple[Repaired, ...] = ()

@@ -1,0 +1,199 @@
+"""What a tool is, seen from outside: its description, a call, a result, and what happens in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+Effect = Literal["read", "write", "run", "send"]
+"""read: looks at things; write: changes files; run: starts code; send: lets data leave the machine."""
+
+
+class Stop(Protocol):
+    """The half of a turn's control that a tool sees. Thread-safe."""
+
+    @property
+    def stopped(self) -> bool:
+        """True once the user wants the turn to end. It never becomes False again."""
+        ...
+
+    def on_stop(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call `callback` once, from whatever thread stops the turn (at once if it is stopped already).
+
+        Returns a function that takes the callback back. The callback must be quick and must not raise: it sets a flag,
+        closes a socket, interrupts a kernel.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """What the model and the policy know of a tool.
+
+    `name` is the whole recipient: `"python"`, `"browser.open"`, `"functions.get_weather"`. `parameters` is a JSON Schema
+    of the arguments, or None when there are none (or, with `input="text"`, when the arguments are raw text, as python's
+    are). `trained`: its description is a section of the system prompt that the model was trained on.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, object] | None = None
+    input: Literal["json", "text"] = "json"
+    effects: frozenset[Effect] = frozenset()
+    trained: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """The model's wish: `ToolCall("call_1", "python", "print(2+2)")`. `arguments` is the text as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file that a call made, e.g. a picture: a path on this machine and a media type."""
+
+    path: Path
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What goes back to the model (`text`) and what only we keep.
+
+    `error`: the call failed or was refused; the text says so in a form the model can act on. `state` is JSON-like data
+    that fork and undo restore.
+    """
+
+    text: str
+    error: bool = False
+    attachments: tuple[Attachment, ...] = ()
+    state: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a person is asked to agree to. `summary` is one line; `detail` is the diff, the command or the code."""
+
+    summary: str
+    detail: str = ""
+    language: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """What a call may rely on. `count_tokens` counts in the vocabulary of the model that reads the result.
+
+    `taint`: text from outside (the web, an untrusted folder) stands in the prompt.
+    """
+
+    stop: Stop
+    workspace: Path | None
+    data_dir: Path
+    count_tokens: Callable[[str], int]
+    taint: bool = False
+
+
+# -- the events of a call, in the order they come ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalAsked:
+    """A question. Whoever drives the turn answers with `send(Decision(call_id, …))`; None is a refusal."""
+
+    call_id: str
+    name: str
+    preview: Preview
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The answer to an `ApprovalAsked`. `remember`: for this call only, or for the rest of the session."""
+
+    call_id: str
+    allow: bool
+    remember: Literal["once", "session"] = "once"
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalDecided:
+    """What was decided, and by whom: the policy's rule or the user."""
+
+    call_id: str
+    allow: bool
+    by: Literal["policy", "user"]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted:
+    """The call passed every check and begins to run."""
+
+    call_id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """Output while the tool runs: for the screen only, the model sees `ToolResult.text`. Not cleaned: raw outside text."""
+
+    call_id: str
+    text: str
+    stream: Literal["stdout", "stderr"] = "stdout"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFinished:
+    """The call is over; `ms` is wall time spent in the tool (0 for one that never ran)."""
+
+    call_id: str
+    name: str
+    result: ToolResult
+    ms: int
+
+
+ToolEvent = ApprovalAsked | ApprovalDecided | ToolStarted | ToolOutput | ToolFinished
+
+
+class Tool(Protocol):
+    """A thing that can be done.
+
+    `args` is what `spec.parameters` describes: a dict that the toolbox has parsed and validated, or a str with
+    `input="text"`. A fault of the call (a file that isn't there) is a `ToolResult(error=True)` or a `ToolFailed`, never
+    another exception; another exception is a bug of ours and ends the turn.
+    """
+
+    spec: ToolSpec
+
+    def preview(self, args: object, *, context: ToolContext) -> Preview:
+        """What would happen, without doing it."""
+        ...
+
+    def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
+        """Do it. Yields output as it comes and returns the result. Ends soon after `context.stop` is stopped, and when closed."""
+        ...
+
+    def close(self) -> None:
+        """Give everything back (processes, files). May be called more than once."""
+        ...
+
+
+class ToolFailed(Exception):
+    """A call's own fault; the message goes to the model as it stands: `Error: <what> <where> <what to do>`."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoStop:
+    """A `Stop` that never stops: for calls made by hand and in tests."""
+
+    stopped: bool = field(default=False, init=False)
+
+    def on_stop(self, callback: Callable[[], None]) -> Callable[[], None]:
+        return lambda: None
