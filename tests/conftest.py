@@ -1,0 +1,95 @@
+"""What holds for every test: a clean environment, a home of its own, no network but loopback."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+# No deadline: these machines are shared, and no test asserts a time. In CI the examples are the same in each run.
+hypothesis.settings.register_profile("local", deadline=None)
+hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None)
+hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+_DROPPED_PREFIXES = (
+    *("OSSIA_", "HF_", "HUGGINGFACE_", "HUGGING_FACE_", "XDG_", "LLAMA_", "TIKTOKEN_"),
+    *("JUPYTER", "IPYTHON", "LC_", "CLICOLOR", "TYPER_"),
+)
+_DROPPED = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "PAGER", "LANGUAGE", "PYTHONPATH")
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+
+
+def _is_foreign(name: str) -> bool:
+    return name.startswith(_DROPPED_PREFIXES) or name in _DROPPED or name.lower() in _PROXIES
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _clean_environment() -> Iterator[None]:
+    """The user's own settings must not decide a test. Session-wide, so that session fixtures see it too."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if _is_foreign(name)]:
+            patch.delenv(name)
+        patch.setenv("LANG", "C.UTF-8")
+        patch.setenv("TERM", "dumb")
+        yield
+
+
+@pytest.fixture(autouse=True)
+def home(_clean_environment: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty home for each test. Its path is short: Unix sockets under it have 108 bytes for theirs."""
+    folder = Path(tempfile.mkdtemp(prefix="ossia-"))
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("USERPROFILE", str(folder))
+    monkeypatch.setenv("APPDATA", str(folder / "AppData" / "Roaming"))
+    monkeypatch.setenv("LOCALAPPDATA", str(folder / "AppData" / "Local"))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+class OutsideNetwork(ConnectionError):
+    """A test reached for another machine. It is an OSError: to the code under test it looks like being offline."""
+
+
+_HERE = frozenset({"", "localhost", "localhost.", socket.gethostname()})
+
+
+def _is_here(host: object) -> bool:
+    if isinstance(host, bytes):
+        host = host.decode("ascii", "replace")
+    if host is None or host in _HERE:
+        return True
+    try:
+        return ipaddress.ip_address(str(host).split("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_number(host: object) -> bool:
+    try:
+        ipaddress.ip_address(str(host).split("%")[0])
+    except ValueError:
+        return False
+    return True
+
+
+def _guard(event: str, args: tuple[object, ...]) -> None:
+    """An audit hook: it sees the sockets that Python code opens in this process (not libzmq's, not children's)."""
+    if event in ("socket.connect", "socket.sendto", "socket.bind"):
+        sock, address = args[0], args[1]
+        if isinstance(sock, socket.socket) and sock.family not in (socket.AF_INET, socket.AF_INET6):
+            return
+        if isinstance(address, tuple) and address and not (address[0] != "" and _is_here(address[0])):
+            raise OutsideNetwork(f"{event} to {address[0]!r}: tests use loopback addresses only")
+    elif event == "socket.getaddrinfo" and not _is_here(args[0]) and not _is_number(args[0]):
+        raise OutsideNetwork(f"looking up {args[0]!r}: tests use loopback addresses only")
+
+
+sys.addaudithook(_guard)
