@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Literal
+
+StopReason = Literal["user", "time"]
 
 
 class Control:
@@ -15,25 +18,30 @@ class Control:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._stopped = False
+        self._reason: StopReason | None = None
         self._answer_now = False
         self._callbacks: dict[int, Callable[[], None]] = {}
         self._next_key = 0
 
     @property
     def stopped(self) -> bool:
-        return self._stopped
+        return self._reason is not None
+
+    @property
+    def stop_reason(self) -> StopReason | None:
+        """Why the turn was stopped: "user", or "time" when its seconds ran out. None while it goes on."""
+        return self._reason
 
     @property
     def answer_now_asked(self) -> bool:
         return self._answer_now
 
-    def stop(self) -> None:
-        """Stop the turn; every callback registered with `on_stop` runs once, in this thread."""
+    def stop(self, reason: StopReason = "user") -> None:
+        """Stop the turn; every callback registered with `on_stop` runs once, in this thread. The first reason stays."""
         with self._lock:
-            if self._stopped:
+            if self._reason is not None:
                 return
-            self._stopped = True
+            self._reason = reason
             callbacks = list(self._callbacks.values())
             self._callbacks.clear()
         for callback in callbacks:
@@ -46,7 +54,7 @@ class Control:
     def on_stop(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Register `callback` for `stop()` (called at once if stopped already); returns what unregisters it."""
         with self._lock:
-            if not self._stopped:
+            if self._reason is None:
                 key = self._next_key
                 self._next_key += 1
                 self._callbacks[key] = callback

@@ -90,11 +90,13 @@ class Sampled:
 
     `ids` begin with `<|start|>` and end with the terminator (a sampled `<|return|>` is kept here; whoever replays it
     writes `<|end|>`). `repaired`: the tolerant parser changed something, so the ids are not a faithful form of it.
+    `headless`: `<|message|>` was missing, so where the header ends is a guess (rule T3 of the tolerant parser).
     """
 
     ids: tuple[int, ...]
     closed_by: ClosedBy | None
     repaired: bool = False
+    headless: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +159,9 @@ CompletionEnd = Literal["stop", "tokens", "context", "stopped", "answer_now"]
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What one generation brought: its messages in order, why it ended, what had to be mended."""
+    """What one generation brought: its messages in order, why it ended, what had to be mended, how many ids it took."""
 
     messages: tuple[Message, ...]
     end: CompletionEnd
     repairs: tuple[Repaired, ...] = ()
+    tokens: int = 0

@@ -104,10 +104,9 @@ class ToolContext:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalAsked:
-    """A question. Whoever drives the turn answers with `send(Decision(call_id, …))`; None is a refusal."""
+    """A question. Whoever drives the turn answers with `send(Decision(call.id, …))`; None is a refusal."""
 
-    call_id: str
-    name: str
+    call: ToolCall
     preview: Preview
     reason: str
 
@@ -135,9 +134,7 @@ class ApprovalDecided:
 class ToolStarted:
     """The call passed every check and begins to run."""
 
-    call_id: str
-    name: str
-    arguments: str
+    call: ToolCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +150,7 @@ class ToolOutput:
 class ToolFinished:
     """The call is over; `ms` is wall time spent in the tool (0 for one that never ran)."""
 
-    call_id: str
-    name: str
+    call: ToolCall
     result: ToolResult
     ms: int
 

@@ -1,0 +1,75 @@
+"""The one file that converts between tools and Harmony."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from harmony.builtins import TRAINED
+from harmony.messages import COMMENTARY, Completion, FunctionDecl, Message, Namespace
+from tools.spec import ToolCall, ToolResult, ToolSpec
+
+_NOT_TOOLS = (None, "all", "assistant", "user")
+
+
+def as_namespaces(specs: Iterable[ToolSpec]) -> tuple[dict[str, Namespace], dict[str, Namespace]]:
+    """The tools sections of the system prompt (trained tools) and of the developer prompt (functions), by key."""
+    trained: dict[str, Namespace] = {}
+    functions: list[FunctionDecl] = []
+    for spec in specs:
+        if spec.trained:
+            key = spec.name.partition(".")[0]
+            trained[key] = TRAINED[key]
+        else:
+            functions.append(FunctionDecl(spec.name.removeprefix("functions."), spec.description, spec.parameters))
+    return trained, {"functions": Namespace("functions", None, tuple(functions))} if functions else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A message addressed to a tool. `fault` is set when it must not run: it tells the model what was wrong with it."""
+
+    message: Message
+    call: ToolCall
+    fault: str | None = None
+
+
+def as_call(completion: Completion, *, call_id: str, specs: Mapping[str, ToolSpec]) -> Wish | None:
+    """The call that a completion ends with; None when it doesn't end with one, or was stopped or cut in the middle of it."""
+    message = completion.messages[-1] if completion.messages else None
+    if message is None or completion.end != "stop" or not is_call(message):
+        return None
+    assert message.recipient is not None
+    call = ToolCall(call_id, message.recipient, message.text)
+    return Wish(message, call, _fault(message, specs.get(message.recipient)))
+
+
+def is_call(message: Message) -> bool:
+    """Is this message of the model addressed to a tool? The recipient decides, not the channel."""
+    return message.role == "assistant" and message.recipient not in _NOT_TOOLS
+
+
+def _fault(message: Message, spec: ToolSpec | None) -> str | None:
+    """Why a call must not run although it is complete: nothing but `<|call|>` vouches for raw code."""
+    sampled = message.sampled
+    if sampled is None or (sampled.closed_by == "call" and not sampled.headless):
+        return None
+    if spec is not None and spec.input == "text":
+        return "Error: the call was not closed properly and its code may be cut: send the whole call again."
+    try:
+        json.loads(message.text)
+    except ValueError as error:
+        return f"Error: the call's arguments are not complete JSON ({error}): send the whole call again."
+    return None
+
+
+def as_message(wish: Wish, result: ToolResult) -> Message:
+    """A tool's result as the model reads it: by the tool's name, to the assistant, on the call's own channel."""
+    return Message(
+        "tool",
+        (result.text,),
+        name=wish.call.name,
+        recipient="assistant",
+        channel=wish.message.channel or COMMENTARY,
+    )

@@ -1,0 +1,80 @@
+"""What a turn tells whoever drives it, in the order it happens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from agent.engine.base import Progress, StepStats
+from agent.errors import AgentError
+from harmony.messages import Delta, Message, Repaired
+from tools.spec import ApprovalAsked, ApprovalDecided, Decision, ToolFinished, ToolOutput, ToolStarted
+
+TurnEnd = Literal["answered", "stopped", "tokens", "time", "steps", "context", "error"]
+"""answered: a `final` came; stopped: by the user; tokens, time, steps: a limit; context: no room; error: something broke."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageAdded:
+    """A message entered the session. `cut`: nothing closed it, a stop or a limit did."""
+
+    message: Message
+    cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ContextTrimmed:
+    """Older messages were replaced so that the turn fits: token counts of the prompt before and after."""
+
+    tokens_before: int
+    tokens_after: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """The figures of one step."""
+
+    step: StepStats
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnded:
+    """The last event of every turn. `error` is set when something broke, or when the prompt itself didn't fit."""
+
+    end: TurnEnd
+    error: AgentError | None = None
+
+
+Event = (
+    Delta
+    | MessageAdded
+    | ApprovalAsked
+    | ApprovalDecided
+    | ToolStarted
+    | ToolOutput
+    | ToolFinished
+    | Progress
+    | Repaired
+    | ContextTrimmed
+    | Stats
+    | TurnEnded
+)
+
+__all__ = [
+    "ApprovalAsked",
+    "ApprovalDecided",
+    "ContextTrimmed",
+    "Decision",
+    "Delta",
+    "Event",
+    "MessageAdded",
+    "Progress",
+    "Repaired",
+    "Stats",
+    "ToolFinished",
+    "ToolOutput",
+    "ToolStarted",
+    "TurnEnd",
+    "TurnEnded",
+]

@@ -1,0 +1,64 @@
+"""How much one turn may take."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from agent.control import Control
+from tools.spec import ToolCall, ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The bounds of a turn. None: no bound but the context's end.
+
+    `max_steps` counts generations that may call tools; when they are used up, one more answers with what there is.
+    `max_tokens` counts all generated tokens of the turn, thinking included. `max_seconds` is wall time of the turn.
+    After `max_failures` failures of one and the same call (name and arguments) tools are off for the turn.
+    """
+
+    max_steps: int = 50
+    max_tokens: int | None = None
+    max_seconds: float | None = None
+    max_failures: int = 3
+
+
+@contextmanager
+def deadline(control: Control, seconds: float | None) -> Iterator[None]:
+    """Stop `control` with the reason "time" once `seconds` have passed inside the block."""
+    if seconds is None:
+        yield
+        return
+    timer = threading.Timer(seconds, control.stop, args=("time",))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+@dataclass(slots=True)
+class Budget:
+    """What a turn has used of its limits so far."""
+
+    limits: Limits
+    tokens: int = 0
+    failures: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    @property
+    def tokens_left(self) -> int | None:
+        """How many tokens the next step may generate; None: no limit but the context."""
+        return None if self.limits.max_tokens is None else max(0, self.limits.max_tokens - self.tokens)
+
+    def failed_too_often(self, call: ToolCall, result: ToolResult) -> bool:
+        """Count this result; True once the same call has failed `max_failures` times."""
+        if not result.error:
+            return False
+        key = (call.name, call.arguments)
+        self.failures[key] += 1
+        return self.failures[key] >= self.limits.max_failures
