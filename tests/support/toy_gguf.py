@@ -113,7 +113,7 @@ def write_toy_gguf(
 
 
 def _network_keys(arch: str, shape: _Shape, window: int, context: int) -> dict[str, object]:
-    # Without expert_count or expert_used_count llama.cpp aborts the process; without most of the others it refuses the file.
+    # Without expert_count or expert_used_count llama.cpp aborts the process; without most others it refuses the file.
     values = {
         "context_length": context,
         "embedding_length": shape.embd,
