@@ -1,0 +1,32 @@
+"""Where this program keeps its things, by the habits of the platform (XDG, macOS's Library, Windows' AppData).
+
+Nothing here makes a folder: whoever writes into one does.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import platformdirs
+
+_APP = "ossia"
+
+
+def config_file() -> Path:
+    """The settings, e.g. `~/.config/ossia/config.toml`. It need not exist. (`cli.config` reads `OSSIA_CONFIG`.)"""
+    return platformdirs.user_config_path(_APP, appauthor=False) / "config.toml"
+
+
+def data_dir() -> Path:
+    """What must not be lost: models pulled by name, the files the model's python made. E.g. `~/.local/share/ossia`."""
+    return platformdirs.user_data_path(_APP, appauthor=False)
+
+
+def cache_dir() -> Path:
+    """What can be made again, e.g. `~/.cache/ossia`."""
+    return platformdirs.user_cache_path(_APP, appauthor=False)
+
+
+def log_file() -> Path:
+    """What llama.cpp says while it loads and runs, e.g. `~/.local/state/ossia/log/ossia.log`."""
+    return platformdirs.user_log_path(_APP, appauthor=False) / "ossia.log"

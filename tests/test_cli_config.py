@@ -1,0 +1,270 @@
+"""default < file < environment < flag; and what is said when a setting can't be used."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cli.config import ConfigError, Resolved, Settings, config_path, resolve
+
+ConfigFile = Callable[[str], Path]
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> ConfigFile:
+    """Writes a config file and returns its path."""
+
+    def write(text: str) -> Path:
+        path = tmp_path / "config.toml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def _settings(**flags: object) -> Settings:
+    return resolve(flags, environ={}).settings
+
+
+def test_without_anything_the_defaults_hold() -> None:
+    resolved = resolve({}, environ={})
+    assert resolved == Resolved(Settings(), {field.name: "default" for field in dataclasses.fields(Settings)})
+
+
+def test_each_layer_wins_over_the_one_before(config: ConfigFile) -> None:
+    path = config('effort = "low"\ntop_k = 5\nseed = 1\n')
+    resolved = resolve(
+        {"effort": "high", "top_k": None}, environ={"OSSIA_EFFORT": "medium", "OSSIA_TOP_K": "7"}, path=path
+    )
+    assert resolved.settings == Settings(effort="high", top_k=7, seed=1)
+    assert resolved.origins["effort"] == "--effort"
+    assert resolved.origins["top_k"] == "OSSIA_TOP_K"
+    assert resolved.origins["seed"] == f"file {path}"
+    assert resolved.origins["model"] == "default"
+
+
+EVERY_KEY = """\
+model = "gpt-oss-20b"
+engine = "script:demo.json"
+effort = "high"
+instructions = "@rules.md"
+tools = ["python", "browser"]
+no_tools = true
+unconfined = true
+show_thinking = true
+verbose = true
+quiet = true
+raw = true
+json = true
+max_tokens = 100
+temperature = 0
+top_p = 0.9
+top_k = 40
+min_p = 0.05
+seed = 0
+context = "max"
+threads = 4
+gpu_layers = 0
+timeout = 2.5
+"""
+EVERY_SETTING = Settings(
+    model="gpt-oss-20b",
+    engine="script:demo.json",
+    effort="high",
+    instructions="@rules.md",
+    tools=("python", "browser"),
+    no_tools=True,
+    unconfined=True,
+    show_thinking=True,
+    verbose=True,
+    quiet=True,
+    raw=True,
+    json=True,
+    max_tokens=100,
+    temperature=0.0,
+    top_p=0.9,
+    top_k=40,
+    min_p=0.05,
+    seed=0,
+    context="max",
+    threads=4,
+    gpu_layers=0,
+    timeout=2.5,
+)
+
+
+def test_every_key_from_the_file(config: ConfigFile) -> None:
+    assert set(tomllib.loads(EVERY_KEY)) == {field.name for field in dataclasses.fields(Settings)}
+    assert resolve({}, environ={}, path=config(EVERY_KEY)).settings == EVERY_SETTING
+
+
+def test_every_key_from_the_environment() -> None:
+    environ = {
+        f"OSSIA_{key.upper()}": ",".join(value) if isinstance(value, list) else str(value).lower()
+        for key, value in tomllib.loads(EVERY_KEY).items()
+    }
+    resolved = resolve({}, environ=environ)
+    assert resolved.settings == EVERY_SETTING
+    assert set(resolved.origins.values()) == set(environ)
+
+
+def test_every_key_from_flags() -> None:
+    resolved = resolve(tomllib.loads(EVERY_KEY), environ={})
+    assert resolved.settings == EVERY_SETTING
+    assert resolved.origins["gpu_layers"] == "--gpu-layers"
+
+
+def test_a_flag_may_come_as_text() -> None:
+    assert _settings(context="4096", tools=["python,browser", "python"]) == Settings(
+        context=4096, tools=("python", "browser")
+    )
+
+
+@pytest.mark.parametrize("word", ["1", "true", "YES", "on"])
+def test_words_for_true(word: str) -> None:
+    assert resolve({}, environ={"OSSIA_QUIET": word}).settings.quiet is True
+
+
+@pytest.mark.parametrize("word", ["0", "False", "no", "off"])
+def test_words_for_false(word: str, config: ConfigFile) -> None:
+    assert resolve({}, environ={"OSSIA_QUIET": word}, path=config("quiet = true")).settings.quiet is False
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ('effort = "hgih"', "effort: expected low, medium or high, came 'hgih'"),
+        ("effort = 3", "effort: expected low, medium or high, came 3"),
+        ("threads = true", "threads: expected a whole number from 1 on, came True"),
+        ("threads = 0", "threads: expected a whole number from 1 on, came 0"),
+        ("threads = 1.0", "threads: expected a whole number from 1 on, came 1.0"),
+        ('threads = "4"', "threads: expected a whole number from 1 on, came '4'"),
+        ('context = "all"', "context: expected a whole number from 1 on or max, came 'all'"),
+        ("temperature = -0.1", "temperature: expected a number from 0 on, came -0.1"),
+        ("temperature = inf", "temperature: expected a number from 0 on, came inf"),
+        ("top_p = 0", "top_p: expected a number above 0, up to 1, came 0"),
+        ("min_p = nan", "min_p: expected a number from 0 to 1, came nan"),
+        ("timeout = 0", "timeout: expected a number of seconds above 0, came 0"),
+        ('quiet = "yes"', "quiet: expected true or false, came 'yes'"),
+        ('tools = "python"', "tools: expected a list of names, e.g. python, came 'python'"),
+        ("tools = []", "tools: expected a list of names, e.g. python, came []"),
+        ('tools = ["python,"]', "tools: expected a list of names, e.g. python, came ['python,']"),
+        ('model = ""', "model: expected a text, came ''"),
+        ('engine = "vllm"', "engine: expected llama or script:FILE, came 'vllm'"),
+        ('engine = "script:"', "engine: expected llama or script:FILE, came 'script:'"),
+        ("[model]\npath = 3", "model: expected a text, came {'path': 3}"),
+        ('efort = "high"', "'efort' is not a setting: did you mean 'effort'?"),
+        ("gpu-layers = 3", "'gpu-layers' is not a setting: did you mean 'gpu_layers'?"),
+        ("zzz = 3", "'zzz' is not a setting: `ossia config show` lists them all"),
+    ],
+)
+def test_a_bad_line_of_the_file(line: str, complaint: str, config: ConfigFile) -> None:
+    path = config(line)
+    with pytest.raises(ConfigError, match=re.escape(f"{path}: {complaint}")):
+        resolve({}, environ={}, path=path)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "complaint"),
+    [
+        ("OSSIA_EFFORT", "hgih", "OSSIA_EFFORT: expected low, medium or high, came 'hgih'"),
+        ("OSSIA_SEED", "x", "OSSIA_SEED: expected a whole number from 0 on, came 'x'"),
+        ("OSSIA_TOP_P", "nan", "OSSIA_TOP_P: expected a number above 0, up to 1, came 'nan'"),
+        ("OSSIA_QUIET", "perhaps", "OSSIA_QUIET: expected true or false, came 'perhaps'"),
+        ("OSSIA_TOOLS", ",", "OSSIA_TOOLS: expected a list of names, e.g. python, came ','"),
+    ],
+)
+def test_a_bad_variable(name: str, text: str, complaint: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{re.escape(complaint)}$"):
+        resolve({}, environ={name: text})
+
+
+def test_a_bad_flag() -> None:
+    with pytest.raises(ConfigError, match=r"^--max-tokens: expected a whole number from 1 on, came 0$"):
+        _settings(max_tokens=0)
+    with pytest.raises(ConfigError, match=r"^--context: expected a whole number from 1 on or max, came 'much'$"):
+        _settings(context="much")
+
+
+def test_a_flag_that_is_no_setting_is_our_own_mistake() -> None:
+    with pytest.raises(KeyError):
+        _settings(colour="red")
+
+
+def test_empty_variables_count_as_unset() -> None:
+    resolved = resolve({}, environ={"OSSIA_EFFORT": "", "OSSIA_CONFIG": "", "OSSIA_NONSENSE": ""})
+    assert (resolved.settings, resolved.warnings) == (Settings(), ())
+
+
+def test_an_unknown_variable_is_a_warning_that_names_the_nearest() -> None:
+    resolved = resolve({}, environ={"OSSIA_EFORT": "high", "EFFORT": "high"})
+    assert resolved.settings == Settings()
+    assert resolved.warnings == ("OSSIA_EFORT is not a setting: did you mean 'OSSIA_EFFORT'?",)
+
+
+def test_tools_of_a_later_layer_beat_no_tools_of_an_earlier_one(config: ConfigFile) -> None:
+    path = config("no_tools = true")
+    resolved = resolve({"tools": ["python"]}, environ={}, path=path)
+    assert resolved.settings == Settings(tools=("python",), no_tools=False)
+    assert resolved.origins["no_tools"] == "--tools"
+    assert _settings(tools=["python"], no_tools=True).no_tools is True
+
+
+def test_quiet_and_verbose_of_a_later_layer_replace_each_other() -> None:
+    assert resolve({"quiet": True}, environ={"OSSIA_VERBOSE": "1"}).settings == Settings(quiet=True)
+    assert resolve({"verbose": True}, environ={"OSSIA_QUIET": "1"}).settings == Settings(verbose=True)
+
+
+def test_a_home_in_a_path_is_expanded(config: ConfigFile, home: Path) -> None:
+    path = config('model = "~/m.gguf"\ninstructions = "@~/rules.md"')
+    settings = resolve({}, environ={}, path=path).settings
+    assert settings == Settings(model=str(home / "m.gguf"), instructions=f"@{home / 'rules.md'}")
+
+
+@given(st.dictionaries(st.sampled_from(list(tomllib.loads(EVERY_KEY))), st.text(max_size=9)))
+def test_any_text_in_a_variable_is_a_setting_or_a_config_error(texts: dict[str, str]) -> None:
+    try:
+        resolve({}, environ={f"OSSIA_{key.upper()}": text for key, text in texts.items()})
+    except ConfigError as error:
+        assert "\n" not in str(error)
+
+
+# -- the file itself --
+
+
+def test_the_file_in_its_usual_place_is_read(home: Path) -> None:
+    path = config_path({})
+    assert home in path.parents
+    path.parent.mkdir(parents=True)
+    path.write_text("seed = 7\n")
+    assert resolve({}, environ={}).settings == Settings(seed=7)
+
+
+def test_a_file_that_is_named_must_exist(tmp_path: Path) -> None:
+    missing = tmp_path / "none.toml"
+    with pytest.raises(ConfigError, match=re.escape(f"{missing}: there is no such config file")):
+        resolve({}, environ={"OSSIA_CONFIG": str(missing)})
+
+
+def test_a_named_file_replaces_the_usual_one(config: ConfigFile) -> None:
+    path = config("seed = 7")
+    resolved = resolve({}, environ={"OSSIA_CONFIG": str(path)})
+    assert (resolved.settings, resolved.origins["seed"]) == (Settings(seed=7), f"file {path}")
+
+
+def test_a_file_that_can_not_be_read(tmp_path: Path, config: ConfigFile) -> None:
+    with pytest.raises(ConfigError, match="can't read the config file: Is a directory"):
+        resolve({}, environ={}, path=tmp_path)
+    path = config("seed = \n")
+    with pytest.raises(ConfigError, match=r"expected TOML: .*line 1"):
+        resolve({}, environ={}, path=path)
+    path.write_bytes(b'model = "\xff"')
+    with pytest.raises(ConfigError, match="can't read the config file: it isn't UTF-8"):
+        resolve({}, environ={}, path=path)
