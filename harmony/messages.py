@@ -32,7 +32,7 @@ class FunctionDecl:
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """One block of a `# Tools` section: `functions`, `browser`, or `python` (which has a description and no functions)."""
+    """One block of a `# Tools` section: `functions`, `browser`, or `python` (a description and no functions)."""
 
     name: str
     description: str | None = None

@@ -14,6 +14,15 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from tests.support.vocabularies import (  # noqa: F401  (fixtures)
+    etude_tokenizer,
+    o200k_dir,
+    o200k_encoding,
+    o200k_tokenizer,
+    wheel,
+    wheel_tokenizer,
+)
+
 # No deadline: these machines are shared, and no test asserts a time. In CI the examples are the same in each run.
 hypothesis.settings.register_profile("local", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None)

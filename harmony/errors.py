@@ -1,0 +1,30 @@
+"""Every error this package raises on purpose. Each message is one line: what was expected, what came, what to do next.
+
+HarmonyError
+├── VocabularyError           the tokens don't make a Harmony vocabulary
+├── RenderError               a message can't be written as it stands
+├── ParseError                strict parsing met something that isn't Harmony
+└── ConversationError         a file isn't a conversation
+"""
+
+from __future__ import annotations
+
+
+class HarmonyError(Exception):
+    """The root of the tree."""
+
+
+class VocabularyError(HarmonyError):
+    """The tokens don't make a vocabulary that Harmony can be written in."""
+
+
+class RenderError(HarmonyError):
+    """A message can't be written as it stands: a tool without a name, a system prompt under another role."""
+
+
+class ParseError(HarmonyError):
+    """Strict parsing met something that isn't Harmony. The text is the reference library's."""
+
+
+class ConversationError(HarmonyError):
+    """What was read isn't a conversation in the JSON shape it should have."""
