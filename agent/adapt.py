@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from harmony.builtins import TRAINED
@@ -35,13 +35,16 @@ class Wish:
     fault: str | None = None
 
 
-def as_call(completion: Completion, *, call_id: str, specs: Mapping[str, ToolSpec]) -> Wish | None:
-    """The call that a completion ends with; None when it doesn't end with one, or was stopped or cut in the middle of it."""
+def as_call(completion: Completion, *, call_id: Callable[[], str], specs: Mapping[str, ToolSpec]) -> Wish | None:
+    """The call that a completion ends with; None when it doesn't end with one, or was stopped or cut in the middle of it.
+
+    `call_id` makes an id when there is a call; `specs` are the tools on offer by their whole name.
+    """
     message = completion.messages[-1] if completion.messages else None
     if message is None or completion.end != "stop" or not is_call(message):
         return None
     assert message.recipient is not None
-    call = ToolCall(call_id, message.recipient, message.text)
+    call = ToolCall(call_id(), message.recipient, message.text)
     return Wish(message, call, _fault(message, specs.get(message.recipient)))
 
 

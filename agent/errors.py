@@ -15,6 +15,8 @@ AgentError
 
 from __future__ import annotations
 
+from harmony.messages import Completion
+
 
 class AgentError(Exception):
     """The root of the tree."""
@@ -53,7 +55,9 @@ class ContextFull(DoesNotFit):
 
 
 class EngineFailed(AgentError):
-    """The engine broke in the middle of a turn."""
+    """The engine broke in the middle of a turn. `partial` is what the step had brought by then."""
+
+    partial: Completion | None = None
 
 
 class ScriptEnded(EngineFailed):

@@ -1,0 +1,213 @@
+"""An engine that replays given completions: for tests, demonstrations and bug reports."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.control import Control
+from agent.engine.base import Constraint, Progress, Prompt, Sampling, StepStats
+from agent.errors import ContextFull, ScriptEnded, ScriptInvalid
+from harmony.messages import CompletionEnd
+from harmony.tokenizer import Tokenizer, Vocabulary
+
+CONTEXT_TOKENS = 131_072
+_CONTROL = re.compile(r"<\|[^<>|]*\|>")
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A script file as it was read: one entry a step, Harmony text or ids. `tokens_per_s` 0: as fast as it goes."""
+
+    steps: tuple[str | tuple[int, ...], ...]
+    tokens_per_s: float = 0.0
+
+    @property
+    def has_ids(self) -> bool:
+        """True when an entry is a list of ids, which mean something in one vocabulary only."""
+        return any(not isinstance(step, str) for step in self.steps)
+
+
+def read_script(path: Path) -> Script:
+    """Read `{"version": 1, "tokens_per_s": 40, "steps": ["<|channel|>final<|message|>Hi.<|return|>", [200005, …]]}`.
+
+    Raises `ScriptInvalid` that names the file and what is wrong with it.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ScriptInvalid(f"{path}: expected a script file in JSON: {error}") from None
+    try:
+        return _script(data)
+    except ScriptInvalid as error:
+        raise ScriptInvalid(f"{path}: {error}") from None
+
+
+def _script(data: object) -> Script:
+    if not isinstance(data, dict):
+        raise ScriptInvalid(f'expected an object with "version" and "steps", got {type(data).__name__}')
+    if data.get("version") != 1 or isinstance(data["version"], bool):
+        raise ScriptInvalid(f'expected "version": 1, got {data.get("version")!r}: use an ossia that knows this version')
+    speed = data.get("tokens_per_s", 0)
+    if isinstance(speed, bool) or not isinstance(speed, (int, float)) or not 0 <= speed < float("inf"):
+        raise ScriptInvalid(f'expected "tokens_per_s" to be a number from 0, got {speed!r}')
+    steps = data.get("steps")
+    if not isinstance(steps, list):
+        raise ScriptInvalid(f'expected "steps" to be a list, got {steps!r:.80}')
+    unknown = set(data) - {"version", "tokens_per_s", "steps"}
+    if unknown:
+        raise ScriptInvalid(f"expected version, tokens_per_s and steps, got also {', '.join(sorted(unknown))}")
+    return Script(tuple(_step(step, n) for n, step in enumerate(steps)), float(speed))
+
+
+def _step(step: object, n: int) -> str | tuple[int, ...]:
+    if isinstance(step, str):
+        return step
+    if isinstance(step, list) and all(isinstance(i, int) and not isinstance(i, bool) and i >= 0 for i in step):
+        return tuple(step)
+    raise ScriptInvalid(f"expected step {n} to be a string or a list of ids, got {step!r:.80}")
+
+
+class ScriptedEngine:
+    """Replays one entry of a script a step, token by token, whatever the prompt is.
+
+    An entry starts where the prompt ends: after `<|start|>assistant`, or after `<|message|>` in a step opened with
+    `final`. It ends at its first stop id; without one its end counts as `<|endoftext|>`. Running out raises
+    `ScriptEnded`. Raises `ScriptInvalid` when an entry names a control token or an id that the vocabulary lacks.
+    """
+
+    name = "script"
+    capabilities: frozenset[str] = frozenset()
+
+    def __init__(self, script: Script, tokenizer: Tokenizer, *, context_tokens: int = CONTEXT_TOKENS) -> None:
+        self._steps = iter([_ids(step, n, tokenizer) for n, step in enumerate(script.steps)])
+        self._seconds_per_token = 1 / script.tokens_per_s if script.tokens_per_s else 0.0
+        self._endoftext = tokenizer.control.endoftext
+        self._vocabulary = tokenizer.vocabulary
+        self._context_tokens = context_tokens
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return self._vocabulary
+
+    @property
+    def context_tokens(self) -> int:
+        return self._context_tokens
+
+    def generate(
+        self,
+        prompt: Prompt,
+        *,
+        stops: frozenset[int],
+        max_tokens: int | None,
+        sampling: Sampling,
+        constraint: Constraint | None,
+        control: Control,
+    ) -> _Replay:
+        if len(prompt.ids) >= self._context_tokens:
+            raise ContextFull(len(prompt.ids), self._context_tokens)
+        ids = next(self._steps, None)
+        if ids is None:
+            raise ScriptEnded("the script has no more steps, and the turn isn't over: add one that ends with a final message")
+        room = self._context_tokens - len(prompt.ids)
+        return _Replay(
+            _until_stop(ids, stops, self._endoftext), len(prompt.ids), room, max_tokens, control, self._seconds_per_token
+        )
+
+    def prefill(self, prompt: Prompt, *, control: Control) -> None:
+        """There is nothing to prepare."""
+
+    def close(self) -> None:
+        """There is nothing to give back."""
+
+
+class _Replay:
+    """One entry, token by token. See `agent.engine.base.Generation`."""
+
+    def __init__(
+        self,
+        ids: Sequence[int],
+        prompt_tokens: int,
+        room: int,
+        max_tokens: int | None,
+        control: Control,
+        seconds_per_token: float,
+    ) -> None:
+        self._ids = ids
+        self._prompt_tokens = prompt_tokens
+        self._limit = room if max_tokens is None else min(room, max_tokens)
+        self._at_limit: CompletionEnd = "context" if self._limit == room else "tokens"
+        self._control = control
+        self._wait_s = seconds_per_token
+        self._done = 0
+        self._started = time.monotonic()
+        self._decode_s = 0.0
+        self._end: CompletionEnd | None = None
+
+    def __iter__(self) -> Iterator[int | Progress]:
+        return self
+
+    def __next__(self) -> int | Progress:
+        if self._end is None and self._control.stopped:
+            self._finish("stopped")
+        elif self._end is None and self._done == len(self._ids):
+            self._finish("stop")
+        elif self._end is None and self._done >= self._limit:
+            self._finish(self._at_limit)
+        if self._end is not None:
+            raise StopIteration
+        if self._wait_s:
+            self._sleep(self._wait_s)
+        token = self._ids[self._done]
+        self._done += 1
+        return token
+
+    @property
+    def stats(self) -> StepStats:
+        return StepStats(self._prompt_tokens, 0, self._done, 0.0, self._decode_s, self._end or "stop")
+
+    def close(self) -> None:
+        if self._end is None:
+            self._finish("stop")
+
+    def _finish(self, end: CompletionEnd) -> None:
+        self._end = end
+        self._decode_s = time.monotonic() - self._started
+
+    def _sleep(self, seconds: float) -> None:
+        """Wait for the next token, or until the turn is stopped, whichever comes first."""
+        until = time.monotonic() + seconds
+        while not self._control.stopped and (left := until - time.monotonic()) > 0:
+            time.sleep(min(left, 0.02))
+
+
+def _ids(step: str | tuple[int, ...], n: int, tokenizer: Tokenizer) -> tuple[int, ...]:
+    if not isinstance(step, str):
+        unknown = next((token for token in step if tokenizer.token_bytes(token) is None), None)
+        if unknown is not None:
+            raise ScriptInvalid(f"step {n}: the id {unknown} isn't in the vocabulary: give --model the one it was made with")
+        return step
+    ids: list[int] = []
+    position = 0
+    for match in _CONTROL.finditer(step):
+        token = tokenizer.vocabulary.control.get(match[0])
+        if token is None:
+            raise ScriptInvalid(f"step {n}: there is no control token {match[0]} in the vocabulary")
+        ids += [*tokenizer.encode(step[position : match.start()]), token]
+        position = match.end()
+    return (*ids, *tokenizer.encode(step[position:]))
+
+
+def _until_stop(ids: Sequence[int], stops: frozenset[int], endoftext: int) -> Sequence[int]:
+    """The entry up to its first stop id, which is added when there is none."""
+    for n, token in enumerate(ids):
+        if token in stops:
+            return ids[: n + 1]
+    return (*ids, endoftext)
+
+
+__all__ = ["CONTEXT_TOKENS", "Script", "ScriptedEngine", "read_script"]

@@ -1,0 +1,105 @@
+"""One turn: from a user message to the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+from agent.adapt import as_call, as_message
+from agent.control import Control
+from agent.errors import AgentError, ContextFull, EngineFailed
+from agent.events import Decision, Event, MessageAdded, TurnEnd, TurnEnded
+from agent.limits import Budget, Limits, deadline
+from agent.request import Request, Responder
+from agent.session import Session
+from harmony.messages import FINAL, Completion
+from tools.toolbox import Toolbox
+
+Turn = Generator[Event, Decision | None, None]
+_Part = Generator[Event, Decision | None, TurnEnd]
+
+
+def run_turn(
+    session: Session, user_text: str, *, responder: Responder, tools: Toolbox, limits: Limits, control: Control
+) -> Turn:
+    """Answer `user_text`: generate, run what the model calls, generate again, until a `final` or a limit.
+
+    Yields events as they happen; after an `ApprovalAsked` whoever drives the turn sends a `Decision` (None refuses).
+    The last event is always `TurnEnded`: what broke is in its `error`, and everything that came is in the session.
+    After `control.stop()` keep iterating: the turn ends by itself within a token.
+    """
+    yield from session.open_turn(user_text)
+    end: TurnEnd
+    error: AgentError | None = None
+    try:
+        with deadline(control, limits.max_seconds):
+            end = yield from _steps(session, responder, tools, Budget(limits), control)
+    except ContextFull as full:
+        end, error = "context", full
+    except AgentError as failure:
+        end, error = "error", failure
+    session.close_turn(end)
+    yield TurnEnded(end, error)
+
+
+def _steps(session: Session, responder: Responder, tools: Toolbox, budget: Budget, control: Control) -> _Part:
+    for _ in range(budget.limits.max_steps):
+        request = session.request(tools.specs, max_tokens=budget.tokens_left)
+        completion = yield from _step(session, request, responder, budget, control)
+        if completion.end == "answer_now":
+            break
+        if completion.end != "stop":
+            return _end_of(completion, control)
+        wish = as_call(completion, call_id=session.next_call_id, specs=tools.by_name)
+        if wish is None:
+            if any(message.channel == FINAL for message in completion.messages):
+                return "answered"
+            break  # only thoughts came: one more step, opened with `final`
+        result = yield from tools.run(wish.call, stop=control, fault=wish.fault)
+        yield session.add(as_message(wish, result))
+        if control.stopped:
+            return "time" if control.stop_reason == "time" else "stopped"
+        if control.answer_now_asked or budget.failed_too_often(wish.call, result):
+            break
+    else:
+        return (yield from _last_word(session, responder, tools, budget, control, end="steps"))
+    return (yield from _last_word(session, responder, tools, budget, control, end="answered"))
+
+
+def _last_word(
+    session: Session, responder: Responder, tools: Toolbox, budget: Budget, control: Control, *, end: TurnEnd
+) -> _Part:
+    """One message in `final`, from what there is. The tools stay in the prompt (its cached prefix), but none can be called."""
+    yield from session.answer_open_call()
+    request = session.request(tools.specs, max_tokens=budget.tokens_left, open_with=FINAL)
+    completion = yield from _step(session, request, responder, budget, control)
+    return end if completion.end == "stop" else _end_of(completion, control)
+
+
+def _step(
+    session: Session, request: Request, responder: Responder, budget: Budget, control: Control
+) -> Generator[Event, Decision | None, Completion]:
+    if request.max_tokens == 0:
+        return Completion((), "tokens")
+    try:
+        completion = yield from responder.respond(request, control=control)
+    except EngineFailed as error:
+        if error.partial:
+            yield from _keep(session, error.partial)
+        raise
+    budget.tokens += completion.tokens
+    yield from _keep(session, completion)
+    return completion
+
+
+def _keep(session: Session, completion: Completion) -> Generator[MessageAdded, None, None]:
+    for message in completion.messages:
+        yield session.add(message, cut=message.sampled is not None and message.sampled.closed_by is None)
+
+
+def _end_of(completion: Completion, control: Control) -> TurnEnd:
+    """Why a turn ended whose generation didn't come to its own end."""
+    match completion.end:
+        case "tokens" | "context":
+            return completion.end
+        case _:
+            return "time" if control.stop_reason == "time" else "stopped"
