@@ -1,0 +1,92 @@
+"""The one thread that owns the engine and drives turns, and the mailboxes between it and the terminal's thread."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+from agent.control import Control
+from agent.events import ApprovalAsked, Decision, Event
+from agent.loop import Turn
+
+_R = TypeVar("_R")
+_PATIENCE_S = 0.1
+
+
+class Worker:
+    """Runs jobs one after another on a thread of its own; a turn's events come through `inbox`.
+
+    The terminal's thread reads `inbox`, answers an `ApprovalAsked` with `answer`, and stops a turn with
+    `control.stop()` followed by `answer(None)`. It never touches the turn itself.
+
+        worker = Worker()
+        done = worker.submit(lambda: worker.drive(run_turn(…), control))
+        while not (done.done() and worker.inbox.empty()): …
+    """
+
+    def __init__(self, *, capacity: int = 4096) -> None:
+        self.inbox: queue.Queue[Event] = queue.Queue(capacity)
+        self._answers: queue.SimpleQueue[Decision | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        # A daemon: a process that is told to end must not wait for a C call to return.
+        self._thread = threading.Thread(target=self._work, name="ossia-worker", daemon=True)
+        self._thread.start()
+
+    def submit(self, job: Callable[[], _R]) -> Future[_R]:
+        """Run `job` on the worker's thread after those before it. Its result, or what it raised, is the future's."""
+        future: Future[_R] = Future()
+
+        def run() -> None:
+            try:
+                future.set_result(job())
+            except BaseException as error:
+                future.set_exception(error)
+
+        self._jobs.put(run)
+        return future
+
+    def drive(self, turn: Turn, control: Control) -> None:
+        """Run a turn to its end, on the worker's thread. Every event goes into `inbox`, in order."""
+        decision: Decision | None = None
+        while True:
+            try:
+                event = turn.send(decision)
+            except StopIteration:
+                return
+            self._put(event, control)
+            decision = self._decision(event, control) if isinstance(event, ApprovalAsked) else None
+
+    def answer(self, decision: Decision | None) -> None:
+        """Answer the question that is open. None refuses; a decision on another call is dropped."""
+        self._answers.put(decision)
+
+    def close(self, timeout_s: float | None = None) -> None:
+        """End the thread after the jobs that wait."""
+        self._jobs.put(None)
+        self._thread.join(timeout_s)
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            job()
+
+    def _put(self, event: Event, control: Control) -> None:
+        while True:
+            try:
+                return self.inbox.put(event, timeout=_PATIENCE_S)
+            except queue.Full:
+                if control.stopped:  # nobody reads any more; the session has everything
+                    return
+
+    def _decision(self, asked: ApprovalAsked, control: Control) -> Decision | None:
+        while True:
+            try:
+                decision = self._answers.get(timeout=_PATIENCE_S)
+            except queue.Empty:
+                if control.stopped:
+                    return None
+                continue
+            if decision is None or decision.call_id == asked.call.id:
+                return decision
