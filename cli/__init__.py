@@ -1,0 +1,3 @@
+"""The command line: the one package that prints, exits, and reads the environment and the clock."""
+
+__version__ = "0.1.0"

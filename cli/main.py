@@ -1,7 +1,118 @@
-"""The command line."""
+"""The console script: runs a command and turns whatever happens into an exit code.
+
+Nothing is imported at the top but what Python has loaded anyway: an interrupt is answered during our imports too.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Sequence
 
-def main() -> None:
-    """The console script."""
+
+def main() -> int:
+    """Run the command line of this process; returns the exit code for `sys.exit` (the table in `cli.exits`)."""
+    try:
+        code = _flushed(invoke(sys.argv[1:]))
+    except KeyboardInterrupt:
+        code = 130
+    _leave_at_the_next_interrupt()
+    return code
+
+
+def invoke(argv: Sequence[str]) -> int:
+    """Run one command in this process and return its exit code; messages go to stderr.
+
+    KeyboardInterrupt passes through, as it does from any function.
+
+        invoke(["--version"])       → 0, and "ossia 0.1.0" on stdout
+        invoke(["run", "--efort"])  → 2, and one line on stderr
+    """
+    import typer
+
+    from cli.app import UsageError, command
+
+    _never_fail_to_encode()
+    try:
+        with command.make_context("ossia", list(argv)) as context:
+            command.invoke(context)
+        return 0
+    except typer.Exit as leaving:
+        return leaving.exit_code
+    except typer.Abort:  # the end of the input at a question
+        return 130
+    except UsageError as error:
+        path = error.ctx.command_path if error.ctx else "ossia"
+        _complain(f"{error.format_message()} (see `{path} --help`)")
+        return 2
+    except BrokenPipeError:
+        return 141
+    except Exception as error:
+        return _explain(error)
+
+
+def _explain(error: Exception) -> int:
+    """One line for what isn't our fault, a traceback for what is."""
+    from cli.exits import exit_code
+
+    code = exit_code(error)
+    if code is not None:
+        _complain(str(error))
+        return code
+    import traceback
+
+    traceback.print_exception(error)
+    return 1
+
+
+def _complain(message: str) -> None:
+    """One line on stderr. It may name a file, and a file's name may hold anything."""
+    from contextlib import suppress
+
+    from cli.clean import clean
+
+    if sys.stderr is not None:  # it is None when the shell closed it (`2>&-`), and None would mean stdout to `print`
+        with suppress(OSError):
+            print(f"ossia: error: {clean(' '.join(message.split()))}", file=sys.stderr)
+
+
+def _never_fail_to_encode() -> None:
+    """What a terminal's encoding lacks becomes `?`; in UTF-8 that is only a lone surrogate."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure:
+            reconfigure(errors="replace")
+
+
+def _flushed(code: int) -> int:
+    """Write out what is buffered while an error can still be answered: at shutdown Python would print a complaint."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError as error:
+            _to_nowhere(stream.fileno())
+            if isinstance(error, BrokenPipeError):
+                code = 141
+            else:
+                _complain(f"can't write the output: {error.strerror}")
+                code = code or 1
+    return code
+
+
+def _to_nowhere(descriptor: int) -> None:
+    """What is still buffered for `descriptor` must not raise again at shutdown."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+
+
+def _leave_at_the_next_interrupt() -> None:
+    """From here on only cleaning up is left: a Ctrl-C ends that too, without a traceback."""
+    import signal
+
+    signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""`ossia config`: what is set, and where it came from."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import typer
+
+app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
+
+
+@app.callback(invoke_without_command=True)
+def config(context: typer.Context) -> None:
+    """Show the settings and where each one came from."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command()
+def show() -> None:
+    """Print each setting and where it came from.
+
+    The output is a valid config file: `ossia config show > config.toml` is a start.
+    """
+    import os
+    import sys
+
+    from cli.config import Settings, resolve
+
+    resolved = resolve({}, environ=os.environ)
+    lines = [_line(spec.name, getattr(resolved.settings, spec.name)) for spec in fields(Settings)]
+    width = max(map(len, lines))
+    for spec, line in zip(fields(Settings), lines, strict=True):
+        print(f"{line:<{width}}  # {resolved.origins[spec.name]}")
+    for warning in resolved.warnings:
+        print(f"ossia: warning: {warning}", file=sys.stderr)
+
+
+@app.command()
+def path() -> None:
+    """Print the path of the config file, whether it exists or not."""
+    import os
+
+    from cli.config import config_path
+
+    print(config_path(os.environ))
+
+
+def _line(key: str, value: object) -> str:
+    return f"# {key} is not set" if value is None else f"{key} = {_toml(value)}"
+
+
+def _toml(value: object) -> str:
+    """The value as TOML writes it. JSON's texts, numbers and lists are TOML's too, but for DEL, which TOML forbids."""
+    import json
+
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
