@@ -2,19 +2,54 @@
 
 from __future__ import annotations
 
+from harmony.builtins import BROWSER, PYTHON, TRAINED
+from harmony.codec import Codec, Rendered
 from harmony.errors import ConversationError, HarmonyError, ParseError, RenderError, VocabularyError
+from harmony.messages import (
+    ChannelConfig,
+    Completion,
+    Delta,
+    DeveloperPrompt,
+    FunctionDecl,
+    Message,
+    Namespace,
+    Repaired,
+    ResponseFormat,
+    Sampled,
+    SystemPrompt,
+)
+from harmony.render import drop_before_last_final, drop_nothing, drop_reference
 from harmony.tokenizer import Tokenizer, Vocabulary, vocabulary_from_byte_level, vocabulary_from_tiktoken
 from harmony.tokens import ControlTokens
 
 __all__ = [
+    "BROWSER",
+    "PYTHON",
+    "TRAINED",
+    "ChannelConfig",
+    "Codec",
+    "Completion",
     "ControlTokens",
     "ConversationError",
+    "Delta",
+    "DeveloperPrompt",
+    "FunctionDecl",
     "HarmonyError",
+    "Message",
+    "Namespace",
     "ParseError",
     "RenderError",
+    "Rendered",
+    "Repaired",
+    "ResponseFormat",
+    "Sampled",
+    "SystemPrompt",
     "Tokenizer",
     "Vocabulary",
     "VocabularyError",
+    "drop_before_last_final",
+    "drop_nothing",
+    "drop_reference",
     "vocabulary_from_byte_level",
     "vocabulary_from_tiktoken",
 ]

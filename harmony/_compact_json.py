@@ -1,0 +1,65 @@
+"""JSON as the reference library writes it (serde_json): no spaces, non-ASCII raw, numbers in their shortest form."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from decimal import Decimal
+
+from harmony.errors import RenderError
+
+
+def compact_json(value: object) -> str:
+    """`{"a":[1,2.5,1e-7],"b":"é"}`.
+
+    Raises `RenderError` for what JSON can't hold: NaN, infinity, a number beyond a double, another kind of object.
+    """
+    if value is None or isinstance(value, (bool, str)):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, (int, float)):
+        return _number(value)
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join(map(compact_json, value)) + "]"
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{_key(key)}:{compact_json(item)}" for key, item in value.items()) + "}"
+    raise RenderError(f"expected a value of JSON, got {value!r}: null, booleans, numbers, strings, lists, objects")
+
+
+def _key(key: object) -> str:
+    if isinstance(key, str):
+        return json.dumps(key, ensure_ascii=False)
+    raise RenderError(f"expected a string as the key of a JSON object, got {key!r}")
+
+
+def _number(value: int | float) -> str:
+    if isinstance(value, int):
+        if -(1 << 63) <= value < 1 << 64:
+            return str(value)
+        try:
+            value = float(value)  # what no 64 bits can hold is read as a double
+        except OverflowError:
+            raise RenderError("expected a number that fits a double, got a larger integer") from None
+    if not math.isfinite(value):
+        raise RenderError(f"expected a number that JSON can hold, got {value!r}")
+    return _shortest(value)
+
+
+def _shortest(value: float) -> str:
+    """The shortest digits that read back as `value`, laid out as Rust's ryu does: 1.0, 0.00001, 1e-6, 1.5e300.
+
+    Python's `repr` finds the same digits, but begins exponents elsewhere and writes `1e-06`.
+    """
+    sign, all_digits, exponent = Decimal(repr(value)).as_tuple()
+    digits = "".join(map(str, all_digits)).rstrip("0")
+    minus = "-" if sign else ""
+    if not digits:
+        return f"{minus}0.0"
+    point = len(all_digits) + int(exponent)  # where the decimal point stands, counted from the first digit
+    if 0 < point <= 16:
+        digits = digits.ljust(point, "0")
+        return f"{minus}{digits[:point]}.{digits[point:] or '0'}"
+    if -5 < point <= 0:
+        return f"{minus}0.{'0' * -point}{digits}"
+    fraction = f".{digits[1:]}" if len(digits) > 1 else ""
+    return f"{minus}{digits[0]}{fraction}e{point - 1}"

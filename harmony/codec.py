@@ -1,0 +1,117 @@
+"""All that the rest of the program sees of Harmony: a conversation becomes ids, ids become messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from harmony.messages import FINAL, Message, Role
+from harmony.render import (
+    DropPolicy,
+    RecipientPosition,
+    declares_functions,
+    drop_before_last_final,
+    render_message,
+)
+from harmony.tokenizer import Tokenizer
+
+Purpose = Literal["completion", "training"]
+_Key = tuple[Message | int, int, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A conversation as ids.
+
+    `ends` has a pair for each message that was kept: its index in the conversation, and the offset in `ids` just after
+    it. Ids after the last offset open the message to be generated.
+    """
+
+    ids: tuple[int, ...]
+    ends: tuple[tuple[int, int], ...]
+
+
+class Codec:
+    """Messages ⇄ ids in one vocabulary.
+
+    `recipient_position`: see `harmony.render`. With `replay`, a message that a model generated (`Message.sampled`),
+    whole and without repairs, is written as the ids it was sampled as, its `<|return|>` as `<|end|>`; so the prompt is
+    what the model wrote, and what its cache holds. The sampled ids must be of this vocabulary.
+
+    The ids of messages are kept until a render that doesn't need them, so rendering a conversation that grew costs as
+    much as its new messages. A prompt's mappings (its schemas) must not change once it was rendered.
+
+        codec = Codec(tokenizer)
+        codec.render([Message("user", ("hi",))], purpose="completion").ids
+        # (200006, 1428, 200008, 3686, 200007, 200006, 173781): "<|start|>user<|message|>hi<|end|><|start|>assistant"
+    """
+
+    def __init__(
+        self, tokenizer: Tokenizer, *, recipient_position: RecipientPosition = "role", replay: bool = False
+    ) -> None:
+        self.tokenizer = tokenizer
+        self._recipient_position = recipient_position
+        self._replay = replay
+        self._known: dict[_Key, tuple[Message, list[int]]] = {}
+
+    def render(
+        self,
+        messages: Sequence[Message],
+        *,
+        purpose: Purpose | None = None,
+        role: Role = "assistant",
+        drop: DropPolicy = drop_before_last_final,
+    ) -> Rendered:
+        """The ids of a conversation, less what `drop` leaves out. No message is ever added.
+
+        `purpose` "completion" opens a message of `role` at the end (`<|start|>assistant`); "training" ends a last
+        `final` of the assistant with `<|return|>`, as the model is to learn it. Raises `RenderError` when a message
+        can't be written.
+        """
+        control = self.tokenizer.control
+        has_functions = declares_functions(messages)
+        ids: list[int] = []
+        ends = []
+        used = {}
+        for index in drop(messages):
+            message = messages[index]
+            key = _key(message, has_functions)
+            used[key] = self._known.get(key) or (message, self._fresh(message, has_functions))
+            ids += used[key][1]
+            ends.append((index, len(ids)))
+        self._known = used
+        if purpose == "completion":
+            ids += [control.start, *self.tokenizer.encode(role)]
+        elif purpose == "training" and messages and _is_final(messages[-1]):
+            ids[-1] = control.return_
+        return Rendered(tuple(ids), tuple(ends))
+
+    def _fresh(self, message: Message, has_functions: bool) -> list[int]:
+        sampled = message.sampled
+        if not self._replay or sampled is None or sampled.repaired or sampled.closed_by is None:
+            return render_message(
+                message,
+                self.tokenizer,
+                has_functions=has_functions,
+                recipient_position=self._recipient_position,
+            )
+        control = self.tokenizer.control
+        if sampled.ids[-1] in (control.return_, control.endoftext):
+            return [*sampled.ids[:-1], control.end]
+        return list(sampled.ids)
+
+
+def _key(message: Message, has_functions: bool) -> _Key:
+    """Under what the ids of a message are kept: equal texts share them, prompts are told apart by identity.
+
+    For prompts hold schemas, in which 1, 1.0 and True are equal to Python and not to the model. What was sampled takes
+    no part in comparisons, but does here. Whatever an id stands for is alive: the kept message holds it.
+    """
+    if all(isinstance(item, str) for item in message.content):
+        return message, id(message.sampled), False
+    return id(message), 0, has_functions
+
+
+def _is_final(message: Message) -> bool:
+    return message.role == "assistant" and message.channel == FINAL
