@@ -1,0 +1,92 @@
+"""Finds gpt-oss models that are on this machine already, in the folders of the programs that download them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from agent.models.catalog import ETUDE, ETUDE_PATH, name_of, part_of, part_path
+from agent.models.model import Origin
+
+MODELS_FOLDER: Final = "models"
+"""In the data folder: what `ossia models pull` downloads."""
+
+_GPT_OSS = re.compile(r"gpt[-_. ]?oss", re.IGNORECASE)
+_MAX_DEPTH: Final = 5
+_MAX_FOLDERS: Final = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Locations:
+    """Where to look, in this order: ossia's data folder, the Hugging Face hub's cache, llama.cpp's, LM Studio's.
+
+    A folder that isn't there is skipped. `cli.models.locations` fills this in from the environment.
+    """
+
+    data: Path
+    huggingface: Path | None = None
+    llama_cpp: Path | None = None
+    lm_studio: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A model file that was found by its name, not opened. `file_bytes` counts all parts that are there."""
+
+    name: str
+    path: Path
+    origin: Origin
+    file_bytes: int
+
+
+def find_models(locations: Locations) -> tuple[Found, ...]:
+    """The gpt-oss models in `locations`, in that order, then the built-in one. One that lies in two places comes once.
+
+    Goes by file names (`*gpt-oss*.gguf`); a split model is its first file. Nothing is opened.
+    """
+    found: list[Found] = []
+    seen: set[Path] = set()
+    for origin, folder in _folders(locations):
+        for path in _gguf_files(folder):
+            real = path.resolve()
+            if real not in seen:
+                seen.add(real)
+                found.append(Found(name_of(path), path, origin, _bytes_of(path)))
+    return (*found, Found(ETUDE, ETUDE_PATH, "built-in", _bytes_of(ETUDE_PATH)))
+
+
+def _folders(locations: Locations) -> Iterator[tuple[Origin, Path]]:
+    yield "ossia", locations.data / MODELS_FOLDER
+    if locations.huggingface:
+        yield "huggingface", locations.huggingface
+    if locations.llama_cpp:
+        yield "llama.cpp", locations.llama_cpp
+    for folder in locations.lm_studio:
+        yield "lm-studio", folder
+
+
+def _gguf_files(folder: Path) -> list[Path]:
+    paths = (path for path in _walk(folder) if path.suffix == ".gguf" and _GPT_OSS.search(path.name))
+    return sorted(path for path in paths if (part_of(path) or (1,))[0] == 1 and path.is_file())
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """The files below `folder`, to a depth and a number of folders; what can't be read is skipped."""
+    root_depth = len(folder.parts)
+    for folders, (base, names, files) in enumerate(os.walk(folder)):
+        if folders >= _MAX_FOLDERS:
+            return
+        if len(Path(base).parts) - root_depth >= _MAX_DEPTH:
+            names.clear()
+        names[:] = [name for name in names if name not in ("blobs", ".locks", ".no_exist")]
+        yield from (Path(base, name) for name in files)
+
+
+def _bytes_of(path: Path) -> int:
+    part = part_of(path)
+    paths = [path] if part is None else [part_path(path, number, part[1]) for number in range(1, part[1] + 1)]
+    return sum(path.stat().st_size for path in paths if path.is_file())

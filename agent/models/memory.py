@@ -1,0 +1,106 @@
+"""How much memory is free, from the system's own tables: a container's limit counts, the page cache counts as free."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Free memory in bytes. `ram_free` None: not known, so nothing is predicted. `gpu_free`: a number per device."""
+
+    ram_free: int | None
+    gpu_free: tuple[int, ...] = ()
+
+
+def read_memory(gpu_free: tuple[int, ...] = (), *, root: Path = Path("/")) -> Memory:
+    """What is free on this machine now. `gpu_free` comes from the engine, which alone can see the devices.
+
+    Linux: MemAvailable, or less where a control group allows less; macOS: what vm_stat calls free, inactive,
+    speculative or purgeable; Windows: available physical memory. `root` stands before /proc and /sys.
+    """
+    if sys.platform == "darwin":
+        return Memory(_macos_free(), gpu_free)
+    if sys.platform == "win32":
+        return Memory(_windows_free(), gpu_free)
+    known = [free for free in (_linux_available(root), _cgroup_free(root)) if free is not None]
+    return Memory(min(known) if known else None, gpu_free)
+
+
+def _linux_available(root: Path) -> int | None:
+    match = re.search(r"^MemAvailable:\s+(\d+) kB", _text(root / "proc/meminfo"), re.MULTILINE)
+    return int(match[1]) * 1024 if match else None
+
+
+def _cgroup_free(root: Path) -> int | None:
+    """The smallest room that any control group above this process leaves; files in its page cache can be dropped."""
+    free = []
+    for line in _text(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            base, names = root / "sys/fs/cgroup", ("memory.max", "memory.current", "inactive_file")
+        elif "memory" in controllers.split(","):
+            base = root / "sys/fs/cgroup/memory"
+            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+        else:
+            continue
+        group = Path(path.lstrip("/"))
+        for folder in (group, *group.parents):
+            free.append(_group_free(base / folder, *names))
+    known = [room for room in free if room is not None]
+    return min(known) if known else None
+
+
+def _group_free(folder: Path, limit_name: str, used_name: str, cache_name: str) -> int | None:
+    limit, used = _text(folder / limit_name).strip(), _text(folder / used_name).strip()
+    if not limit.isdecimal() or not used.isdecimal():  # "max": no limit
+        return None
+    cache = re.search(rf"^{cache_name} (\d+)$", _text(folder / "memory.stat"), re.MULTILINE)
+    return max(0, int(limit) - int(used) + (int(cache[1]) if cache else 0))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _macos_free() -> int | None:
+    try:
+        shown = subprocess.run(["/usr/bin/vm_stat"], capture_output=True, text=True, timeout=5, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return parse_vm_stat(shown)
+
+
+def parse_vm_stat(shown: str) -> int | None:
+    """The free bytes in what macOS's `vm_stat` prints. None: not its output."""
+    page = re.search(r"page size of (\d+) bytes", shown)
+    pages = re.findall(r"^Pages (?:free|inactive|speculative|purgeable):\s+(\d+)\.", shown, re.MULTILINE)
+    return int(page[1]) * sum(map(int, pages)) if page and pages else None
+
+
+def _windows_free() -> int | None:
+    import ctypes
+
+    class Status(ctypes.Structure):
+        """MEMORYSTATUSEX of the Windows API."""
+
+        _fields_ = [
+            ("length", ctypes.c_ulong),
+            ("load", ctypes.c_ulong),
+            ("total", ctypes.c_ulonglong),
+            ("available", ctypes.c_ulonglong),
+            ("rest", ctypes.c_ulonglong * 5),  # page file and address space
+        ]
+
+    status = Status(length=ctypes.sizeof(Status))
+    windll = getattr(ctypes, "windll", None)
+    if windll is None or not windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status)):
+        return None
+    return int(status.available)

@@ -1,0 +1,102 @@
+"""A model file that has been looked at: its parts, its measures, its vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal
+
+from agent.errors import ModelMissing, ModelUnusable
+from agent.models.catalog import name_of, part_of, part_path
+from agent.models.gguf import GgufHeader, TensorInfo, read_header
+from agent.models.gpt_oss import Architecture, check_gpt_oss, read_vocabulary
+from harmony.tokenizer import Vocabulary
+
+Origin = Literal["path", "built-in", "ossia", "huggingface", "llama.cpp", "lm-studio"]
+"""Where a model was found: named by its path, shipped with ossia, or in the folder of one of these programs."""
+
+_MAX_PARTS: Final = 999
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFile:
+    """A gpt-oss model that llama.cpp can be given: `path` is its first file, `parts` are all of them, in order.
+
+    `tensors` are those of all parts. `notes` are lines for the user about how this one came to be chosen.
+    """
+
+    name: str
+    path: Path
+    origin: Origin
+    parts: tuple[Path, ...]
+    file_bytes: int
+    architecture: Architecture
+    header: GgufHeader = field(repr=False)
+    tensors: Mapping[str, TensorInfo] = field(repr=False)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def weight_bytes(self) -> int:
+        return sum(tensor.bytes for tensor in self.tensors.values())
+
+    def vocabulary(self) -> Vocabulary:
+        """Its vocabulary, read anew from the header. Raises `ModelUnusable` when no text can be written in it."""
+        return read_vocabulary(self.header)
+
+
+def open_model(path: Path, *, origin: Origin = "path") -> ModelFile:
+    """The model in `path`, checked: only its headers are read. `path` is the file, or the first part of a split one.
+
+    Raises `ModelMissing` if a file isn't there, `ModelUnusable` if it can't be run.
+    """
+    header = read_header(path)
+    count = _split_value(header, "split.count", default=0)
+    headers = [header] if count <= 1 else [header, *_other_parts(header, count)]
+    tensors: dict[str, TensorInfo] = {}
+    for part in headers:
+        twice = tensors.keys() & part.tensors.keys()
+        if twice:
+            raise ModelUnusable(f"{part.path}: the tensor {min(twice)} is in another part too; download it again")
+        tensors |= part.tensors
+    return ModelFile(
+        name=name_of(path),
+        path=path,
+        origin=origin,
+        parts=tuple(part.path for part in headers),
+        file_bytes=sum(part.file_bytes for part in headers),
+        architecture=check_gpt_oss(header, tensors),
+        header=header,
+        tensors=tensors,
+    )
+
+
+def _other_parts(first: GgufHeader, count: int) -> list[GgufHeader]:
+    path = first.path
+    number = _split_value(first, "split.no") + 1
+    if number != 1:
+        hint = part_path(path, 1, count).name if part_of(path) else "…-00001-of-….gguf"
+        raise ModelUnusable(f"{path}: part {number} of a model of {count} files; name the first one, {hint}")
+    if count > _MAX_PARTS or part_of(path) != (1, count):  # llama.cpp makes the other names from this one
+        raise ModelUnusable(f"{path}: the first of {count} files must be named …-00001-of-{count:05d}.gguf; rename it")
+    others = []
+    for part in range(2, count + 1):
+        other = part_path(path, part, count)
+        try:
+            header = read_header(other)
+        except ModelMissing as error:
+            raise ModelMissing(f"{other}: part {part} of {count} is missing; download the whole model") from error
+        found = _split_value(header, "split.no") + 1
+        if found != part:
+            raise ModelUnusable(f"{other}: says that it is part {found}, expected part {part}; download it again")
+        others.append(header)
+    return others
+
+
+def _split_value(header: GgufHeader, key: str, default: int | None = None) -> int:
+    entry = header.metadata.get(key)
+    if entry is None and default is not None:
+        return default
+    if entry is None or entry.kind != "u16" or not isinstance(entry.value, int):
+        raise ModelUnusable(f"{header.path}: {key} is missing or not a u16: a damaged split model; download it again")
+    return entry.value

@@ -1,0 +1,176 @@
+"""What fits: how long the context can be, how many layers the GPU takes, and whether it all works out at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from agent.errors import OutOfMemory
+from agent.models.gpt_oss import Architecture
+from agent.models.memory import Memory
+from agent.models.model import ModelFile
+
+CONTEXTS: Final = (32_768, 16_384, 8_192)
+"""What is tried, in tokens, when no context is asked for."""
+BATCH_TOKENS: Final = 512
+"""Of one prefill step, as the engine sets it: the window's KV cells and the buffers grow with it."""
+
+_CELLS_STEP: Final = 256  # llama.cpp rounds a context and a window's cache up to this
+_KV_BYTES: Final = 2  # f16
+_FIXED_BYTES: Final = 16 << 20
+_GPU_SPARE_BYTES: Final = 256 << 20  # a driver's own use, and fragmentation
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a run takes, in bytes: weights, KV cache, compute and output buffers."""
+
+    weights: int
+    kv: int
+    buffers: int
+
+    @property
+    def total(self) -> int:
+        return self.weights + self.kv + self.buffers
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How to load a model: `Plan(context_tokens=32768, gpu_layers=25, use_mmap=True, needs=Needs(…), warnings=())`.
+
+    `gpu_layers` counts from the last layer back, the output layer included (`layers + 1` is all). `warnings` are
+    lines for the user.
+    """
+
+    context_tokens: int
+    gpu_layers: int
+    use_mmap: bool
+    needs: Needs
+    warnings: tuple[str, ...] = ()
+
+
+def plan(
+    model: ModelFile,
+    *,
+    memory: Memory,
+    context: int | Literal["max"] | None = None,
+    gpu_layers: int | None = None,
+    use_mmap: bool = True,
+) -> Plan:
+    """How to load `model` into `memory`. `context` None: the largest of 32k, 16k, 8k that fits; "max": the model's own.
+
+    `gpu_layers` None: all that fit. A context longer than the model's own is cut to it, with a warning. Raises
+    `OutOfMemory`, before anything is loaded, when KV cache and buffers don't fit, or the weights don't and
+    `use_mmap` is off; weights larger than free memory with mmap are one warning (they are read from disk again and
+    again).
+    """
+    own = model.architecture.context_tokens
+    warnings = []
+    if context is None:
+        tokens = _largest_that_fits(model, memory)
+    elif context == "max" or context > own:
+        tokens = own
+        if context != "max":
+            warnings.append(f"{model.name} has a context of {own} tokens at most: --context {context} is cut to that")
+    else:
+        tokens = context
+    needs = needs_of(model, tokens)
+    layers = _gpu_layers(model, needs, memory) if gpu_layers is None else min(gpu_layers, model.architecture.layers + 1)
+    if memory.ram_free is not None:
+        warnings += _check_ram(model, tokens, needs, _share_in_ram(model, layers), memory.ram_free, use_mmap=use_mmap)
+    return Plan(tokens, layers, use_mmap, needs, tuple(warnings))
+
+
+def needs_of(model: ModelFile, context_tokens: int) -> Needs:
+    """What `model` takes with a context of so many tokens. gpt-oss-20b with 32768: 12.1 GB, 0.8 GB, 0.5 GB."""
+    return Needs(model.weight_bytes, kv_bytes(model.architecture, context_tokens), buffer_bytes(model.architecture))
+
+
+def fits(model: ModelFile, memory: Memory) -> bool:
+    """Whether weights, buffers and the shortest context are there without reading the disk over and over."""
+    if memory.ram_free is None:
+        return True
+    shortest = min(CONTEXTS[-1], model.architecture.context_tokens)
+    return needs_of(model, shortest).total <= memory.ram_free + sum(memory.gpu_free)
+
+
+def kv_bytes(network: Architecture, context_tokens: int) -> int:
+    """The KV cache in bytes, as llama.cpp lays it out: odd layers keep the whole context, even ones their window."""
+    full_cells = _rounded(context_tokens)
+    window_cells = min(full_cells, _rounded(min(full_cells, network.window + BATCH_TOKENS)))
+    cells = network.layers // 2 * full_cells + (network.layers + 1) // 2 * window_cells
+    return cells * 2 * network.kv_heads * network.head_size * _KV_BYTES
+
+
+def buffer_bytes(network: Architecture) -> int:
+    """A bound on the compute and output buffers: mostly the logits of one batch.
+
+    llama.cpp 0.3.36 took 424 MiB at most for gpt-oss-20b's shapes (contexts of 4k to 128k), this says 443.
+    """
+    logits = 4 * network.vocabulary_size
+    return BATCH_TOKENS * (logits + 24 * network.embedding) + logits + _FIXED_BYTES
+
+
+def _largest_that_fits(model: ModelFile, memory: Memory) -> int:
+    own = model.architecture.context_tokens
+    choices = sorted({min(tokens, own) for tokens in CONTEXTS}, reverse=True)
+    if memory.ram_free is None:
+        return choices[0]
+    room = memory.ram_free + sum(memory.gpu_free)
+    return next((tokens for tokens in choices if needs_of(model, tokens).total <= room), choices[-1])
+
+
+def _check_ram(model: ModelFile, tokens: int, needs: Needs, share: float, free: int, *, use_mmap: bool) -> list[str]:
+    weights, working = int(needs.weights * share), int(needs.kv * share) + needs.buffers
+    if working > free:
+        raise OutOfMemory(
+            f"a context of {tokens} tokens needs {_size(working)} beside the weights, {_size(free)} are free: "
+            f"use a smaller --context, or close other programs"
+        )
+    if weights + working <= free:
+        return []
+    if not use_mmap:
+        raise OutOfMemory(
+            f"{model.name} needs {_size(weights + working)} with a context of {tokens} tokens, {_size(free)} are free: "
+            "leave mmap on, or close other programs"
+        )
+    return [f"{model.name} needs {_size(weights + working)}, {_size(free)} are free: read from disk as it runs, slowly"]
+
+
+def _gpu_layers(model: ModelFile, needs: Needs, memory: Memory) -> int:
+    """As many as fit, from the last layer back; llama.cpp spreads them over the devices."""
+    room = sum(max(0, free - needs.buffers - _GPU_SPARE_BYTES) for free in memory.gpu_free)
+    sizes = _layer_bytes(model)
+    kv = needs.kv / model.architecture.layers
+    layers = 0
+    for at, size in enumerate(sizes):
+        room -= int(size if at == 0 else size + kv)  # the first one is the output layer, which has no KV cache
+        if room < 0:
+            break
+        layers += 1
+    return layers
+
+
+def _layer_bytes(model: ModelFile) -> list[int]:
+    """The weights of the output layer, then of the network's layers from the last to the first."""
+    network = model.architecture
+    sizes = [0] * (network.layers + 1)
+    for tensor in model.tensors.values():
+        if tensor.name.startswith("blk."):
+            sizes[network.layers - int(tensor.name.split(".")[1])] += tensor.bytes
+        elif tensor.name.startswith("output"):
+            sizes[0] += tensor.bytes
+    return sizes
+
+
+def _share_in_ram(model: ModelFile, gpu_layers: int) -> float:
+    """Which part of the weights stays out of the GPU, 0 to 1 (the token embedding always does)."""
+    return 1 - sum(_layer_bytes(model)[:gpu_layers]) / model.weight_bytes
+
+
+def _rounded(cells: int) -> int:
+    return -(-cells // _CELLS_STEP) * _CELLS_STEP
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e9:.1f} GB" if count >= 1e8 else f"{count / 1e6:.1f} MB"

@@ -1,0 +1,64 @@
+"""`--model PATH|NAME`, or none: which model it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from agent.errors import ModelError, ModelMissing
+from agent.models.catalog import DOWNLOADS, ETUDE, ETUDE_PATH, NAMES, download_of
+from agent.models.find import Found, Locations, find_models
+from agent.models.memory import Memory
+from agent.models.model import ModelFile, open_model
+from agent.models.plan import fits
+
+
+def resolve(model: str | None, *, locations: Locations, memory: Memory, builtin: bool = True) -> ModelFile:
+    """The model that `model` means, checked: a name of the catalogue, a file's path, or the name of one that was found.
+
+    None: a gpt-oss-20b that was found, else a 120b, the first that can be used and fits into `memory`; else the
+    built-in étude (`origin` is "built-in"), or `ModelMissing` without `builtin`. `notes` says what was passed over.
+    Raises `ModelMissing`, with the command that gets it, and `ModelUnusable`.
+    """
+    if model is None:
+        return _best(find_models(locations), memory, builtin=builtin)
+    if model == ETUDE:
+        return open_model(ETUDE_PATH, origin="built-in")
+    if download_of(model) is None and _is_path(model):
+        return open_model(Path(model).expanduser())
+    named = [found for found in find_models(locations) if found.name == model]
+    if not named:
+        raise _missing(model)
+    return open_model(named[0].path, origin=named[0].origin)
+
+
+def _is_path(model: str) -> bool:
+    return "/" in model or "\\" in model or model.lower().endswith(".gguf") or Path(model).exists()
+
+
+def _missing(model: str) -> ModelMissing:
+    download = download_of(model)
+    if download is None:
+        return ModelMissing(f"no model {model!r}: expected the path of a GGUF file, or one of {', '.join(NAMES)}")
+    size = f"{download.download_bytes / 1e9:.0f} GB"
+    return ModelMissing(f"{model} isn't on this machine; get it ({size}): ossia models pull {model}")
+
+
+def _best(found: tuple[Found, ...], memory: Memory, *, builtin: bool) -> ModelFile:
+    notes: list[str] = []
+    for download in DOWNLOADS:
+        for candidate in (one for one in found if one.name == download.name):
+            try:
+                model = open_model(candidate.path, origin=candidate.origin)
+            except ModelError as error:
+                notes.append(f"passed over: {error}")
+                continue
+            if fits(model, memory):
+                return replace(model, notes=tuple(notes))
+            size = f"{model.weight_bytes / 1e9:.0f} GB"
+            notes.append(
+                f"passed over: {candidate.path} ({size}) is larger than free memory; --model {model.name} forces it"
+            )
+    if not builtin:
+        raise ModelMissing("no gpt-oss model was found on this machine; get one: ossia models pull gpt-oss-20b")
+    return replace(open_model(ETUDE_PATH, origin="built-in"), notes=tuple(notes))
