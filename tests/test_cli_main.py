@@ -1,0 +1,256 @@
+"""The command as a process: what it prints, how it ends, what it loads."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent.errors import (
+    AgentError,
+    ContextFull,
+    EngineFailed,
+    ModelMissing,
+    ModelUnusable,
+    OutOfMemory,
+    ScriptEnded,
+    ScriptInvalid,
+    SessionInvalid,
+)
+from cli import __version__
+from cli.config import ConfigError
+from cli.exits import ExitCode, ExitError, exit_code
+from tests.support.command import ROOT, SCRIPT, ossia
+
+posix_only = pytest.mark.skipif(os.name == "nt", reason="pipes and signals as POSIX has them")
+
+
+# -- what it prints --
+
+
+def test_version() -> None:
+    done = ossia("--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"ossia {__version__}\n", "")
+
+
+@pytest.mark.parametrize("args", [(), ("--help",), ("-h",)])
+def test_help(args: tuple[str, ...]) -> None:
+    done = ossia(*args)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Usage: ossia [OPTIONS] COMMAND [ARGS]...\n")
+    assert "  config " in done.stdout
+
+
+def test_python_dash_m_in_the_clone() -> None:
+    command = [sys.executable, "-m", "cli", "--version"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == (f"ossia {__version__}\n", "")
+
+
+def test_a_folder_with_packages_of_our_names_changes_nothing(tmp_path: Path) -> None:
+    for name in ("cli", "agent", "tools", "harmony", "typer"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise SystemExit('the folder of the user won')")
+    done = ossia("config", "show", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("args", "wrong", "whose_help"),
+    [
+        (("nonsense",), "'nonsense'", "ossia"),
+        (("config", "show", "--efort"), "--efort", "ossia config show"),
+        (("config", "show", "x"), "(x)", "ossia config show"),
+    ],
+)
+def test_a_bad_command_line_is_one_line(args: tuple[str, ...], wrong: str, whose_help: str) -> None:
+    done = ossia(*args)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith("ossia: error: ")
+    assert wrong in done.stderr
+    assert done.stderr.endswith(f" (see `{whose_help} --help`)\n")
+
+
+def test_a_name_in_an_error_can_not_reach_the_terminal_as_a_control() -> None:
+    done = ossia("config", "show", env={"OSSIA_CONFIG": "/no\x1b[2J\nsuch"})
+    assert (done.returncode, done.stderr) == (2, "ossia: error: /no␛[2J such: there is no such config file\n")
+
+
+def test_what_the_encoding_lacks_becomes_a_question_mark() -> None:
+    done = ossia("config", "show", env={"PYTHONIOENCODING": "ascii", "OSSIA_MODEL": "工.gguf"})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert 'model = "?.gguf"' in done.stdout
+
+
+# -- what it loads --
+
+_LOADED_BY_HELP = """
+import sys
+before = set(sys.modules)
+from cli.main import invoke
+code = invoke(["--help"])
+print(*sorted({name.split(".")[0] for name in set(sys.modules) - before} - sys.stdlib_module_names), file=sys.stderr)
+print(*sorted(name for name in sys.modules if name.split(".")[0] == "cli"), file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def test_help_loads_nothing_heavy() -> None:
+    done = subprocess.run([sys.executable, "-P", "-c", _LOADED_BY_HELP], capture_output=True, text=True, check=True)
+    foreign, ours = (set(line.split()) for line in done.stderr.splitlines())
+    assert foreign <= {"cli", "typer", "click", "annotated_doc", "shellingham", "typing_extensions"}
+    assert "cli.config" not in ours  # nor any other module that only a command needs
+    assert "cli.clean" not in ours
+
+
+# -- how it ends --
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ModelMissing("m"), ExitCode.MODEL),
+        (ModelUnusable("m"), ExitCode.MODEL),
+        (OutOfMemory("m"), ExitCode.NO_ROOM),
+        (ContextFull(9, 8), ExitCode.NO_ROOM),
+        (EngineFailed("m"), ExitCode.ENGINE),
+        (ScriptEnded("m"), ExitCode.ENGINE),
+        (ScriptInvalid("m"), ExitCode.USAGE),
+        (SessionInvalid("m"), ExitCode.USAGE),
+        (ConfigError("m"), ExitCode.USAGE),
+        (AgentError("m"), ExitCode.FAILED),
+        (ExitError("m", ExitCode.STEPS), ExitCode.STEPS),
+        (OSError(errno.ENOSPC, "No space left on device"), ExitCode.FAILED),
+        (OSError(errno.EACCES, "Permission denied"), None),
+        (ValueError("m"), None),
+    ],
+)
+def test_the_code_of_each_error(error: Exception, code: ExitCode | None) -> None:
+    assert exit_code(error) == code
+
+
+_RAISING = """
+import sys, typer
+from agent.errors import ModelMissing
+from cli.app import command
+from cli.main import main
+
+app = typer.Typer()
+
+@app.command()
+def probe():
+    raise {error}
+
+command.add_command(typer.main.get_command(app), "probe")
+sys.argv = ["ossia", "probe"]
+sys.exit(main())
+"""
+
+
+def _command_that_raises(error: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-P", "-c", _RAISING.format(error=error)], capture_output=True, text=True, check=False
+    )
+
+
+def test_an_error_that_is_not_ours_is_one_line() -> None:
+    done = _command_that_raises("ModelMissing('no model m:\\nossia models pull m')")
+    assert (done.returncode, done.stderr) == (3, "ossia: error: no model m: ossia models pull m\n")
+
+
+def test_an_error_of_ours_is_a_traceback() -> None:
+    done = _command_that_raises("ValueError('ours')")
+    assert done.returncode == 1
+    assert done.stderr.startswith("Traceback (most recent call last):\n")
+    assert done.stderr.endswith("ValueError: ours\n")
+
+
+@pytest.mark.parametrize(("raised", "code"), [("typer.Exit(6)", 6), ("typer.Abort", 130), ("KeyboardInterrupt", 130)])
+def test_a_command_that_ends_itself(raised: str, code: int) -> None:
+    done = _command_that_raises(raised)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
+
+
+@pytest.fixture
+def closed_pipe() -> Iterator[int]:
+    """The writing end of a pipe that nobody reads."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    yield writer
+    os.close(writer)
+
+
+@posix_only
+@pytest.mark.parametrize("args", [["--help"], ["config", "show"]])  # one flushes as it prints, one only at its end
+def test_a_closed_pipe_is_141_and_silent(args: list[str], closed_pipe: int) -> None:
+    done = subprocess.run([SCRIPT, *args], stdout=closed_pipe, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+@posix_only
+def test_a_complaint_that_nobody_reads_changes_nothing(closed_pipe: int) -> None:
+    done = subprocess.run([SCRIPT, "nonsense"], stdout=subprocess.PIPE, stderr=closed_pipe, check=False)
+    assert (done.returncode, done.stdout) == (2, b"")
+
+
+@posix_only
+@pytest.mark.parametrize(
+    ("line", "code"), [("--help >&-", 0), ("config show >&-", 0), ("nonsense 2>&-", 2), ("nonsense >&- 2>&-", 2)]
+)
+def test_closed_outputs(line: str, code: int) -> None:
+    done = subprocess.run(["/bin/sh", "-c", f'"$0" {line}', str(SCRIPT)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("args", ["--help", "config show"])
+def test_a_full_disk_is_one_line(args: str) -> None:
+    command = ["/bin/sh", "-c", f'"$0" {args} > /dev/full', str(SCRIPT)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "No space left on device" in done.stderr
+
+
+def _interrupted(folder: Path, module: str, source: str) -> subprocess.CompletedProcess[str]:
+    """`ossia --version` with a module of ours found first; a SIGINT is sent once that module has said "waiting"."""
+    (folder / f"{module}.py").write_text(source)
+    env = {**os.environ, "PYTHONPATH": str(folder)}
+    pipe = subprocess.PIPE
+    with subprocess.Popen([str(SCRIPT), "--version"], env=env, stdout=pipe, stderr=pipe, text=True) as child:
+        assert child.stdout is not None
+        said = ""
+        while not said.endswith("waiting\n"):
+            line = child.stdout.readline()
+            assert line, "it ended before it waited"
+            said += line
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=60)
+    return subprocess.CompletedProcess(child.args, child.returncode, said + out, err)
+
+
+@posix_only
+def test_an_interrupt_while_we_still_import_is_130(tmp_path: Path) -> None:
+    done = _interrupted(tmp_path, "typer", "import time\nprint('waiting', flush=True)\ntime.sleep(60)\n")
+    assert (done.returncode, done.stderr) == (130, "")
+
+
+@posix_only
+def test_an_interrupt_while_we_clean_up_is_130(tmp_path: Path) -> None:
+    source = """
+import atexit, time
+
+def slow_cleanup():
+    print("waiting", flush=True)
+    time.sleep(60)
+
+atexit.register(slow_cleanup)
+"""
+    done = _interrupted(tmp_path, "sitecustomize", source)
+    assert (done.returncode, done.stdout, done.stderr) == (130, f"ossia {__version__}\nwaiting\n", "")
