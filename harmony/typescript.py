@@ -39,7 +39,8 @@ def typescript(schema: object, indent: str = "") -> str:
         case "boolean":
             return "boolean"
         case list() | tuple():
-            return " | ".join("number" if kind == "integer" else kind for kind in _strings(schema, "type")) or "any"
+            kinds = ["number" if kind == "integer" else kind for kind in _strings(schema, "type")]
+            return " | ".join(kinds) if kinds else "any"
         case _:
             return "any"
 
