@@ -18,6 +18,7 @@ from harmony.messages import (
     Sampled,
     SystemPrompt,
 )
+from harmony.parse import StreamParser
 from harmony.render import drop_before_last_final, drop_nothing, drop_reference
 from harmony.tokenizer import Tokenizer, Vocabulary, vocabulary_from_byte_level, vocabulary_from_tiktoken
 from harmony.tokens import ControlTokens
@@ -43,6 +44,7 @@ __all__ = [
     "Repaired",
     "ResponseFormat",
     "Sampled",
+    "StreamParser",
     "SystemPrompt",
     "Tokenizer",
     "Vocabulary",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harmony.messages import FINAL, Message, Role
+from harmony.parse import StreamParser
 from harmony.render import (
     DropPolicy,
     RecipientPosition,
@@ -86,6 +87,17 @@ class Codec:
         elif purpose == "training" and messages and _is_final(messages[-1]):
             ids[-1] = control.return_
         return Rendered(tuple(ids), tuple(ends))
+
+    def parser(
+        self,
+        *,
+        strict: bool = False,
+        role: Role | None = "assistant",
+        tools: frozenset[str] = frozenset(),
+        opening: Sequence[int] = (),
+    ) -> StreamParser:
+        """A parser of what is generated after a render for completion; see `StreamParser`."""
+        return StreamParser(self.tokenizer, role=role, strict=strict, tools=tools, opening=opening)
 
     def _fresh(self, message: Message, has_functions: bool) -> list[int]:
         sampled = message.sampled

@@ -1,0 +1,113 @@
+"""The header of a message, read exactly as the reference reads it: on its text, spelled-out markers included."""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+from typing import get_args
+
+from harmony.errors import ParseError
+from harmony.messages import Role
+from harmony.tokens import CHANNEL, CONSTRAIN
+
+ROLES: dict[str, Role] = {role: role for role in get_args(Role)}
+ASCII_SPACE = "\t\n\f\r "
+"""What separates the words of a header (Rust's `split_ascii_whitespace`)."""
+
+# Unicode's White_Space, as Rust's char::is_whitespace. str.isspace() differs: it adds U+001C…U+001F.
+_SPACE = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What stands between `<|start|>` and `<|message|>`: the fields of a `Message` without its content."""
+
+    role: Role
+    name: str | None = None
+    recipient: str | None = None
+    channel: str | None = None
+    content_type: str | None = None
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a header, split at ASCII whitespace only: `"to=f\\u00a0x json"` has two."""
+    return [word for word in text.translate(_TO_BLANK).split(" ") if word]
+
+
+def parse_header(text: str, role: Role | None) -> Header:
+    """The fields of a header's text; `role` None: its first word says it.
+
+    Raises `ParseError` with the reference's text.
+
+        parse_header("assistant<|channel|>commentary to=functions.f <|constrain|>json", None)
+        # Header("assistant", None, "functions.f", "commentary", "<|constrain|>json")
+    """
+    channel, text = _take_channel(text)
+    text = text.strip(_SPACE)
+    if CONSTRAIN in text:
+        text = text.replace(CONSTRAIN, " " + CONSTRAIN).strip(_SPACE)
+    words = words_of(text)
+    name = None
+    if role is None:
+        role, name, words = _take_role(words)
+    if words and words[0] == role:
+        words = words[1:]
+    recipient, content_type, rest = _take_recipient(words)
+    if rest:
+        raise ParseError(f"unexpected tokens remaining in message header: Some({rust_debug(' '.join(rest))})")
+    return Header(role, name, recipient, channel, content_type)
+
+
+def _take_channel(text: str) -> tuple[str | None, str]:
+    """The value of the first channel marker, and the text without both (its two sides joined without a space)."""
+    before, marker, after = text.partition(CHANNEL)
+    if not marker:
+        return None, text
+    length = next((i for i, char in enumerate(after) if char == "<" or char in _SPACE), len(after))
+    if not length:
+        raise ParseError("channel marker present but no channel value found in header")
+    return after[:length], before + after[length:]
+
+
+def _take_role(words: list[str]) -> tuple[Role, str | None, list[str]]:
+    if not words:
+        raise ParseError("message header did not contain a role")
+    first = words[0]
+    if first in ROLES:
+        return ROLES[first], first if first == "tool" else None, words
+    if len(words) > 1 or first.startswith("to="):
+        return "tool", first, words[1:]
+    raise ParseError(f"Unknown role: {first}")
+
+
+def _take_recipient(words: list[str]) -> tuple[str | None, str | None, list[str]]:
+    """Recipient, content type, and the words that are neither. A lone word is a recipient, whatever it says."""
+    if not words:
+        return None, None, []
+    *rest, last = words
+    if last.startswith("to="):
+        return last[3:], None, rest
+    if not rest:
+        return last, None, []
+    return rest[-1].removeprefix("to="), last, rest[:-1]
+
+
+def rust_debug(text: str) -> str:
+    """`text` as Rust's `{:?}` writes a str: quoted; escaped are quotes, backslashes, what is unprintable or combining.
+
+    Exact up to differences between the Unicode versions of Python and of the reference.
+    """
+    return '"' + "".join(_ESCAPES.get(char) or _escaped(char) for char in text) + '"'
+
+
+def _escaped(char: str) -> str:
+    combining = unicodedata.category(char) in ("Mn", "Me") or char in _OTHER_GRAPHEME_EXTEND
+    return char if char.isprintable() and not combining else f"\\u{{{ord(char):x}}}"
+
+
+_TO_BLANK = str.maketrans(dict.fromkeys(ASCII_SPACE, " "))
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\0": "\\0", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
+# The spacing marks that Unicode counts as Grapheme_Extend (PropList.txt, Other_Grapheme_Extend).
+_OTHER_GRAPHEME_EXTEND = frozenset(
+    "\u09be\u09d7\u0b3e\u0b57\u0bbe\u0bd7\u0cc2\u0cd5\u0cd6\u0d3e\u0d57\u0dcf\u0ddf\u1b35\u200c\u302e\u302f\uff9e\uff9f"
+)

@@ -1,0 +1,58 @@
+"""Which of the offered tools a recipient means, when the model didn't write its name as it should."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+_PREFIX = "functions."
+_GLUED = ("json", "code")  # content types that came out without the space before them
+_AROUND = "\"'`,;:()[]{}<>?!*= "
+
+
+def clean_recipient(text: str) -> str:
+    """`text` cut where a marker begins (`query<|channel|>…`), without quotes and punctuation around it."""
+    return text.partition("<|")[0].strip(_AROUND)
+
+
+def resolve(name: str, tools: frozenset[str]) -> str | None:
+    """The offered tool that `name` means, None when it means none, or more than one.
+
+    In this order: the name itself; with `functions.`; without it (`functions.browser.search`); as the last part of one
+    tool (`search`); the same without a glued content type (`shelljson`); whatever the case of its letters.
+
+        resolve("get_weather", frozenset({"functions.get_weather"}))  # "functions.get_weather"
+    """
+    if name in tools:
+        return name
+    if not name or not tools:
+        return None
+    for spelling in (name, *(name.removesuffix(word) for word in _GLUED if name.endswith(word))):
+        found = _known(spelling, tools) or _as_last_part(spelling, tools)
+        if found:
+            return found
+    return _ignoring_case(name, tools)
+
+
+def _spellings(name: str) -> Iterator[str]:
+    yield name
+    yield _PREFIX + name
+    if name.startswith(_PREFIX):
+        yield name.removeprefix(_PREFIX)
+
+
+def _known(name: str, tools: frozenset[str]) -> str | None:
+    return next((spelling for spelling in _spellings(name) if spelling in tools), None)
+
+
+def _as_last_part(name: str, tools: frozenset[str]) -> str | None:
+    return _only(tool for tool in tools if tool.endswith("." + name))
+
+
+def _ignoring_case(name: str, tools: frozenset[str]) -> str | None:
+    wanted = {spelling.lower() for spelling in _spellings(name)}
+    return _only(tool for tool in tools if tool.lower() in wanted)
+
+
+def _only(found: Iterator[str]) -> str | None:
+    first = next(found, None)
+    return first if next(found, None) is None else None

@@ -1,0 +1,265 @@
+"""The parser for what models really write: it takes any ids, loses no text, and reports each thing it mends."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from harmony.assembly import Assembly
+from harmony.header import Header
+from harmony.mending import Segment, read_header
+from harmony.messages import ClosedBy, Delta, Repaired, Role
+from harmony.salvage import is_header, salvage
+from harmony.strict import State
+from harmony.tokenizer import Tokenizer
+from harmony.tokens import CHANNEL, CONSTRAIN
+
+_UNKNOWN = b"\xff"  # one U+FFFD
+_Utf8 = codecs.getincrementaldecoder("utf-8")
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A header under way.
+
+    `prose`: no `<|start|>` of its own began it, so its text may turn out to be the message. `stray`: it began with
+    text. `repaired`: its ids aren't a faithful form of it any more.
+    """
+
+    role: Role | None
+    first: int
+    prose: bool
+    stray: bool = False
+    repaired: bool = False
+    markers: list[str] = field(default_factory=lambda: [""])
+    texts: list[bytearray] = field(default_factory=lambda: [bytearray()])
+
+    @property
+    def segments(self) -> list[Segment]:
+        texts = (text.decode("utf-8", "replace") for text in self.texts)
+        return list(zip(self.markers, texts, strict=True))
+
+    @property
+    def blank(self) -> bool:
+        return len(self.markers) == 1 and not self.texts[0].strip()
+
+
+class TolerantMachine:
+    """Reads well-formed Harmony as `StrictMachine` does, and everything else as it was most likely meant.
+
+    Only ids are structure, never text that spells a marker. Each repair has a code, its place, and a sentence.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, role: Role | None, prefix: Sequence[int], tools: frozenset[str]) -> None:
+        control = tokenizer.control
+        self.assembly = Assembly(prefix)
+        self.repairs: list[Repaired] = []
+        self.last_content_delta: str | None = None
+        self._bytes = tokenizer.token_bytes
+        self._start, self._message = control.start, control.message
+        self._marks = {control.channel: CHANNEL, control.constrain: CONSTRAIN}
+        self._closers: dict[int, ClosedBy] = {
+            control.end: "end",
+            control.return_: "return",
+            control.call: "call",
+            control.endoftext: "endoftext",
+        }
+        self._structural = frozenset((self._start, self._message, *self._marks, *self._closers))
+        self._completion = role == "assistant"
+        self._tools = tools
+        self._utf8 = _Utf8("replace")
+        self._draft = None if role is None else _Draft(role, 0, prose=True)
+        self._out: list[Delta | Repaired] = []
+
+    @property
+    def state(self) -> State:
+        if self.assembly.header is not None:
+            return "Content"
+        return "ExpectStart" if self._draft is None else "Header"
+
+    @property
+    def role(self) -> Role | None:
+        header = self.assembly.header
+        if header is not None:
+            return header.role
+        return None if self._draft is None else self._draft.role
+
+    def push(self, token: int) -> Sequence[Delta | Repaired]:
+        assembly = self.assembly
+        assembly.tokens.append(token)
+        if assembly.header is not None and token not in self._structural:  # the way of nearly every token
+            piece = self._bytes(token)
+            if piece is not None:
+                text = self._utf8.decode(piece)
+                if text:
+                    self.last_content_delta = text
+                    return (assembly.add(text),)
+                self.last_content_delta = None
+                return ()
+        self.last_content_delta = None
+        self._out = []
+        if assembly.header is not None:
+            self._in_content(token)
+        elif self._draft is not None:
+            self._in_header(self._draft, token)
+        else:
+            self._between(token)
+        return self._out
+
+    def flush(self, *, cut: bool) -> Sequence[Delta | Repaired]:
+        self.last_content_delta = None
+        self._out = []
+        draft = self._draft
+        if self.assembly.header is not None:
+            self._close(None)
+        elif draft is not None:
+            untouched = draft.blank and draft.first >= len(self.assembly.tokens)
+            if not untouched:
+                self._salvage(draft, None, quiet=cut)
+            self._draft = None
+        return self._out
+
+    def begin_after_opening(self) -> None:
+        self.assembly.begin_after_opening()
+        if self._draft is not None:
+            self._draft.first = 0
+
+    # -- one state each --------------------------------------------------------------------------------------------
+
+    @property
+    def _here(self) -> int:
+        """The index of the token being read."""
+        return len(self.assembly.tokens) - 1
+
+    def _repair(self, code: str, message: str) -> None:
+        repair = Repaired(code, message, max(self._here, 0))
+        self.repairs.append(repair)
+        self._out.append(repair)
+
+    def _between(self, token: int) -> None:
+        if token == self._start:
+            self._draft = _Draft(None, self._here, prose=False)
+        elif token in self._closers:
+            self._repair("stray-stop", "a stop token between messages, ignored")
+        elif token in self._structural:
+            self._repair("missing-start", "a header without <|start|>: taken for the assistant's")
+            self._draft = _Draft("assistant", self._here, prose=True, repaired=True)
+            self._in_header(self._draft, token)
+        else:
+            self._draft = _Draft("assistant", self._here, prose=True, stray=True, repaired=True)
+            self._in_header(self._draft, token)
+
+    def _in_header(self, draft: _Draft, token: int) -> None:
+        if token not in self._structural:
+            draft.repaired |= self._bytes(token) is None
+            draft.texts[-1] += self._piece(token)
+        elif token in self._closers:
+            self._salvage(draft, self._closers[token], quiet=False)
+            self._draft = None
+        elif token == self._start:
+            self._restart(draft)
+        else:
+            if len(draft.markers) == 1 and draft.prose:
+                draft = self._judge(draft)
+            if token == self._message:
+                self._begin(draft)
+            else:
+                draft.markers.append(self._marks[token])
+                draft.texts.append(bytearray())
+
+    def _in_content(self, token: int) -> None:
+        if token in self._closers:
+            self._close(self._closers[token])
+        elif token == self._start or self._marks.get(token) == CHANNEL:
+            self._repair("missing-end", "a new message began before the last one was closed")
+            self.assembly.repaired = True
+            self._close("end", before_this=True)
+            self._between(token)
+        elif token in self._structural:
+            self._repair("stray-marker", "a marker of the header inside a message, dropped")
+            self.assembly.repaired = True
+        else:
+            self._add(self._utf8.decode(self._piece(token)))
+            self.assembly.repaired = True
+
+    # -- steps -----------------------------------------------------------------------------------------------------
+
+    def _piece(self, token: int) -> bytes:
+        piece = self._bytes(token)
+        if piece is None:
+            self._repair("unknown-token", f"no token has the id {token}: one U+FFFD stands for it")
+            return _UNKNOWN
+        return piece
+
+    def _add(self, text: str) -> None:
+        if text:
+            self.last_content_delta = text
+            self._out.append(self.assembly.add(text))
+
+    def _judge(self, draft: _Draft) -> _Draft:
+        """The first marker after text in the role's place: was that text a header, or a message without one?"""
+        text = draft.texts[0].decode("utf-8", "replace")
+        if not is_header(text, self._tools):
+            self._keep_text(text, draft.first)
+            self._repair("missing-start", "a header without <|start|>: taken for the assistant's")
+            self._draft = _Draft("assistant", self._here, prose=True, repaired=True)
+            return self._draft
+        if draft.stray:
+            self._repair("missing-start", "a header without <|start|>: taken for the assistant's")
+        return draft
+
+    def _keep_text(self, text: str, first: int) -> None:
+        self._repair("stray-text", "text outside of any message, kept as a message of its own")
+        self._whole(Header("assistant"), text, first, "end", end=self._here)
+
+    def _begin(self, draft: _Draft) -> None:
+        """`<|message|>`: what the header means, and its message opens."""
+        header, notes = read_header(draft.segments, draft.role, self._tools)
+        for code, message in notes:
+            self._repair(code, message)
+        foreign = self._flag(header)
+        self._draft = None
+        repaired = draft.repaired or bool(notes) or foreign
+        self._out.append(self.assembly.open(header, draft.first, repaired=repaired))
+
+    def _flag(self, header: Header) -> bool:
+        """A message in another's name (a result that the model made up) is kept, and said to be one."""
+        foreign = self._completion and header.role != "assistant"
+        if foreign:
+            self._repair("foreign-message", f"the model wrote a message of the role {header.role!r} itself")
+        return foreign
+
+    def _restart(self, draft: _Draft) -> None:
+        """`<|start|>` inside a header: its text, if it has any, is a message; without, it begins anew."""
+        kept = salvage(draft.segments, draft.role, self._tools, prose=draft.prose)
+        if any(text.strip() for _, text in kept):
+            self._salvage(draft, "end", quiet=False)
+        else:
+            self._repair("restarted-header", "<|start|> inside a header, which begins anew")
+        self._draft = _Draft(None, self._here, prose=False, repaired=True)
+
+    def _salvage(self, draft: _Draft, closed_by: ClosedBy | None, *, quiet: bool) -> None:
+        """The header ends without `<|message|>`. `quiet`: it was cut, so one that holds no text yet is no fault."""
+        kept = salvage(draft.segments, draft.role, self._tools, prose=draft.prose)
+        if quiet and not any(text.strip() for _, text in kept):
+            return
+        self._repair("missing-message", "no <|message|> came: what follows the header's words is the content")
+        end = len(self.assembly.tokens)
+        for i, (header, text) in enumerate(kept):
+            self._flag(header)
+            self._whole(header, text, draft.first, closed_by if i == len(kept) - 1 else "end", end=end)
+
+    def _whole(self, header: Header, text: str, first: int, closed_by: ClosedBy | None, *, end: int) -> None:
+        """A message that came in one: announced, told and closed."""
+        self._out.append(self.assembly.open(header, first, repaired=True, headless=True))
+        if text:
+            self._out.append(self.assembly.add(text))
+        self.assembly.close(closed_by, end)
+
+    def _close(self, closed_by: ClosedBy | None, *, before_this: bool = False) -> None:
+        held = self._utf8.decode(b"", True)
+        self._utf8.reset()
+        self._add(held)
+        self.last_content_delta = None
+        self.assembly.close(closed_by, len(self.assembly.tokens) - before_this)

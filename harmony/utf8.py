@@ -1,0 +1,42 @@
+"""Bytes of tokens → text, when a token may end in the middle of a character."""
+
+from __future__ import annotations
+
+REPLACEMENT = "\ufffd"
+
+
+class ReferenceUtf8:
+    """Decodes as the reference's streaming parser does, which shows less than it could.
+
+    After an invalid sequence it gives the text before it and one U+FFFD, and keeps what follows until the next token
+    (a plain incremental decoder gives that at once). The texts of all `feed` calls and of `flush`, joined, are what
+    `b"".join(pieces).decode("utf-8", "replace")` gives.
+
+        utf8 = ReferenceUtf8()
+        utf8.feed(b"caf\\xc3")  # "caf"
+        utf8.feed(b"\\xa9")     # "é"
+    """
+
+    def __init__(self) -> None:
+        self._held = b""
+
+    def feed(self, piece: bytes) -> str:
+        """The text that `piece` completes; "" when it ends inside a character and brings none before it."""
+        data = self._held + piece if self._held else piece
+        try:
+            text = data.decode()
+        except UnicodeDecodeError as error:
+            text = data[: error.start].decode()
+            if error.reason == "unexpected end of data":
+                self._held = data[error.start :]
+            else:
+                self._held = data[error.end :]
+                text += REPLACEMENT
+            return text
+        self._held = b""
+        return text
+
+    def flush(self) -> str:
+        """What is held back, at the end of a message: each broken sequence is one U+FFFD."""
+        held, self._held = self._held, b""
+        return held.decode("utf-8", "replace")
