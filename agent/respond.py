@@ -105,5 +105,4 @@ class LocalResponder:
 
 def _answering(parser: StreamParser) -> bool:
     """Has the answer begun? Then there is nothing left to hurry."""
-    current = parser.open_message
-    return current is not None and current.channel == FINAL or any(m.channel == FINAL for m in parser.messages)
+    return parser.current_channel == FINAL or any(message.channel == FINAL for message in parser.messages)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from agent.control import Control
 from agent.events import ApprovalAsked, Decision, Event
@@ -14,6 +15,13 @@ from agent.loop import Turn
 
 _R = TypeVar("_R")
 _PATIENCE_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Tapped:
+    """Ids as they came out of the engine, for whoever asked to see them raw (`Worker.tap`)."""
+
+    ids: tuple[int, ...]
 
 
 class Worker:
@@ -28,8 +36,9 @@ class Worker:
     """
 
     def __init__(self, *, capacity: int = 4096) -> None:
-        self.inbox: queue.Queue[Event] = queue.Queue(capacity)
+        self.inbox: queue.Queue[Event | Tapped] = queue.Queue(capacity)
         self._answers: queue.SimpleQueue[Decision | None] = queue.SimpleQueue()
+        self._last: Future[Any] | None = None
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         # A daemon: a process that is told to end must not wait for a C call to return.
         self._thread = threading.Thread(target=self._work, name="ossia-worker", daemon=True)
@@ -45,8 +54,14 @@ class Worker:
             except BaseException as error:
                 future.set_exception(error)
 
+        self._last = future
         self._jobs.put(run)
         return future
+
+    @property
+    def busy(self) -> bool:
+        """Is a job under way, or waiting?"""
+        return self._last is not None and not self._last.done()
 
     def drive(self, turn: Turn, control: Control) -> None:
         """Run a turn to its end, on the worker's thread. Every event goes into `inbox`, in order."""
@@ -63,6 +78,10 @@ class Worker:
         """Answer the question that is open. None refuses; a decision on another call is dropped."""
         self._answers.put(decision)
 
+    def tap(self, control: Control) -> Callable[[Sequence[int]], None]:
+        """A tap for a responder (`LocalResponder(…, tap=…)`): the raw ids come through `inbox`, in order with the events."""
+        return lambda ids: self._put(Tapped(tuple(ids)), control)
+
     def close(self, timeout_s: float | None = None) -> None:
         """End the thread after the jobs that wait."""
         self._jobs.put(None)
@@ -72,7 +91,7 @@ class Worker:
         while (job := self._jobs.get()) is not None:
             job()
 
-    def _put(self, event: Event, control: Control) -> None:
+    def _put(self, event: Event | Tapped, control: Control) -> None:
         while True:
             try:
                 return self.inbox.put(event, timeout=_PATIENCE_S)

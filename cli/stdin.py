@@ -7,16 +7,14 @@ import stat
 import sys
 import threading
 
-
-class StdinError(Exception):
-    """What came on standard input is not text. The command line exits 2."""
+from cli.exits import ExitCode, ExitError
 
 
 def read_stdin(*, quiet: bool) -> str | None:
     """All of standard input when it is a pipe, a socket or a file with content; None when there is nothing to read.
 
-    A terminal, a closed stdin and /dev/null are not read. The last newline is left out. Raises StdinError on bytes
-    that are not UTF-8 text. After a second of waiting stderr says what is waited for.
+    A terminal, a closed stdin and /dev/null are not read. The last newline is left out. Raises ExitError
+    (usage) on bytes that are not UTF-8 text. After a second of waiting stderr says what is waited for.
     """
     if not _has_content():
         return None
@@ -31,11 +29,12 @@ def read_stdin(*, quiet: bool) -> str | None:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise StdinError(
-            f"standard input: expected UTF-8 text, byte {error.start} is {data[error.start]:#04x}: convert it first"
+        raise ExitError(
+            f"standard input: expected UTF-8 text, byte {error.start} is {data[error.start]:#04x}: convert it first",
+            ExitCode.USAGE,
         ) from None
     if "\0" in text:
-        raise StdinError("standard input: expected text, got binary data (a NUL byte): convert it first")
+        raise ExitError("standard input: expected text, got binary data (a NUL byte): convert it first", ExitCode.USAGE)
     return text.removesuffix("\n") or None
 
 
