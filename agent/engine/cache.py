@@ -1,0 +1,174 @@
+"""Which part of a prompt is in the KV cache already, and *correctly* so.
+
+gpt-oss's even layers see the last 128 tokens only, and llama.cpp's cache for them forgets what lies further back. After
+rolling back past that, `llama_memory_seq_rm` answers true and the logits are silently wrong. So a copy of the
+sliding-window part of the cache (a checkpoint: 3 MB with gpt-oss-20b) is kept at the offsets worth returning to; the
+part of the odd layers, which holds everything, needs none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Logits = NDArray[np.float32]
+
+
+class Memory(Protocol):
+    """What the cache needs of one sequence of an engine's KV memory. Positions count tokens from 0."""
+
+    @property
+    def oldest(self) -> int:
+        """The lowest position that every layer holds; -1 when there is none. From there on up nothing is missing."""
+        ...
+
+    @property
+    def newest(self) -> int:
+        """The highest position held; -1 when there is none."""
+        ...
+
+    def truncate(self, length: int) -> None:
+        """Forget the positions from `length` on, in every layer."""
+        ...
+
+    def save_window(self) -> bytes | None:
+        """A copy of the sliding-window layers' part. None: there isn't one to be had."""
+        ...
+
+    def restore_window(self, saved: bytes) -> bool:
+        """Put that copy in place of what those layers hold now. False: it failed, and they hold nothing."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Checkpoint:
+    length: int  # of the ids it was taken after
+    saved: bytes
+    logits: Logits | None = None  # for the id that comes next
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.saved) + (self.logits.nbytes if self.logits is not None else 0)
+
+
+class PrefixCache:
+    """Keeps account of the ids in the memory, and rolls it back to the longest prefix that a prompt can go on from.
+
+        length = cache.rewind(prompt_ids)      # that many ids needn't be decoded again
+        memory.decode(prompt_ids[length:])     # (whatever decodes them)
+        cache.extend(prompt_ids[length:])
+        cache.checkpoint(logits)
+
+    `window` is the number of tokens that a sliding-window layer sees (128); 0: there are no such layers. Checkpoints
+    take `max_bytes` at most: the first one (the static part of every prompt) stays, then those furthest on.
+    """
+
+    def __init__(self, memory: Memory, *, window: int, max_bytes: int) -> None:
+        self._memory = memory
+        self._window = window
+        self._max_bytes = max_bytes
+        self._ids: list[int] = []
+        self._checkpoints: list[_Checkpoint] = []  # by length, ascending
+
+    def __len__(self) -> int:
+        """How many ids the memory holds."""
+        return len(self._ids)
+
+    @property
+    def checkpoint_bytes(self) -> int:
+        """What the checkpoints take now."""
+        return sum(checkpoint.size_bytes for checkpoint in self._checkpoints)
+
+    @property
+    def checkpoint_lengths(self) -> tuple[int, ...]:
+        """After how many ids there is a checkpoint: `(61, 475)`."""
+        return tuple(checkpoint.length for checkpoint in self._checkpoints)
+
+    @property
+    def logits(self) -> Logits | None:
+        """The logits for the id after those held, where a checkpoint has them. Not to be written to."""
+        return self._checkpoints[-1].logits if self._has_logits_after(len(self._ids)) else None
+
+    def rewind(self, ids: Sequence[int]) -> int:
+        """Roll the memory back to the longest usable prefix that it shares with `ids`; its length.
+
+        All of `ids` only if `logits` are known there: else the last id must be decoded again to get them. 0 when
+        nothing is usable; the memory is then empty.
+        """
+        length = _common(self._ids, ids)
+        self._drop_checkpoints_after(length)
+        if length == len(ids) and not self._has_logits_after(length):
+            length -= 1
+            self._drop_checkpoints_after(length)
+        if self._reaches(length):
+            self._truncate(length)
+            return length
+        while self._checkpoints:
+            checkpoint = self._checkpoints[-1]
+            if self._memory.restore_window(checkpoint.saved):
+                self._truncate(checkpoint.length)
+                if self._reaches(checkpoint.length):
+                    return checkpoint.length
+            self._checkpoints.pop()  # it doesn't hold what it should: of no use later either
+        self.clear()
+        return 0
+
+    def extend(self, ids: Sequence[int]) -> None:
+        """These ids were decoded, right after those already held."""
+        self._ids += ids
+
+    def checkpoint(self, logits: Logits | None = None) -> None:
+        """Make the present length one that can be returned to, if memory allows. `logits` are copied."""
+        length = len(self._ids)
+        if not self._window or not length or length in self.checkpoint_lengths:
+            return
+        saved = self._memory.save_window()
+        if saved is not None:
+            self._checkpoints.append(_Checkpoint(length, saved, None if logits is None else logits.copy()))
+            self._keep_within_budget()
+
+    def settle(self, attempted: Sequence[int]) -> None:
+        """Take account of a decode of `attempted` that broke off: what the memory really holds counts."""
+        held = self._memory.newest + 1
+        self._ids = [*self._ids, *attempted][:held]
+        self._drop_checkpoints_after(held)
+        if not self._reaches(held):
+            self.clear()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._checkpoints.clear()
+        self._truncate(0)
+
+    def _has_logits_after(self, length: int) -> bool:
+        last = self._checkpoints[-1] if self._checkpoints else None
+        return last is not None and last.length == length and last.logits is not None
+
+    def _reaches(self, length: int) -> bool:
+        """Does every layer hold all that the token at position `length` can see?"""
+        if length == 0:
+            return True
+        return 0 <= self._memory.oldest <= max(0, length - self._window + 1) if self._window else True
+
+    def _truncate(self, length: int) -> None:
+        self._memory.truncate(length)
+        del self._ids[length:]
+
+    def _drop_checkpoints_after(self, length: int) -> None:
+        while self._checkpoints and self._checkpoints[-1].length > length:
+            self._checkpoints.pop()
+
+    def _keep_within_budget(self) -> None:
+        while self._checkpoints and self.checkpoint_bytes > self._max_bytes:
+            self._checkpoints.pop(1 if len(self._checkpoints) > 2 else -1)
+
+
+def _common(held: Sequence[int], wanted: Sequence[int]) -> int:
+    for position, (ours, theirs) in enumerate(zip(held, wanted, strict=False)):
+        if ours != theirs:
+            return position
+    return min(len(held), len(wanted))

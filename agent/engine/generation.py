@@ -1,0 +1,209 @@
+"""One generation, token by token, on whatever decodes ids in this process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from agent.control import Control
+from agent.engine.base import Progress, Prompt, StepStats
+from agent.engine.cache import Logits, PrefixCache
+from agent.engine.sampling import Sampler
+from harmony.messages import CompletionEnd
+
+_LEAST_GAP = 32
+"""A mark with another one nearer than this behind it gets no checkpoint: stopping there costs a small batch of its own
+(on a processor as much as one or two tokens), and coming back to it would save these few tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What one sequence brings to a decode step: its next ids, the first of which stands at position `start`."""
+
+    sequence: int
+    start: int
+    ids: Sequence[int]
+
+
+class Decoder(Protocol):
+    """Runs the network."""
+
+    @property
+    def batch_tokens(self) -> int:
+        """How many ids one step takes, of all its pieces together."""
+        ...
+
+    def decode(self, pieces: Sequence[Piece]) -> bool:
+        """Run the network over the pieces. False: it was aborted. Raises `EngineFailed`."""
+        ...
+
+    def logits(self, piece: int) -> Logits:
+        """The logits after the last id of that piece: (vocabulary size,) float32, valid until the next step."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One sequence: where it is decoded and what its memory holds."""
+
+    decoder: Decoder
+    cache: PrefixCache
+    sequence: int = 0
+
+    def advance(self, ids: Sequence[int]) -> bool:
+        """Decode `ids` after those that the cache holds. False: aborted; none or some of them were taken."""
+        try:
+            complete = self.decoder.decode([Piece(self.sequence, len(self.cache), ids)])
+        except BaseException:  # whatever broke it off, an interrupt too: the memory knows what it holds
+            self.cache.settle(ids)
+            raise
+        if complete:
+            self.cache.extend(ids)
+        else:
+            self.cache.settle(ids)
+        return complete
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Where a generation ends: at any of `stops` (which is yielded), or after `most` ids, called `name`."""
+
+    stops: frozenset[int]
+    most: int
+    name: CompletionEnd
+
+
+def checkpoints_of(prompt: Prompt) -> tuple[int, ...]:
+    """The marks to stop at for a checkpoint: `(61, 77)` for the marks 61, 75 and 77. The first and last one always."""
+    marks = sorted({mark for mark in prompt.marks if 0 < mark <= len(prompt.ids)})
+    following = [*marks[1:], len(prompt.ids) + _LEAST_GAP]
+    return tuple(
+        mark for mark, after in zip(marks, following, strict=True) if mark == marks[0] or after - mark >= _LEAST_GAP
+    )
+
+
+class Prefill:
+    """Brings a prompt into the memory: an iterator of `Progress`, the first one before any work.
+
+    Afterwards `logits` are those for the id after the prompt, unless it was `aborted`.
+    """
+
+    def __init__(self, prompt: Prompt, lane: Lane) -> None:
+        self.prompt = prompt
+        self.lane = lane
+        self.reused = 0
+        self.aborted = False
+        self.seconds = 0.0
+        self.logits: Logits | None = None
+
+    def __iter__(self) -> Iterator[Progress]:
+        total = len(self.prompt.ids)
+        began = time.monotonic()
+        self.reused = done = self.lane.cache.rewind(self.prompt.ids)
+        self.logits = self.lane.cache.logits
+        self.seconds += time.monotonic() - began
+        yield Progress(done, total, self.reused)
+        checkpoints = checkpoints_of(self.prompt)
+        while done < total:
+            began = time.monotonic()
+            end = min([mark for mark in checkpoints if mark > done] + [total, done + self.lane.decoder.batch_tokens])
+            self.aborted = not self.lane.advance(self.prompt.ids[done:end])
+            if not self.aborted:
+                done = end
+                self._arrive(done, at_checkpoint=done in checkpoints)
+            self.seconds += time.monotonic() - began
+            if self.aborted:
+                return
+            yield Progress(done, total, self.reused)
+
+    def _arrive(self, done: int, *, at_checkpoint: bool) -> None:
+        if done == len(self.prompt.ids):
+            self.logits = self.lane.decoder.logits(0)
+        if at_checkpoint:
+            self.lane.cache.checkpoint(self.logits)
+
+
+class LocalGeneration:
+    """The ids of one completion, after the progress of its prefill. See `agent.engine.base.Generation`.
+
+    Asking for the answer (`Control.answer_now`) doesn't end it: only who reads the messages knows whether the answer
+    has begun, and closes it then. `on_close` is called once, when it is exhausted, closed or broken.
+    """
+
+    def __init__(
+        self, prefill: Prefill, sampler: Sampler, bounds: Bounds, control: Control, on_close: Callable[[], None]
+    ) -> None:
+        self._prefill = prefill
+        self._sampler = sampler
+        self._bounds = bounds
+        self._control = control
+        self._on_close = on_close
+        self._count = 0
+        self._decode_s = 0.0
+        self._end: CompletionEnd | None = None
+        self._closed = False
+        self._items = self._run()
+
+    def __iter__(self) -> Iterator[int | Progress]:
+        return self
+
+    def __next__(self) -> int | Progress:
+        try:
+            return next(self._items)
+        except BaseException:  # its end (StopIteration) as well as a failure
+            self._close("stop")
+            raise
+
+    @property
+    def stats(self) -> StepStats:
+        return StepStats(
+            prompt_tokens=len(self._prefill.prompt.ids),
+            reused_tokens=self._prefill.reused,
+            completion_tokens=self._count,
+            prefill_s=self._prefill.seconds,
+            decode_s=self._decode_s,
+            end=self._end or "stop",
+        )
+
+    def close(self) -> None:
+        self._items.close()
+        self._close("stop")
+
+    def _close(self, end: CompletionEnd) -> None:
+        self._end = self._end or end
+        if not self._closed:
+            self._closed = True
+            self._on_close()
+
+    def _run(self) -> Generator[int | Progress, None, None]:
+        for progress in self._prefill:
+            yield progress
+            if self._control.stopped:
+                break
+        token: int | None = None
+        while (end := self._reason_to_end(token)) is None:
+            began = time.monotonic()
+            token = self._next(token)
+            self._decode_s += time.monotonic() - began
+            if token is None:
+                end = "stopped"
+                break
+            self._count += 1
+            yield token
+        self._end = end
+
+    def _reason_to_end(self, last: int | None) -> CompletionEnd | None:
+        if last in self._bounds.stops:
+            return "stop"
+        if self._control.stopped:
+            return "stopped"
+        return self._bounds.name if self._count >= self._bounds.most else None
+
+    def _next(self, last: int | None) -> int | None:
+        """The id after `last` (None: after the prompt). None: aborted."""
+        lane, logits = self._prefill.lane, self._prefill.logits
+        if last is not None:
+            logits = lane.decoder.logits(0) if lane.advance((last,)) else None
+        return None if logits is None else self._sampler.pick(logits)

@@ -1,0 +1,391 @@
+"""llama.cpp in this process, on llama-cpp-python's low-level API. Nothing else here imports it.
+
+Its `Llama` class isn't used: it tokenises text again, samples slowly, and trusts a sliding-window cache it should not.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import sys
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import llama_cpp as lib
+import numpy as np
+from numpy.typing import NDArray
+
+from agent.control import Control
+from agent.engine.base import Constraint, Prompt, Sampling
+from agent.engine.cache import Logits, PrefixCache
+from agent.engine.generation import Bounds, Lane, LocalGeneration, Piece, Prefill
+from agent.engine.sampling import Sampler
+from agent.engine.threads import default_threads
+from agent.errors import ContextFull, EngineFailed, ModelUnusable, OutOfMemory
+from harmony.tokenizer import Vocabulary
+
+_DEBUG, _ERROR, _CONTINUES = 4, 3, 5  # ggml_log_level; the last one goes on with the line before
+_DONE, _ABORTED = 0, 2  # what llama_decode returns
+_WINDOW_ONLY = lib.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY
+
+_MEMORY_FAULT = re.compile(r"alloc|out of memory|enough memory|mlock", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class LlamaSettings:
+    """How a model is run. `LlamaSettings(context_tokens=8192, gpu_layers=0)`
+
+    `gpu_layers` -1: all of them; it matters only where llama.cpp was built for a GPU. `threads` None: the physical
+    cores. `batch_tokens` go through the network at once in a prefill, between two reports of progress. `swa_full` keeps
+    all of the context in the sliding-window layers too (with gpt-oss-20b twice the memory): no checkpoints are needed.
+    """
+
+    context_tokens: int
+    gpu_layers: int = -1
+    threads: int | None = None
+    batch_tokens: int = 512
+    use_mmap: bool = True
+    swa_full: bool = False
+    checkpoint_bytes: int = 64 << 20
+
+
+class LlamaEngine:
+    """Runs a GGUF through llama.cpp. See `agent.engine.base.Engine`; made by `load`."""
+
+    capabilities: frozenset[str] = frozenset({"prefill"})
+
+    def __init__(self, native: _Native, vocabulary: Vocabulary, name: str, settings: LlamaSettings) -> None:
+        self._native = native
+        self._vocabulary = vocabulary
+        self._name = name
+        self._context_tokens = settings.context_tokens
+        window = 0 if settings.swa_full else native.window
+        self.cache = PrefixCache(native, window=window, max_bytes=settings.checkpoint_bytes)
+        self._lane = Lane(native, self.cache)
+        self._open: LocalGeneration | None = None
+
+    @classmethod
+    def load(
+        cls,
+        path: Path,
+        *,
+        vocabulary: Vocabulary,
+        name: str,
+        settings: LlamaSettings,
+        log_path: Path | None = None,
+        on_progress: Callable[[float], bool] | None = None,
+    ) -> LlamaEngine:
+        """The model at `path`, ready to run.
+
+        Check the file's header first (`agent.models`): llama.cpp ends the process on some broken ones. `vocabulary` is
+        what that header says. llama.cpp's log is appended to `log_path` (None: dropped); a process has one log, so the
+        engine loaded last says where it goes. `on_progress` gets the share of the weights that is loaded, 0.0 to 1.0;
+        False from it gives up. Raises `ModelUnusable`, `OutOfMemory`, or `EngineFailed` when given up.
+        """
+        _LOG.open(log_path)
+        native = _Native(path, settings, on_progress)
+        if native.vocabulary_size != vocabulary.size:
+            native.close()
+            raise ModelUnusable(
+                f"{path}: expected {vocabulary.size} tokens, llama.cpp sees {native.vocabulary_size}: get it again"
+            )
+        return cls(native, vocabulary, name, settings)
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return self._vocabulary
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def context_tokens(self) -> int:
+        return self._context_tokens
+
+    def generate(
+        self,
+        prompt: Prompt,
+        *,
+        stops: frozenset[int],
+        max_tokens: int | None,
+        sampling: Sampling,
+        constraint: Constraint | None,
+        control: Control,
+    ) -> LocalGeneration:
+        if constraint is not None:
+            raise ValueError("this engine compiles no constraint: see capabilities")
+        prefill = self._prefill(prompt)
+        room = self._context_tokens - len(prompt.ids)
+        bounds = Bounds(stops, room, "context")
+        if max_tokens is not None and max_tokens < room:
+            bounds = Bounds(stops, max_tokens, "tokens")
+        sampler = Sampler(sampling, self._vocabulary.size)
+        self._open = LocalGeneration(prefill, sampler, bounds, control, self._abort_on_stop(control))
+        return self._open
+
+    def prefill(self, prompt: Prompt, *, control: Control) -> None:
+        """Bring the prompt into the KV cache, as far as `control` lets it."""
+        prefill = self._prefill(prompt)
+        done = self._abort_on_stop(control)
+        try:
+            for _ in prefill:
+                if control.stopped:
+                    break
+        finally:
+            done()
+
+    def close(self) -> None:
+        """Give everything back. Ends a generation that is still open; nothing can be generated afterwards."""
+        if self._open is not None:
+            self._open.close()
+        self._native.close()
+
+    def _prefill(self, prompt: Prompt) -> Prefill:
+        if self._open is not None:
+            raise RuntimeError("the generation before must be closed or exhausted first")
+        if not self._native.is_open:
+            raise RuntimeError("the engine is closed")
+        if not prompt.ids:
+            raise ValueError("expected a prompt of at least one id")
+        if len(prompt.ids) >= self._context_tokens:
+            raise ContextFull(len(prompt.ids), self._context_tokens)
+        return Prefill(prompt, self._lane)
+
+    def _abort_on_stop(self, control: Control) -> Callable[[], None]:
+        """From now on a stop ends even a decode step that is under way. Returns what ends this."""
+        forget = control.on_stop(self._native.new_abort_flag())
+
+        def end() -> None:
+            forget()
+            self._open = None
+
+        return end
+
+
+class _Native:
+    """A loaded model with its context: the raw calls, and the memory of sequence 0."""
+
+    def __init__(self, path: Path, settings: LlamaSettings, on_progress: Callable[[float], bool] | None) -> None:
+        self._model: Any = None
+        self._context: Any = None
+        lib.llama_backend_init()
+        self._model = _load_model(path, settings, on_progress)
+        try:
+            self._context = _new_context(self._model, path, settings)
+        except BaseException:
+            self.close()
+            raise
+        self._memory = lib.llama_get_memory(self._context)
+        self.batch_tokens = int(lib.llama_n_batch(self._context))
+        self.window = int(lib.llama_model_n_swa(self._model))
+        self.vocabulary_size = int(lib.llama_vocab_n_tokens(lib.llama_model_get_vocab(self._model)))
+        self._batch = _Batch(self.batch_tokens)
+        self._abort: Any = None
+
+    @property
+    def is_open(self) -> bool:
+        return self._context is not None
+
+    def close(self) -> None:
+        if self._context is not None:
+            lib.llama_free(self._context)
+        if self._model is not None:
+            lib.llama_model_free(self._model)
+        self._context = self._model = None
+
+    def new_abort_flag(self) -> Callable[[], None]:
+        """A new, lowered flag that aborts a decode step; returns what raises it, from any thread.
+
+        llama.cpp asks before each of the network's hundreds of operations. A Python callback would need the
+        interpreter's lock each time, which another thread may hold for milliseconds; `strlen` of a buffer that is empty
+        (0, go on) or not (1, abort) needs none. A flag of its own for each generation: a late stop can't hit the next.
+        """
+        flag = ctypes.create_string_buffer(2)
+        lib.llama_set_abort_callback(self._context, _STRLEN, ctypes.cast(flag, ctypes.c_void_p))
+        self._abort = flag  # llama.cpp keeps only its address
+
+        def abort() -> None:
+            flag[0] = b"\x01"
+
+        return abort
+
+    def decode(self, pieces: Sequence[Piece]) -> bool:
+        _LOG.errors.clear()
+        status = int(lib.llama_decode(self._context, self._batch.filled(pieces)))
+        if status in (_DONE, _ABORTED):
+            return status == _DONE
+        reason = _LOG.errors[-1] if _LOG.errors else "no reason given"
+        raise EngineFailed(f"llama.cpp failed to decode (status {status}: {reason})")
+
+    def logits(self, piece: int) -> Logits:
+        row = lib.llama_get_logits_ith(self._context, self._batch.last_of[piece])
+        return np.ctypeslib.as_array(row, (self.vocabulary_size,))
+
+    @property
+    def oldest(self) -> int:
+        return int(lib.llama_memory_seq_pos_min(self._memory, 0))
+
+    @property
+    def newest(self) -> int:
+        return int(lib.llama_memory_seq_pos_max(self._memory, 0))
+
+    def truncate(self, length: int) -> None:
+        if not lib.llama_memory_seq_rm(self._memory, 0, length, -1):
+            raise EngineFailed(f"llama.cpp can't roll its memory back to {length} tokens")
+
+    def save_window(self) -> bytes | None:
+        size = int(lib.llama_state_seq_get_size_ext(self._context, 0, _WINDOW_ONLY))
+        buffer = (ctypes.c_uint8 * size)()
+        written = int(lib.llama_state_seq_get_data_ext(self._context, buffer, size, 0, _WINDOW_ONLY))
+        return bytes(buffer) if written == size else None
+
+    def restore_window(self, saved: bytes) -> bool:
+        data = ctypes.cast(ctypes.c_char_p(saved), ctypes.POINTER(ctypes.c_uint8))
+        return int(lib.llama_state_seq_set_data_ext(self._context, data, len(saved), 0, _WINDOW_ONLY)) == len(saved)
+
+
+class _Batch:
+    """A `llama_batch` on memory of our own, filled again for each step."""
+
+    def __init__(self, size: int) -> None:
+        self._tokens = np.zeros(size, np.int32)
+        self._positions = np.zeros(size, np.int32)
+        self._sequences = np.zeros(size, np.int32)
+        self._wanted = np.zeros(size, np.int8)
+        self._counts = np.ones(size, np.int32)  # sequences that a token belongs to
+        self._rows = (ctypes.POINTER(ctypes.c_int32) * size)()
+        pointer = ctypes.POINTER(ctypes.c_int32)
+        start = self._sequences.ctypes.data
+        for n in range(size):
+            self._rows[n] = ctypes.cast(start + n * self._sequences.itemsize, pointer)
+        self.last_of: list[int] = []  # the place of each piece's last id
+        self._batch = lib.llama_batch(
+            n_tokens=0,
+            token=_pointer(self._tokens, ctypes.c_int32),
+            embd=None,
+            pos=_pointer(self._positions, ctypes.c_int32),
+            n_seq_id=_pointer(self._counts, ctypes.c_int32),
+            seq_id=self._rows,
+            logits=_pointer(self._wanted, ctypes.c_int8),
+        )
+
+    def filled(self, pieces: Sequence[Piece]) -> Any:
+        """The batch with these pieces; logits are asked for after the last id of each."""
+        self.last_of = []
+        place = 0
+        for piece in pieces:
+            end = place + len(piece.ids)
+            self._tokens[place:end] = piece.ids
+            self._positions[place:end] = range(piece.start, piece.start + len(piece.ids))
+            self._sequences[place:end] = piece.sequence
+            self._wanted[place:end] = 0
+            self._wanted[end - 1] = 1
+            self.last_of.append(end - 1)
+            place = end
+        self._batch.n_tokens = place
+        return self._batch
+
+
+class _Log:
+    """Where llama.cpp's log goes: a file, or nowhere. Keeps its last errors, for our own messages."""
+
+    def __init__(self) -> None:
+        self.errors: deque[str] = deque(maxlen=8)
+        self._file: TextIO | None = None
+        self._level = _DEBUG
+        self._callback = lib.llama_log_callback(self._write)  # kept: llama.cpp holds only its address
+        lib.llama_log_set(self._callback, None)
+
+    def open(self, path: Path | None) -> None:
+        """Append to `path` from now on. A file that can't be written to is no reason not to run: the log is dropped."""
+        if self._file is not None:
+            self._file.close()
+        self._file = None
+        if path is not None:
+            try:
+                self._file = path.open("a", encoding="utf-8", errors="replace", buffering=1)
+            except OSError:
+                self._file = None
+
+    def _write(self, level: int, text: bytes, _data: object) -> None:
+        self._level = self._level if level == _CONTINUES else level
+        if self._level == _DEBUG:  # several lines a token
+            return
+        message = text.decode("utf-8", "replace")
+        if level == _ERROR:
+            self.errors.append(re.sub(r"^\w+: ", "", " ".join(message.split())))
+        if self._file is not None:
+            try:
+                self._file.write(message)
+            except (OSError, ValueError):  # a full disk, a file closed meanwhile
+                self._file = None
+
+
+def _load_model(path: Path, settings: LlamaSettings, on_progress: Callable[[float], bool] | None) -> Any:
+    given_up = False
+
+    def report(share: float, _data: object) -> bool:
+        nonlocal given_up
+        given_up = given_up or (on_progress is not None and not on_progress(share))
+        return not given_up
+
+    params = lib.llama_model_default_params()
+    params.n_gpu_layers = settings.gpu_layers
+    params.use_extra_bufts = not _BUILT_WITH_AMX
+    params.load_mode = lib.LLAMA_LOAD_MODE_MMAP if settings.use_mmap else lib.LLAMA_LOAD_MODE_NONE
+    callback = lib.llama_progress_callback(report)
+    params.progress_callback = callback
+    _LOG.errors.clear()
+    model = lib.llama_model_load_from_file(os.fsencode(path), params)
+    if model:
+        return model
+    if given_up:
+        raise EngineFailed("loading the model was given up")
+    raise _load_error(path, "the weights")
+
+
+def _new_context(model: Any, path: Path, settings: LlamaSettings) -> Any:
+    params = lib.llama_context_default_params()
+    params.n_ctx = settings.context_tokens
+    params.n_batch = params.n_ubatch = settings.batch_tokens
+    params.n_threads = params.n_threads_batch = settings.threads or default_threads()
+    params.swa_full = settings.swa_full
+    _LOG.errors.clear()
+    context = lib.llama_init_from_model(model, params)
+    if context:
+        return context
+    raise _load_error(path, f"a context of {settings.context_tokens} tokens")
+
+
+def _load_error(path: Path, what: str) -> ModelUnusable | OutOfMemory:
+    reason = _LOG.errors[0] if _LOG.errors else "llama.cpp gave no reason"
+    if any(_MEMORY_FAULT.search(error) for error in _LOG.errors):
+        return OutOfMemory(
+            f"{path}: not enough memory for {what} ({reason}): use a smaller --context or close programs"
+        )
+    return ModelUnusable(f"{path}: llama.cpp can't use this file ({reason}): get it again, or another one")
+
+
+def _pointer(array: NDArray[Any], kind: Any) -> Any:
+    return array.ctypes.data_as(ctypes.POINTER(kind))
+
+
+def _strlen() -> Any:
+    library = ctypes.cdll.msvcrt if sys.platform == "win32" else ctypes.CDLL(None)
+    return ctypes.cast(library.strlen, lib.ggml_abort_callback)
+
+
+# On a processor with AMX, llama.cpp compiled by GCC 12 ends the process (an illegal instruction) as soon
+# as it multiplies with Q8_0 weights: that compiler thinks that `_tile_loadconfig` reads 8 bytes of the 64, so the rest
+# is never set. Without the "extra" buffers llama.cpp takes its AVX-512 way.
+_BUILT_WITH_AMX = b"AMX_INT8 = 1" in lib.llama_print_system_info()
+
+_LOG = _Log()
+_STRLEN = _strlen()
+
+__all__ = ["LlamaEngine", "LlamaSettings"]
