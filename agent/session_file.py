@@ -1,0 +1,108 @@
+"""A session as a file: versioned JSON, one object, written whole or not at all.
+
+    {"version": 1, "vocabulary": "<digest>", "options": {"effort": "medium", …}, "ends": ["answered", null],
+     "entries": [{"message": {…the wheel's shape…}, "turn": 0, "cut": false,
+                  "sampled": {"ids": […], "closed_by": "return", "repaired": false, "headless": false}}]}
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, get_args
+
+from agent.engine.base import Sampling
+from agent.errors import SessionInvalid
+from agent.events import TurnEnd
+from agent.session import Entry, Options, Session
+from harmony.conversation import message_from_json, message_to_json
+from harmony.errors import HarmonyError
+from harmony.messages import ResponseFormat, Sampled
+
+VERSION = 1
+
+
+def save_session(session: Session, path: Path, *, vocabulary: str) -> None:
+    """Write `session` to `path`, mode 0600. `vocabulary` is the digest of the one its ids belong to."""
+    data = {
+        "version": VERSION,
+        "vocabulary": vocabulary,
+        "options": asdict(session.options),
+        "ends": session.ends,
+        "entries": [_entry_to_json(entry) for entry in session.entries],
+    }
+    _write_whole(path, json.dumps(data, ensure_ascii=False))
+
+
+def load_session(path: Path, *, vocabulary: str) -> Session:
+    """Read a session back. Under another vocabulary its sampled ids are left out: it is rendered from its text.
+
+    Raises `SessionInvalid` when the file is torn, newer than this program, or something else.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise SessionInvalid(f"{path}: expected a session in JSON: {error}") from None
+    if not isinstance(data, dict) or data.get("version") != VERSION:
+        found = data.get("version") if isinstance(data, dict) else type(data).__name__
+        raise SessionInvalid(f"{path}: expected a session of version {VERSION}, got {found!r}: use the ossia that wrote it")
+    try:
+        session = Session(
+            _options(data["options"]), entries=[_entry(item) for item in data["entries"]], ends=_ends(data["ends"])
+        )
+    except (KeyError, TypeError, ValueError, HarmonyError) as error:
+        raise SessionInvalid(f"{path}: not a whole session ({type(error).__name__}: {error})") from None
+    return session if data.get("vocabulary") == vocabulary else session.without_ids()
+
+
+def _entry_to_json(entry: Entry) -> dict[str, Any]:
+    sampled = entry.message.sampled
+    return {
+        "message": message_to_json(entry.message),
+        "turn": entry.turn,
+        "cut": entry.cut,
+        "sampled": None if sampled is None else asdict(sampled),
+    }
+
+
+def _entry(data: dict[str, Any]) -> Entry:
+    sampled = data["sampled"]
+    message = message_from_json(data["message"])
+    if sampled is not None:
+        ids = tuple(int(token) for token in sampled["ids"])
+        message = replace(message, sampled=Sampled(**{**sampled, "ids": ids}))
+    return Entry(message, int(data["turn"]), bool(data["cut"]))
+
+
+def _options(data: dict[str, Any]) -> Options:
+    formats = data["response_format"]
+    return Options(
+        **{
+            **data,
+            "sampling": Sampling(**data["sampling"]),
+            "response_format": None if formats is None else ResponseFormat(**formats),
+        }
+    )
+
+
+def _ends(data: list[Any]) -> list[TurnEnd | None]:
+    unknown = [end for end in data if end is not None and end not in get_args(TurnEnd)]
+    if unknown:
+        raise ValueError(f"unknown end of a turn {unknown[0]!r}")
+    return data
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Into a temporary file beside it, then renamed: a reader sees the old one or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,160 @@
+"""Turns over the script engine: a session, a toolbox of small real tools, and what came of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent.control import Control
+from agent.engine.scripted import Script, ScriptedEngine
+from agent.events import Decision, Event, TurnEnded
+from agent.limits import Limits
+from agent.loop import run_turn
+from agent.respond import LocalResponder
+from agent.session import Options, Session
+from harmony import Tokenizer
+from harmony.codec import Codec
+from tools.policy import Policy, Rule
+from tools.spec import NoStop, Preview, Tool, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
+from tools.toolbox import Toolbox
+
+NUMBER = {
+    "type": "object",
+    "properties": {"n": {"type": "integer"}},
+    "required": ["n"],
+    "additionalProperties": False,
+}
+
+
+@dataclass
+class Echo:
+    """A tool that takes raw text, as python does: gives it back, in two pieces of output."""
+
+    spec: ToolSpec = field(
+        default_factory=lambda: ToolSpec("python", "Echoes.", input="text", effects=frozenset({"run"}), trained=True)
+    )
+    closed: bool = False
+    ran: list[str] = field(default_factory=list)
+
+    def preview(self, args: object, *, context: ToolContext) -> Preview:
+        return Preview("run python", str(args), "python")
+
+    def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
+        self.ran.append(str(args))
+        for piece in ("1\n", "2\n"):
+            if context.stop.stopped:
+                return ToolResult("[interrupted by the user]", error=True)
+            yield ToolOutput(call_id, piece)
+        if "raise" in str(args):
+            raise ToolFailed("Error: it failed: try another way")
+        return ToolResult(f"ran {args}", error="fail" in str(args))
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@dataclass
+class Double:
+    """A function with a schema that writes: twice its number."""
+
+    spec: ToolSpec = field(
+        default_factory=lambda: ToolSpec(
+            "functions.double", "Doubles n.", parameters=NUMBER, effects=frozenset({"write"})
+        )
+    )
+
+    def preview(self, args: object, *, context: ToolContext) -> Preview:
+        return Preview(f"double {args}")
+
+    def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
+        assert isinstance(args, dict)
+        yield from ()
+        return ToolResult(str(2 * args["n"]))
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+@dataclass
+class Stage:
+    """Everything a scripted turn needs. `play` runs one and returns its events; the session keeps the rest."""
+
+    tokenizer: Tokenizer
+    steps: Sequence[str | tuple[int, ...]]
+    rules: tuple[Rule, ...] = (Rule("*", "allow"),)
+    tools: tuple[Tool, ...] | None = None
+    context_tokens: int = 4096
+    tokens_per_s: float = 0.0
+    session: Session = field(default_factory=lambda: Session(Options(date="2025-06-28")))
+    control: Control = field(default_factory=Control)
+
+    def __post_init__(self) -> None:
+        script = Script(tuple(self.steps), self.tokens_per_s)
+        self.engine = ScriptedEngine(script, self.tokenizer, context_tokens=self.context_tokens)
+        self.responder = LocalResponder(Codec(self.tokenizer, recipient_position="channel", replay=True), self.engine)
+        context = ToolContext(
+            stop=NoStop(),
+            workspace=None,
+            data_dir=Path("nowhere"),
+            count_tokens=lambda text: len(self.tokenizer.encode(text)),
+        )
+        self.echo = Echo()
+        tools = (self.echo, Double()) if self.tools is None else self.tools
+        self.toolbox = Toolbox(tools, policy=Policy(self.rules), context=context, max_result_tokens=200)
+
+    def turn(self, text: str = "hi", *, limits: Limits | None = None) -> Generator[Event, Decision | None, None]:
+        return run_turn(
+            self.session,
+            text,
+            responder=self.responder,
+            tools=self.toolbox,
+            limits=limits or Limits(),
+            control=self.control,
+        )
+
+    def play(
+        self,
+        text: str = "hi",
+        *,
+        limits: Limits | None = None,
+        decide: Callable[[Event], Decision | None] = lambda event: None,
+    ) -> list[Event]:
+        """All events of one turn; `decide` answers each of them (None but for questions)."""
+        return drive(self.turn(text, limits=limits), decide)
+
+    def prompt(self) -> str:
+        """The text of the next prompt, as the engine would get it."""
+        prompt, _ = self.responder._prompt(self.session.request(self.toolbox.specs))
+        return self.tokenizer.decode(prompt.ids)
+
+
+def drive(
+    turn: Generator[Event, Decision | None, None], decide: Callable[[Event], Decision | None] = lambda event: None
+) -> list[Event]:
+    """Every event of `turn`, each answered by `decide`."""
+    events: list[Event] = []
+    decision: Decision | None = None
+    while True:
+        try:
+            event = turn.send(decision)
+        except StopIteration:
+            return events
+        events.append(event)
+        decision = decide(event)
+
+
+def end_of(events: Sequence[Event]) -> TurnEnded:
+    """The last event, which every turn has."""
+    last = events[-1]
+    assert isinstance(last, TurnEnded)
+    return last
+
+
+def wait_until(condition: Callable[[], bool], *, seconds: float = 10.0) -> None:
+    """Wait for another thread to bring something about; fails loudly when it doesn't."""
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "it never came"
+        time.sleep(0.005)
