@@ -1,0 +1,66 @@
+"""The structure: who may import whom, what each package shows, what works on every platform."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import subprocess
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import ROOT
+
+PACKAGES = ("cli", "agent", "tools", "harmony")
+
+# Modules that don't exist everywhere. The files that are about POSIX (or about one system of it) may import them.
+_POSIX_ONLY = frozenset({"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"})
+_ABOUT_POSIX: frozenset[str] = frozenset()
+
+
+def _sources() -> list[Path]:
+    return [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+
+
+def test_the_layers_hold() -> None:
+    """The contracts of pyproject.toml: layers, llama_cpp, who draws, a pure harmony."""
+    linter = Path(sysconfig.get_path("scripts")) / "lint-imports"
+    done = subprocess.run([linter, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_face_of_each_package_is_there(package: str) -> None:
+    """Every exported name exists and is public. (ruff's RUF022 keeps the list sorted.)"""
+    face = importlib.import_module(package)
+    names = getattr(face, "__all__", [])
+    assert [name for name in names if not hasattr(face, name) or name.startswith("_")] == []
+    assert len(names) == len(set(names))
+
+
+def _imported_at_module_level(tree: ast.Module) -> Iterator[str]:
+    """Top-level names of what importing the file imports, but for what stands under an `if` or a `try`."""
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.split(".")[0]
+
+
+def test_nothing_imports_a_posix_only_module_on_every_platform() -> None:
+    found = {
+        f"{path.relative_to(ROOT).as_posix()}: {name}"
+        for path in _sources()
+        if path.relative_to(ROOT).as_posix() not in _ABOUT_POSIX
+        for name in _imported_at_module_level(ast.parse(path.read_text(encoding="utf-8")))
+        if name in _POSIX_ONLY
+    }
+    assert found == set()
+
+
+def test_every_module_says_what_it_is() -> None:
+    """An empty `__init__.py` is the exception."""
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in _sources()}
+    assert [path for path, tree in trees.items() if tree.body and not ast.get_docstring(tree)] == []
