@@ -1,8 +1,215 @@
+"""Conversations as JSON, in the shape of openai_harmony's `Conversation.to_json()`: each reads the other's files."""
+
 from __future__ import annotations
-from harmony.messages import Message
+
+from collections.abc import Iterable, Mapping
+
+from harmony._json_reader import Json, messages_of
+from harmony.header import ROLES
+from harmony.messages import (
+    ChannelConfig,
+    Content,
+    DeveloperPrompt,
+    Effort,
+    FunctionDecl,
+    Message,
+    Namespace,
+    ResponseFormat,
+    SystemPrompt,
+)
+from harmony.render import developer_text
+
+_EFFORTS: dict[str, Effort] = {"Low": "low", "Medium": "medium", "High": "high"}
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+def conversation_to_json(messages: Iterable[Message]) -> dict[str, object]:
+    """The conversation as a value for `json.dumps`: `{"messages": [{"role": "user", "name": None, "content": …}, …]}`.
+
+    Response formats, which openai_harmony lacks, are written twice: as its text, in a content item of its own that
+    everybody renders, and as data, which only `conversation_from_json` reads. `Message.sampled` isn't written.
+    """
+    return {"messages": [message_to_json(message) for message in messages]}
+
+
 def message_to_json(message: Message) -> dict[str, object]:
-    out: dict[str, object] = {"role": message.role, "name": message.name, "content": [{"type": "text", "text": t} for t in message.content]}
-    for key in ("channel", "recipient", "content_type"):
-        if getattr(message, key) is not None:
-            out[key] = getattr(message, key)
-    return out
+    """One message in openai_harmony's shape.
+
+    message_to_json(Message("assistant", ("4",), channel="final"))
+    # {"role": "assistant", "name": None, "content": [{"type": "text", "text": "4"}], "channel": "final"}
+    """
+    content = [item for part in message.content for item in _content_to_json(part)]
+    out: dict[str, object] = {"role": message.role, "name": message.name, "content": content}
+    return out | _present(channel=message.channel, recipient=message.recipient, content_type=message.content_type)
+
+
+def _content_to_json(item: Content) -> list[dict[str, object]]:
+    if isinstance(item, str):
+        return [{"type": "text", "text": item}]
+    if isinstance(item, SystemPrompt):
+        return [_system_to_json(item)]
+    return _developer_to_json(item)
+
+
+def _system_to_json(prompt: SystemPrompt) -> dict[str, object]:
+    """A field that is None is written as null where openai_harmony would read its absence as its own default."""
+    channels = prompt.channels and {
+        "valid_channels": [*prompt.channels.valid],
+        "channel_required": prompt.channels.required,
+    }
+    return {
+        "type": "system_content",
+        "model_identity": prompt.identity,
+        "reasoning_effort": prompt.effort and prompt.effort.capitalize(),
+        "knowledge_cutoff": prompt.knowledge_cutoff,
+        "channel_config": channels,
+    } | _present(conversation_start_date=prompt.date, tools=_tools_to_json(prompt.tools))
+
+
+def _developer_to_json(prompt: DeveloperPrompt) -> list[dict[str, object]]:
+    out: dict[str, object] = {"type": "developer_content"}
+    out |= _present(instructions=prompt.instructions, tools=_tools_to_json(prompt.tools))
+    if not prompt.response_formats:
+        return [out]
+    out["response_formats"] = [
+        {"name": answer.name, **_present(description=answer.description), "schema": answer.schema}
+        for answer in prompt.response_formats
+    ]
+    return [out, {"type": "text", "text": _formats_text(prompt)}]
+
+
+def _formats_text(prompt: DeveloperPrompt) -> str:
+    """The end of the developer text, from where the response formats begin."""
+    without = developer_text(DeveloperPrompt(prompt.instructions, prompt.tools))
+    return developer_text(prompt).removeprefix(without)
+
+
+def _tools_to_json(tools: Mapping[str, Namespace] | None) -> dict[str, object] | None:
+    if tools is None:
+        return None
+    return {
+        key: {
+            "name": namespace.name,
+            **_present(description=namespace.description),
+            "tools": [
+                {"name": tool.name, "description": tool.description, **_present(parameters=tool.parameters)}
+                for tool in namespace.functions
+            ],
+        }
+        for key, namespace in tools.items()
+    }
+
+
+def _present(**fields: object) -> dict[str, object]:
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def conversation_from_json(data: object) -> tuple[Message, ...]:
+    """The messages of `{"messages": […]}` or of a bare list, from `json.loads`; also what openai_harmony wrote.
+
+    A field of a prompt that is absent or null leaves its line out, as when openai_harmony renders. Raises
+    `ConversationError`, one line that names the place: `messages[2].role: expected one of …, got 'bot'`.
+    """
+    return tuple(_message(item) for item in messages_of(data))
+
+
+def _message(json: Json) -> Message:
+    role = ROLES.get(json.field("role").text())
+    if role is None:
+        raise json.field("role").wrong(f"one of {', '.join(ROLES)}")
+    return Message(
+        role,
+        _contents(json.field("content")),
+        name=json.field("name").text_or_none(),
+        recipient=json.field("recipient").text_or_none(),
+        channel=json.field("channel").text_or_none(),
+        content_type=json.field("content_type").text_or_none(),
+    )
+
+
+def _contents(json: Json) -> tuple[Content, ...]:
+    if isinstance(json.value, str):
+        return (json.value,)
+    out: list[Content] = []
+    for item in json.items():
+        kind = item.field("type").value
+        if kind == "text":
+            _add_text(out, item.field("text").text())
+        elif kind == "system_content":
+            out.append(_system(item))
+        elif kind == "developer_content":
+            out.append(_developer(item))
+        else:
+            raise item.field("type").wrong("text, system_content or developer_content")
+    return tuple(out)
+
+
+def _add_text(out: list[Content], text: str) -> None:
+    """The text of response formats that are there as data as well is dropped; if somebody edited it, the data is."""
+    last = out[-1] if out else None
+    if isinstance(last, DeveloperPrompt) and last.response_formats:
+        if text == _formats_text(last):
+            return
+        out[-1] = DeveloperPrompt(last.instructions, last.tools)
+    out.append(text)
+
+
+def _system(json: Json) -> SystemPrompt:
+    channels = json.field("channel_config")
+    return SystemPrompt(
+        identity=json.field("model_identity").text_or_none(),
+        effort=_effort(json.field("reasoning_effort")),
+        knowledge_cutoff=json.field("knowledge_cutoff").text_or_none(),
+        date=json.field("conversation_start_date").text_or_none(),
+        tools=_tools(json.field("tools")),
+        channels=_channels(channels) if channels.there else None,
+    )
+
+
+def _effort(json: Json) -> Effort | None:
+    if not json.there:
+        return None
+    effort = _EFFORTS.get(json.text().capitalize())
+    if effort is None:
+        raise json.wrong("Low, Medium or High")
+    return effort
+
+
+def _channels(json: Json) -> ChannelConfig:
+    valid = tuple(item.text() for item in json.field("valid_channels").items())
+    return ChannelConfig(valid, json.field("channel_required").flag())
+
+
+def _developer(json: Json) -> DeveloperPrompt:
+    formats = json.field("response_formats")
+    return DeveloperPrompt(
+        json.field("instructions").text_or_none(),
+        _tools(json.field("tools")),
+        tuple(_response_format(item) for item in formats.items()) if formats.there else (),
+    )
+
+
+def _response_format(json: Json) -> ResponseFormat:
+    return ResponseFormat(
+        json.field("name").text(), json.field("schema").value, json.field("description").text_or_none()
+    )
+
+
+def _tools(json: Json) -> dict[str, Namespace] | None:
+    return {key: _namespace(entry) for key, entry in json.entries()} if json.there else None
+
+
+def _namespace(json: Json) -> Namespace:
+    functions = tuple(function_from_json(item) for item in json.field("tools").items())
+    return Namespace(json.field("name").text(), json.field("description").text_or_none(), functions)
+
+
+def function_from_json(json: Json) -> FunctionDecl:
+    """A function's `name`, `description` and `parameters`, as both forms of JSON write them."""
+    description = json.field("description").text_or_none() or ""
+    return FunctionDecl(json.field("name").text(), description, json.field("parameters").value)

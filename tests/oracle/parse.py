@@ -26,9 +26,7 @@ def differences(
 ) -> list[str]:
     """What differs between both parsers, after which token: fields, deltas, messages, error texts."""
     ours = StreamParser(tokenizer, role=role, strict=True)
-    theirs = openai_harmony.StreamableParser(
-        wheel, openai_harmony.Role(role) if role else None, strict=True
-    )
+    theirs = openai_harmony.StreamableParser(wheel, openai_harmony.Role(role) if role else None, strict=True)
     for i, token in enumerate([*tokens, None]):
         errors = _step(ours, theirs, token)
         states = (_ours(ours), _theirs(theirs))
@@ -85,8 +83,9 @@ def _theirs(parser: openai_harmony.StreamableParser) -> dict[str, object]:
 
 
 def _unequal(errors: tuple[str, str], states: tuple[dict[str, object], dict[str, object]]) -> list[str]:
+    ours, theirs = states
     lines = [f"  error: {errors[0]!r} != {errors[1]!r}"] if errors[0] != errors[1] else []
-    return lines + [f"  {key}: {states[0][key]!r} != {states[1][key]!r}" for key in states[0] if states[0][key] != states[1][key]]
+    return lines + [f"  {key}: {ours[key]!r} != {theirs[key]!r}" for key in ours if ours[key] != theirs[key]]
 
 
 def main() -> int:
@@ -98,7 +97,7 @@ def main() -> int:
         encoding, wheel = load_o200k(Path(folder))
     tokenizer = Tokenizer(wheel_vocabulary(encoding))
     streams = Streams(tokenizer)
-    tokens = rejected = failed = 0
+    tokens = failed = 0
     for seed in range(options.seed * 1_000_000, options.seed * 1_000_000 + options.count):
         case, role = random_case(streams, seed)
         found = differences(case, role, tokenizer, wheel)

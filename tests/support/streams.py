@@ -1,4 +1,4 @@
-"""Random id streams: for the strict parser everything that can go wrong, for the tolerant one what well-formed means."""
+"""Random id streams: for the strict parser everything that can go wrong, for the tolerant one well-formed ones."""
 
 from __future__ import annotations
 
@@ -12,10 +12,49 @@ _MARKERS = ("<|start|>", "<|end|>", "<|message|>", "<|channel|>", "<|constrain|>
 _WORDS = (
     *("assistant", "user", "tool", "system", "developer", "functions.f", "analysis", "commentary", "final", "json"),
     *(" to=functions.f", "to=python", " to=", " json", " code", " ", "\t", "\n", "\x0b", "\u00a0", "\x1c", "\u2003"),
-    *("<|channel|>", "<|constrain|>", "<|message|>", "<", "<|", ' "', "\\", "é", "नि", "한", "👩‍🚀", "\u200b", "\u0301"),
-    *("assistantassistant", "commentary?", "to=assistant", "Hello", "\x00", "日本", "final\u00a0x", "'", "e\u0301", "\r\n"),
+    *(
+        "<|channel|>",
+        "<|constrain|>",
+        "<|message|>",
+        "<",
+        "<|",
+        ' "',
+        "\\",
+        "é",
+        "नि",
+        "한",
+        "👩‍🚀",
+        "\u200b",
+        "\u0301",
+    ),
+    *(
+        "assistantassistant",
+        "commentary?",
+        "to=assistant",
+        "Hello",
+        "\x00",
+        "日本",
+        "final\u00a0x",
+        "'",
+        "e\u0301",
+        "\r\n",
+    ),
 )
-_BROKEN = (b"\xf0", b"\x9f", b"\x98", b"\x80", b"\xe3", b"\x81", b"\xc3", b"\xff", b"\xc0", b"\xed", b"\xa0", b"\xf4", b"\x90")
+_BROKEN = (
+    b"\xf0",
+    b"\x9f",
+    b"\x98",
+    b"\x80",
+    b"\xe3",
+    b"\x81",
+    b"\xc3",
+    b"\xff",
+    b"\xc0",
+    b"\xed",
+    b"\xa0",
+    b"\xf4",
+    b"\x90",
+)
 
 
 class Streams:
@@ -27,11 +66,10 @@ class Streams:
         self._markers = [control[name] for name in _MARKERS]
         self._other_control = [i for name, i in control.items() if name not in _MARKERS]
         self._size = max(control.values()) + 1
-        ids = {piece: tokenizer.token_bytes(i) for i in range(len(tokenizer.vocabulary.tokens)) for piece in (i,)}
-        self._broken = [i for i, piece in ids.items() if piece in _BROKEN]
+        self._broken = [i for i, piece in enumerate(tokenizer.vocabulary.tokens) if piece in _BROKEN]
 
     def hostile(self, rng: random.Random) -> list[int]:
-        """Ids with nothing wrong, something wrong, or nothing right: headers, broken characters, ids that don't exist."""
+        """Ids with nothing wrong, something wrong, or nothing right: headers, broken characters, unknown ids."""
         out: list[int] = []
         for _ in range(rng.randint(1, 5)):
             kind = rng.random()
@@ -107,9 +145,14 @@ class Streams:
         out += [channel, *self._text(rng.choice(("analysis", "commentary", "final")))] if channelled else []
         out += [] if in_role else to
         if to and role == "assistant":
-            out += rng.choice(([], [*self._text(" "), constrain, *self._text("json")], self._text(" code"), self._text(" json")))
+            out += rng.choice(
+                ([], [*self._text(" "), constrain, *self._text("json")], self._text(" code"), self._text(" json"))
+            )
         out += [message, *self._content(rng)]
-        return [*out, call if to and role == "assistant" else rng.choice((end, end, return_) if role == "assistant" else (end,))]
+        return [
+            *out,
+            call if to and role == "assistant" else rng.choice((end, end, return_) if role == "assistant" else (end,)),
+        ]
 
     def _content(self, rng: random.Random) -> list[int]:
         out: list[int] = []

@@ -1,0 +1,146 @@
+"""The chat form (OpenAI's Chat API, and what is made of it elsewhere) read as a Harmony conversation."""
+
+from __future__ import annotations
+
+import json
+
+from harmony._json_reader import Json, messages_of
+from harmony.conversation import function_from_json
+from harmony.errors import ConversationError
+from harmony.messages import ANALYSIS, COMMENTARY, FINAL, DeveloperPrompt, Message, Namespace
+from harmony.tokens import CONSTRAIN
+
+_PREFIX = "functions."
+
+
+def conversation_from_chat(data: object) -> tuple[Message, ...]:
+    """The messages of `{"messages": […], "tools": […]}` or of a bare list, from `json.loads`.
+
+    System and developer messages become one developer message, where the first one stood; its functions are those of
+    `tools`. Thinking goes to the analysis channel, an answer to final, text beside tool calls to commentary. Each
+    call is followed by its result, in the order of the calls. No system message is added.
+
+    Raises `ConversationError`, one line that names the place, also for a result without its call.
+
+        conversation_from_chat([{"role": "assistant", "content": None, "tool_calls": [
+            {"id": "c1", "function": {"name": "add", "arguments": '{"a": 1}'}}]}])
+        # (Message("assistant", ('{"a": 1}',), recipient="functions.add", channel="commentary",
+        #          content_type="<|constrain|>json"),)
+    """
+    reader = _ChatReader(_functions(data))
+    for item in messages_of(data):
+        reader.read(item)
+    return reader.messages()
+
+
+def _functions(data: object) -> Namespace | None:
+    tools = Json(data).field("tools") if isinstance(data, dict) else Json(None)
+    if not tools.there:
+        return None
+    declared = tuple(function_from_json(item.first("function")) for item in tools.items())
+    return Namespace("functions", None, declared) if declared else None
+
+
+class _ChatReader:
+    """Reads message by message. A group holds messages that stay together: a call, and its result when it comes."""
+
+    def __init__(self, functions: Namespace | None) -> None:
+        self._tools = {"functions": functions} if functions else None
+        self._groups: list[list[Message]] = []
+        self._instructions: list[str] = []
+        self._developer: list[Message] | None = None
+        self._open_calls: dict[str, list[Message]] = {}
+        if self._tools:
+            self._place_developer()
+
+    def messages(self) -> tuple[Message, ...]:
+        if self._developer is not None:
+            instructions = "\n\n".join(self._instructions) if self._instructions else None
+            self._developer.append(Message("developer", (DeveloperPrompt(instructions, self._tools),)))
+        return tuple(message for group in self._groups for message in group)
+
+    def read(self, item: Json) -> None:
+        role = item.field("role").text()
+        if role in ("system", "developer"):
+            self._place_developer()
+            self._instructions.append("".join(_texts(item)))
+        elif role == "user":
+            self._groups.append([Message("user", _texts(item), name=item.field("name").text_or_none())])
+        elif role == "assistant":
+            self._read_assistant(item)
+        elif role == "tool":
+            self._read_result(item)
+        else:
+            raise item.field("role").wrong("one of system, developer, user, assistant, tool")
+
+    def _place_developer(self) -> None:
+        if self._developer is None:
+            self._developer = []
+            self._groups.append(self._developer)
+
+    def _read_assistant(self, item: Json) -> None:
+        before = len(self._groups)
+        calls = item.field("tool_calls")
+        thinking = item.first("thinking", "reasoning", "reasoning_content").text_or_none()
+        if thinking:
+            self._groups.append([Message("assistant", (thinking,), channel=ANALYSIS)])
+        called = calls.items() if calls.there else []
+        if item.first("content", "contents").there:
+            texts = _texts(item)
+            if any(texts) or not (called or thinking):
+                self._groups.append([Message("assistant", texts, channel=COMMENTARY if called else FINAL)])
+        ids: set[str] = set()
+        for call in called:
+            self._read_call(call, ids)
+        if len(self._groups) == before:
+            raise item.wrong("content, thinking or tool_calls")
+
+    def _read_call(self, call: Json, ids: set[str]) -> None:
+        function = call.field("function")
+        name = function.field("name").text()
+        arguments = function.field("arguments")
+        written = arguments.value if isinstance(arguments.value, str) else _as_text(arguments)
+        call_id = call.field("id").text_or_none()
+        recipient = name if name.startswith(_PREFIX) else _PREFIX + name
+        group = [
+            Message("assistant", (written,), recipient=recipient, channel=COMMENTARY, content_type=CONSTRAIN + "json")
+        ]
+        self._groups.append(group)
+        if call_id is None:
+            return
+        if call_id in ids:
+            raise call.field("id").wrong("an id of its own for each call")
+        ids.add(call_id)
+        self._open_calls[call_id] = group
+
+    def _read_result(self, item: Json) -> None:
+        place = item.field("tool_call_id")
+        group = self._open_calls.pop(place.text(), None)
+        if group is None:
+            raise ConversationError(
+                f"{place.where}: expected the id of a tool call before it that has no result yet, got {place.value!r}"
+            )
+        name = group[0].recipient
+        group.append(Message("tool", _texts(item), name=name, recipient="assistant", channel=COMMENTARY))
+
+
+def _texts(item: Json) -> tuple[str, ...]:
+    """The texts of a message: a string, or a list of strings and of `{"type": "text", "text": …}`."""
+    content = item.first("content", "contents")
+    if isinstance(content.value, str):
+        return (content.value,)
+    return tuple(part.value if isinstance(part.value, str) else _part_text(part) for part in content.items())
+
+
+def _part_text(part: Json) -> str:
+    kind = part.field("type")
+    if kind.value not in ("text", "input_text", "output_text"):
+        raise kind.wrong("text (nothing else can be read)")
+    return part.field("text").text()
+
+
+def _as_text(arguments: Json) -> str:
+    """Arguments that came as an object, as some servers write them."""
+    if not isinstance(arguments.value, dict):
+        raise arguments.wrong("a string of JSON, or an object")
+    return json.dumps(arguments.value, ensure_ascii=False)
