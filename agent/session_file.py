@@ -18,7 +18,7 @@ from agent.engine.base import Sampling
 from agent.errors import SessionInvalid
 from agent.events import TurnEnd
 from agent.session import Entry, Options, Session
-from harmony.conversation import message_from_json, message_to_json
+from harmony.conversation import conversation_from_json, message_to_json
 from harmony.errors import HarmonyError
 from harmony.messages import ResponseFormat, Sampled
 
@@ -70,7 +70,7 @@ def _entry_to_json(entry: Entry) -> dict[str, Any]:
 
 def _entry(data: dict[str, Any]) -> Entry:
     sampled = data["sampled"]
-    message = message_from_json(data["message"])
+    (message,) = conversation_from_json([data["message"]])
     if sampled is not None:
         ids = tuple(int(token) for token in sampled["ids"])
         message = replace(message, sampled=Sampled(**{**sampled, "ids": ids}))

@@ -1,0 +1,202 @@
+"""From settings to what a turn runs on: the model, the tools, the responder."""
+
+from __future__ import annotations
+
+import datetime
+import sys
+import time
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from agent.engine.base import Engine, Sampling
+from agent.respond import LocalResponder, Tap
+from agent.worker import Worker
+from cli import paths
+from cli.config import Settings
+from cli.exits import ExitCode, ExitError
+from cli.progress import Display
+from harmony.codec import Codec
+from harmony.tokenizer import Tokenizer
+from tools.policy import Policy, Rule
+from tools.spec import NoStop, Tool, ToolContext
+from tools.toolbox import Toolbox
+
+_TOOLS = ("python",)
+_MAX_LOG_BYTES = 1 << 20
+_R = TypeVar("_R")
+
+
+class Wait(Protocol):
+    """Waits for the worker, and goes on showing that something happens."""
+
+    def __call__(self, future: Future[_R]) -> _R: ...
+
+
+@dataclass(slots=True)
+class Assembly:
+    """All that a turn needs, loaded. `load_s` is the time from the first byte of the model to here, in seconds."""
+
+    engine: Engine
+    codec: Codec
+    responder: LocalResponder
+    toolbox: Toolbox
+    sampling: Sampling
+    today: str
+    load_s: float
+    display: Display
+
+    def warn_of_control_names(self, text: str) -> None:
+        """Say so when text from outside spells a control token: the model gets it as plain text."""
+        spelled = [name for name in self.engine.vocabulary.control if name in text]
+        if spelled:
+            names = ", ".join(sorted(spelled)[:3])
+            self.display.note(f"ossia: warning: the prompt spells {names}: it is sent as plain text, not as a control token")
+
+    def close_tools(self) -> None:
+        self.toolbox.close()
+
+    def close_engine(self) -> None:
+        """Give the model's memory back; on the worker's thread, which owns it."""
+        self.engine.close()
+
+
+@dataclass(slots=True)
+class Loading:
+    """A model on its way: what it is called is known, its weights are being loaded by the worker."""
+
+    model_name: str
+    _settings: Settings
+    _display: Display
+    _started: float
+    _engine: Future[Engine] | Engine
+    _tokenizer: Tokenizer
+
+    def finish(self, wait: Wait, *, tap: Tap | None) -> Assembly:
+        """Wait for the weights and put everything together."""
+        engine = wait(self._engine) if isinstance(self._engine, Future) else self._engine
+        codec = Codec(self._tokenizer, recipient_position="channel", replay=True)
+        settings = self._settings
+        return Assembly(
+            engine=engine,
+            codec=codec,
+            responder=LocalResponder(codec, engine, tap=tap),
+            toolbox=_toolbox(settings, self._display, self._tokenizer),
+            sampling=Sampling(settings.temperature, settings.top_p, settings.top_k, settings.min_p, settings.seed),
+            today=datetime.date.today().isoformat(),
+            load_s=time.monotonic() - self._started,
+            display=self._display,
+        )
+
+
+def begin(settings: Settings, display: Display, worker: Worker) -> Loading:
+    """Find the model, look at it, and let the worker load its weights.
+
+    Raises ModelError, DoesNotFit, ScriptInvalid, or ExitError for settings that name nothing.
+    """
+    _check_tools(settings)
+    started = time.monotonic()
+    if settings.engine.startswith("script:"):
+        engine, tokenizer = _script(settings)
+        return Loading(engine.name, settings, display, started, engine, tokenizer)
+    return _llama(settings, display, worker, started)
+
+
+def _llama(settings: Settings, display: Display, worker: Worker, started: float) -> Loading:
+    from agent.models.memory import read_memory
+    from agent.models.plan import plan
+    from agent.models.resolve import resolve
+    from cli.models import locations
+
+    memory = read_memory()
+    model = resolve(settings.model, locations=locations(), memory=memory)
+    for note in model.notes:
+        display.note(f"ossia: warning: {note}")
+    if settings.model is None and model.origin == "built-in":
+        display.note("ossia: using étude, the small built-in study model; for the real one (12 GB): ossia models pull gpt-oss-20b")
+    elif settings.model is None:
+        display.note(f"ossia: using {model.name} ({model.path})")
+    planned = plan(model, memory=memory, context=settings.context, gpu_layers=settings.gpu_layers)
+    for warning in planned.warnings:
+        display.note(f"ossia: warning: {warning}")
+    display.detail(
+        f"{model.name}: {model.path}, context {planned.context_tokens} tokens, {planned.gpu_layers} layers on the GPU"
+    )
+    vocabulary = model.vocabulary()
+
+    def load() -> Engine:
+        from cli.openmp import openmp_environment
+
+        with openmp_environment():
+            from agent.engine.llama import LlamaEngine, LlamaSettings
+        return LlamaEngine.load(
+            model.path,
+            vocabulary=vocabulary,
+            name=model.name,
+            settings=LlamaSettings(
+                context_tokens=planned.context_tokens,
+                gpu_layers=planned.gpu_layers,
+                threads=settings.threads,
+                use_mmap=planned.use_mmap,
+            ),
+            log_path=_log_file(),
+        )
+
+    loading = worker.submit(load)
+    return Loading(model.name, settings, display, started, loading, Tokenizer(vocabulary))
+
+
+def _script(settings: Settings) -> tuple[Engine, Tokenizer]:
+    from agent.engine.scripted import CONTEXT_TOKENS, ScriptedEngine, read_script
+    from cli.vocabulary import tokenizer_for
+
+    script = read_script(Path(settings.engine.removeprefix("script:")))
+    tokenizer = tokenizer_for(settings.model if script.has_ids or settings.model else "etude")
+    context = settings.context if isinstance(settings.context, int) else CONTEXT_TOKENS
+    return ScriptedEngine(script, tokenizer, context_tokens=context), tokenizer
+
+
+def _check_tools(settings: Settings) -> None:
+    for name in settings.tools or ():
+        if name not in _TOOLS:
+            raise ExitError(f"--tools: expected {', '.join(_TOOLS)}, got {name!r}", ExitCode.USAGE)
+
+
+def _toolbox(settings: Settings, display: Display, tokenizer: Tokenizer) -> Toolbox:
+    names = () if settings.no_tools else settings.tools if settings.tools is not None else _TOOLS
+    tools: list[Tool] = []
+    if "python" in names:
+        python = _python(settings, display)
+        tools += [python] if python else []
+    context = ToolContext(
+        stop=NoStop(),
+        workspace=None,
+        data_dir=paths.data_dir(),
+        count_tokens=lambda text: len(tokenizer.encode(text)),
+    )
+    return Toolbox(tools, policy=Policy([Rule("python", "allow")]), context=context)
+
+
+def _python(settings: Settings, display: Display) -> Tool | None:
+    """The python tool; None, with a line that says why and what to do, where nothing confines it."""
+    from tools.python import PythonTool
+    from tools.sandbox import choose, inspect
+
+    confinement = choose(inspect(sys.executable), unconfined=settings.unconfined)
+    if confinement.name == "off":
+        display.note(f"ossia: warning: python is off: {confinement.reason}")
+        return None
+    if confinement.name == "unconfined":
+        display.note("ossia: warning: python runs unconfined: the model's code can do whatever you can")
+    display.detail(f"python: {confinement.describe()}")
+    return PythonTool(data_dir=paths.data_dir(), confinement=confinement)
+
+
+def _log_file() -> Path:
+    """Where llama.cpp's log goes; one that has grown past a megabyte begins anew."""
+    path = paths.log_file()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and path.stat().st_size > _MAX_LOG_BYTES:
+        path.unlink()
+    return path

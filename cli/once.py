@@ -1,0 +1,189 @@
+"""One turn from the command line: what `ossia run` does once its flags are read."""
+
+from __future__ import annotations
+
+import os
+import queue
+import sys
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from typing import NoReturn, TypeVar
+
+from agent.control import Control
+from agent.events import ApprovalAsked, TurnEnd
+from agent.limits import Limits
+from agent.loop import run_turn
+from agent.session import Options, Session
+from agent.worker import Tapped, Worker
+from cli.assemble import Assembly, begin
+from cli.config import Settings, resolve
+from cli.exits import ExitCode, ExitError
+from cli.output import Answer, Json, Output, Raw
+from cli.progress import Display
+from cli.report import Report
+from cli.stdin import read_stdin
+
+_TICK_S = 0.05
+_GRACE_S = 0.6
+"""How long an interrupted turn may take to end by itself: all in all it must be over within a second."""
+_CUT: dict[TurnEnd, str] = {
+    "tokens": "the answer is cut: --max-tokens was reached",
+    "time": "the answer is cut: --timeout was reached",
+    "context": "the answer is cut: the context is full, use a larger --context",
+    "steps": "the step limit was reached: this is the answer from what there is",
+}
+
+_R = TypeVar("_R")
+
+
+def run_once(prompt: str | None, flags: Mapping[str, object]) -> int:
+    """Answer one prompt; returns the exit code. Raises what `cli.main` turns into one line and a code."""
+    resolved = resolve(flags, environ=os.environ)
+    settings = resolved.settings
+    text = _question(prompt, quiet=settings.quiet)
+    terminal = sys.stderr is not None and sys.stderr.isatty()
+    display = Display(
+        lively=terminal and not settings.quiet and os.environ.get("TERM") != "dumb",
+        terminal=terminal,
+        thinking=settings.show_thinking,
+        colour=terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb",
+        verbose=settings.verbose,
+        quiet=settings.quiet,
+    )
+    for warning in resolved.warnings:
+        display.note(f"ossia: warning: {warning}")
+    return _Run(settings, display).answer(text, _instructions(settings.instructions))
+
+
+class _Run:
+    """One run: loads, drives the turn, writes what came."""
+
+    def __init__(self, settings: Settings, display: Display) -> None:
+        self._settings = settings
+        self._display = display
+        self._worker = Worker()
+        self._control = Control()
+        self._report = Report(model=settings.model or "")
+        self._raw = Raw() if settings.raw else None
+        self._out: Output = self._raw or (Json() if settings.json else Answer(before=display.pause))
+
+    def answer(self, text: str, instructions: str | None) -> int:
+        """The whole run. What ends it early is in the report, so `--json` has its line, and is raised again at the end."""
+        assembly: Assembly | None = None
+        try:
+            assembly = self._load()
+            self._turn(assembly, text, instructions)
+        except BrokenPipeError:
+            raise
+        except (KeyboardInterrupt, Exception) as error:
+            self._report.fail(error)
+        finally:
+            if assembly:
+                assembly.close_tools()
+        self._display.pause()
+        self._out.finish(self._report)
+        if self._worker.busy:  # in a C call that doesn't know of Ctrl-C; Python's way out would wait, or crash
+            _end_now(self._report.code)
+        if assembly:
+            self._worker.submit(assembly.close_engine).result()
+        if isinstance(self._report.error, Exception):
+            raise self._report.error
+        self._last_line()
+        return int(self._report.code)
+
+    def _load(self) -> Assembly:
+        """Everything the turn needs. The weights are loaded by the worker, so that Ctrl-C is answered meanwhile."""
+        self._display.line.set("loading")
+        loading = begin(self._settings, self._display, self._worker)
+        self._report.model = loading.model_name
+        assembly = loading.finish(self._wait, tap=self._worker.tap(self._control) if self._raw else None)
+        self._report.load_s = assembly.load_s
+        if self._raw:
+            self._raw.codec = assembly.codec
+        return assembly
+
+    def _turn(self, assembly: Assembly, text: str, instructions: str | None) -> None:
+        settings = self._settings
+        assembly.warn_of_control_names(text)
+        session = Session(Options(settings.effort, instructions, assembly.today, sampling=assembly.sampling))
+        turn = run_turn(
+            session,
+            text,
+            responder=assembly.responder,
+            tools=assembly.toolbox,
+            limits=Limits(max_tokens=settings.max_tokens, max_seconds=settings.timeout),
+            control=self._control,
+        )
+        done = self._worker.submit(lambda: self._worker.drive(turn, self._control))
+        try:
+            while not (done.done() and self._worker.inbox.empty()):
+                self._next_event()
+        except KeyboardInterrupt:
+            self._control.stop()
+            give_up_at = time.monotonic() + _GRACE_S
+            while not (done.done() and self._worker.inbox.empty()) and time.monotonic() < give_up_at:
+                self._next_event()
+            self._report.interrupted()
+        if done.done():
+            done.result()  # a bug of ours on the worker's thread becomes a traceback here
+
+    def _next_event(self) -> None:
+        try:
+            event = self._worker.inbox.get(timeout=_TICK_S)
+        except queue.Empty:
+            self._display.line.tick()
+            return
+        if not isinstance(event, Tapped):
+            self._report.see(event)
+            self._display.see(event)
+        self._out.see(event)
+        self._display.line.tick()
+        if isinstance(event, ApprovalAsked):
+            self._worker.answer(None)  # there is nobody to ask: a refusal, in band
+
+    def _wait(self, future: Future[_R]) -> _R:
+        """The future's result, with the live line going on; in steps, since Windows can't interrupt a wait."""
+        while not future.done():
+            self._display.line.tick()
+            time.sleep(_TICK_S / 5)
+        return future.result()
+
+    def _last_line(self) -> None:
+        report = self._report
+        if report.end in _CUT:
+            self._display.note(f"ossia: {_CUT[report.end]}")
+        elif report.end == "answered":
+            speed = f" · {report.tokens_per_s:.1f} tok/s" if report.tokens_per_s else ""
+            self._display.aside(f"{report.model} · {report.completion_tokens} tokens{speed}")
+
+
+def _question(prompt: str | None, *, quiet: bool) -> str:
+    """The user's text: PROMPT, a blank line, standard input; whatever there is of them."""
+    parts = [part for part in (prompt, read_stdin(quiet=quiet)) if part and part.strip()]
+    if not parts:
+        raise ExitError('expected a question, as in: ossia run "What is 48*17?"', ExitCode.USAGE)
+    return "\n\n".join(parts)
+
+
+def _instructions(value: str | None) -> str | None:
+    """The text itself, or with `@FILE` the file's."""
+    if value is None or not value.startswith("@"):
+        return value
+    path = Path(value[1:])
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ExitError(f"--instructions {value}: expected UTF-8 text in {path}", ExitCode.USAGE) from None
+    except OSError as error:
+        raise ExitError(f"--instructions {value}: can't read {path}: {error.strerror}", ExitCode.USAGE) from None
+
+
+def _end_now(code: int) -> NoReturn:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            continue
+    os._exit(code)

@@ -1,0 +1,91 @@
+"""What goes to stdout: the answer, or one of the two documented exceptions to it (`--raw`, `--json`)."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import sys
+from collections.abc import Callable
+from typing import Protocol
+
+from agent.events import Delta, Event, MessageAdded
+from agent.worker import Tapped
+from cli.clean import clean
+from cli.report import Report
+from harmony.codec import Codec
+from harmony.messages import FINAL
+
+
+class Output(Protocol):
+    """Sees the events of a turn, and writes what stdout is to have."""
+
+    def see(self, event: Event | Tapped) -> None: ...
+
+    def finish(self, report: Report) -> None:
+        """The turn is over, well or not: write what is still owed."""
+        ...
+
+
+class Answer:
+    """The answer: into a pipe exactly, at the end; on a terminal cleaned, as it comes.
+
+    `before` is called before the first character of it, so that a live line can leave the terminal.
+    """
+
+    def __init__(self, *, before: Callable[[], None]) -> None:
+        self._streams = sys.stdout.isatty()
+        self._before = before
+        self._shown = ""
+
+    def see(self, event: Event | Tapped) -> None:
+        if not (self._streams and isinstance(event, Delta) and event.channel == FINAL and event.text):
+            return
+        if not self._shown:
+            self._before()
+        self._shown += event.text
+        sys.stdout.write(clean(event.text))
+        sys.stdout.flush()
+
+    def finish(self, report: Report) -> None:
+        if self._streams:
+            if self._shown:
+                sys.stdout.write("" if self._shown.endswith("\n") else "\n")
+        elif report.answer is not None:
+            sys.stdout.write(report.answer.rstrip("\n") + "\n")
+        sys.stdout.flush()
+
+
+class Raw:
+    """The Harmony stream as the engine gives it, with the results of the tools where the model reads them."""
+
+    def __init__(self) -> None:
+        self._clean = clean if sys.stdout.isatty() else str
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self.codec: Codec | None = None
+
+    def see(self, event: Event | Tapped) -> None:
+        if isinstance(event, Tapped):
+            self._write(event.ids)
+        elif isinstance(event, MessageAdded) and event.message.role == "tool" and self.codec:
+            self._write(tuple(self.codec.render([event.message]).ids))
+
+    def finish(self, report: Report) -> None:
+        sys.stdout.write(self._decoder.decode(b"", final=True) + "\n")
+        sys.stdout.flush()
+
+    def _write(self, ids: tuple[int, ...]) -> None:
+        assert self.codec is not None
+        token_bytes = self.codec.tokenizer.token_bytes
+        text = self._decoder.decode(b"".join(token_bytes(i) or b"\xef\xbf\xbd" for i in ids))
+        sys.stdout.write(self._clean(text))
+        sys.stdout.flush()
+
+
+class Json:
+    """One line about the whole turn."""
+
+    def see(self, event: Event | Tapped) -> None:
+        """Everything is in the report."""
+
+    def finish(self, report: Report) -> None:
+        print(json.dumps(report.to_json(), ensure_ascii=False), flush=True)

@@ -1,0 +1,155 @@
+"""What stderr shows while a turn runs: a live line, the calls, the thinking when it is asked for."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TextIO
+
+from agent.events import Delta, Event, MessageAdded, Progress, Repaired, Stats, ToolFinished, ToolOutput, ToolStarted
+from cli.clean import clean
+from harmony.messages import ANALYSIS
+
+_FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_FRAME_S = 0.1
+_DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
+_ERASE = "\r\x1b[K"
+
+
+class LiveLine:
+    """One line that is written over, on a terminal only: `⠋ prefill 42 %`. Cut to the terminal's width."""
+
+    def __init__(self, stream: TextIO, *, shown: bool) -> None:
+        self._stream = stream
+        self._shown = shown
+        self._text = ""
+        self._drawn = False
+        self._next = 0.0
+
+    def set(self, text: str) -> None:
+        """Change the text; it is drawn at the next `tick`."""
+        self._text = text
+
+    def tick(self) -> None:
+        """Draw the next frame if it is time for one. Call it often."""
+        now = time.monotonic()
+        if not self._shown or not self._text or now < self._next:
+            return
+        self._next = now + _FRAME_S
+        frame = _FRAMES[int(now / _FRAME_S) % len(_FRAMES)]
+        self._stream.write(_ERASE + f"{frame} {self._text}"[: columns(self._stream) - 1])
+        self._stream.flush()
+        self._drawn = True
+
+    def erase(self) -> None:
+        """Take the line off the screen: something else is about to be written."""
+        if self._drawn:
+            self._stream.write(_ERASE)
+            self._stream.flush()
+            self._drawn = False
+
+
+class Display:
+    """Shows the events of a turn on stderr.
+
+    `terminal`: stderr is one, so what comes from outside is cleaned. `lively`: a live line and the calls are shown.
+    `thinking`: the chain of thought is written too, wherever stderr goes. `quiet`: nothing else but errors.
+    """
+
+    def __init__(
+        self, *, terminal: bool, lively: bool, thinking: bool, colour: bool, verbose: bool, quiet: bool
+    ) -> None:
+        self.line = LiveLine(sys.stderr, shown=lively)
+        self._terminal = terminal
+        self._lively = lively
+        self._quiet = quiet
+        self._thinking = thinking
+        self._colour = colour
+        self._verbose = verbose and not quiet
+        self._tokens = 0
+        self._open = False  # a line of thinking is under way, without its newline
+
+    def see(self, event: Event) -> None:
+        """Show one event."""
+        match event:
+            case Progress(done, total):
+                self.line.set(f"prefill {100 * done // max(total, 1)} %")
+            case Delta(channel=channel, text=text, recipient=recipient):
+                self._tokens += 1
+                self.line.set(f"{'thinking' if channel == ANALYSIS else 'writing'} · {self._tokens} tokens")
+                if self._thinking and channel == ANALYSIS and recipient is None:
+                    self._think(text)
+            case MessageAdded():
+                self._end_thought()
+            case ToolStarted(call):
+                self.aside(f"{call.name}: {_one_line(call.arguments)}")
+                self.line.set(f"{call.name} runs")
+            case ToolOutput(text=text):
+                self.line.set(f"… {_one_line(text)}")
+            case ToolFinished(call, result, ms):
+                outcome = "error" if result.error else "done"
+                self.aside(f"{call.name}: {outcome} in {ms / 1000:.1f} s · {_one_line(result.text)}")
+            case Repaired(code, message, token):
+                self.detail(f"repaired at token {token}: {message} ({code})")
+            case Stats(step):
+                self.detail(
+                    f"step: {step.prompt_tokens} prompt tokens, {step.reused_tokens} of them reused, prefill "
+                    f"{step.prefill_s:.2f} s; {step.completion_tokens} tokens in {step.decode_s:.2f} s; {step.end}"
+                )
+
+    def note(self, text: str) -> None:
+        """A line on stderr, wherever it goes: a warning, or what was asked for."""
+        if not self._quiet:
+            self.line.erase()
+            self._end_thought()
+            print(clean(text) if self._terminal else text, file=sys.stderr, flush=True)
+
+    def detail(self, text: str) -> None:
+        """A line for `--verbose`."""
+        if self._verbose:
+            self.note(text)
+
+    def pause(self) -> None:
+        """Something is about to be written to stdout: leave the terminal's line to it."""
+        self.line.set("")
+        self.line.erase()
+        self._end_thought()
+
+    def aside(self, text: str) -> None:
+        """A line that only a terminal gets, dim."""
+        if self._lively:
+            self.line.erase()
+            self._end_thought()
+            text = clean(text)[: columns(sys.stderr) - 1]
+            print(f"{_DIM}{text}{_PLAIN}" if self._colour else text, file=sys.stderr, flush=True)
+
+    def _think(self, text: str) -> None:
+        if not text:
+            return
+        self.line.erase()
+        text = clean(text) if self._terminal else text
+        sys.stderr.write(f"{_DIM}{text}{_PLAIN}" if self._colour else text)
+        sys.stderr.flush()
+        self._open = not text.endswith("\n")
+        self.line.set("")
+
+    def _end_thought(self) -> None:
+        if self._open:
+            self._open = False
+            print(file=sys.stderr, flush=True)
+
+
+def columns(stream: TextIO) -> int:
+    """The width of the terminal behind `stream`; 80 when it has none."""
+    import os
+
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
+
+
+def _one_line(text: str) -> str:
+    """Text as one short line, for a line about it."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= 100 else flat[:99] + "…"

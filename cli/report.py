@@ -1,0 +1,119 @@
+"""What a turn brought, gathered from its events: the answer, the calls, the figures, and `--json`'s line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from agent.errors import AgentError
+from agent.events import Event, MessageAdded, Repaired, Stats, ToolFinished, TurnEnd, TurnEnded
+from cli.exits import ExitCode, exit_code
+from harmony.conversation import message_to_json
+from harmony.messages import FINAL, Message
+
+VERSION = 1
+_CODES: dict[TurnEnd, ExitCode] = {
+    "answered": ExitCode.ANSWERED,
+    "stopped": ExitCode.INTERRUPTED,
+    "tokens": ExitCode.CUT,
+    "time": ExitCode.CUT,
+    "context": ExitCode.CUT,
+    "steps": ExitCode.STEPS,
+    "error": ExitCode.FAILED,
+}
+
+
+@dataclass(slots=True)
+class Report:
+    """The account of one turn. Feed it every event; `load_s` is set by whoever loads the model."""
+
+    model: str
+    load_s: float = 0.0
+    end: TurnEnd = "error"
+    error: BaseException | None = None
+    messages: list[Message] = field(default_factory=list)
+    calls: list[ToolFinished] = field(default_factory=list)
+    repairs: list[Repaired] = field(default_factory=list)
+    prompt_tokens: int = 0
+    reused_tokens: int = 0
+    completion_tokens: int = 0
+    prefill_s: float = 0.0
+    decode_s: float = 0.0
+
+    def see(self, event: Event) -> None:
+        """Take note of one event."""
+        match event:
+            case MessageAdded(message):
+                self.messages.append(message)
+            case ToolFinished():
+                self.calls.append(event)
+            case Repaired():
+                self.repairs.append(event)
+            case Stats(step):
+                self.prompt_tokens += step.prompt_tokens
+                self.reused_tokens += step.reused_tokens
+                self.completion_tokens += step.completion_tokens
+                self.prefill_s += step.prefill_s
+                self.decode_s += step.decode_s
+            case TurnEnded(end, error):
+                self.end, self.error = end, error
+
+    def fail(self, error: AgentError | BaseException) -> None:
+        """Note what ended the run outside the turn: while loading, say."""
+        self.end, self.error = "stopped" if isinstance(error, KeyboardInterrupt) else "error", error
+
+    def interrupted(self) -> None:
+        """The user stopped it, whether or not the turn got so far as to say so."""
+        self.end, self.error = "stopped", KeyboardInterrupt("interrupted")
+
+    @property
+    def answer(self) -> str | None:
+        """The text of the last `final` message that has any; None when there is none."""
+        finals = [message.text for message in self.messages if message.role == "assistant" and message.channel == FINAL]
+        return next((text for text in reversed(finals) if text), None)
+
+    @property
+    def tokens_per_s(self) -> float | None:
+        """Decode speed over all steps; None when nothing was decoded."""
+        return self.completion_tokens / self.decode_s if self.decode_s > 0 and self.completion_tokens else None
+
+    @property
+    def code(self) -> ExitCode:
+        """The exit code of the process."""
+        if self.error is not None and self.end != "stopped":
+            return exit_code(self.error) or ExitCode.FAILED
+        return _CODES[self.end]
+
+    def to_json(self) -> dict[str, object]:
+        """The object that `ossia run --json` prints in one line (version 1; docs/run-json.md)."""
+        return {
+            "version": VERSION,
+            "model": self.model,
+            "answer": self.answer,
+            "messages": [message_to_json(message) for message in self.messages],
+            "calls": [
+                {
+                    "id": done.call.id,
+                    "name": done.call.name,
+                    "arguments": done.call.arguments,
+                    "result": done.result.text,
+                    "error": done.result.error,
+                    "ms": done.ms,
+                }
+                for done in self.calls
+            ],
+            "usage": {
+                "prompt_tokens": self.prompt_tokens,
+                "reused_tokens": self.reused_tokens,
+                "completion_tokens": self.completion_tokens,
+            },
+            "timings": {
+                "load_s": round(self.load_s, 4),
+                "prefill_s": round(self.prefill_s, 4),
+                "decode_s": round(self.decode_s, 4),
+                "tokens_per_s": None if self.tokens_per_s is None else round(self.tokens_per_s, 2),
+            },
+            "repairs": [{"code": repair.code, "message": repair.message} for repair in self.repairs],
+            "end": self.end,
+            "error": None if self.error is None else str(self.error) or type(self.error).__name__,
+            "exit": int(self.code),
+        }

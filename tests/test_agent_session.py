@@ -1,0 +1,133 @@
+"""The session: what it keeps, what of it enters the next prompt, and its file."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from agent.engine.base import Sampling
+from agent.errors import SessionInvalid
+from agent.session import Options, Session
+from agent.session_file import load_session, save_session
+from harmony import Tokenizer
+from harmony.messages import Message, ResponseFormat
+from tests.support.turns import Stage, end_of
+
+CALL = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>analysis to=python code<|message|>x=1<|call|>"
+FINAL = "<|channel|>final<|message|>Done.<|return|>"
+OPTIONS = Options(
+    "high",
+    "Be brief.",
+    "2025-06-28",
+    ResponseFormat("answer", {"type": "object"}),
+    Sampling(0.5, 0.9, 40, 0.1, seed=7),
+)
+
+
+def _saved(stage: Stage, folder: Path) -> Path:
+    path = folder / "sessions" / "one.json"
+    save_session(stage.session, path, vocabulary=stage.tokenizer.vocabulary.digest)
+    return path
+
+
+def test_a_file_gives_the_session_back(tmp_path: Path, etude_tokenizer: Tokenizer) -> None:
+    stage = Stage(etude_tokenizer, (CALL, FINAL), session=Session(OPTIONS))
+    stage.play("häh? 🎵 <|end|>")
+    path = _saved(stage, tmp_path)
+    back = load_session(path, vocabulary=etude_tokenizer.vocabulary.digest)
+    assert back.options == OPTIONS
+    assert back.entries == stage.session.entries
+    assert [e.message.sampled for e in back.entries] == [e.message.sampled for e in stage.session.entries]
+    assert back.ends == ("answered",)
+    assert back.next_call_id() == "call_2"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_the_prompt_after_loading_has_the_same_ids(tmp_path: Path, etude_tokenizer: Tokenizer) -> None:
+    stage = Stage(etude_tokenizer, (CALL, FINAL))
+    stage.play()
+    back = load_session(_saved(stage, tmp_path), vocabulary=etude_tokenizer.vocabulary.digest)
+    after = Stage(etude_tokenizer, (FINAL,), session=back)
+    assert after.prompt() == stage.prompt()
+
+
+def test_another_vocabulary_leaves_the_ids_out(tmp_path: Path, etude_tokenizer: Tokenizer) -> None:
+    stage = Stage(etude_tokenizer, (FINAL,))
+    stage.play()
+    back = load_session(_saved(stage, tmp_path), vocabulary="another")
+    assert [message.sampled for message in back.messages] == [None, None]
+    assert [message.text for message in back.messages] == ["hi", "Done."]
+
+
+def test_a_stopped_turn_survives_its_file(tmp_path: Path, etude_tokenizer: Tokenizer) -> None:
+    stage = Stage(etude_tokenizer, (CALL, FINAL))
+    for event in stage.turn():
+        if type(event).__name__ == "ToolStarted":
+            stage.control.stop()
+    back = load_session(_saved(stage, tmp_path), vocabulary=etude_tokenizer.vocabulary.digest)
+    assert back.ends == ("stopped",)
+    after = Stage(etude_tokenizer, (FINAL,), session=back)
+    assert end_of(after.play("more")).end == "answered"
+    assert "Hm." not in after.prompt()
+
+
+def test_a_call_that_nobody_answered_is_answered_by_the_next_turn(etude_tokenizer: Tokenizer) -> None:
+    session = Session()
+    session.open_turn("hi")
+    session.add(Message("assistant", ('{"n": 1}',), recipient="functions.double", channel="commentary"))
+    added = session.open_turn("more")
+    assert [event.message for event in added] == [
+        Message(
+            "tool",
+            ("[interrupted by the user]",),
+            name="functions.double",
+            recipient="assistant",
+            channel="commentary",
+        ),
+        Message("user", ("more",)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("", "expected a session in JSON"),
+        ("{", "expected a session in JSON"),
+        ("[]", "expected a session of version 1, got 'list'"),
+        ('{"version": 2}', "expected a session of version 1, got 2"),
+        ('{"version": 1}', "not a whole session (KeyError: 'options')"),
+    ],
+)
+def test_a_torn_or_newer_file_is_one_line(content: str, complaint: str, tmp_path: Path) -> None:
+    path = tmp_path / "s.json"
+    path.write_text(content)
+    with pytest.raises(SessionInvalid) as raised:
+        load_session(path, vocabulary="x")
+    assert complaint in str(raised.value) and str(path) in str(raised.value)
+
+
+def test_every_truncation_is_refused(tmp_path: Path, etude_tokenizer: Tokenizer) -> None:
+    stage = Stage(etude_tokenizer, (FINAL,))
+    stage.play()
+    path = _saved(stage, tmp_path)
+    whole = path.read_text()
+    for at in range(0, len(whole), 97):
+        path.write_text(whole[:at])
+        with pytest.raises(SessionInvalid):
+            load_session(path, vocabulary="x")
+    data = json.loads(whole)
+    data["ends"] = ["exploded"]
+    path.write_text(json.dumps(data))
+    with pytest.raises(SessionInvalid, match="exploded"):
+        load_session(path, vocabulary="x")
+
+
+def test_saving_leaves_no_other_file(tmp_path: Path, etude_tokenizer: Tokenizer) -> None:
+    stage = Stage(etude_tokenizer, (FINAL,))
+    stage.play()
+    path = _saved(stage, tmp_path)
+    _saved(stage, tmp_path)
+    assert list(path.parent.iterdir()) == [path]
