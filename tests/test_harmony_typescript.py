@@ -193,9 +193,7 @@ def test_any_schema_is_the_reference_s(
     assert typescript(schema) == reference_typescript(schema, Reference(wheel), wheel_tokenizer)
 
 
-def test_hostile_schemas_are_the_reference_s(
-    wheel: openai_harmony.HarmonyEncoding, wheel_tokenizer: Tokenizer
-) -> None:
+def test_hostile_schemas_are_the_reference_s(wheel: openai_harmony.HarmonyEncoding, wheel_tokenizer: Tokenizer) -> None:
     reference = Reference(wheel)
     for seed in range(1000):
         schema = {"oneOf": [Hostile(random.Random(seed)).schema()]}

@@ -1,14 +1,14 @@
 """Random conversations and schemas, meant to be awkward: for comparing renders with the reference library.
 
-Everything comes from one `random.Random`, so a seed names a case. Floats have at most 15 digits and a power of ten from
--22 to 22, trailing zeros counted into it: the reference's JSON reader (serde_json) is one unit off on some others, and
-that is not imitated.
+Everything comes from one `random.Random`, so a seed names a case. The floats are those that `read_alike` accepts: the
+reference's JSON reader (serde_json) is one unit off on some others, and that is not imitated.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any, TypeVar, get_args
 
 from harmony import ChannelConfig, DeveloperPrompt, FunctionDecl, Message, Namespace, SystemPrompt
@@ -28,6 +28,15 @@ RECIPIENTS = ("functions.f", "python", "browser.search", "all", "assistant", "",
 TYPES = ("json", "code", "<|constrain|>json", "<|constrain|>", "<|constrain|> json", "", "x<|constrain|>y", "<|cons")
 KINDS = ("string", "number", "integer", "boolean", "array", "object", "object", "object", "null", "any", "", "String")
 NAMES = ("functions", "functions", "browser", "python", "Z", "a", "é", "𐀀", "\uffff", "", "a b", "x.y")
+
+
+def read_alike(number: float) -> bool:
+    """Whether a reader that multiplies the digits by a power of ten, as serde_json does, gets exactly `number`.
+
+    True when the digits as JSON shows them (`737.0` has 4) are at most 2**53 and the power is from -22 to 22.
+    """
+    _, digits, exponent = Decimal(repr(number)).as_tuple()
+    return int("".join(map(str, digits))) <= 2**53 and abs(int(exponent)) <= 22
 
 
 class Hostile:
@@ -119,11 +128,12 @@ class Hostile:
 
     def number(self) -> int | float:
         """Integers of all sizes that JSON readers tell apart, and floats that every reader reads alike."""
+        wide = float(f"{self._random.randrange(-(10**15), 10**15)}e{self._random.randrange(-22, 23)}")
         return self._pick(
             (
                 self._random.randrange(-10, 100),
                 self._pick((2**53, 2**63 - 1, -(2**63), 2**63, 2**64 - 1, 0, -1)),
-                float(f"{self._random.randrange(-(10**15), 10**15)}e{self._random.randrange(-22, 8)}"),
+                wide if read_alike(wide) else 0.5,
                 float(f"{self._random.randrange(-99, 100)}e{self._random.randrange(-22, 21)}"),
                 self._pick((0.0, -0.0, 0.1, 1.0, 1e15, 1e16, 1e-5, 1e-6, 1.5e-7, 1e22)),
             )
