@@ -36,7 +36,7 @@ class Wish:
 
 
 def as_call(completion: Completion, *, call_id: Callable[[], str], specs: Mapping[str, ToolSpec]) -> Wish | None:
-    """The call that a completion ends with; None when it doesn't end with one, or was stopped or cut in the middle of it.
+    """The call that a completion ends with; None when it ends otherwise, or was stopped or cut.
 
     `call_id` makes an id when there is a call; `specs` are the tools on offer by their whole name.
     """

@@ -31,7 +31,7 @@ class ModelMissing(ModelError):
 
 
 class ModelUnusable(ModelError):
-    """The file isn't a gpt-oss GGUF that can be run: the message names the file, what was expected and the next step."""
+    """The file isn't a gpt-oss GGUF that can be run; the message names it, what was expected, and the next step."""
 
 
 class DoesNotFit(AgentError):

@@ -11,7 +11,7 @@ from harmony.messages import Delta, Message, Repaired
 from tools.spec import ApprovalAsked, ApprovalDecided, Decision, ToolFinished, ToolOutput, ToolStarted
 
 TurnEnd = Literal["answered", "stopped", "tokens", "time", "steps", "context", "error"]
-"""answered: a `final` came; stopped: by the user; tokens, time, steps: a limit; context: no room; error: something broke."""
+"""answered: a `final` came; stopped: by the user; tokens, time, steps: a limit; context: no room; error: it broke."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ def _steps(session: Session, responder: Responder, tools: Toolbox, budget: Budge
 def _last_word(
     session: Session, responder: Responder, tools: Toolbox, budget: Budget, control: Control, *, end: TurnEnd
 ) -> _Part:
-    """One message in `final`, from what there is. The tools stay in the prompt (its cached prefix), but none can be called."""
+    """One message in `final`. The tools stay in the prompt, whose prefix is cached, but none can be called."""
     yield from session.answer_open_call()
     request = session.request(tools.specs, max_tokens=budget.tokens_left, open_with=FINAL)
     completion = yield from _step(session, request, responder, budget, control)

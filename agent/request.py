@@ -35,7 +35,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class ContextUse:
-    """How full the context would be: `static_tokens` (system and developer message) of `used_tokens` of `total_tokens`."""
+    """How full the context would be; `static_tokens` are those of the system and the developer message."""
 
     used_tokens: int
     total_tokens: int
@@ -53,5 +53,5 @@ class Responder(Protocol):
         ...
 
     def respond(self, request: Request, *, control: Control) -> Generator[StepEvent, None, Completion]:
-        """Generate once. Raises `ContextFull` before anything else, `EngineFailed` (with what came so far) in the middle."""
+        """Generate once. Raises `ContextFull` before anything else, `EngineFailed` (with what came) in the middle."""
         ...

@@ -1,4 +1,4 @@
-"""A conversation with everything that is needed to go on with it: messages with their sampled ids, turns and how they ended."""
+"""A conversation and all that is needed to go on with it: messages with their sampled ids, turns and how they ended."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Entry:
 class Session:
     """The history of one conversation, in memory. `agent.session_file` saves and loads it.
 
-        session = Session(Options(effort="low"))
-        for event in run_turn(session, "What is 48*17?", …): …
-        session.messages[-1].text        # 'The result is 816.'
+    session = Session(Options(effort="low"))
+    for event in run_turn(session, "What is 48*17?", …): …
+    session.messages[-1].text        # 'The result is 816.'
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Session:
     def request(
         self, specs: Sequence[ToolSpec], *, max_tokens: int | None = None, open_with: Channel | None = None
     ) -> Request:
-        """What the next step needs. Thoughts of a past turn that never got its answer are left out: see `_in_prompt`."""
+        """What the next step needs, less the thoughts of past turns that never got their answer."""
         options = self.options
         return Request(
             history=tuple(entry.message for entry in self._entries if self._in_prompt(entry)),

@@ -1,8 +1,8 @@
 """A session as a file: versioned JSON, one object, written whole or not at all.
 
-    {"version": 1, "vocabulary": "<digest>", "options": {"effort": "medium", …}, "ends": ["answered", null],
-     "entries": [{"message": {…the wheel's shape…}, "turn": 0, "cut": false,
-                  "sampled": {"ids": […], "closed_by": "return", "repaired": false, "headless": false}}]}
+{"version": 1, "vocabulary": "<digest>", "options": {"effort": "medium", …}, "ends": ["answered", null],
+ "entries": [{"message": {…the wheel's shape…}, "turn": 0, "cut": false,
+              "sampled": {"ids": […], "closed_by": "return", "repaired": false, "headless": false}}]}
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ def load_session(path: Path, *, vocabulary: str) -> Session:
         raise SessionInvalid(f"{path}: expected a session in JSON: {error}") from None
     if not isinstance(data, dict) or data.get("version") != VERSION:
         found = data.get("version") if isinstance(data, dict) else type(data).__name__
-        raise SessionInvalid(f"{path}: expected a session of version {VERSION}, got {found!r}: use the ossia that wrote it")
+        raise SessionInvalid(
+            f"{path}: expected a session of version {VERSION}, got {found!r}: use the ossia that wrote it"
+        )
     try:
         session = Session(
             _options(data["options"]), entries=[_entry(item) for item in data["entries"]], ends=_ends(data["ends"])

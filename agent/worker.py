@@ -79,7 +79,7 @@ class Worker:
         self._answers.put(decision)
 
     def tap(self, control: Control) -> Callable[[Sequence[int]], None]:
-        """A tap for a responder (`LocalResponder(…, tap=…)`): the raw ids come through `inbox`, in order with the events."""
+        """A tap for `LocalResponder`: the raw ids come through `inbox`, in order with the events."""
         return lambda ids: self._put(Tapped(tuple(ids)), control)
 
     def close(self, timeout_s: float | None = None) -> None:
@@ -97,7 +97,7 @@ class Worker:
                 return self.inbox.put(event, timeout=_PATIENCE_S)
             except queue.Full:
                 if control.stopped:  # nobody reads any more; the session has everything
-                    return
+                    return None
 
     def _decision(self, asked: ApprovalAsked, control: Control) -> Decision | None:
         while True:

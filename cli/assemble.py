@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import sys
 import time
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -52,7 +51,9 @@ class Assembly:
         spelled = [name for name in self.engine.vocabulary.control if name in text]
         if spelled:
             names = ", ".join(sorted(spelled)[:3])
-            self.display.note(f"ossia: warning: the prompt spells {names}: it is sent as plain text, not as a control token")
+            self.display.note(
+                f"ossia: warning: the prompt spells {names}: it is sent as plain text, not as a control token"
+            )
 
     def close_tools(self) -> None:
         self.toolbox.close()
@@ -114,7 +115,9 @@ def _llama(settings: Settings, display: Display, worker: Worker, started: float)
     for note in model.notes:
         display.note(f"ossia: warning: {note}")
     if settings.model is None and model.origin == "built-in":
-        display.note("ossia: using étude, the small built-in study model; for the real one (12 GB): ossia models pull gpt-oss-20b")
+        display.note(
+            "ossia: using étude, the built-in study model; to get the real one (12 GB): ossia models pull gpt-oss-20b"
+        )
     elif settings.model is None:
         display.note(f"ossia: using {model.name} ({model.path})")
     planned = plan(model, memory=memory, context=settings.context, gpu_layers=settings.gpu_layers)
@@ -183,7 +186,7 @@ def _python(settings: Settings, display: Display) -> Tool | None:
     from tools.python import PythonTool
     from tools.sandbox import choose, inspect
 
-    confinement = choose(inspect(sys.executable), unconfined=settings.unconfined)
+    confinement = choose(inspect(), unconfined=settings.unconfined)
     if confinement.name == "off":
         display.note(f"ossia: warning: python is off: {confinement.reason}")
         return None

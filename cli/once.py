@@ -70,7 +70,7 @@ class _Run:
         self._out: Output = self._raw or (Json() if settings.json else Answer(before=display.pause))
 
     def answer(self, text: str, instructions: str | None) -> int:
-        """The whole run. What ends it early is in the report, so `--json` has its line, and is raised again at the end."""
+        """The whole run. What ends it early is in the report, for `--json`'s line, and raised again at the end."""
         assembly: Assembly | None = None
         try:
             assembly = self._load()

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 Effort = Literal["low", "medium", "high"]
 ClosedBy = Literal["call", "end", "return", "endoftext"]
 """The control token that closed a sampled message. None in its place: nothing closed it, it was cut."""
 
-ANALYSIS = "analysis"
-COMMENTARY = "commentary"
-FINAL = "final"
+ANALYSIS: Final = "analysis"
+COMMENTARY: Final = "commentary"
+FINAL: Final = "final"
 Channel = Literal["analysis", "commentary", "final"]
 """The channels the model was trained on. A `Message.channel` is any str: what was parsed is kept as it came."""
 

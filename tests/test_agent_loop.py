@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -70,7 +70,7 @@ class Case:
 
     steps: tuple[str, ...]
     events: tuple[str, ...]
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
     rules: tuple[Rule, ...] = (Rule("*", "allow"),)
 
 
@@ -229,9 +229,7 @@ CASES = {
         ),
         rules=(Rule("*", "ask"),),
     ),
-    "the script runs out": Case(
-        (CALL,), ("+assistant/analysis to=python: x=1", *RUN_X, "end error ScriptEnded")
-    ),
+    "the script runs out": Case((CALL,), ("+assistant/analysis to=python: x=1", *RUN_X, "end error ScriptEnded")),
     "a malformed header is mended and told": Case(
         ("<|channel|>final {4}<|return|>",),
         ("repaired missing-message", "+assistant/final: {4}", "end answered"),
@@ -389,7 +387,13 @@ def test_closing_the_turn_early_is_safe(etude_tokenizer: Tokenizer) -> None:
 
 
 def test_what_a_stop_leaves_in_the_next_prompt(etude_tokenizer: Tokenizer) -> None:
-    steps = (THINK + NEXT + "<|channel|>commentary<|message|>One moment.<|end|>" + NEXT + "<|channel|>final<|message|>Half an",)
+    steps = (
+        THINK
+        + NEXT
+        + "<|channel|>commentary<|message|>One moment.<|end|>"
+        + NEXT
+        + "<|channel|>final<|message|>Half an",
+    )
     stage = Stage(etude_tokenizer, steps)
     events: list[Event] = []
     for event in stage.turn():

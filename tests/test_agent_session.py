@@ -16,7 +16,9 @@ from harmony import Tokenizer
 from harmony.messages import Message, ResponseFormat
 from tests.support.turns import Stage, end_of
 
-CALL = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>analysis to=python code<|message|>x=1<|call|>"
+CALL = (
+    "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>analysis to=python code<|message|>x=1<|call|>"
+)
 FINAL = "<|channel|>final<|message|>Done.<|return|>"
 OPTIONS = Options(
     "high",

@@ -44,9 +44,7 @@ def test_a_turn_runs_on_the_workers_thread(worker: Worker, etude_tokenizer: Toke
 
 
 @pytest.mark.parametrize("allow", [True, False])
-def test_a_question_is_answered_from_the_other_thread(
-    allow: bool, worker: Worker, etude_tokenizer: Tokenizer
-) -> None:
+def test_a_question_is_answered_from_the_other_thread(allow: bool, worker: Worker, etude_tokenizer: Tokenizer) -> None:
     stage = Stage(etude_tokenizer, (CALL, FINAL), rules=(Rule("*", "ask"),))
     worker.submit(lambda: worker.drive(stage.turn(), stage.control))
     asked = _read(worker, stage, ApprovalAsked)[-1]

@@ -28,7 +28,9 @@ from tools.toolbox import Toolbox
 CONTEXT = ToolContext(stop=NoStop(), workspace=None, data_dir=Path("nowhere"), count_tokens=len)
 
 
-def _run(toolbox: Toolbox, call: ToolCall, control: Control | NoStop | None = None) -> tuple[list[ToolEvent], ToolResult]:
+def _run(
+    toolbox: Toolbox, call: ToolCall, control: Control | NoStop | None = None
+) -> tuple[list[ToolEvent], ToolResult]:
     events: list[ToolEvent] = []
     running = toolbox.run(call, stop=control or NoStop())
     while True:
@@ -40,7 +42,9 @@ def _run(toolbox: Toolbox, call: ToolCall, control: Control | NoStop | None = No
 
 def test_what_a_call_brings() -> None:
     echo = Echo()
-    events, result = _run(Toolbox([echo], policy=Policy([Rule("*", "allow")]), context=CONTEXT), ToolCall("c", "python", "x"))
+    events, result = _run(
+        Toolbox([echo], policy=Policy([Rule("*", "allow")]), context=CONTEXT), ToolCall("c", "python", "x")
+    )
     assert [type(event).__name__ for event in events] == [
         "ApprovalDecided",
         "ToolStarted",

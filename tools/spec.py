@@ -32,9 +32,9 @@ class Stop(Protocol):
 class ToolSpec:
     """What the model and the policy know of a tool.
 
-    `name` is the whole recipient: `"python"`, `"browser.open"`, `"functions.get_weather"`. `parameters` is a JSON Schema
-    of the arguments, or None when there are none (or, with `input="text"`, when the arguments are raw text, as python's
-    are). `trained`: its description is a section of the system prompt that the model was trained on.
+    `name` is the whole recipient: `"python"`, `"browser.open"`, `"functions.get_weather"`. `parameters` is a JSON
+    Schema of the arguments, or None when there are none (or, with `input="text"`, when the arguments are raw text, as
+    python's are). `trained`: its description is a section of the system prompt that the model was trained on.
     """
 
     name: str
@@ -139,7 +139,7 @@ class ToolStarted:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """Output while the tool runs: for the screen only, the model sees `ToolResult.text`. Not cleaned: raw outside text."""
+    """Output while the tool runs: for the screen only, the model sees `ToolResult.text`. Raw outside text."""
 
     call_id: str
     text: str
@@ -173,7 +173,7 @@ class Tool(Protocol):
         ...
 
     def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
-        """Do it. Yields output as it comes and returns the result. Ends soon after `context.stop` is stopped, and when closed."""
+        """Do it: yield output as it comes, return the result. Ends soon after a stop, and at once when closed."""
         ...
 
     def close(self) -> None:

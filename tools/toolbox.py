@@ -120,7 +120,7 @@ class Toolbox:
         return ToolResult(f"Error: {call.name} is not allowed here ({ruling.reason}). Choose another way.", error=True)
 
     def _bounded(self, result: ToolResult) -> ToolResult:
-        """At most `max_result_tokens`, three quarters of it from the head. Characters stand in for tokens when it is cut."""
+        """At most `max_result_tokens`, three quarters of it from the head, cut by characters in proportion."""
         text = result.text
         if len(text.encode("utf-8", "replace")) <= self._max_result_tokens:  # a token has at least one byte
             return result
@@ -142,12 +142,14 @@ def _arguments(spec: ToolSpec, call: ToolCall) -> object:
     try:
         args = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError) as error:
-        raise ToolFailed(f"Error: the arguments of {spec.name} are not valid JSON ({error}). Send one JSON object.") from None
-    schema = spec.parameters or {"type": "object", "additionalProperties": False}
-    problem = next(Draft202012Validator(schema).iter_errors(args), None)
-    if problem is not None:
-        place = "/".join(map(str, problem.absolute_path)) or "arguments"
         raise ToolFailed(
-            f"Error: {place} of {spec.name}: {problem.message}. Expected {json.dumps(schema, ensure_ascii=False)[:600]}"
+            f"Error: the arguments of {spec.name} are not valid JSON ({error}). Send one JSON object."
+        ) from None
+    schema = spec.parameters or {"type": "object", "additionalProperties": False}
+    fault = next(Draft202012Validator(schema).iter_errors(args), None)
+    if fault is not None:
+        place = "/".join(map(str, fault.absolute_path)) or "arguments"
+        raise ToolFailed(
+            f"Error: {place} of {spec.name}: {fault.message}. Expected {json.dumps(schema, ensure_ascii=False)[:600]}"
         )
     return args

@@ -27,7 +27,8 @@ class Prompt:
 class Sampling:
     """How the next id is drawn. The defaults are gpt-oss's recommendation.
 
-    `temperature` 0 is greedy (the other settings are ignored). `top_k` 0, `top_p` 1.0 and `min_p` 0.0 are off. `seed` None draws one.
+    `temperature` 0 is greedy (the other settings are ignored). `top_k` 0, `top_p` 1.0 and `min_p` 0.0 are off.
+    `seed` None draws one.
     """
 
     temperature: float = 1.0
@@ -65,7 +66,7 @@ class StepStats:
     """One generation in numbers. `prefill_s` and `decode_s` are seconds of monotonic time; `end` says why it ended.
 
     end: "stop" a stop id came (it is the last id yielded); "tokens" max_tokens reached; "context" no room left;
-    "stopped", "answer_now": `Control` asked for it.
+    "stopped": `Control` asked for it. ("answer_now" is the responder's: only it knows whether the answer has begun.)
     """
 
     prompt_tokens: int
@@ -102,7 +103,8 @@ class Engine(Protocol):
     """Runs a model. Owned by one thread; only `Control` may be touched from others.
 
     `generate` raises `ContextFull` when the prompt leaves no room for a single token, `EngineFailed` when the model
-    can't go on. `max_tokens` None: up to the end of the context. A `Generation` must be closed or exhausted before the next call.
+    can't go on. `max_tokens` None: up to the end of the context. A `Generation` must be closed or exhausted before the
+    next call.
     """
 
     @property

@@ -112,10 +112,17 @@ class ScriptedEngine:
             raise ContextFull(len(prompt.ids), self._context_tokens)
         ids = next(self._steps, None)
         if ids is None:
-            raise ScriptEnded("the script has no more steps, and the turn isn't over: add one that ends with a final message")
+            raise ScriptEnded(
+                "the script has no more steps, and the turn isn't over: add one that ends with a final message"
+            )
         room = self._context_tokens - len(prompt.ids)
         return _Replay(
-            _until_stop(ids, stops, self._endoftext), len(prompt.ids), room, max_tokens, control, self._seconds_per_token
+            _until_stop(ids, stops, self._endoftext),
+            len(prompt.ids),
+            room,
+            max_tokens,
+            control,
+            self._seconds_per_token,
         )
 
     def prefill(self, prompt: Prompt, *, control: Control) -> None:
@@ -189,7 +196,9 @@ def _ids(step: str | tuple[int, ...], n: int, tokenizer: Tokenizer) -> tuple[int
     if not isinstance(step, str):
         unknown = next((token for token in step if tokenizer.token_bytes(token) is None), None)
         if unknown is not None:
-            raise ScriptInvalid(f"step {n}: the id {unknown} isn't in the vocabulary: give --model the one it was made with")
+            raise ScriptInvalid(
+                f"step {n}: the id {unknown} isn't in the vocabulary: give --model the one it was made with"
+            )
         return step
     ids: list[int] = []
     position = 0
