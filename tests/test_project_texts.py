@@ -1,0 +1,104 @@
+"""What the texts of the project say is so."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from agent.engine.scripted import read_script
+from cli.config import Settings
+from cli.exits import ExitCode
+from tests import readme
+from tests.support.command import ROOT
+
+
+def _text(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def _blocks(text: str, language: str = "") -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+# -- README --
+
+
+def test_the_readme_opens_with_the_two_commands() -> None:
+    first = _text("README.md").split("```")[1].strip().splitlines()
+    assert [line.split("  #")[0].rstrip() for line in first] == [
+        'pip install uv && uv run ossia run "What is 48*17?"',
+        "uv run pytest",
+    ]
+
+
+def test_the_help_in_the_readme_is_what_the_command_prints() -> None:
+    """`python -m tests.readme` writes it."""
+    text = _text("README.md")
+    assert "run --help" in readme.commands(text)
+    assert readme.filled(text) == text
+
+
+def test_the_readme_lists_every_exit_code() -> None:
+    listed = re.findall(r"^\| (\d+) \|", _text("README.md"), re.MULTILINE)
+    assert listed == [str(int(code)) for code in ExitCode]
+
+
+def test_every_flag_of_run_is_a_setting() -> None:
+    flags = {flag.replace("-", "_") for flag in re.findall(r"^  --([a-z-]+)", _text("README.md"), re.MULTILINE)}
+    assert flags == set(Settings.__dataclass_fields__)
+
+
+# -- the other pages --
+
+
+def test_agents_md_is_short() -> None:
+    assert len(_text("AGENTS.md").splitlines()) <= 80
+
+
+def test_the_changelog_has_its_form() -> None:
+    headings = re.findall(r"^## (.*)$", _text("CHANGELOG.md"), re.MULTILINE)
+    assert headings[0] == "[Unreleased]"
+    assert all(re.fullmatch(r"\[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d", heading) for heading in headings[1:])
+    kinds = set(re.findall(r"^### (.*)$", _text("CHANGELOG.md"), re.MULTILINE))
+    assert kinds <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+
+
+def test_the_script_in_the_docs_is_one(tmp_path: Path) -> None:
+    (example,) = _blocks(_text("docs/formats.md"), "json")
+    path = tmp_path / "script.json"
+    path.write_text(example, encoding="utf-8")
+    assert list(read_script(path).steps) == json.loads(example)["steps"]
+
+
+@pytest.mark.parametrize("page", sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("*.md")))
+def test_every_link_to_a_file_leads_to_one(page: str) -> None:
+    links = re.findall(r"\]\((?!https?://|#)([^)#]+)", _text(page))
+    assert [link for link in links if not (ROOT / page).parent.joinpath(link).exists()] == []
+
+
+# -- every file --
+
+
+def _tracked() -> list[Path]:
+    """What git tracks, or nothing outside a clone (an unpacked sdist)."""
+    git = shutil.which("git")
+    if git is None or not (ROOT / ".git").exists():
+        return []
+    command = [git, "-c", f"safe.directory={ROOT}", "ls-files", "-z"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return [ROOT / name for name in done.stdout.split("\0") if name and (ROOT / name).is_file()]
+
+
+_SOMEBODYS = re.compile(r"(?:/home|/Users)/(?!(?:me|you|user)\b)[a-z]\w*/")
+
+
+def test_nothing_that_is_tracked_belongs_to_one_machine() -> None:
+    """No path of this clone or of somebody's home, no lock file (it records download addresses)."""
+    texts = {path: path.read_bytes().decode("utf-8", "replace") for path in _tracked() if path.suffix != ".gguf"}
+    assert [path for path, text in texts.items() if f"{ROOT}/" in text or _SOMEBODYS.search(text)] == []
+    assert [path for path in texts if path.name == "uv.lock"] == []
