@@ -10,12 +10,13 @@ from typing import Annotated, cast
 import typer
 
 from cli import __version__, config_cmd
+from cli.run import run
 
 app = typer.Typer(
     rich_markup_mode=None,  # rich's help takes 0.1 s more to start
     add_completion=False,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
 
@@ -37,6 +38,7 @@ def ossia(
         typer.echo(context.get_help())
 
 
+app.command()(run)
 app.add_typer(config_cmd.app, name="config")
 
 command = typer.main.get_command(app)
