@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 from agent.control import Control
@@ -78,10 +79,8 @@ class Bounds:
 def checkpoints_of(prompt: Prompt) -> tuple[int, ...]:
     """The marks to stop at for a checkpoint: `(61, 77)` for the marks 61, 75 and 77. The first and last one always."""
     marks = sorted({mark for mark in prompt.marks if 0 < mark <= len(prompt.ids)})
-    following = [*marks[1:], len(prompt.ids) + _LEAST_GAP]
-    return tuple(
-        mark for mark, after in zip(marks, following, strict=True) if mark == marks[0] or after - mark >= _LEAST_GAP
-    )
+    near = {mark for mark, following in pairwise(marks[1:]) if following - mark < _LEAST_GAP}
+    return tuple(mark for mark in marks if mark not in near)
 
 
 class Prefill:

@@ -59,13 +59,12 @@ class LlamaEngine:
     capabilities: frozenset[str] = frozenset({"prefill"})
 
     def __init__(self, native: _Native, vocabulary: Vocabulary, name: str, settings: LlamaSettings) -> None:
-        self._native = native
+        self.native = native
         self._vocabulary = vocabulary
         self._name = name
         self._context_tokens = settings.context_tokens
         window = 0 if settings.swa_full else native.window
-        self.cache = PrefixCache(native, window=window, max_bytes=settings.checkpoint_bytes)
-        self._lane = Lane(native, self.cache)
+        self.lane = Lane(native, PrefixCache(native, window=window, max_bytes=settings.checkpoint_bytes))
         self._open: LocalGeneration | None = None
 
     @classmethod
@@ -143,22 +142,22 @@ class LlamaEngine:
         """Give everything back. Ends a generation that is still open; nothing can be generated afterwards."""
         if self._open is not None:
             self._open.close()
-        self._native.close()
+        self.native.close()
 
     def _prefill(self, prompt: Prompt) -> Prefill:
         if self._open is not None:
             raise RuntimeError("the generation before must be closed or exhausted first")
-        if not self._native.is_open:
+        if not self.native.is_open:
             raise RuntimeError("the engine is closed")
         if not prompt.ids:
             raise ValueError("expected a prompt of at least one id")
         if len(prompt.ids) >= self._context_tokens:
             raise ContextFull(len(prompt.ids), self._context_tokens)
-        return Prefill(prompt, self._lane)
+        return Prefill(prompt, self.lane)
 
     def _abort_on_stop(self, control: Control) -> Callable[[], None]:
         """From now on a stop ends even a decode step that is under way. Returns what ends this."""
-        forget = control.on_stop(self._native.new_abort_flag())
+        forget = control.on_stop(self.native.new_abort_flag())
 
         def end() -> None:
             forget()
