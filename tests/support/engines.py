@@ -1,0 +1,91 @@
+"""Engines on small models, and a second way to run the same models: llama.cpp's calls in a row, nothing kept."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import llama_cpp as lib
+import numpy as np
+from numpy.typing import NDArray
+
+from agent.control import Control
+from agent.engine.base import Prompt, Sampling
+from agent.engine.generation import Prefill
+from agent.engine.llama import LlamaEngine, LlamaSettings
+from agent.models.gguf import read_header
+from agent.models.gpt_oss import read_vocabulary
+
+ETUDE = Path(__file__).parents[2] / "agent/models/etude.gguf"
+GREEDY = Sampling(temperature=0)
+Logits = NDArray[np.float32]
+
+
+def load_engine(
+    path: Path,
+    *,
+    context_tokens: int = 2048,
+    batch_tokens: int = 512,
+    swa_full: bool = False,
+    checkpoint_bytes: int = 64 << 20,
+    log_path: Path | None = None,
+    on_progress: Callable[[float], bool] | None = None,
+) -> LlamaEngine:
+    """An engine on one thread: as many tests can run at once as there are processors."""
+    settings = LlamaSettings(
+        context_tokens, threads=1, batch_tokens=batch_tokens, swa_full=swa_full, checkpoint_bytes=checkpoint_bytes
+    )
+    vocabulary = read_vocabulary(read_header(path))
+    return LlamaEngine.load(
+        path, vocabulary=vocabulary, name=path.stem, settings=settings, log_path=log_path, on_progress=on_progress
+    )
+
+
+def generate(engine: LlamaEngine, prompt: Prompt, max_tokens: int) -> list[int]:
+    """That many greedy ids."""
+    generation = engine.generate(
+        prompt, stops=frozenset(), max_tokens=max_tokens, sampling=GREEDY, constraint=None, control=Control()
+    )
+    return [item for item in generation if isinstance(item, int)]
+
+
+def prefill(engine: LlamaEngine, prompt: Prompt) -> tuple[Logits, int]:
+    """The logits after the prompt, and how many of its ids were reused."""
+    work = Prefill(prompt, engine.lane)
+    for _ in work:
+        pass
+    assert work.logits is not None
+    return work.logits.copy(), work.reused
+
+
+def fresh_logits(path: Path, ids: Sequence[int], **settings: Any) -> Logits:
+    """The logits after `ids` from an engine that never saw anything else."""
+    engine = load_engine(path, **settings)
+    try:
+        return prefill(engine, Prompt(tuple(ids)))[0]
+    finally:
+        engine.close()
+
+
+def plain_greedy(path: Path, ids: Sequence[int], count: int) -> list[int]:
+    """The oracle: `count` greedy ids from a context of its own, with a full-size cache and no bookkeeping."""
+    params = lib.llama_model_default_params()
+    params.use_extra_bufts = False  # see agent/engine/llama.py about AMX
+    model = lib.llama_model_load_from_file(str(path).encode(), params)
+    options = lib.llama_context_default_params()
+    options.n_ctx, options.n_threads, options.n_threads_batch, options.swa_full = 2048, 1, 1, True
+    context = lib.llama_init_from_model(model, options)
+    size = lib.llama_vocab_n_tokens(lib.llama_model_get_vocab(model))
+    out: list[int] = []
+    step = list(ids)
+    for _ in range(count):
+        array = (ctypes.c_int32 * len(step))(*step)  # kept in a variable: the batch only points to it
+        assert lib.llama_decode(context, lib.llama_batch_get_one(array, len(step))) == 0
+        logits = lib.llama_get_logits_ith(context, -1)
+        step = [int(np.argmax(np.ctypeslib.as_array(logits, (size,))))]
+        out += step
+    lib.llama_free(context)
+    lib.llama_model_free(model)
+    return out
