@@ -9,6 +9,7 @@ AgentError
 │   └── ContextFull
 ├── EngineFailed              the engine or its connection broke in the middle of a turn (exits 7)
 │   └── ScriptEnded           a script engine was asked for more steps than it has
+├── DownloadFailed            a model can't be fetched: network, hub, disk, or a wrong hash (exits 7)
 ├── ScriptInvalid             a script file is missing or malformed (exits 2)
 └── SessionInvalid            a session file is not one of ours
 """
@@ -62,6 +63,10 @@ class EngineFailed(AgentError):
 
 class ScriptEnded(EngineFailed):
     """A script engine was asked for more steps than its file has."""
+
+
+class DownloadFailed(AgentError):
+    """A model can't be fetched: the network, the hub, the disk, or what came isn't what the hub has."""
 
 
 class ScriptInvalid(AgentError):

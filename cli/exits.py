@@ -49,7 +49,15 @@ def exit_code(error: BaseException) -> ExitCode | None:
     """
     import errno
 
-    from agent.errors import AgentError, DoesNotFit, EngineFailed, ModelError, ScriptInvalid, SessionInvalid
+    from agent.errors import (
+        AgentError,
+        DoesNotFit,
+        DownloadFailed,
+        EngineFailed,
+        ModelError,
+        ScriptInvalid,
+        SessionInvalid,
+    )
     from cli.config import ConfigError
 
     if isinstance(error, ExitError):
@@ -60,6 +68,7 @@ def exit_code(error: BaseException) -> ExitCode | None:
         (ModelError, ExitCode.MODEL),
         (DoesNotFit, ExitCode.NO_ROOM),
         (EngineFailed, ExitCode.ENGINE),
+        (DownloadFailed, ExitCode.ENGINE),
         (ScriptInvalid, ExitCode.USAGE),
         (SessionInvalid, ExitCode.USAGE),
         (ConfigError, ExitCode.USAGE),

@@ -1,0 +1,290 @@
+"""Downloads a model of the catalogue from the Hugging Face hub: resumed where it was cut, checked by its hash.
+
+`hf_hub_download` isn't used: it deletes what it has when it is interrupted (huggingface_hub 2.4), and 12 GB are not
+downloaded twice. Its own `http_get`, with a file that we keep, goes on where that one ends.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Final, Literal
+
+from agent.errors import DownloadFailed
+from agent.models.catalog import CatalogModel
+from agent.models.find import MODELS_FOLDER
+
+_BLOCK_BYTES: Final = 8 << 20
+_LOCK_WAIT_S: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class PullProgress:
+    """How far it is: `done` of `total` bytes of all files, counted from 0 again in the phase that checks the hash."""
+
+    phase: Literal["download", "check"]
+    done: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class _RemoteFile:
+    name: str
+    bytes: int
+    sha256: str
+
+    def target(self, folder: Path) -> Path:
+        return folder / Path(self.name).name
+
+    def partial(self, folder: Path) -> Path:
+        """Named after its content, so that what is there is never continued with another version of the file."""
+        return folder / f"{Path(self.name).name}.{self.sha256[:12]}.part"
+
+
+def free_disk(folder: Path) -> int:
+    """The free bytes where `folder` is, or will be."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return shutil.disk_usage(folder).free
+
+
+def pull(
+    model: CatalogModel,
+    data_dir: Path,
+    *,
+    on_progress: Callable[[PullProgress], None],
+    endpoint: str | None = None,
+    free_bytes: Callable[[Path], int] = free_disk,
+) -> Path:
+    """Download `model` into the models folder of `data_dir`; returns the path of its (first) file.
+
+    What is there already is not downloaded again; a file that was cut off is continued. `endpoint` None: the hub, or
+    what HF_ENDPOINT says; a token is huggingface_hub's business (HF_TOKEN, `hf auth login`). Raises `DownloadFailed`
+    when the hub can't be reached or hasn't got it, when the disk is too small, and when what came isn't what the hub
+    has. An interrupt (KeyboardInterrupt) passes through and leaves the part that came.
+    """
+    folder = data_dir / MODELS_FOLDER
+    with _quiet_hub():
+        revision, files = _remote_files(model, endpoint)
+        missing = [file for file in files if not _is_there(file.target(folder), file.bytes)]
+        _check_disk(model, missing, folder, free_bytes)
+        folder.mkdir(parents=True, exist_ok=True)
+        with _only_one(folder / f"{model.name}.lock", model):
+            _download_all(model, revision, missing, folder, endpoint, on_progress)
+    return files[0].target(folder)
+
+
+def _remote_files(model: CatalogModel, endpoint: str | None) -> tuple[str, list[_RemoteFile]]:
+    """The revision (a commit, so that all files are of one) and the files, in order."""
+    from huggingface_hub import HfApi
+
+    with _faults_of(model):
+        info = HfApi(endpoint=endpoint).model_info(model.repo, files_metadata=True, timeout=30)
+    files = []
+    for found in info.siblings or ():
+        if re.fullmatch(model.files, Path(found.rfilename).name):
+            if found.lfs is None or found.size is None:
+                raise DownloadFailed(
+                    f"{model.repo}: the hub gives no hash for {found.rfilename}, so it can't be checked"
+                )
+            files.append(_RemoteFile(found.rfilename, found.size, found.lfs.sha256))
+    if not files or info.sha is None:
+        raise DownloadFailed(
+            f"{model.repo} has no file like {model.files} any more: get a GGUF by hand and name it with --model PATH"
+        )
+    return info.sha, sorted(files, key=lambda file: file.name)
+
+
+def _is_there(path: Path, size: int) -> bool:
+    return path.is_file() and path.stat().st_size == size
+
+
+def _check_disk(
+    model: CatalogModel, missing: list[_RemoteFile], folder: Path, free_bytes: Callable[[Path], int]
+) -> None:
+    partials = (file.partial(folder) for file in missing)
+    needed = sum(file.bytes for file in missing) - sum(path.stat().st_size for path in partials if path.is_file())
+    free = free_bytes(folder)
+    if needed > free:
+        raise DownloadFailed(
+            f"{model.name} needs {needed / 1e9:.2f} GB of disk, {free / 1e9:.2f} GB are free in {folder}: "
+            "free some, or download it elsewhere and name it with --model PATH"
+        )
+
+
+def _download_all(
+    model: CatalogModel,
+    revision: str,
+    missing: list[_RemoteFile],
+    folder: Path,
+    endpoint: str | None,
+    on_progress: Callable[[PullProgress], None],
+) -> None:
+    """The first file comes last: a split model is found by it, so it is found once it is whole."""
+    total = sum(file.bytes for file in missing)
+    for phase in ("download", "check"):
+        done = 0
+        for file in reversed(missing):
+            before = done
+
+            def report(of_file: int, phase: Any = phase, before: int = before) -> None:
+                on_progress(PullProgress(phase, before + of_file, total))
+
+            if phase == "download":
+                _download(model, revision, file, file.partial(folder), endpoint, report)
+            else:
+                _check(file, file.partial(folder), report)
+                file.partial(folder).replace(file.target(folder))
+            done += file.bytes
+
+
+def _download(
+    model: CatalogModel,
+    revision: str,
+    file: _RemoteFile,
+    partial: Path,
+    endpoint: str | None,
+    report: Callable[[int], None],
+) -> None:
+    from huggingface_hub import hf_hub_url
+    from huggingface_hub.file_download import http_get
+    from huggingface_hub.utils import build_hf_headers
+
+    if partial.is_file() and partial.stat().st_size > file.bytes:
+        partial.unlink()
+    url = hf_hub_url(model.repo, file.name, revision=revision, endpoint=endpoint)
+    before = -1
+    while True:
+        with partial.open("ab") as out:
+            came = out.tell()
+            report(came)
+            try:
+                with _faults_of(model):
+                    http_get(
+                        url,
+                        _Sink(out, report),  # type: ignore[arg-type]  # all that it uses of a file
+                        resume_size=came,
+                        headers=build_hf_headers(),
+                        expected_size=file.bytes,
+                        tqdm_class=_silent_bar(),
+                    )
+                return
+            except DownloadFailed:
+                # http_get tries again by itself when a connection ends early, but not when it is reset. As long as
+                # something comes, so do we.
+                if came == before or out.tell() == came:
+                    raise
+                before = came
+
+
+def _check(file: _RemoteFile, path: Path, report: Callable[[int], None]) -> None:
+    digest = hashlib.sha256()
+    with path.open("rb") as content:
+        while block := content.read(_BLOCK_BYTES):
+            digest.update(block)
+            report(content.tell())
+        os.fsync(content.fileno())
+    if digest.hexdigest() != file.sha256:
+        path.unlink()
+        raise DownloadFailed(
+            f"{file.name}: its sha256 is {digest.hexdigest()[:12]}…, the hub says {file.sha256[:12]}…: "
+            "it was deleted; pull it again"
+        )
+
+
+class _Sink:
+    """A file as `http_get` writes it, which reports how long it has become."""
+
+    def __init__(self, file: BinaryIO, report: Callable[[int], None]) -> None:
+        self._file = file
+        self._report = report
+
+    def write(self, block: bytes) -> int:
+        written = self._file.write(block)
+        self._report(self._file.tell())
+        return written
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self._file.seek(offset, whence)
+
+    def truncate(self, size: int | None = None) -> int:
+        return self._file.truncate(size)
+
+
+def _silent_bar() -> Any:
+    """A progress bar that shows nothing: ours is drawn by whoever gets the reports."""
+    from huggingface_hub.utils import tqdm
+
+    class Silent(tqdm):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **(kwargs | {"disable": True}))  # type: ignore[no-untyped-call]
+
+    return Silent
+
+
+@contextmanager
+def _quiet_hub() -> Iterator[None]:
+    """The hub's library logs whole addresses on stderr, and a signed address is a secret for a while."""
+    from huggingface_hub.utils import logging
+
+    before = logging.get_verbosity()
+    logging.set_verbosity(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
+
+
+@contextmanager
+def _only_one(lock: Path, model: CatalogModel) -> Iterator[None]:
+    """Two downloads into one file would spoil it."""
+    from huggingface_hub.utils import WeakFileLock
+
+    locked = WeakFileLock(lock, timeout=_LOCK_WAIT_S)
+    try:
+        locked.__enter__()
+    except TimeoutError as error:
+        raise DownloadFailed(f"{model.name} is being downloaded by another ossia: wait for that one") from error
+    try:
+        yield
+    finally:
+        locked.__exit__(None, None, None)
+
+
+@contextmanager
+def _faults_of(model: CatalogModel) -> Iterator[None]:
+    """What the hub and the network can do wrong, in one line without an address (which may hold a signature)."""
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        HfHubHTTPError,
+        HTTPError,  # httpx2's, which is no dependency of ours
+        OfflineModeIsEnabled,
+        RepositoryNotFoundError,
+    )
+
+    again = f"what came is kept, `ossia models pull {model.name}` goes on from there"
+    try:
+        yield
+    except OfflineModeIsEnabled as error:
+        raise DownloadFailed(f"{model.repo} can't be reached: HF_HUB_OFFLINE is set; unset it to download") from error
+    except GatedRepoError as error:
+        raise DownloadFailed(f"{model.repo} asks for a token: set HF_TOKEN, or run `hf auth login`") from error
+    except RepositoryNotFoundError as error:
+        raise DownloadFailed(
+            f"{model.repo} isn't on the hub (or needs a token): check HF_ENDPOINT and HF_TOKEN"
+        ) from error
+    except HfHubHTTPError as error:
+        raise DownloadFailed(f"{model.repo}: the hub answered {error.response.status_code}; {again}") from error
+    except HTTPError as error:
+        raise DownloadFailed(f"{model.repo}: no connection to the hub ({type(error).__name__}); {again}") from error
+    except OSError as error:
+        raise DownloadFailed(f"{model.name} can't be downloaded: {error.strerror or error}; {again}") from error
