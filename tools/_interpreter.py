@@ -1,0 +1,88 @@
+"""Which folders a Python interpreter needs to run, so that a confinement can show them and nothing else."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+_PARTS = ("bin", "lib", "lib64", "pyvenv.cfg", "Python", "Resources", "DLLs", "Lib")
+"""What is shown of a prefix. Not all of it: `python -m venv .` makes a project folder one, `--prefix ~` a home."""
+
+_ASK = """\
+import json, os, site, sys
+def found(name):
+    import importlib.util
+    spec = importlib.util.find_spec(name)
+    if spec is None or not spec.origin: return None
+    folder = os.path.dirname(os.path.abspath(spec.origin))
+    return os.path.dirname(folder) if spec.submodule_search_locations else folder
+folders = [found(name) for name in ("ipykernel", "zmq", "tornado", "traitlets", "IPython", "landlockpy")]
+print(json.dumps({"executable": sys.executable, "prefix": sys.prefix, "base": sys.base_prefix,
+                  "exec": sys.base_exec_prefix, "site": list(dict.fromkeys(f for f in folders if f))}))
+"""
+
+
+class InterpreterUnusable(Exception):
+    """The interpreter doesn't start, or has no ipykernel. The message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """A Python that can run a kernel.
+
+    `executable` is the path to start it by (a venv's link stays a link: that is how Python finds the venv). `roots` are
+    the folders and files it needs, each as it is spelled and as it really lies. `site` are the folders that hold the
+    kernel's packages; the launcher adds those that `-I` leaves out, e.g. `~/.local/lib/python3.11/site-packages`.
+    """
+
+    executable: Path
+    prefix: Path
+    roots: tuple[Path, ...]
+    site: tuple[Path, ...]
+
+
+def inspect(executable: str | Path = sys.executable) -> Interpreter:
+    """Ask an interpreter where its parts lie. Takes as long as starting it, some 20 ms.
+
+    Raises `InterpreterUnusable` where it doesn't start within 20 s or can't find ipykernel.
+    """
+    flags = [] if str(executable) == sys.executable else ["-I"]  # ours is asked as it runs now: user site included
+    command = [str(executable), *(flags or ["-P"]), "-c", _ASK]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL, check=True)
+        answer = json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        raise InterpreterUnusable(f"{executable} doesn't start as a Python ({error}): name another one") from error
+    if not answer["site"]:
+        raise InterpreterUnusable(f"{executable} has no ipykernel: install it there, or name another Python")
+    path, prefix = Path(answer["executable"]), Path(answer["prefix"])
+    site = tuple(Path(folder) for folder in answer["site"])
+    prefixes = [prefix, Path(answer["base"]), Path(answer["exec"]), *_prefixes_behind(path)]
+    parts = [folder / part for folder in prefixes for part in _PARTS]
+    return Interpreter(path, prefix, _existing([*parts, *site]), site)
+
+
+def _prefixes_behind(executable: Path) -> list[Path]:
+    """The prefix of each file that the executable links to, hop by hop: uv and pyenv link more than once."""
+    found: list[Path] = []
+    for _ in range(40):  # as many hops as the kernel follows
+        found.append(executable.parent.parent)
+        found.append(executable.parent.resolve().parent)
+        if not executable.is_symlink():
+            break
+        executable = executable.parent / executable.readlink()
+    return found
+
+
+def _existing(paths: list[Path]) -> tuple[Path, ...]:
+    """Those that exist, and where they really lie; none that lies in another one, none that is the root."""
+    spelled = dict.fromkeys(p for path in paths if path.exists() for p in (_plain(path), path.resolve()))
+    return tuple(p for p in spelled if p != Path(p.anchor) and not any(parent in spelled for parent in p.parents))
+
+
+def _plain(path: Path) -> Path:
+    """Without `..` in it, links kept where no `..` stands behind them."""
+    return path.resolve() if ".." in path.parts else path

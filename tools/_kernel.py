@@ -1,0 +1,235 @@
+"""The client's side of one ipykernel: its folders, its process, its sockets, its messages.
+
+The kernel runs the model's code, so every message is hostile until proven otherwise: sizes are bounded before they are
+read (`MAXMSGSIZE` on the socket, set before it connects), structure before it is parsed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import secrets
+import shutil
+import socket
+import stat
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import zmq
+from jupyter_client.session import Session
+
+from tools import _kernel_inside, _kernel_launcher
+from tools._confine import Confinement, Job, Limits
+from tools._interpreter import Interpreter
+from tools._process import KernelProcess
+
+MAX_MESSAGE_BYTES = 8 << 20
+_MAX_ITEMS = 400_000
+"""Commas, colons and brackets in a message: 8 MiB of `{},{},` would be 200 MB of Python objects."""
+_QUEUED_MESSAGES = 4
+_SUN_PATH_BYTES = 100
+"""A unix socket's path has at most 108 bytes (104 on macOS)."""
+_CHANNELS = ("shell", "iopub", "stdin", "control", "hb")
+
+
+class KernelFailed(Exception):
+    """The kernel didn't start; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelMessage:
+    """A message about one request of ours: `kind` as in the Jupyter protocol (`"stream"`, `"execute_reply"`, …)."""
+
+    request: str
+    kind: str
+    content: Mapping[str, Any]
+
+
+class Kernel:
+    """One life of a kernel. Starts at construction; `wait_ready` before the first `execute`.
+
+    One thread at a time talks to it; `wake`, `kill` and `ended` are thread-safe.
+    """
+
+    def __init__(self, confinement: Confinement, interpreter: Interpreter, *, data: Path, limits: Limits) -> None:
+        self._folder = _short_folder()
+        fixed, sockets, scratch = (_made(self._folder / name) for name in ("fixed", "s", "tmp"))
+        self.job = Job(interpreter, limits, fixed, sockets, scratch, data)
+        self._session = Session(key=secrets.token_hex(16).encode(), username="user", check_pid=False)
+        self._wake_reader, self._wake_writer = socket.socketpair()
+        self._wake_reader.setblocking(False)
+        self._context = zmq.Context()
+        self._sockets: dict[str, zmq.Socket[bytes]] = {}
+        self._poller = zmq.Poller()
+        self._poller.register(self._wake_reader.fileno(), zmq.POLLIN)
+        launch = confinement.launch(self.job)
+        for module in (_kernel_launcher, _kernel_inside):  # the project's own folder isn't visible in there
+            shutil.copy(str(module.__file__), self.job.fixed)
+        self.job.connection.write_text(json.dumps(self._connection_info()))
+        site = [str(folder) for folder in interpreter.site]
+        settings = {**launch.settings, "site": site, "connection": str(self.job.connection)}
+        self.job.settings.write_text(json.dumps(settings))
+        self.process = KernelProcess(launch, limits=limits, data=data, folders=(self.job.sockets, self.job.scratch),
+                                     on_exit=self.wake)  # fmt: skip
+
+    def _connection_info(self) -> dict[str, object]:
+        ports = {f"{channel}_port": number for number, channel in enumerate(_CHANNELS, 1)}
+        return {"transport": "ipc", "ip": str(self.job.sockets / "k"), "key": self._session.key.decode(),
+                "signature_scheme": "hmac-sha256", "kernel_name": "", **ports}  # fmt: skip
+
+    def _socket_path(self, channel: str) -> Path:
+        return self.job.sockets / f"k-{_CHANNELS.index(channel) + 1}"
+
+    @property
+    def ended(self) -> bool:
+        return self.process.ended
+
+    def wake(self) -> None:
+        """Make `receive` return now."""
+        with contextlib.suppress(OSError):  # closed, or so full that it wakes anyway
+            self._wake_writer.send(b"w", socket.MSG_DONTWAIT)
+
+    def kill(self, reason: str = "") -> None:
+        """End the kernel and everything it started."""
+        self.process.kill(reason)
+
+    def close(self) -> None:
+        """Kill it and give everything back."""
+        self.kill()
+        self._context.destroy(linger=0)
+        self._wake_reader.close()
+        self._wake_writer.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    # -- starting ------------------------------------------------------------------------------------------------------
+
+    def wait_ready(self, deadline: float, given_up: Any) -> bool:
+        """Connect. False if `given_up()` became true first. Raises `KernelFailed` if it ended or `deadline` passed.
+
+        `deadline` is of `time.monotonic()`.
+        """
+        last = _CHANNELS[-1]  # ipykernel binds the heartbeat last; iopub and control come before
+        while not self._sockets:
+            self._must_live(deadline)
+            if given_up():
+                return False
+            if all(_listens(self._socket_path(channel)) for channel in ("shell", "iopub", "control", last)):
+                self._connect()
+            else:
+                time.sleep(0.005)
+        return self._say_hello(deadline, given_up)
+
+    def _must_live(self, deadline: float) -> None:
+        if self.ended:
+            raise KernelFailed(f"the kernel didn't start: {self.process.reason or self.process.log or 'it ended'}")
+        if time.monotonic() > deadline:
+            self.kill()
+            raise KernelFailed("the kernel didn't start in time")
+
+    def _connect(self) -> None:
+        for channel, kind in (("shell", zmq.DEALER), ("control", zmq.DEALER), ("iopub", zmq.SUB)):
+            end = self._context.socket(kind)
+            end.setsockopt(zmq.LINGER, 0)
+            end.setsockopt(zmq.MAXMSGSIZE, MAX_MESSAGE_BYTES)  # before it connects: on the context it is lost
+            end.setsockopt(zmq.RCVHWM, _QUEUED_MESSAGES)
+            end.setsockopt(zmq.RECONNECT_IVL, -1)  # the path is the code's by then, and may lead to another socket
+            if kind == zmq.SUB:
+                end.setsockopt(zmq.SUBSCRIBE, b"")
+            end.connect(f"ipc://{self._socket_path(channel)}")
+            self._sockets[channel] = end
+            self._poller.register(end, zmq.POLLIN)
+
+    def _say_hello(self, deadline: float, given_up: Any) -> bool:
+        """Ask until an answer comes on iopub too: only then is our subscription known."""
+        asked = self._send("shell", "kernel_info_request", {})
+        while True:
+            self._must_live(deadline)
+            if given_up():
+                return False
+            for message in self.receive(0.05):
+                if message.request == asked and message.kind == "status":
+                    return True
+                if message.request == asked and message.kind == "kernel_info_reply":
+                    asked = self._send("shell", "kernel_info_request", {})
+
+    # -- messages ------------------------------------------------------------------------------------------------------
+
+    def execute(self, code: str, *, silent: bool = False) -> str:
+        """Send code; the request's id."""
+        content = {"code": code, "silent": silent, "store_history": not silent, "user_expressions": {},
+                   "allow_stdin": False, "stop_on_error": True}  # fmt: skip
+        return self._send("shell", "execute_request", content)
+
+    def interrupt(self) -> None:
+        """Raise KeyboardInterrupt in the running code. By message: a signal would reach bwrap, and end it."""
+        self._send("control", "interrupt_request", {})
+
+    def _send(self, channel: str, kind: str, content: dict[str, object]) -> str:
+        message = self._session.msg(kind, content=content)
+        with contextlib.suppress(zmq.ZMQError):  # it ended, or reads no more: `ended` or a timeout tells
+            self._sockets[channel].send_multipart(self._session.serialize(message), zmq.NOBLOCK)
+        return str(message["header"]["msg_id"])
+
+    def receive(self, timeout_s: float) -> list[KernelMessage]:
+        """What has come, waiting for the first; an empty list after `timeout_s` seconds or `wake`."""
+        ready = dict(self._poller.poll(max(0, int(timeout_s * 1000))))
+        with contextlib.suppress(BlockingIOError):
+            while self._wake_reader.fileno() in ready and self._wake_reader.recv(64):
+                pass
+        messages: list[KernelMessage] = []
+        for channel in ("iopub", "shell", "control"):  # outputs before the reply that ends them
+            end = self._sockets.get(channel)
+            if end is not None and end in ready and (message := self._read(end)):
+                messages.append(message)
+        return messages
+
+    def _read(self, end: zmq.Socket[bytes]) -> KernelMessage | None:
+        """One message, None for one that isn't in order."""
+        try:
+            frames = end.recv_multipart(zmq.NOBLOCK)
+        except zmq.ZMQError:
+            return None
+        if sum(map(len, frames)) > MAX_MESSAGE_BYTES or sum(_items(frame) for frame in frames) > _MAX_ITEMS:
+            return None
+        try:
+            _, parts = self._session.feed_identities(frames)
+            message = self._session.deserialize(parts)
+            request, kind, content = message["parent_header"]["msg_id"], message["msg_type"], message["content"]
+        except Exception:  # whatever a hostile message provokes in the parser: the message is dropped
+            return None
+        in_order = isinstance(request, str) and isinstance(kind, str) and isinstance(content, dict)
+        return KernelMessage(request, kind, content) if in_order else None
+
+
+def _items(frame: bytes) -> int:
+    return sum(map(frame.count, (b",", b":", b"[", b"{")))
+
+
+def _listens(path: Path) -> bool:
+    """Whether a socket of ours accepts connections there."""
+    try:
+        if not stat.S_ISSOCK(path.lstat().st_mode):
+            return False
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.connect(str(path))
+    except OSError:
+        return False
+    return True
+
+
+def _short_folder() -> Path:
+    """A new private folder whose sockets' paths are short enough."""
+    folder = Path(tempfile.mkdtemp(prefix="ossia-")).resolve()
+    if len(str(folder / "s" / "k-5")) <= _SUN_PATH_BYTES:
+        return folder
+    folder.rmdir()
+    return Path(tempfile.mkdtemp(prefix="ossia-", dir="/tmp")).resolve()
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(mode=0o700)
+    return folder

@@ -1,0 +1,189 @@
+"""The kernel from inside: ipykernel with its output bounded. Copied next to the launcher, which runs it confined.
+
+Imports nothing of this project; the rest of it reads only the constants.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+HEAD_CHARS, TAIL_CHARS = 150_000, 50_000
+"""What one cell's output keeps of its beginning and of its end, before it leaves the kernel's process."""
+OMITTED = "application/x-ossia-omitted"
+"""A display of this type holds the number of characters that were left out in between."""
+_MAX_PICTURE_CHARS = 4_000_000
+_OPTIONS = ("--InteractiveShell.colors=nocolor", "--HistoryManager.enabled=False")
+
+
+def run(connection: str, *, terminals: bool) -> None:
+    """Run a kernel on a connection file until it is told to end. Without `terminals`, `!command` gets a pipe.
+
+    ipykernel is patched before it starts: in a first cell the same is silently undone, IPython restores its streams.
+    """
+    from ipykernel.iostream import IOPubThread
+    from ipykernel.kernelapp import IPKernelApp
+    from ipykernel.zmqshell import ZMQInteractiveShell
+    from IPython.core.formatters import DisplayFormatter
+
+    _bound_streams()
+    _replace(DisplayFormatter, "format", _bounded_format)
+    # a TCP port for the prints of forked children: needs sockets that a filter refuses; _Bound sends those to fd 1
+    _replace(IOPubThread, "_setup_pipe_in", lambda _: lambda thread: setattr(thread, "_pipe_flag", False))
+    if not terminals:
+        _replace(ZMQInteractiveShell, "system", lambda _: _system)
+        _replace(ZMQInteractiveShell, "system_piped", lambda _: _system)
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 2)  # what a child writes is echoed there: 50 MB of it if the code wants
+    IPKernelApp.launch_instance(argv=["-f", connection, *_OPTIONS])
+
+
+def _replace(owner: type, name: str, wrap: Callable[[Any], Any]) -> None:
+    setattr(owner, name, wrap(getattr(owner, name)))
+
+
+def _bound_streams() -> None:
+    from ipykernel.displayhook import ZMQShellDisplayHook
+    from ipykernel.iostream import OutStream
+    from ipykernel.ipkernel import IPythonKernel
+    from ipykernel.zmqshell import ZMQInteractiveShell
+
+    bound = _Bound(OutStream.write)
+
+    def tail_first(method: Any) -> Any:
+        def wrapped(*arguments: Any, **options: Any) -> Any:
+            bound.release()
+            return method(*arguments, **options)
+
+        return wrapped
+
+    def then_end(method: Any) -> Any:
+        async def wrapped(*arguments: Any, **options: Any) -> Any:
+            try:
+                return await method(*arguments, **options)
+            finally:
+                bound.end_of_cell()
+
+        return wrapped
+
+    _replace(OutStream, "write", lambda _: lambda stream, text: bound.write(stream, text))
+    _replace(ZMQInteractiveShell, "_showtraceback", tail_first)  # else an error would stand before what led to it
+    _replace(ZMQShellDisplayHook, "start_displayhook", tail_first)
+    _replace(IPythonKernel, "do_execute", then_end)
+
+
+class _Bound:
+    """Lets the head of a cell's output pass, holds back its tail, counts what lies between.
+
+    A courtesy to the host, which is bounded on its own: code that writes to the socket itself isn't seen here.
+    """
+
+    def __init__(self, write: Callable[[Any, str], Any]) -> None:
+        self._write = write
+        self._master = os.getpid()
+        self._lock = threading.RLock()
+        self._passed = 0
+        self._last: Any = None
+        self._tail: list[tuple[Any, str]] = []
+        self._tail_chars = 0
+        self._omitted = 0
+
+    def write(self, stream: Any, text: str) -> int | None:
+        if not isinstance(text, str):
+            self._write(stream, text)  # raises what the stream raises
+        if os.getpid() != self._master:  # a forked child: the kernel reads the pipe behind fd 1 and 2
+            os.write(2 if stream.name == "stderr" else 1, text.encode(errors="replace"))
+            return len(text)
+        last, self._last = self._last, stream
+        if last is not None and last is not stream and self._passed < HEAD_CHARS:
+            last.flush()  # so that stdout and stderr arrive in the order in which they were written
+        with self._lock:
+            taken = text[: HEAD_CHARS - self._passed]
+            self._passed += len(taken)
+            self._hold(stream, text[len(taken) :])
+        if taken:
+            self._write(stream, taken)
+        return len(text)
+
+    def _hold(self, stream: Any, text: str) -> None:
+        if not text:
+            return
+        self._omitted += max(0, len(text) - TAIL_CHARS)
+        self._tail.append((stream, text[-TAIL_CHARS:]))
+        self._tail_chars += len(self._tail[-1][1])
+        if self._tail_chars > 2 * TAIL_CHARS:  # not at every write: a print() of one character stays cheap
+            self._cut()
+
+    def _cut(self) -> None:
+        """Keep the last TAIL_CHARS of what is held."""
+        kept: list[tuple[Any, str]] = []
+        room = TAIL_CHARS
+        for stream, text in reversed(self._tail):
+            if not room:
+                break
+            kept.append((stream, text[-room:]))
+            room -= len(kept[-1][1])
+        self._omitted += self._tail_chars - (TAIL_CHARS - room)
+        self._tail, self._tail_chars = kept[::-1], TAIL_CHARS - room
+
+    def release(self) -> None:
+        """Send what is held, and before it how much is missing."""
+        with self._lock:
+            if self._tail_chars > TAIL_CHARS:
+                self._cut()
+            tail, omitted = self._tail, self._omitted
+            self._tail, self._tail_chars, self._omitted = [], 0, 0
+        if omitted:
+            from IPython import get_ipython
+
+            get_ipython().display_pub.publish({OMITTED: omitted})
+        for stream, text in tail:
+            if stream is not self._last:
+                self._last.flush()
+            self._last = stream
+            self._write(stream, text)
+
+    def end_of_cell(self) -> None:
+        self.release()
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        self._passed, self._last = 0, None
+
+
+def _bounded_format(format_object: Any) -> Any:
+    def bounded(*arguments: Any, **options: Any) -> Any:
+        data, metadata = format_object(*arguments, **options)
+        return {kind: _bounded(kind, value) for kind, value in data.items()}, metadata
+
+    return bounded
+
+
+def _bounded(kind: str, value: Any) -> Any:
+    if not isinstance(value, str | bytes):
+        return value
+    if kind.startswith("image/"):
+        return value if len(value) <= _MAX_PICTURE_CHARS else ""
+    if isinstance(value, bytes) or len(value) <= HEAD_CHARS + TAIL_CHARS:
+        return value
+    omitted = len(value) - HEAD_CHARS - TAIL_CHARS
+    return f"{value[:HEAD_CHARS]}\n[... {omitted} characters omitted]\n{value[-TAIL_CHARS:]}"
+
+
+def _system(shell: Any, command: str) -> None:
+    """`!command` without a pseudo-terminal."""
+    process = subprocess.Popen(
+        command, shell=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0
+    )
+    assert process.stdout is not None
+    try:
+        while chunk := process.stdout.read(65536):
+            sys.stdout.write(chunk.decode(errors="replace"))
+        shell.user_ns["_exit_code"] = process.wait()
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise

@@ -1,0 +1,123 @@
+"""One kernel's process: started and waited for by a thread of its own, watched by another."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from tools._confine import Launch, Limits
+from tools._watch import Usage, own_memory_bytes, usage_of_folders, usage_of_processes
+
+_CHECK_S, _IDLE_CHECK_S = 0.25, 1.0
+_GROWTH_BYTES = 256 << 20
+"""How far this program itself may grow while a cell runs: beyond it the kernel is flooding us with messages."""
+_LOG_BYTES = 4000
+
+
+class KernelProcess:
+    """Starts at construction. `on_exit` is called once, from a thread of this object, when the process has ended.
+
+    The thread that starts the process lives as long as it: `bwrap --die-with-parent` and PR_SET_PDEATHSIG mean the
+    starting *thread*.
+    """
+
+    def __init__(self, launch: Launch, *, limits: Limits, data: Path, folders: tuple[Path, ...],
+                 on_exit: Callable[[], None]) -> None:  # fmt: skip
+        self._launch, self._limits, self._on_exit = launch, limits, on_exit
+        self._data, self._folders = data, folders
+        self._popen: subprocess.Popen[bytes] | None = None
+        self._log = b""
+        self._failure = ""
+        self._started, self._ended = threading.Event(), threading.Event()
+        self._reason = ""
+        self.busy = threading.Event()
+        threading.Thread(target=self._keep, name="python-kernel", daemon=True).start()
+        self._started.wait()
+
+    @property
+    def ended(self) -> bool:
+        return self._ended.is_set()
+
+    @property
+    def log(self) -> str:
+        """The last lines that the process wrote before the kernel ran, or why it couldn't be started."""
+        return self._failure or self._log.decode(errors="replace").strip()
+
+    @property
+    def reason(self) -> str:
+        """Why it ended, in words for the model; empty while it runs."""
+        code = self._popen.returncode if self._popen else None
+        if self._reason or code is None:
+            return self._reason
+        number = -code if code < 0 else code - 128
+        if number in (signal.SIGKILL, signal.SIGABRT):
+            return "memory limit?"
+        return signal.Signals(number).name if number in signal.valid_signals() else f"exit status {code}"
+
+    def kill(self, reason: str = "") -> None:
+        """End the process and all it started; returns when they are gone, after 6 s at the most. Thread-safe."""
+        self._reason = self._reason or reason
+        if self._popen is None or self.ended:
+            return
+        if self._launch.lifeline and self._popen.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._popen.stdin.close()  # our supervisor kills what is left, then ends
+            if self._ended.wait(5.5):
+                return
+        with contextlib.suppress(OSError):
+            os.killpg(self._popen.pid, signal.SIGKILL)
+        self._ended.wait(1)
+
+    def _keep(self) -> None:
+        try:
+            self._popen = subprocess.Popen(
+                self._launch.command,
+                env=self._launch.env,
+                pass_fds=self._launch.fds,
+                stdin=subprocess.PIPE if self._launch.lifeline else subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                cwd="/",
+            )
+        except OSError as error:
+            self._failure = str(error)
+        finally:
+            for fd in self._launch.fds:
+                os.close(fd)
+            if self._popen is None:
+                self._ended.set()
+            self._started.set()
+        if self._popen is not None:
+            threading.Thread(target=self._watch, name="python-watch", daemon=True).start()
+            self._wait(self._popen)
+        self._on_exit()
+
+    def _wait(self, popen: subprocess.Popen[bytes]) -> None:
+        with popen:  # closes the pipes
+            assert popen.stderr is not None
+            while chunk := os.read(popen.stderr.fileno(), 4096):
+                self._log = (self._log + chunk)[-_LOG_BYTES:]
+            popen.wait()
+            self._ended.set()
+
+    def _watch(self) -> None:
+        assert self._popen is not None
+        before = usage_of_folders((self._data,))
+        own = own_memory_bytes()
+        while not self._ended.wait(_CHECK_S if self.busy.is_set() else _IDLE_CHECK_S):
+            used = usage_of_processes(self._popen.pid)
+            breach = used.breach(self._limits, Usage())
+            breach = breach or usage_of_folders((self._data, *self._folders)).breach(self._limits, before)
+            if not self.busy.is_set():
+                own = own_memory_bytes()
+            elif not breach and own_memory_bytes() - own > _GROWTH_BYTES:
+                breach = "sent more output than can be taken in"
+            if breach:
+                self.kill(breach)
+                return

@@ -1,0 +1,110 @@
+"""What a tree of processes and a folder use, seen from outside."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools._confine import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """`processes` counts threads too; `too_deep`: a folder whose path is too long to be looked into."""
+
+    memory_bytes: int = 0
+    processes: int = 0
+    data_bytes: int = 0
+    data_files: int = 0
+    too_deep: bool = False
+
+    def breach(self, limits: Limits, before: Usage) -> str:
+        """Which limit is broken, in words for the model; empty if none.
+
+        `before`: a folder that was over the limit when the kernel started may be cleaned up, but not grow further.
+        """
+        if self.memory_bytes > limits.memory_bytes:
+            return f"used more than {_gib(limits.memory_bytes)} of memory"
+        if self.processes > limits.processes:
+            return f"ran more than {limits.processes} processes and threads"
+        if self.data_bytes > max(limits.data_bytes, before.data_bytes):
+            return f"wrote more than {_gib(limits.data_bytes)}: delete files in /mnt/data first"
+        if self.data_files > max(limits.data_files, before.data_files):
+            return f"made more than {limits.data_files} files: delete files in /mnt/data first"
+        return "made folders too deep to look into" if self.too_deep and not before.too_deep else ""
+
+
+def usage_of_folders(folders: Iterable[Path]) -> Usage:
+    """Bytes on disk and number of entries below some folders. Links are counted, never followed."""
+    size = files = 0
+    too_deep = False
+    pending = [str(folder) for folder in folders]
+    while pending:
+        folder = pending.pop()
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    status = entry.stat(follow_symlinks=False)
+                    files += 1
+                    size += status.st_blocks * 512
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(entry.path)
+        except OSError:
+            too_deep = too_deep or len(os.fsencode(folder)) > 3900  # PATH_MAX is 4096; else it vanished meanwhile
+    return Usage(data_bytes=size, data_files=files, too_deep=too_deep)
+
+
+def usage_of_processes(root: int) -> Usage:
+    """Resident memory and number of threads of a process and all its descendants."""
+    table = _from_proc(root) if sys.platform == "linux" else _from_ps(root)
+    memory = threads = 0
+    for resident, count in table:
+        memory += resident
+        threads += count
+    return Usage(memory_bytes=memory, processes=threads)
+
+
+def own_memory_bytes() -> int:
+    """Resident memory of this process, 0 where it can't be read."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * _page_bytes()
+    except OSError:
+        return 0
+
+
+def _from_proc(root: int) -> Iterator[tuple[int, int]]:
+    """Down the tree by each thread's list of children: the cost is that of the tree, not of the machine."""
+    pending = [root]
+    while pending:
+        process = Path("/proc", str(pending.pop()))
+        try:
+            threads = list((process / "task").iterdir())
+            memory = int((process / "statm").read_text().split()[1]) * _page_bytes()
+            for thread in threads:
+                pending += map(int, (thread / "children").read_text().split())
+        except (OSError, IndexError):  # it ended meanwhile
+            continue
+        yield memory, len(threads)
+
+
+def _from_ps(root: int) -> Iterator[tuple[int, int]]:
+    """macOS: one call of `ps`; it counts processes, not threads."""
+    command = ["ps", "-A", "-o", "pid=,ppid=,rss="]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    rows = [tuple(map(int, line.split())) for line in done.stdout.splitlines() if line.strip()]
+    frontier = {root}
+    while frontier:
+        yield from ((1024 * kib, 1) for pid, _, kib in rows if pid in frontier)
+        frontier = {pid for pid, parent, _ in rows if parent in frontier}
+
+
+def _page_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE")
+
+
+def _gib(number: int) -> str:
+    return f"{number / (1 << 30):.1f} GB" if number >= 1 << 30 else f"{number / (1 << 20):.0f} MB"

@@ -1,0 +1,296 @@
+"""The trained built-in tool `python`: code of the model, run in a stateful, confined kernel on this machine."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import threading
+import time
+from collections.abc import Generator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from tools import _data
+from tools._cell import Cell
+from tools._confine import DATA_PATH, Confinement, Limits
+from tools._interpreter import Interpreter, InterpreterUnusable, inspect
+from tools.spec import Preview, Stop, ToolContext, ToolOutput, ToolResult, ToolSpec
+
+if TYPE_CHECKING:
+    from tools._kernel import Kernel
+
+DESCRIPTION = """\
+Use this tool to execute Python code in your chain of thought. The code will not be shown to the user. This tool should be used for internal reasoning, but not for code that is intended to be visible to the user (e.g. when creating plots, tables, or files).
+
+When you send a message containing Python code to python, it will be executed in a stateful Jupyter notebook environment. python will respond with the output of the execution or time out after 120.0 seconds. The drive at '/mnt/data' can be used to save and persist user files. Internet access for this session is UNKNOWN. Depends on the cluster."""  # noqa: E501
+"""The text the model was trained on, as openai_harmony 0.0.8 has it."""
+
+NO_OUTPUT = "[WARN] No output available. Use print() to output anything to stdout to receive the output"
+_LOST = f"kernel restarted, variables lost, {DATA_PATH} kept"
+_DATA_IN_CODE = re.compile(re.escape(DATA_PATH) + r"(?![\w.-])")
+_FENCE = re.compile(r"```[\w+-]*[ \t]*\n(.*?)\n?```", re.DOTALL)
+
+_Outcome = Literal["done", "timeout", "stopped", "died"]
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds. `grace_s`: how long interrupted code may take to obey, and `stop_grace_s` the same after a stop of the
+
+    turn, before the kernel is killed. `idle_s`: how long the end of the output may come after the code's end.
+    """
+
+    start_s: float = 30.0
+    grace_s: float = 5.0
+    stop_grace_s: float = 0.5
+    idle_s: float = 1.0
+
+
+class PythonTool:
+    """Runs code in one ipykernel per session, started at the first call.
+
+    `data_dir` gets a private folder for the session's files (`folder`; the model's `/mnt/data`); it stays when the tool
+    is closed, unless it is empty. `timeout_s` is for a whole call. `interpreter` is what `sandbox.inspect` found; None:
+    the Python that runs us.
+
+        tool = PythonTool(data_dir=Path("session"), confinement=sandbox.choose(sandbox.inspect()))
+        for output in tool.run("print(2+2)", call_id="call_1", context=context): …    # ToolOutput("call_1", "4\\n")
+    """
+
+    def __init__(
+        self,
+        *,
+        data_dir: Path,
+        confinement: Confinement,
+        timeout_s: float = 120.0,
+        interpreter: Interpreter | None = None,
+        limits: Limits | None = None,
+        timing: Timing | None = None,
+        max_tokens: int = 4096,
+    ) -> None:
+        self.spec = ToolSpec("python", DESCRIPTION, None, "text", frozenset({"run"}), trained=True)
+        self.confinement = confinement
+        self._data_dir, self._interpreter = data_dir, interpreter
+        self._timeout_s, self._max_tokens = timeout_s, max_tokens
+        self._limits, self._timing = limits or Limits(), timing or Timing()
+        self._folder: Path | None = None
+        self._kernel: Kernel | None = None
+        self._ready = False
+        self._lost = ""
+        self._closed = False
+        self._lock = threading.RLock()
+
+    @property
+    def folder(self) -> Path:
+        """The host's folder behind `/mnt/data`, made at the first look. Read it with `read_file` only."""
+        if self._folder is None:
+            self._folder = _data.make_private(self._data_dir / f"python-{secrets.token_hex(4)}")
+        return self._folder
+
+    def read_file(self, name: str, *, max_bytes: int = 64 << 20) -> bytes:
+        """A file that the code left in `/mnt/data`, by its name there. Never follows a link.
+
+        Raises `OSError` where it isn't a plain file of that folder.
+        """
+        return _data.read_file(self.folder, name, max_bytes=max_bytes)
+
+    def start(self) -> None:
+        """Start the kernel and don't wait for it: a first call finds it warm. A failure shows at that call."""
+        if self.confinement.name != "off":
+            with suppress(InterpreterUnusable, OSError):
+                self._launch()
+
+    def preview(self, args: object, *, context: ToolContext) -> Preview:
+        code = code_of(str(args))
+        lines = len(code.splitlines())
+        where = f"run {lines} line{'' if lines == 1 else 's'} of Python ({self.confinement.name})"
+        return Preview(where, code, "python")
+
+    def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
+        """Run code: raw, or in one of the wrappings that models use (`code_of`). The state stays for the next call."""
+        if self.confinement.name == "off":
+            return ToolResult(f"Error: python is off on this machine: {self.confinement.reason}", error=True)
+        deadline = time.monotonic() + self._timeout_s
+        stop = context.stop
+        with self._lock:
+            try:
+                kernel = self._ready_kernel(deadline, stop)
+            except (_CannotStart, InterpreterUnusable) as error:
+                return ToolResult(f"[ERROR] {error}", error=True)
+            if kernel is None:
+                return ToolResult("[ERROR] Interrupted by the user before the code ran", error=True)
+            forget = stop.on_stop(kernel.wake)
+            cell = Cell(self._for_kernel(code_of(str(args))), call_id, self.folder, self._for_model)
+            try:
+                return (yield from self._run_cell(kernel, cell, deadline, context))
+            finally:
+                forget()
+                kernel.process.busy.clear()
+                if not cell.settled:  # the generator was closed at a yield
+                    self._settle(kernel, cell, "stopped")
+                _data.clear_setid_bits(self.folder)
+
+    def close(self) -> None:
+        """End the kernel. A call that is running ends with "kernel died"."""
+        self._closed = True
+        kernel = self._kernel
+        if kernel is not None:
+            kernel.kill("the program is ending")
+        with self._lock:
+            self._drop_kernel()
+            if self._folder is not None:
+                with suppress(OSError):  # not empty: the user's files
+                    self._folder.rmdir()
+                self._folder = None
+
+    # -- one call ------------------------------------------------------------------------------------------------------
+
+    def _run_cell(
+        self, kernel: Kernel, cell: Cell, deadline: float, context: ToolContext
+    ) -> Generator[ToolOutput, None, ToolResult]:
+        kernel.process.busy.set()
+        cell.request = kernel.execute(cell.code)
+        outcome = yield from self._until_finished(kernel, cell, deadline, context.stop)
+        remark = self._settle(kernel, cell, outcome)
+        text = cell.text(self._max_tokens, context.count_tokens)
+        if self._lost:
+            text, self._lost = f"{self._lost}\n{text}", ""
+        if remark:
+            text = f"{text}\n{remark}" if text else remark
+        text = text if text.strip() else NO_OUTPUT
+        return ToolResult(text, error=bool(remark) or cell.failed, attachments=tuple(cell.attachments))
+
+    def _until_finished(
+        self, kernel: Kernel, cell: Cell, deadline: float, stop: Stop
+    ) -> Generator[ToolOutput, None, _Outcome]:
+        while not cell.finished(self._timing.idle_s):
+            if stop.stopped:
+                return "stopped"
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return "timeout"
+            messages = kernel.receive(min(left, self._timing.idle_s))
+            for message in messages:
+                yield from cell.take(message)
+            if not messages and kernel.ended:
+                return "died"
+        return "done"
+
+    def _settle(self, kernel: Kernel, cell: Cell, outcome: _Outcome) -> str:
+        """Leave the kernel ready or dead; what to tell the model of it."""
+        cell.settled = True
+        kept = False
+        if outcome == "done":
+            kept = cell.idle
+        elif outcome != "died":
+            kept = self._interrupt(kernel, cell, self._timing.grace_s if outcome == "timeout" else
+                                   self._timing.stop_grace_s)  # fmt: skip
+        if not kept:
+            kernel.kill()
+            reason = kernel.process.reason
+            self._drop_kernel()
+        if outcome == "timeout":
+            what = f"Execution timed out after {self._timeout_s} seconds"
+            return f"[ERROR] {what}; {'interrupted, state kept' if kept else _LOST}"
+        if outcome == "stopped":
+            return f"[ERROR] Interrupted by the user; {'state kept' if kept else _LOST}"
+        if outcome == "died":
+            return f"[ERROR] kernel died ({reason}); {_LOST}"
+        return "" if kept else f"[ERROR] the code broke the kernel's output; {_LOST}"
+
+    def _interrupt(self, kernel: Kernel, cell: Cell, grace_s: float) -> bool:
+        """Interrupt the code, then see that the kernel still runs some: whether it obeyed within `grace_s`."""
+        end = time.monotonic() + grace_s
+        kernel.interrupt()
+        if not self._collect(kernel, cell, end):
+            return False
+        health = Cell("", cell.call_id, self.folder, self._for_model)
+        health.request = kernel.execute("None", silent=True)
+        return self._collect(kernel, health, end)
+
+    def _collect(self, kernel: Kernel, cell: Cell, end: float) -> bool:
+        while not (cell.replied and cell.idle):
+            left = end - time.monotonic()
+            if left <= 0 or kernel.ended:
+                return False
+            for message in kernel.receive(left):
+                for _ in cell.take(message):
+                    pass  # too late for the screen
+        return True
+
+    # -- the kernel ----------------------------------------------------------------------------------------------------
+
+    def _ready_kernel(self, deadline: float, stop: Stop) -> Kernel | None:
+        """A kernel that runs code; None if the turn was stopped first."""
+        from tools._kernel import KernelFailed
+
+        if self._kernel is not None and self._kernel.ended and self._ready:
+            why = self._kernel.process.reason
+            self._lost = f"[WARN] the kernel died since the last call ({why}); variables lost, {DATA_PATH} kept"
+            self._drop_kernel()
+        if stop.stopped:
+            return None
+        kernel = self._launch()
+        if self._ready:
+            return kernel
+        forget = stop.on_stop(kernel.wake)
+        try:
+            until = min(deadline, time.monotonic() + self._timing.start_s)
+            self._ready = kernel.wait_ready(until, lambda: stop.stopped or self._closed)
+        except KernelFailed as error:
+            self._drop_kernel()
+            raise _CannotStart(str(error)) from error
+        finally:
+            forget()
+        return kernel if self._ready else None
+
+    def _launch(self) -> Kernel:
+        from tools._kernel import Kernel
+
+        with self._lock:
+            if self._closed:
+                raise _CannotStart("python is closed")
+            if self._kernel is None:
+                self._interpreter = self._interpreter or inspect()
+                self._ready = False
+                self._kernel = Kernel(self.confinement, self._interpreter, data=self.folder, limits=self._limits)
+            return self._kernel
+
+    def _drop_kernel(self) -> None:
+        kernel, self._kernel, self._ready = self._kernel, None, False
+        if kernel is not None:
+            kernel.close()
+
+    # -- where the data folder isn't at /mnt/data ----------------------------------------------------------------------
+
+    def _for_kernel(self, code: str) -> str:
+        if self.confinement.data_path == DATA_PATH:
+            return code
+        return _DATA_IN_CODE.sub(lambda _: str(self.folder), code)
+
+    def _for_model(self, text: str) -> str:
+        """Output as the model knows it: the real folder's name replaced by `/mnt/data`."""
+        return text if self.confinement.data_path == DATA_PATH else text.replace(str(self.folder), DATA_PATH)
+
+
+class _CannotStart(Exception):
+    """No kernel can be had; the message goes to the model."""
+
+
+def code_of(arguments: str) -> str:
+    r"""The code in what a model sent to `python`: raw code, `{"code": …}` (`script`, `input`), or a fenced block.
+
+    `code_of('{"code": "print(1)"}')`, ``code_of("```python\nprint(1)\n```")`` and `code_of("print(1)")` are equal.
+    """
+    text = arguments.strip()
+    if text.startswith("{"):
+        with suppress(ValueError, RecursionError):
+            value: Any = json.loads(text)
+            wrapped = [value[key] for key in ("code", "script", "input") if isinstance(value.get(key), str)]
+            if wrapped:
+                return code_of(wrapped[0])
+    fenced = _FENCE.fullmatch(text)
+    return fenced.group(1) if fenced else arguments
