@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from harmony.header import Header
 from harmony.messages import ClosedBy, Delta, Message, Sampled
-
-_NOT_TOOLS = frozenset((None, "", "all", "assistant", "user"))
+from harmony.recipients import NOT_TOOLS
 
 
 class Assembly:
@@ -50,7 +49,7 @@ class Assembly:
         self.messages.append(message)
         self.header = None
         self.parts = []
-        if message.role == "assistant" and message.recipient not in _NOT_TOOLS:
+        if message.role == "assistant" and message.recipient not in NOT_TOOLS:
             self.call_ended = True
 
     def snapshot(self, closed_by: ClosedBy | None, end: int) -> Message | None:
@@ -59,7 +58,7 @@ class Assembly:
         if header is None:
             return None
         ids = tuple(self.tokens[self._first : end])
-        if self._first == 0 and not self.messages:
+        if self._first == 0 and not self.messages and ids[:1] != self._prefix[:1]:  # some models repeat their opening
             ids = self._prefix + ids
         return Message(
             header.role,

@@ -189,7 +189,7 @@ class _Reader:
     def _sort(self, words: list[str]) -> None:
         for word in words:
             if word.startswith("to="):
-                if self._loose:
+                if self._loose and self._loose[-1] not in CHANNELS:
                     self._note("header-order", f"the recipient stood after {self._loose[-1]!r}")
                 self._to.append(word[3:])
             else:
@@ -205,6 +205,8 @@ class _Reader:
 
     def _channel(self) -> str | None:
         loose = [word for word in self._loose if word in CHANNELS]
+        if not (loose or self._channels or self._odd_channels or self._to) and len(self._loose) == 1:
+            self._mend_unmarked()
         if loose and not self._channels:
             self._note("unmarked-channel", f"the channel {loose[-1]!r} had no marker")
             self._channels = loose
@@ -214,6 +216,13 @@ class _Reader:
                 self._note("header-junk", f"dropped from the header: {' '.join(self._odd_channels)!r}")
             return self._channels[-1]
         return self._odd_channels[-1] if self._odd_channels else None
+
+    def _mend_unmarked(self) -> None:
+        known = known_channel(self._loose[0])
+        if known:
+            self._note("unmarked-channel", f"the channel {known!r} had no marker, and read {self._loose[0]!r}")
+            self._channels = [known]
+            self._loose = []
 
     def _recipient(self, role: Role) -> str | None:
         values = [clean_recipient(text) for text in self._to]
@@ -249,7 +258,7 @@ class _Reader:
         if found is None:
             fitting = [word for word in self._loose if word in CONTENT_TYPES]
             if not fitting and recipient is not None and len(self._loose) == 1:
-                fitting = [word for word in self._loose if _CONTENT_TYPE.fullmatch(word)]
+                fitting = [word for word in self._loose if _CONTENT_TYPE.fullmatch(word) and word not in CHANNELS]
             if fitting:
                 found = fitting[0]
                 self._loose.remove(found)

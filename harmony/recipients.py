@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+NOT_TOOLS = frozenset((None, "", "all", "assistant", "user"))
+"""Recipients that are nobody's tool."""
+
 _PREFIX = "functions."
 _GLUED = ("json", "code")  # content types that came out without the space before them
 _AROUND = "\"'`,;:()[]{}<>?!*= "
@@ -24,7 +27,7 @@ def resolve(name: str, tools: frozenset[str]) -> str | None:
     """
     if name in tools:
         return name
-    if not name or not tools:
+    if name in NOT_TOOLS or not tools:
         return None
     for spelling in (name, *(name.removesuffix(word) for word in _GLUED if name.endswith(word))):
         found = _known(spelling, tools) or _as_last_part(spelling, tools)

@@ -125,9 +125,9 @@ def _take_known(piece: _Piece, text: str) -> str:
 def _take_channel(piece: _Piece, text: str) -> str:
     piece.marked = True
     rest = _take_known(piece, text)
-    word = text.strip()
-    if rest == text and word and any(channel.startswith(word) for channel in CHANNELS):
-        piece.channel, rest = known_channel(word) or piece.channel, ""  # the channel itself was cut: `comm`
+    cut = known_channel(text.strip()) if rest == text else None
+    if cut and cut.startswith(text.strip()):  # the channel itself was cut: `comm`
+        piece.channel, rest = cut, ""
     return _take_tail(piece, rest)
 
 

@@ -237,7 +237,7 @@ class TolerantMachine:
             self._salvage(draft, "end", quiet=False)
         else:
             self._repair("restarted-header", "<|start|> inside a header, which begins anew")
-        self._draft = _Draft(None, self._here, prose=False, repaired=True)
+        self._draft = _Draft(None, self._here, prose=False)
 
     def _salvage(self, draft: _Draft, closed_by: ClosedBy | None, *, quiet: bool) -> None:
         """The header ends without `<|message|>`. `quiet`: it was cut, so one that holds no text yet is no fault."""

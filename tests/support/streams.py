@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 from harmony import Tokenizer
 from harmony.messages import Role
@@ -164,3 +165,10 @@ class Streams:
             else:
                 out.append(rng.randrange(len(self._tokenizer.vocabulary.tokens) - 2000))
         return out
+
+
+def harmony_ids(tokenizer: Tokenizer, text: str) -> list[int]:
+    """The ids of Harmony as one reads it: `<|channel|>final<|message|>Hi`, control tokens where they are spelled."""
+    control = tokenizer.vocabulary.control
+    pieces = re.split(r"(<\|[a-z]+\|>)", text)
+    return [i for piece in pieces for i in ([control[piece]] if piece in control else tokenizer.encode(piece))]

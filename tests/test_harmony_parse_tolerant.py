@@ -1,0 +1,445 @@
+"""The tolerant parser: every shape seen in the wild (spec §4.1), and what holds for any ids whatever."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harmony import Codec, Completion, Delta, Message, Repaired, StreamParser, Tokenizer
+from harmony.messages import Role
+from tests.support.streams import Streams, harmony_ids
+
+TOOLS = frozenset(
+    (
+        *("functions.f", "functions.get_weather", "functions.bash", "functions.shell", "functions.query_dataset"),
+        *("functions.grep", "functions.web-browsing", "python", "browser.search", "browser.open"),
+    )
+)
+THOUGHT = "<|channel|>analysis<|message|>t<|end|>"
+CALL = "<|message|>{}<|call|>"
+
+
+def said(text: str, channel: str | None = None, *, to: str | None = None, kind: str | None = None) -> Message:
+    return Message("assistant", (text,), recipient=to, channel=channel, content_type=kind)
+
+
+def call(to: str, kind: str | None = None, *, channel: str | None = "commentary", text: str = "{}") -> Message:
+    return said(text, channel, to=to, kind=kind)
+
+
+FOUR = said("4", "final")
+T = said("t", "analysis")
+JSON = "<|constrain|>json"
+ANSWER = "<|channel|>final<|message|>4<|return|>"
+
+# What came, the messages that it is, the repairs. One group for each row of the table, in its order.
+SHAPES: list[tuple[str, list[Message], list[str]]] = [
+    # refusal or plain text with no header
+    ("I must  refuse<|end|>", [said("I must  refuse")], ["missing-message"]),
+    (
+        f"I must refuse<|end|><|start|>assistant{ANSWER}",
+        [said("I must refuse"), FOUR],
+        ["missing-message"],
+    ),
+    (f"{THOUGHT}<|start|>assistant I  must\n<|end|>", [T, said("I  must\n")], ["missing-message"]),
+    # an answer without <|message|>, closed or at the end of the ids
+    (
+        f'{THOUGHT}<|start|>assistant<|channel|>final {{"a": 4}}<|return|>',
+        [T, said('{"a": 4}', "final")],
+        ["missing-message"],
+    ),
+    (f'{THOUGHT}<|start|>assistant<|channel|>final {{"a": 4}}', [T, said('{"a": 4}', "final")], ["missing-message"]),
+    ('<|channel|>final{"a": 4}<|return|>', [said('{"a": 4}', "final")], ["missing-message"]),
+    (
+        "<|channel|>analysis thinking<|channel|>final\n answer<|return|>",
+        [said("thinking", "analysis"), said("answer", "final")],
+        ["missing-message"],
+    ),
+    # bare content, no markup
+    ("Just an answer.", [said("Just an answer.")], ["missing-message"]),
+    (" analysis of it", [said(" analysis of it")], ["missing-message"]),
+    # doubled stops, a tail after the stop
+    ("<|channel|>final<|message|>4<|end|><|return|>", [FOUR], ["stray-stop"]),
+    (f"{ANSWER}<|return|><|endoftext|> tail", [FOUR, said(" tail")], ["stray-stop", "stray-stop", "missing-message"]),
+    # generation not stopped at <|call|>
+    (
+        f"<|channel|>commentary to=functions.f {CALL}<|call|><|constrain|>",
+        [call("functions.f")],
+        ["stray-stop", "missing-start", "missing-message"],
+    ),
+    # missing <|start|>assistant<|channel|>
+    (
+        f"{THOUGHT}commentary to=functions.f <|constrain|>json{CALL}",
+        [T, call("functions.f", JSON)],
+        ["missing-start", "unmarked-channel"],
+    ),
+    (f"{THOUGHT}comment<|message|>hi<|end|>", [T, said("hi", "commentary")], ["missing-start", "unmarked-channel"]),
+    (f"{THOUGHT}assistant{ANSWER}", [T, FOUR], ["missing-start"]),
+    # missing <|start|>; free text between messages
+    (f"{THOUGHT}{ANSWER}", [T, FOUR], ["missing-start"]),
+    (f"{THOUGHT}<|message|>4<|return|>", [T, said("4")], ["missing-start"]),
+    (f"{THOUGHT}Some text<|start|>assistant{ANSWER}", [T, said("Some text"), FOUR], ["missing-message"]),
+    (f"{THOUGHT}Some text{ANSWER}", [T, said("Some text"), FOUR], ["stray-text", "missing-start"]),
+    (f"Some text{ANSWER}", [said("Some text"), FOUR], ["stray-text", "missing-start"]),
+    # <|start|><|start|>, assistantassistant, empty channel
+    (f"{THOUGHT}<|start|><|start|>assistant{ANSWER}", [T, FOUR], ["restarted-header"]),
+    (f"{THOUGHT}<|start|>assistantassistant{ANSWER}", [T, FOUR], ["glued-role"]),
+    ("<|channel|><|message|>4<|return|>", [said("4")], ["empty-channel"]),
+    # doubled channel
+    ("<|channel|>commentary<|channel|>final<|message|>4<|return|>", [FOUR], ["doubled-channel"]),
+    ("<|channel|>commentary to=assistant<|channel|>analysis<|message|>t<|end|>", [T], ["doubled-channel"]),
+    # the channel leaks into the tool's name
+    (f" to=functions.query_dataset<|channel|>commentary{CALL}", [call("functions.query_dataset")], []),
+    (
+        f"<|channel|>commentary to=functions.query_dataset<|channel|>json{CALL}",
+        [call("functions.query_dataset", "json")],
+        ["content-type-as-channel", "doubled-channel"],
+    ),
+    (
+        f"<|channel|>commentary to=functions.query_dataset<|channel{CALL}",
+        [call("functions.query_dataset")],
+        ["cut-recipient"],
+    ),
+    # a tool in the place of the channel or the role
+    (f"<|channel|>bash<|channel|>commentary{CALL}", [call("functions.bash")], ["tool-as-channel", "doubled-channel"]),
+    (f"{THOUGHT}<|start|>bash<|channel|>commentary{CALL}", [T, call("functions.bash")], ["tool-as-role"]),
+    (f"{THOUGHT}<|start|>final<|message|>4<|return|>", [T, FOUR], ["missing-role", "unmarked-channel"]),
+    # a lone content type is never a recipient
+    ("<|channel|>final <|constrain|>json<|message|>{}<|return|>", [said("{}", "final", kind=JSON)], []),
+    ("<|channel|>final json<|message|>{}<|return|>", [said("{}", "final", kind="json")], []),
+    # recipient twice, junk or prose after constrain
+    (
+        f" to=functions.web-browsing<|channel|>commentary to=functions.web-browsing{CALL}",
+        [call("functions.web-browsing")],
+        ["doubled-recipient"],
+    ),
+    (
+        f"<|channel|>commentary to=functions.f <|constrain|>json We need to call{CALL}",
+        [call("functions.f", JSON)],
+        ["header-junk"],
+    ),
+    (
+        f"<|channel|>commentary to=functions.f <|constrain|>commentary{CALL}",
+        [call("functions.f")],
+        ["misplaced-constrain", "header-junk"],
+    ),
+    (
+        f"<|channel|>commentary to=functions.f <|constrain|> json{CALL}",
+        [call("functions.f", JSON)],
+        ["spaced-constrain"],
+    ),
+    (
+        f"<|channel|>commentary to=functions.f <|constrain|>json<|constrain|>json{CALL}",
+        [call("functions.f", JSON)],
+        ["header-junk"],
+    ),
+    (
+        f"<|channel|>commentary <|constrain|>to=functions.f json{CALL}",
+        [call("functions.f", "json")],
+        ["misplaced-constrain"],
+    ),
+    (f"<|channel|>commentary json to=functions.f{CALL}", [call("functions.f", "json")], ["header-order"]),
+    # odd channels
+    ("<|channel|>commentary?<|message|>hi<|end|>", [said("hi", "commentary")], ["mended-channel"]),
+    ("<|channel|>??<|message|>hi<|end|>", [said("hi")], ["header-junk"]),
+    ("<|channel|>commentary 2?<|message|>hi<|end|>", [said("hi", "commentary")], ["header-junk"]),
+    ("<|channel|>final let me say<|message|>hi<|end|>", [said("hi", "final")], ["header-junk"]),
+    ("<|channel|> final<|message|>4<|return|>", [FOUR], ["spaced-channel"]),
+    ("<|channel|>assistant<|channel|>final<|message|>4<|return|>", [FOUR], ["header-junk", "doubled-channel"]),
+    ("<|channel|>finalx<|message|>hi<|end|>", [said("hi", "final")], ["mended-channel"]),
+    ("<|channel|>analysis––commentary<|message|>hi<|end|>", [said("hi", "commentary")], ["mended-channel"]),
+    ("<|channel|>––commentary<|message|>hi<|end|>", [said("hi", "commentary")], ["mended-channel"]),
+    ("<|channel|>comment<|message|>hi<|end|>", [said("hi", "commentary")], ["mended-channel"]),
+    ("<|channel|>odd<|message|>hi<|end|>", [said("hi", "odd")], []),
+    ("<|channel|>odd<|channel|>final<|message|>4<|return|>", [FOUR], ["doubled-channel", "header-junk"]),
+    # a call on the analysis channel: the recipient decides
+    (f"<|channel|>analysis to=functions.grep code{CALL}", [call("functions.grep", "code", channel="analysis")], []),
+    # names to be matched with the tools on offer
+    (
+        f"<|channel|>commentary to=get_weather {JSON}{CALL}",
+        [call("functions.get_weather", JSON)],
+        ["resolved-recipient"],
+    ),
+    (
+        f"<|channel|>commentary to=functions.browser.search code{CALL}",
+        [call("browser.search", "code")],
+        ["resolved-recipient"],
+    ),
+    (
+        f"<|channel|>analysis to=functions.python code{CALL}",
+        [call("python", "code", channel="analysis")],
+        ["resolved-recipient"],
+    ),
+    (f"<|channel|>commentary to=search{CALL}", [call("browser.search")], ["resolved-recipient"]),
+    (f"<|channel|>commentary to=Functions.F{CALL}", [call("functions.f")], ["resolved-recipient"]),
+    (f'<|channel|>commentary to="functions.f",{CALL}', [call("functions.f")], ["cut-recipient"]),
+    (f"<|channel|>commentary to= functions.f{CALL}", [call("functions.f")], ["empty-recipient", "bare-recipient"]),
+    (f"<|channel|>commentary python{CALL}", [call("python")], ["bare-recipient"]),
+    (f"<|channel|>to=functions.f{CALL}", [call("functions.f", channel=None)], ["empty-channel"]),
+    # a glued content type
+    (f"<|channel|>commentary to=functions.shelljson{CALL}", [call("functions.shell")], ["resolved-recipient"]),
+    # tools that nobody offered
+    (f"<|channel|>commentary to=container.exec code{CALL}", [call("container.exec", "code")], []),
+    (
+        "<|channel|>analysis to=python <|constrain|>code<|message|>ls -R<|call|>",
+        [call("python", "<|constrain|>code", channel="analysis", text="ls -R")],
+        [],
+    ),
+    # missing <|end|>
+    (f"<|channel|>analysis<|message|>t<|start|>assistant{ANSWER}", [T, FOUR], ["missing-end"]),
+    (f"<|channel|>analysis<|message|>t{ANSWER}", [T, FOUR], ["missing-end", "missing-start"]),
+    (
+        "<|channel|>final<|message|>a<|message|>b<|constrain|>c<|endoftext|>",
+        [said("abc", "final")],
+        ["stray-marker", "stray-marker"],
+    ),
+    # a malformed call is never lost
+    (
+        '<|channel|>commentary to=functions.f {"a": 1}<|call|>',
+        [call("functions.f", text='{"a": 1}')],
+        ["missing-message"],
+    ),
+    (
+        '<|channel|>commentary to=get_weather json{"a": 1}<|call|>',
+        [call("functions.get_weather", "json", text='{"a": 1}')],
+        ["missing-message"],
+    ),
+    (
+        '<|channel|>commentary to=functions.f <|constrain|>json{"a": 1}<|call|>',
+        [call("functions.f", JSON, text='{"a": 1}')],
+        ["missing-message"],
+    ),
+    (
+        "<|channel|>commentary to=functions.f <|constrain|>We<|call|>",
+        [call("functions.f", text="We")],
+        ["missing-message"],
+    ),
+    (" to=python print(1)<|call|>", [call("python", channel=None, text="print(1)")], ["missing-message"]),
+    ("commentary to=functions.f<|call|>", [call("functions.f", text="")], ["missing-message"]),
+    # a preamble
+    ("<|channel|>commentary<|message|>Let me look.<|end|>", [said("Let me look.", "commentary")], []),
+    # made-up results and other people's messages
+    (
+        f"{THOUGHT}<|start|>functions.f to=assistant<|channel|>commentary<|message|>sunny<|end|>",
+        [T, Message("tool", ("sunny",), name="functions.f", recipient="assistant", channel="commentary")],
+        ["foreign-message"],
+    ),
+    (
+        f"{THOUGHT}<|start|>functions.g<|message|>sunny<|end|>",
+        [T, Message("tool", ("sunny",), name="functions.g")],
+        ["tool-without-recipient", "foreign-message"],
+    ),
+    (
+        f"{THOUGHT}<|start|>functions.f to=assistant sunny<|end|>",
+        [T, Message("tool", ("sunny",), name="functions.f", recipient="assistant")],
+        ["missing-message", "foreign-message"],
+    ),
+    (f"{THOUGHT}<|start|>user<|message|>q<|end|>", [T, Message("user", ("q",))], ["foreign-message"]),
+    (
+        f"{THOUGHT}<|start|>user:ann<|message|>q<|end|>",
+        [T, Message("user", ("q",), name="ann")],
+        ["named-role", "foreign-message"],
+    ),
+    # roles of other kinds
+    (f"{THOUGHT}<|start|><|message|>4<|return|>", [T, said("4")], ["missing-role"]),
+    (f"{THOUGHT}<|start|>assistantfinal<|message|>4<|return|>", [T, FOUR], ["glued-role", "unmarked-channel"]),
+    (f"{THOUGHT}<|start|>assistants<|message|>4<|return|>", [T, said("4")], ["missing-role", "header-junk"]),
+    (f"{THOUGHT}<|start|>Well then<|message|>4<|return|>", [T, said("4")], ["missing-role", "header-junk"]),
+    (f"<|start|>assistant{ANSWER}", [FOUR], ["restarted-header"]),
+    (f"<|channel|>analysis<|start|>assistant{ANSWER}", [FOUR], ["restarted-header"]),
+    (f"<|channel|>analysis words<|start|>assistant{ANSWER}", [said("words", "analysis"), FOUR], ["missing-message"]),
+    # nothing, or nearly
+    ("<|return|>", [], ["missing-message"]),
+    ("<|channel|>final<|return|>", [said("", "final")], ["missing-message"]),
+    ("<|channel|>comm", [said("", "commentary")], ["missing-message"]),
+    ("<|channel|>f", [said("f")], ["missing-message"]),
+]
+
+
+def parse(
+    tokenizer: Tokenizer, tokens: Iterable[int], role: Role | None = "assistant", *, cut: bool = False
+) -> tuple[StreamParser, list[Delta | Repaired]]:
+    parser = StreamParser(tokenizer, role=role, tools=TOOLS)
+    out = [item for token in tokens for item in parser.push(token)]
+    return parser, [*out, *parser.flush(cut=cut)]
+
+
+@pytest.mark.parametrize(("text", "messages", "codes"), SHAPES, ids=[text for text, _, _ in SHAPES])
+def test_a_shape_is_read_as_it_was_meant(
+    text: str, messages: list[Message], codes: list[str], wheel_tokenizer: Tokenizer
+) -> None:
+    parser, out = parse(wheel_tokenizer, harmony_ids(wheel_tokenizer, text))
+    assert list(parser.messages) == messages
+    assert [repair.code for repair in parser.repairs] == codes
+    assert [item for item in out if isinstance(item, Repaired)] == list(parser.repairs)
+    assert joined(out) == [message.text for message in messages]
+    assert all(repair.message and 0 <= repair.token < len(parser.tokens) for repair in parser.repairs)
+
+
+def joined(out: Sequence[Delta | Repaired]) -> list[str]:
+    texts: dict[int, str] = defaultdict(str)
+    for item in out:
+        if isinstance(item, Delta):
+            texts[item.index] += item.text
+    return [texts[index] for index in sorted(texts)]
+
+
+@pytest.fixture(scope="module")
+def streams(wheel_tokenizer: Tokenizer) -> Streams:
+    return Streams(wheel_tokenizer)
+
+
+def test_well_formed_streams_are_read_as_strictly(streams: Streams, wheel_tokenizer: Tokenizer) -> None:
+    for seed in range(1500):
+        rng = random.Random(seed)
+        role: Role | None = rng.choice(("assistant", None))
+        tokens = streams.well_formed(rng, completion=role is not None)
+        strict = StreamParser(wheel_tokenizer, role=role, strict=True)
+        for token in tokens:
+            strict.push(token)
+        parser, out = parse(wheel_tokenizer, tokens, role)
+        assert (parser.messages, parser.repairs) == (strict.messages, ()), seed
+        assert [m.sampled for m in parser.messages] == [m.sampled for m in strict.messages], seed
+        assert joined(out) == [message.text for message in parser.messages], seed
+        assert parser.call_ended == strict.call_ended
+
+
+def test_hostile_streams_lose_no_delta(streams: Streams, wheel_tokenizer: Tokenizer) -> None:
+    for seed in range(1500):
+        rng = random.Random(seed)
+        parser, out = parse(wheel_tokenizer, streams.hostile(rng), rng.choice(("assistant", None, "user")))
+        assert joined(out) == [message.text for message in parser.messages], seed
+
+
+@given(data=st.data())
+def test_no_ids_make_it_raise(data: st.DataObject, etude_tokenizer: Tokenizer) -> None:
+    control = st.sampled_from(sorted(etude_tokenizer.vocabulary.control.values()))
+    known = st.integers(0, etude_tokenizer.vocabulary.size)
+    ids = st.lists(st.one_of(control, control, known, st.integers()), max_size=40)
+    role = data.draw(st.sampled_from(("assistant", None, "tool")))
+    parser, out = parse(etude_tokenizer, data.draw(ids), role)
+    assert joined(out) == [message.text for message in parser.messages]
+    assert not parser.flush()
+
+
+def test_ids_that_do_not_exist(wheel_tokenizer: Tokenizer) -> None:
+    smile = wheel_tokenizer.encode("🫠")
+    tokens = [
+        *harmony_ids(wheel_tokenizer, "<|channel|>final<|message|>a"),
+        300_000,
+        -1,
+        *smile[:1],
+        2**40,
+        65,
+        200_002,
+    ]
+    parser, _ = parse(wheel_tokenizer, tokens)
+    (message,) = parser.messages
+    assert message.text == "a\ufffd\ufffd\ufffd\ufffdb"
+    assert [repair.code for repair in parser.repairs] == ["unknown-token"] * 3
+    assert message.sampled and message.sampled.repaired
+    parser, _ = parse(wheel_tokenizer, [300_000, 200_008, 64, 200_007])
+    assert [m.sampled and m.sampled.repaired for m in parser.messages] == [True, True]
+
+
+def test_the_end_brings_what_was_held_back(wheel_tokenizer: Tokenizer) -> None:
+    smile = wheel_tokenizer.encode("🫠")
+    parser = StreamParser(wheel_tokenizer)
+    for token in [*harmony_ids(wheel_tokenizer, "<|channel|>final<|message|>a"), *smile[:1]]:
+        parser.push(token)
+    assert (parser.last_content_delta, parser.current_content, parser.state) == (None, "a", "Content")
+    open_message = parser.open_message
+    assert open_message == said("a", "final") and parser.messages == ()
+    assert parser.completion(end="tokens") == Completion((said("a", "final"),), "tokens", (), 5)
+    assert list(parser.flush(cut=True)) == [Delta(0, "\ufffd", channel="final")]
+    assert parser.open_message is None
+    (message,) = parser.completion(end="tokens").messages
+    assert message.text == "a\ufffd" and message.sampled and message.sampled.closed_by is None
+
+
+@pytest.mark.parametrize(
+    ("text", "messages"),
+    [("", []), ("<|channel|>comm", []), (" to=functions.", []), ("<|channel|>final so far", [said("so far", "final")])],
+)
+def test_a_header_that_was_cut_is_no_fault(text: str, messages: list[Message], wheel_tokenizer: Tokenizer) -> None:
+    parser, _ = parse(wheel_tokenizer, harmony_ids(wheel_tokenizer, text), cut=True)
+    assert list(parser.messages) == messages
+    assert len(parser.repairs) == len(messages)
+
+
+@pytest.mark.parametrize("end", ["call", "end", "return", "endoftext"])
+def test_a_call_ends_whatever_closes_it(end: str, wheel_tokenizer: Tokenizer) -> None:
+    parser = Codec(wheel_tokenizer).parser(tools=TOOLS)
+    *tokens, last = harmony_ids(wheel_tokenizer, f"<|channel|>commentary to=functions.f<|message|>{{}}<|{end}|>")
+    for token in tokens:
+        parser.push(token)
+    assert not parser.call_ended
+    parser.push(last)
+    (message,) = parser.messages
+    assert parser.call_ended and message.sampled
+    assert message.sampled.closed_by == end and message.sampled.ids == (200_006, 173_781, *tokens, last)
+
+
+@pytest.mark.parametrize("recipient", ["all", "assistant", "user"])
+def test_nobodys_tool_ends_no_step(recipient: str, wheel_tokenizer: Tokenizer) -> None:
+    parser, _ = parse(wheel_tokenizer, harmony_ids(wheel_tokenizer, f"<|channel|>commentary to={recipient}{CALL}"))
+    assert not parser.call_ended and parser.messages == (call(recipient),)
+
+
+def test_a_message_closed_by_the_next_one_counts_as_ended(wheel_tokenizer: Tokenizer) -> None:
+    parser, _ = parse(
+        wheel_tokenizer, harmony_ids(wheel_tokenizer, f" to=functions.f<|message|>{{}}<|start|>assistant{ANSWER}")
+    )
+    first = parser.messages[0].sampled
+    assert first and (first.closed_by, first.repaired, first.headless) == ("end", True, False)
+    assert parser.call_ended
+
+
+def test_what_is_repaired_is_marked_and_what_is_guessed_is_headless(wheel_tokenizer: Tokenizer) -> None:
+    parser, _ = parse(wheel_tokenizer, harmony_ids(wheel_tokenizer, f"{THOUGHT}<|start|>assistant Hm<|end|>{ANSWER}"))
+    marks = [(m.sampled.repaired, m.sampled.headless) for m in parser.messages if m.sampled]
+    assert marks == [(False, False), (True, True), (True, False)]
+
+
+def test_an_opened_step_starts_in_its_content(wheel_tokenizer: Tokenizer) -> None:
+    opening = harmony_ids(wheel_tokenizer, "<|start|>assistant<|channel|>final<|message|>")
+    parser = StreamParser(wheel_tokenizer, opening=opening)
+    assert (parser.state, parser.current_channel, parser.current_role) == ("Content", "final", "assistant")
+    assert list(parser.push(64)) == [Delta(0, "a", channel="final")]
+    assert parser.last_content_delta == "a"
+    parser.push(200_002)
+    (message,) = parser.messages
+    assert message.sampled and message.sampled.ids == (*opening, 64, 200_002)
+    assert not message.sampled.repaired and parser.repairs == ()
+
+
+def test_an_opening_inside_the_header(wheel_tokenizer: Tokenizer) -> None:
+    opening = harmony_ids(wheel_tokenizer, "<|start|>assistant<|channel|>")
+    parser = StreamParser(wheel_tokenizer, opening=opening)
+    assert (parser.state, parser.current_role, parser.current_channel) == ("Header", "assistant", None)
+    for token in harmony_ids(wheel_tokenizer, "final<|message|>4<|return|>"):
+        parser.push(token)
+    assert parser.messages == (FOUR,) and parser.repairs == ()
+    sampled = parser.messages[0].sampled
+    assert sampled and sampled.ids[:3] == tuple(opening) and not sampled.repaired
+
+
+def test_a_conversation_without_a_role_given(wheel_tokenizer: Tokenizer) -> None:
+    messages = (
+        Message("system", ("s",)),
+        Message("user", ("q",)),
+        Message("assistant", ("{}",), recipient="functions.f", channel="commentary", content_type=JSON),
+        Message("tool", ("r",), name="functions.f", recipient="assistant", channel="commentary"),
+        Message("assistant", ("4",), channel="final"),
+    )
+    ids = Codec(wheel_tokenizer).render(messages).ids
+    parser, _ = parse(wheel_tokenizer, ids, None)
+    assert parser.messages == messages and parser.repairs == ()
+    assert [i for m in parser.messages if m.sampled for i in m.sampled.ids] == list(ids)
+    assert (parser.state, parser.current_role) == ("ExpectStart", None)
+    assert (parser.current_recipient, parser.current_content_type) == (None, None)
