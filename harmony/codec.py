@@ -20,16 +20,18 @@ from harmony.tokenizer import Tokenizer
 Purpose = Literal["completion", "training"]
 _Key = tuple[Message | int, int, bool]
 
+_RENDERS_KEPT = 64  # several turns of a session: what leaves the prompt meanwhile costs little memory
+
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A conversation as ids.
+    """A conversation as ids, in a list that is the caller's own.
 
     `ends` has a pair for each message that was kept: its index in the conversation, and the offset in `ids` just after
     it. Ids after the last offset open the message to be generated.
     """
 
-    ids: tuple[int, ...]
+    ids: list[int]
     ends: tuple[tuple[int, int], ...]
 
 
@@ -40,12 +42,12 @@ class Codec:
     whole and without repairs, is written as the ids it was sampled as, its `<|return|>` as `<|end|>`; so the prompt is
     what the model wrote, and what its cache holds. The sampled ids must be of this vocabulary.
 
-    The ids of messages are kept until a render that doesn't need them, so rendering a conversation that grew costs as
-    much as its new messages. A prompt's mappings (its schemas) must not change once it was rendered.
+    The ids of messages are kept as long as renders need them now and then, so rendering a conversation that grew costs
+    as much as its new messages. A prompt's mappings (its schemas) must not change once it was rendered.
 
         codec = Codec(tokenizer)
         codec.render([Message("user", ("hi",))], purpose="completion").ids
-        # (200006, 1428, 200008, 3686, 200007, 200006, 173781): "<|start|>user<|message|>hi<|end|><|start|>assistant"
+        # [200006, 1428, 200008, 3686, 200007, 200006, 173781]: "<|start|>user<|message|>hi<|end|><|start|>assistant"
     """
 
     def __init__(
@@ -55,6 +57,8 @@ class Codec:
         self._recipient_position = recipient_position
         self._replay = replay
         self._known: dict[_Key, tuple[Message, list[int]]] = {}
+        self._known_before: dict[_Key, tuple[Message, list[int]]] = {}
+        self._renders = 0
 
     def render(
         self,
@@ -74,19 +78,15 @@ class Codec:
         has_functions = declares_functions(messages)
         ids: list[int] = []
         ends = []
-        used = {}
+        self._forget_some()
         for index in drop(messages):
-            message = messages[index]
-            key = _key(message, has_functions)
-            used[key] = self._known.get(key) or (message, self._fresh(message, has_functions))
-            ids += used[key][1]
+            ids += self._ids(messages[index], has_functions)
             ends.append((index, len(ids)))
-        self._known = used
         if purpose == "completion":
             ids += [control.start, *self.tokenizer.encode(role)]
-        elif purpose == "training" and messages and _is_final(messages[-1]):
+        elif purpose == "training" and ends and ends[-1][0] == len(messages) - 1 and _is_final(messages[-1]):
             ids[-1] = control.return_
-        return Rendered(tuple(ids), tuple(ends))
+        return Rendered(ids, tuple(ends))
 
     def parser(
         self,
@@ -98,6 +98,19 @@ class Codec:
     ) -> StreamParser:
         """A parser of what is generated after a render for completion; see `StreamParser`."""
         return StreamParser(self.tokenizer, role=role, strict=strict, tools=tools, opening=opening)
+
+    def _ids(self, message: Message, has_functions: bool) -> list[int]:
+        """The ids of one message, kept from an earlier render or fresh."""
+        key = _key(message, has_functions)
+        kept = self._known.get(key) or self._known_before.get(key) or (message, self._fresh(message, has_functions))
+        self._known[key] = kept
+        return kept[1]
+
+    def _forget_some(self) -> None:
+        """Every so often, let go of what has not been needed since the last time."""
+        self._renders += 1
+        if self._renders % _RENDERS_KEPT == 0:
+            self._known_before, self._known = self._known, {}
 
     def _fresh(self, message: Message, has_functions: bool) -> list[int]:
         sampled = message.sampled

@@ -60,8 +60,8 @@ def test_the_ends_are_the_offsets_after_the_messages_that_were_kept(o200k_tokeni
 
 def test_an_empty_conversation(o200k_tokenizer: Tokenizer) -> None:
     codec = Codec(o200k_tokenizer)
-    assert codec.render([]) == codec.render([], purpose="training") == Rendered((), ())
-    assert codec.render([], purpose="completion") == Rendered((200006, 173781), ())
+    assert codec.render([]) == codec.render([], purpose="training") == Rendered([], ())
+    assert codec.render([], purpose="completion") == Rendered([200006, 173781], ())
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_training_ends_a_last_final_with_return(
 ) -> None:
     rendered = Codec(wheel_tokenizer).render(messages, purpose="training", drop=drop)  # type: ignore[arg-type]
     theirs = Reference(wheel).conversation(messages, purpose="training", drop=drop is drop_reference, role="assistant")
-    assert list(rendered.ids) == theirs
+    assert rendered.ids == theirs
     ends_in_final = (messages[-1].role, messages[-1].channel) == ("assistant", "final")
     assert (rendered.ids[-1] == wheel_tokenizer.control.return_) is ends_in_final
     assert rendered.ends[-1][1] == len(rendered.ids)
@@ -133,7 +133,18 @@ def test_a_second_render_encodes_the_new_message_only(etude_tokenizer: Tokenizer
     tokenizer.texts.clear()
     codec.render([SYSTEM, developer])
     codec.render([SYSTEM, developer])
-    assert len(tokenizer.texts) == 4  # a role and a text for each of the two prompts, once
+    assert len(tokenizer.texts) == 2  # the role and the text of the new prompt, once
+
+
+def test_what_no_render_needs_is_forgotten(etude_tokenizer: Tokenizer) -> None:
+    tokenizer = Counting(etude_tokenizer)
+    codec = Codec(tokenizer)
+    codec.render([THOUGHT, ASKED])
+    for _ in range(200):
+        codec.render([ASKED])
+    assert tokenizer.texts.count("What is 2+2?") == 1
+    codec.render([THOUGHT])
+    assert tokenizer.texts.count("Easy.") == 2
 
 
 def test_what_python_calls_equal_and_the_model_does_not(o200k_tokenizer: Tokenizer) -> None:
@@ -175,7 +186,7 @@ def test_a_sampled_message_is_replayed_as_its_ids(o200k_tokenizer: Tokenizer) ->
         (control.call, control.call),
     ]:
         message = sampled(THOUGHT, Sampled((*split_oddly, last), "end"))
-        assert Codec(o200k_tokenizer, replay=True).render([message]).ids == (*split_oddly, replayed)
+        assert Codec(o200k_tokenizer, replay=True).render([message]).ids == [*split_oddly, replayed]
         assert Codec(o200k_tokenizer).render([message]) == Codec(o200k_tokenizer).render([THOUGHT])
 
 
@@ -191,8 +202,8 @@ def test_equal_messages_with_other_ids_are_told_apart(o200k_tokenizer: Tokenizer
     end = o200k_tokenizer.control.end
     one, two = (sampled(THOUGHT, Sampled((number, end), "end")) for number in (1, 2))
     assert one == two == THOUGHT
-    assert codec.render([one]).ids == (1, end)
-    assert codec.render([two, one]).ids == (2, end, 1, end)
+    assert codec.render([one]).ids == [1, end]
+    assert codec.render([two, one]).ids == [2, end, 1, end]
     assert codec.render([THOUGHT]) == Codec(o200k_tokenizer).render([THOUGHT])
 
 
@@ -200,5 +211,5 @@ def test_training_closes_a_replayed_final_with_return(o200k_tokenizer: Tokenizer
     control = o200k_tokenizer.control
     final = sampled(ANSWER, Sampled((1, control.return_), "return"))
     codec = Codec(o200k_tokenizer, replay=True)
-    assert codec.render([final], purpose="training").ids == (1, control.return_)
-    assert codec.render([final, ASKED]).ids[:2] == (1, control.end)
+    assert codec.render([final], purpose="training").ids == [1, control.return_]
+    assert codec.render([final, ASKED]).ids[:2] == [1, control.end]

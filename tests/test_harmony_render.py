@@ -97,10 +97,10 @@ def test_a_whole_turn_with_a_function(o200k_tokenizer: Tokenizer) -> None:
     turn = [SYSTEM, DEVELOPER, ASKED, THOUGHT, CALL, RESULT]
     rendered = Codec(o200k_tokenizer).render(turn, purpose="completion")
     assert o200k_tokenizer.decode(rendered.ids) == (GOLDEN / "harmony_turn.txt").read_text(encoding="utf-8")
-    assert rendered.ids[-21:] == (
+    assert rendered.ids[-21:] == [
         *(200006, 44580, 775, 23981, 170154, 316, 28, 173781, 200005, 12606, 815, 200008),
         *(10848, 41133, 3008, 1243, 1343, 92, 200007, 200006, 173781),
-    )
+    ]
 
 
 def test_the_trained_tools_are_the_reference_s() -> None:
@@ -390,7 +390,7 @@ def test_the_line_about_functions(
     rendered = Codec(wheel_tokenizer).render(messages, drop=drop_reference)
     assert ("Calls to these tools must go to the" in wheel_tokenizer.decode(rendered.ids)) is has_functions
     theirs = Reference(wheel).conversation(messages, purpose=None, drop=True, role="assistant")
-    assert list(rendered.ids) == theirs
+    assert rendered.ids == theirs
 
 
 # -- what leaves the prompt --------------------------------------------------------------------------------------------
@@ -443,7 +443,7 @@ def test_the_policies(
     assert kept(drop_nothing, shape) == shape
     messages = [SHAPES[letter] for letter in shape]
     ours = Codec(wheel_tokenizer).render(messages, drop=drop_reference)
-    assert list(ours.ids) == Reference(wheel).conversation(messages, purpose=None, drop=True, role="assistant")
+    assert ours.ids == Reference(wheel).conversation(messages, purpose=None, drop=True, role="assistant")
 
 
 # -- against the reference ---------------------------------------------------------------------------------------------
@@ -462,7 +462,7 @@ def test_a_completion_may_be_of_any_role(
 ) -> None:
     for messages in ([], [ASKED]):
         ours = Codec(wheel_tokenizer).render(messages, purpose="completion", role=role)
-        assert list(ours.ids) == Reference(wheel).conversation(messages, purpose="completion", drop=True, role=role)
+        assert ours.ids == Reference(wheel).conversation(messages, purpose="completion", drop=True, role=role)
 
 
 def test_messages_render_alone_as_in_a_conversation(o200k_tokenizer: Tokenizer) -> None:
@@ -470,4 +470,4 @@ def test_messages_render_alone_as_in_a_conversation(o200k_tokenizer: Tokenizer) 
     has_functions = declares_functions(messages)
     alone = [render_message(message, o200k_tokenizer, has_functions=has_functions) for message in messages]
     whole = Codec(o200k_tokenizer).render(messages, drop=drop_nothing)
-    assert list(whole.ids) == [token_id for ids in alone for token_id in ids]
+    assert whole.ids == [token_id for ids in alone for token_id in ids]

@@ -32,7 +32,7 @@ def differences(reference: Reference, tokenizer: Tokenizer, *, count: int, seed:
         role: Role = source.choice(get_args(Role))
         try:
             theirs = reference.conversation(messages, purpose=purpose, drop=drop is drop_reference, role=role)
-            ours = list(Codec(tokenizer).render(messages, purpose=purpose, role=role, drop=drop).ids)
+            ours = Codec(tokenizer).render(messages, purpose=purpose, role=role, drop=drop).ids
         except Exception as error:  # both accept whatever the generator makes
             yield _report(number, messages, f"{type(error).__name__}: {error}")
             continue

@@ -1,0 +1,141 @@
+"""How fast the codec is, paired with the reference library in one run: `python -m tests.bench.codec [--json]`.
+
+Each repetition times ours and the wheel's right after each other; the figures are medians, the ratio is the median of
+the pairs' ratios, so that a load that comes and goes weighs on both alike.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import openai_harmony
+
+from harmony import Codec, Message, SystemPrompt, Tokenizer, vocabulary_from_tiktoken
+from tests.support.reference import as_json
+from tests.support.vocabularies import load_o200k
+
+WORDS = (
+    *("the", "model", "reads", "a", "file", "and", "writes", "code", "which", "returns", "data", "from", "an", "index"),
+    *("def", "result:", "=", "(value,", "None)", "[0]", "{'key':", "3.14}", "\n   ", "return", "if", "not", "2026"),
+    *("https://example.org/a?b=c", "π", "naïve", "日本語", "Checkpoint", "window", "sampling", "12345", "of", "words"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One comparison: milliseconds of ours, of the wheel's, and how many times faster ours is."""
+
+    name: str
+    ours_ms: float
+    wheel_ms: float
+    ratio: float
+    wanted: float
+
+
+def conversation(count: int, words: int) -> list[Message]:
+    """`count` messages: a system message, then questions and answers of about `words` words each."""
+    source = random.Random(7)
+    messages = [Message("system", (SystemPrompt(date="2026-01-01"),))]
+    while len(messages) < count:
+        text = " ".join(source.choices(WORDS, k=words))
+        odd = len(messages) % 2
+        messages.append(Message("user", (text,)) if odd else Message("assistant", (text,), channel="final"))
+    return messages
+
+
+def pair(
+    name: str, prepare: Callable[[], Callable[[], object]], wheel: Callable[[], object], *, repeat: int, wanted: float
+) -> Pair:
+    """Time both in turn, `repeat` times; `prepare` makes what is timed as ours, anew each time."""
+    times = [(_ms(prepare()), _ms(wheel)) for _ in range(repeat)]
+    return Pair(
+        name,
+        statistics.median(mine for mine, _ in times),
+        statistics.median(theirs for _, theirs in times),
+        statistics.median(theirs / mine for mine, theirs in times),
+        wanted,
+    )
+
+
+def _ms(run: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    run()
+    return (time.perf_counter() - started) * 1000
+
+
+def render_pairs(tokenizer: Tokenizer, wheel: openai_harmony.HarmonyEncoding, *, repeat: int) -> tuple[int, list[Pair]]:
+    """The prompt's tokens, and the renders of 100 messages: the first, and another after one more message."""
+    longer = conversation(101, 325)
+    messages = longer[:-1]
+
+    def ours(codec: Codec, some: list[Message]) -> Callable[[], object]:
+        return lambda: codec.render(some, purpose="completion")
+
+    def warm() -> Callable[[], object]:
+        codec = Codec(tokenizer)
+        codec.render(messages, purpose="completion")
+        return ours(codec, longer)
+
+    def theirs(some: list[Message]) -> Callable[[], list[int]]:
+        as_theirs = [openai_harmony.Message.from_dict(as_json(message)) for message in some]
+        conversation = openai_harmony.Conversation.from_messages(as_theirs)
+        return lambda: wheel.render_conversation_for_completion(conversation, openai_harmony.Role.ASSISTANT)
+
+    ids = Codec(tokenizer).render(messages, purpose="completion").ids
+    if ids != theirs(messages)():
+        raise AssertionError("ours and the wheel's renders differ: the times would say nothing")
+    return len(ids), [
+        pair("first render", lambda: ours(Codec(tokenizer), messages), theirs(messages), repeat=repeat, wanted=2),
+        pair("second render, one message more", warm, theirs(longer), repeat=repeat, wanted=50),
+    ]
+
+
+def machine() -> dict[str, Any]:
+    """What the figures were taken on."""
+    load = os.getloadavg() if hasattr(os, "getloadavg") else None
+    packages = {name: version(name) for name in ("tiktoken", "openai-harmony")}
+    return {
+        "machine": platform.machine(),
+        "system": platform.system(),
+        "cpus": os.cpu_count(),
+        "load": load and [round(value, 2) for value in load],
+        "python": platform.python_version(),
+        **packages,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
+    parser.add_argument("--repeat", type=int, default=15)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        encoding, wheel = load_o200k(Path(folder))
+    tokenizer = Tokenizer(vocabulary_from_tiktoken(encoding))
+    tokens, pairs = render_pairs(tokenizer, wheel, repeat=options.repeat)
+    report = {**machine(), "prompt_tokens": tokens, "pairs": [asdict(one) for one in pairs]}
+    if options.json:
+        print(json.dumps(report))
+        return
+    print(", ".join(f"{key} {value}" for key, value in report.items() if key != "pairs"))
+    for one in pairs:
+        print(
+            f"{one.name}: ours {one.ours_ms:.2f} ms, wheel {one.wheel_ms:.2f} ms, "
+            f"{one.ratio:.1f} times faster (wanted: {one.wanted:g})"
+        )
+
+
+if __name__ == "__main__":
+    main()
