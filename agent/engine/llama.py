@@ -28,7 +28,7 @@ from agent.engine.threads import default_threads
 from agent.errors import ContextFull, EngineFailed, ModelUnusable, OutOfMemory
 from harmony.tokenizer import Vocabulary
 
-_DEBUG, _ERROR, _CONTINUES = 4, 3, 5  # ggml_log_level; the last one goes on with the line before
+_DEBUG, _ERROR, _CONTINUES = 1, 4, 5  # ggml_log_level (ggml.h; llama-cpp-python gives others); 5 goes on with a line
 _DONE, _ABORTED = 0, 2  # what llama_decode returns
 _WINDOW_ONLY = lib.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY
 
@@ -218,8 +218,7 @@ class _Native:
         status = int(lib.llama_decode(self._context, self._batch.filled(pieces)))
         if status in (_DONE, _ABORTED):
             return status == _DONE
-        reason = _LOG.errors[-1] if _LOG.errors else "no reason given"
-        raise EngineFailed(f"llama.cpp failed to decode (status {status}: {reason})")
+        raise EngineFailed(f"llama.cpp failed to decode (status {status}: {_LOG.reason})")
 
     def logits(self, piece: int) -> Logits:
         row = lib.llama_get_logits_ith(self._context, self._batch.last_of[piece])
@@ -311,6 +310,11 @@ class _Log:
             except OSError:
                 self._file = None
 
+    @property
+    def reason(self) -> str:
+        """The first of the last errors: those after it only say that something failed."""
+        return self.errors[0] if self.errors else "it gave no reason"
+
     def _write(self, level: int, text: bytes, _data: object) -> None:
         self._level = self._level if level == _CONTINUES else level
         if self._level == _DEBUG:  # several lines a token
@@ -362,7 +366,7 @@ def _new_context(model: Any, path: Path, settings: LlamaSettings) -> Any:
 
 
 def _load_error(path: Path, what: str) -> ModelUnusable | OutOfMemory:
-    reason = _LOG.errors[0] if _LOG.errors else "llama.cpp gave no reason"
+    reason = _LOG.reason
     if any(_MEMORY_FAULT.search(error) for error in _LOG.errors):
         return OutOfMemory(
             f"{path}: not enough memory for {what} ({reason}): use a smaller --context or close programs"
