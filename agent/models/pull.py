@@ -1,7 +1,7 @@
 """Downloads a model of the catalogue from the Hugging Face hub: resumed where it was cut, checked by its hash.
 
 `hf_hub_download` isn't used: it deletes what it has when it is interrupted (huggingface_hub 2.4), and 12 GB are not
-downloaded twice. Its own `http_get`, with a file that we keep, goes on where that one ends.
+downloaded twice. The library's session, addresses, tokens and errors are.
 """
 
 from __future__ import annotations
@@ -10,17 +10,20 @@ import hashlib
 import os
 import re
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Literal
+from typing import BinaryIO, Final, Literal
 
 from agent.errors import DownloadFailed
 from agent.models.catalog import CatalogModel
 from agent.models.find import MODELS_FOLDER
 
-_BLOCK_BYTES: Final = 8 << 20
+_BLOCK_BYTES: Final = 1 << 20
+_TIMEOUT_S: Final = 30  # without a byte
+_TRIES: Final = 5
 _LOCK_WAIT_S: Final = 0.2
 
 
@@ -47,6 +50,17 @@ class _RemoteFile:
         return folder / f"{Path(self.name).name}.{self.sha256[:12]}.part"
 
 
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What does not change during a pull."""
+
+    model: CatalogModel
+    revision: str
+    folder: Path
+    endpoint: str | None
+    retry_pause_s: float
+
+
 def free_disk(folder: Path) -> int:
     """The free bytes where `folder` is, or will be."""
     while not folder.exists() and folder != folder.parent:
@@ -61,6 +75,7 @@ def pull(
     on_progress: Callable[[PullProgress], None],
     endpoint: str | None = None,
     free_bytes: Callable[[Path], int] = free_disk,
+    retry_pause_s: float = 2.0,
 ) -> Path:
     """Download `model` into the models folder of `data_dir`; returns the path of its (first) file.
 
@@ -76,7 +91,7 @@ def pull(
         _check_disk(model, missing, folder, free_bytes)
         folder.mkdir(parents=True, exist_ok=True)
         with _only_one(folder / f"{model.name}.lock", model):
-            _download_all(model, revision, missing, folder, endpoint, on_progress)
+            _download_all(_Job(model, revision, folder, endpoint, retry_pause_s), missing, on_progress)
     return files[0].target(folder)
 
 
@@ -118,69 +133,62 @@ def _check_disk(
         )
 
 
-def _download_all(
-    model: CatalogModel,
-    revision: str,
-    missing: list[_RemoteFile],
-    folder: Path,
-    endpoint: str | None,
-    on_progress: Callable[[PullProgress], None],
-) -> None:
+def _download_all(job: _Job, missing: list[_RemoteFile], on_progress: Callable[[PullProgress], None]) -> None:
     """The first file comes last: a split model is found by it, so it is found once it is whole."""
     total = sum(file.bytes for file in missing)
-    for phase in ("download", "check"):
-        done = 0
-        for file in reversed(missing):
-            before = done
 
-            def report(of_file: int, phase: Any = phase, before: int = before) -> None:
-                on_progress(PullProgress(phase, before + of_file, total))
+    def reporter(phase: Literal["download", "check"], before: int) -> Callable[[int], None]:
+        return lambda of_file: on_progress(PullProgress(phase, before + of_file, total))
 
-            if phase == "download":
-                _download(model, revision, file, file.partial(folder), endpoint, report)
-            else:
-                _check(file, file.partial(folder), report)
-                file.partial(folder).replace(file.target(folder))
-            done += file.bytes
+    done = 0
+    for file in reversed(missing):
+        _download(job, file, reporter("download", done))
+        done += file.bytes
+    done = 0
+    for file in reversed(missing):
+        _check(file, file.partial(job.folder), reporter("check", done))
+        file.partial(job.folder).replace(file.target(job.folder))
+        done += file.bytes
 
 
-def _download(
-    model: CatalogModel,
-    revision: str,
-    file: _RemoteFile,
-    partial: Path,
-    endpoint: str | None,
-    report: Callable[[int], None],
-) -> None:
-    from huggingface_hub import hf_hub_url
-    from huggingface_hub.file_download import http_get
-    from huggingface_hub.utils import build_hf_headers
-
+def _download(job: _Job, file: _RemoteFile, report: Callable[[int], None]) -> None:
+    """Fill the partial file to its end. A connection that breaks is made again, up to `_TRIES` times in a row in
+    which nothing came."""
+    partial = file.partial(job.folder)
     if partial.is_file() and partial.stat().st_size > file.bytes:
         partial.unlink()
-    url = hf_hub_url(model.repo, file.name, revision=revision, endpoint=endpoint)
-    before = -1
-    while True:
-        with partial.open("ab") as out:
+    failures = 0
+    with partial.open("ab") as out:
+        while out.tell() < file.bytes:
             came = out.tell()
             report(came)
             try:
-                with _faults_of(model):
-                    http_get(
-                        url,
-                        _Sink(out, report),  # type: ignore[arg-type]  # all that it uses of a file
-                        resume_size=came,
-                        headers=build_hf_headers(),
-                        expected_size=file.bytes,
-                        tqdm_class=_silent_bar(),
-                    )
-                return
-            except DownloadFailed:
-                # http_get tries again by itself when a connection ends early, but not when it is reset. As long as
-                # something comes, so do we.
-                if came == before or out.tell() == came:
-                    raise
-                before = came
+                with _faults_of(job.model):
+                    _transfer(job, file, out, report)
+                break
+            except _Transient as error:
+                failures = failures + 1 if out.tell() <= came else 0
+                if failures >= _TRIES:
+                    raise DownloadFailed(str(error)) from error.__cause__
+                time.sleep(job.retry_pause_s)
+
+
+def _transfer(job: _Job, file: _RemoteFile, out: BinaryIO, report: Callable[[int], None]) -> None:
+    from huggingface_hub import hf_hub_url
+    from huggingface_hub.utils import build_hf_headers, hf_raise_for_status, http_stream_backoff
+
+    url = hf_hub_url(job.model.repo, file.name, revision=job.revision, endpoint=job.endpoint)
+    came = out.tell()
+    asked = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={came}-"} if came else {})
+    with http_stream_backoff(
+        "GET", url, headers=build_hf_headers(headers=asked), timeout=_TIMEOUT_S, max_retries=0
+    ) as got:
+        hf_raise_for_status(got)
+        if came and got.status_code != 206:  # the server doesn't do ranges: this is the whole file
+            out.truncate(0)
+        for block in got.iter_bytes():  # as they come: blocks of one size would be lost when it is cut
+            out.write(block)
+            report(out.tell())
 
 
 def _check(file: _RemoteFile, path: Path, report: Callable[[int], None]) -> None:
@@ -198,37 +206,8 @@ def _check(file: _RemoteFile, path: Path, report: Callable[[int], None]) -> None
         )
 
 
-class _Sink:
-    """A file as `http_get` writes it, which reports how long it has become."""
-
-    def __init__(self, file: BinaryIO, report: Callable[[int], None]) -> None:
-        self._file = file
-        self._report = report
-
-    def write(self, block: bytes) -> int:
-        written = self._file.write(block)
-        self._report(self._file.tell())
-        return written
-
-    def tell(self) -> int:
-        return self._file.tell()
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        return self._file.seek(offset, whence)
-
-    def truncate(self, size: int | None = None) -> int:
-        return self._file.truncate(size)
-
-
-def _silent_bar() -> Any:
-    """A progress bar that shows nothing: ours is drawn by whoever gets the reports."""
-    from huggingface_hub.utils import tqdm
-
-    class Silent(tqdm):
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            super().__init__(*args, **(kwargs | {"disable": True}))  # type: ignore[no-untyped-call]
-
-    return Silent
+class _Transient(DownloadFailed):
+    """It may go well at the next try."""
 
 
 @contextmanager
@@ -283,8 +262,10 @@ def _faults_of(model: CatalogModel) -> Iterator[None]:
             f"{model.repo} isn't on the hub (or needs a token): check HF_ENDPOINT and HF_TOKEN"
         ) from error
     except HfHubHTTPError as error:
-        raise DownloadFailed(f"{model.repo}: the hub answered {error.response.status_code}; {again}") from error
+        status = error.response.status_code
+        kind = _Transient if status in (408, 429) or status >= 500 else DownloadFailed
+        raise kind(f"{model.repo}: the hub answered {status}; {again}") from error
     except HTTPError as error:
-        raise DownloadFailed(f"{model.repo}: no connection to the hub ({type(error).__name__}); {again}") from error
+        raise _Transient(f"{model.repo}: no connection to the hub ({type(error).__name__}); {again}") from error
     except OSError as error:
         raise DownloadFailed(f"{model.name} can't be downloaded: {error.strerror or error}; {again}") from error

@@ -35,7 +35,13 @@ _MORE_KEYS = [
     *("attention.key_length_swa", "attention.value_length_swa", "rope.freq_base_swa", "rope.scaling.attn_factor"),
     *("rope.scaling.alpha", "rope.scaling.finetuned", "rope.scale_linear", "expert_weights_scale", "vocab_size"),
     *("rope.scaling.yarn_ext_factor", "rope.scaling.yarn_beta_fast", "expert_weights_norm", "expert_gating_func"),
-    *("attention.scale", "attention.clamp_kqv", "attention.max_alibi_bias", "tensor_data_layout", "leading_dense_block_count"),
+    *(
+        "attention.scale",
+        "attention.clamp_kqv",
+        "attention.max_alibi_bias",
+        "tensor_data_layout",
+        "leading_dense_block_count",
+    ),
     *("expert_shared_count", "interleave_moe_layer_step", "final_logit_softcapping", "attn_logit_softcapping"),
     *("rope.dimension_sections", "attention.layer_norm_epsilon", "logit_scale", "embedding_scale", "residual_scale"),
     *("swiglu_clamp_exp", "attention.temperature_length", "attention.output_scale", "attention.relative_buckets_count"),
@@ -46,7 +52,13 @@ _TOKENIZER_KEYS = [
     *("add_sep_token", "add_space_prefix", "token_type_count", "remove_extra_whitespaces", "scores", "suppress_tokens"),
     *("prefix_token_id", "normalizer.lowercase"),
 ]
-_GENERAL_KEYS = ["general.file_type", "general.alignment", "general.quantization_version", "general.name", "general.type"]
+_GENERAL_KEYS = [
+    "general.file_type",
+    "general.alignment",
+    "general.quantization_version",
+    "general.name",
+    "general.type",
+]
 _SPLIT_KEYS = ["split.count", "split.no", "split.tensors.count"]
 
 Mutation = Callable[[GgufEdit, random.Random], None]
@@ -118,7 +130,18 @@ def _change_strings(edit: GgufEdit, draw: random.Random) -> None:
     if key in edit.entries and edit.entries[key][0] == 9:
         values = list_of(edit.entries[key][1])
         for _ in range(draw.randrange(1, 4)):
-            noise = [b"", b" ", b"  ", b"a", b"<|end|>", b"\xff\xfe", b"\0", b"[EMPTY_3]", "\u4e2d".encode(), b"x" * 70_000]
+            noise = [
+                b"",
+                b" ",
+                b"  ",
+                b"a",
+                b"<|end|>",
+                b"\xff\xfe",
+                b"\0",
+                b"[EMPTY_3]",
+                "\u4e2d".encode(),
+                b"x" * 70_000,
+            ]
             values[draw.randrange(len(values))] = draw.choice([*noise, draw.randbytes(3)])
         edit.entries[key] = (9, texts(values))
 
@@ -127,7 +150,10 @@ def _change_types(edit: GgufEdit, draw: random.Random) -> None:
     kind, raw = edit.entries.get("tokenizer.ggml.token_type", (0, b""))
     if kind == 9:
         at = 12 + 4 * draw.randrange((len(raw) - 12) // 4)
-        edit.entries["tokenizer.ggml.token_type"] = (9, raw[:at] + struct.pack("<i", draw.randrange(-1, 9)) + raw[at + 4 :])
+        edit.entries["tokenizer.ggml.token_type"] = (
+            9,
+            raw[:at] + struct.pack("<i", draw.randrange(-1, 9)) + raw[at + 4 :],
+        )
 
 
 def _change_weights(edit: GgufEdit, draw: random.Random) -> None:

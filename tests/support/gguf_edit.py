@@ -1,8 +1,8 @@
 """Takes a GGUF apart and writes it back with something changed: for files that no writer would write.
 
-    edit = GgufEdit.of(path)
-    edit.entries["gpt-oss.expert_count"] = (4, struct.pack("<I", 0))
-    edit.write(other)
+edit = GgufEdit.of(path)
+edit.entries["gpt-oss.expert_count"] = (4, struct.pack("<I", 0))
+edit.write(other)
 """
 
 from __future__ import annotations
