@@ -19,11 +19,11 @@ import numpy.typing as npt
 
 from agent.errors import ModelMissing, ModelUnusable
 
-MAX_HEADER_BYTES: Final = 256 << 20
+MAX_HEADER_BYTES: Final = 64 << 20
 """A header larger than this is refused. gpt-oss's has 13 MB, nearly all of it vocabulary."""
 MAX_ENTRIES: Final = 10_000
 MAX_TENSORS: Final = 65_536
-MAX_STRINGS: Final = 1 << 22
+MAX_STRINGS: Final = 1 << 20
 """In one array. gpt-oss's longest (the merges) has 446,189."""
 MAX_NAME_BYTES: Final = 63
 """Of a tensor's name: llama.cpp refuses more."""
