@@ -37,7 +37,8 @@ def _functions(data: object) -> Namespace | None:
     tools = Json(data).field("tools") if isinstance(data, dict) else Json(None)
     if not tools.there:
         return None
-    declared = tuple(function_from_json(item.first("function")) for item in tools.items())
+    functions = [item.field("function") if item.field("function").there else item for item in tools.items()]
+    declared = tuple(function_from_json(function) for function in functions)
     return Namespace("functions", None, declared) if declared else None
 
 

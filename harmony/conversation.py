@@ -19,6 +19,7 @@ from harmony.messages import (
 )
 from harmony.render import developer_text
 
+_FORMATS = "# Response Formats"
 _EFFORTS: dict[str, Effort] = {"Low": "low", "Medium": "medium", "High": "high"}
 
 
@@ -139,24 +140,30 @@ def _contents(json: Json) -> tuple[Content, ...]:
     for item in json.items():
         kind = item.field("type").value
         if kind == "text":
-            _add_text(out, item.field("text").text())
+            out.append(item.field("text").text())
         elif kind == "system_content":
             out.append(_system(item))
         elif kind == "developer_content":
             out.append(_developer(item))
         else:
             raise item.field("type").wrong("text, system_content or developer_content")
+    return _without_twice(out)
+
+
+def _without_twice(items: list[Content]) -> tuple[Content, ...]:
+    """Response formats that are there as data and as text count once: as data, unless somebody edited the text."""
+    out: list[Content] = []
+    formats = ""  # the text that the prompt just before stands for
+    for item in items:
+        if formats and item == formats:
+            formats = ""
+            continue
+        last = out[-1] if out else None
+        if formats and isinstance(last, DeveloperPrompt) and isinstance(item, str) and _FORMATS in item:
+            out[-1] = DeveloperPrompt(last.instructions, last.tools)
+        out.append(item)
+        formats = _formats_text(item) if isinstance(item, DeveloperPrompt) and item.response_formats else ""
     return tuple(out)
-
-
-def _add_text(out: list[Content], text: str) -> None:
-    """The text of response formats that are there as data as well is dropped; if somebody edited it, the data is."""
-    last = out[-1] if out else None
-    if isinstance(last, DeveloperPrompt) and last.response_formats:
-        if text == _formats_text(last):
-            return
-        out[-1] = DeveloperPrompt(last.instructions, last.tools)
-    out.append(text)
 
 
 def _system(json: Json) -> SystemPrompt:
