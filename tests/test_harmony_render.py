@@ -407,6 +407,7 @@ SHAPES = {
     "n": Message("assistant", ("no channel",)),
     "f": ANSWER,
     "F": Message("user", ("a final of the user's",), channel="final"),
+    "R": Message("tool", ("a final of a tool's",), name="t", channel="final"),
 }
 
 
@@ -431,6 +432,8 @@ def kept(policy: Any, shape: str) -> str:
         ("suauaf", "suauf", "suuf"),  # a turn without a final is open
         ("suafa", "sufa", "suafa"),  # after the final
         ("suaFaf", "suaFf", "suFaf"),  # a final of the user's begins a turn
+        ("suaR", "suaR", "suaR"),  # a final of a tool's answers nothing
+        ("suaRaf", "suRf", "suRaf"),
         ("aaf", "f", "f"),
         ("auf", "auf", "uf"),
     ],
