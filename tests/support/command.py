@@ -1,35 +1,75 @@
-"""The installed `ossia` command, run as a child process, as a user's shell would."""
+"""The installed `ossia` command, run as its users run it."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+import sys
 import sysconfig
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 """The clone."""
 
-SCRIPT = Path(sysconfig.get_path("scripts")) / ("ossia.exe" if os.name == "nt" else "ossia")
-"""The console script of the environment that runs the tests."""
+OSSIA = Path(sysconfig.get_path("scripts")) / ("ossia.exe" if sys.platform == "win32" else "ossia")
+TIMEOUT_S = 60
 
 
 def ossia(
-    *args: str, cwd: Path | None = None, env: Mapping[str, str] | None = None, stdin: str | None = None
-) -> subprocess.CompletedProcess[str]:
-    """Run `ossia ARGS` to its end and return it, output captured.
-
-    `env` is added to the test's environment; `stdin` None is /dev/null. It fails after two minutes.
-    """
+    *arguments: str,
+    stdin: bytes | int = subprocess.DEVNULL,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a command to its end. `stdin`: bytes to pipe in, or a descriptor."""
+    piped = {"input": stdin} if isinstance(stdin, bytes) else {"stdin": stdin}
     return subprocess.run(
-        [str(SCRIPT), *args],
-        cwd=cwd,
-        env={**os.environ, **(env or {})},
-        input=stdin,
-        stdin=subprocess.DEVNULL if stdin is None else None,
+        [str(OSSIA), *arguments],
         capture_output=True,
-        encoding="utf-8",
-        timeout=120,
+        timeout=TIMEOUT_S,
+        env={**os.environ, **(env or {})},
+        cwd=cwd,
         check=False,
+        **piped,  # type: ignore[call-overload]
     )
+
+
+def ossia_text(
+    *arguments: str, env: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, its outputs decoded."""
+    done = ossia(*arguments, env=env, cwd=cwd)
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def start(
+    *arguments: str, stdin: int = subprocess.DEVNULL, env: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """Start a command in a session of its own, so that a signal goes to it as a terminal would send it."""
+    return subprocess.Popen(
+        [str(OSSIA), *arguments],
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, **(env or {})},
+        start_new_session=True,
+    )
+
+
+def write_script(folder: Path, *steps: str | Sequence[int], tokens_per_s: float = 0) -> str:
+    """The `--engine` value for a script of these steps."""
+    path = folder / "script.json"
+    path.write_text(json.dumps({"version": 1, "tokens_per_s": tokens_per_s, "steps": steps}))
+    return f"script:{path}"
+
+
+def line_of(done: subprocess.CompletedProcess[bytes]) -> dict[str, Any]:
+    """The one line of `--json`."""
+    lines = done.stdout.decode().splitlines()
+    assert len(lines) == 1, done
+    value = json.loads(lines[0])
+    assert isinstance(value, dict)
+    return value

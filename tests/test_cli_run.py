@@ -1,0 +1,353 @@
+"""`ossia run` as a script uses it: what goes to stdout, what to stderr, and the exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.support.command import line_of, ossia, start, write_script
+from tests.support.turns import wait_until
+
+FINAL = "<|channel|>final<|message|>Done.<|return|>"
+CALL = "<|channel|>analysis to=python code<|message|>print(6*7)<|call|>"
+ETUDE_LINE = b"using \xc3\xa9tude"
+
+
+def test_the_readmes_first_command() -> None:
+    done = ossia("run", "What is 48*17?", "--seed", "1")
+    assert (done.returncode, done.stdout) == (0, b"The result is 816.\n")
+    assert ETUDE_LINE in done.stderr and b"ossia models pull gpt-oss-20b" in done.stderr
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_from_a_folder_with_packages_of_the_same_names(tmp_path: Path) -> None:
+    for name in ("cli", "tools", "agent", "harmony"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise SystemExit('the wrong package')\n")
+    done = ossia("run", "What is 48*17?", "--temperature", "0", "--quiet", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"The result is 816.\n", b"")
+
+
+def test_a_model_that_is_named_needs_no_line() -> None:
+    done = ossia("run", "Hello!", "--model", "etude", "--temperature", "0")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.endswith(b"\n") and done.stdout.strip()
+
+
+class TestScripts:
+    """With `--engine script:`: each end and its exit code."""
+
+    def test_answered(self, tmp_path: Path) -> None:
+        done = ossia("run", "hi", "--engine", write_script(tmp_path, FINAL))
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"Done.\n", b"")
+
+    def test_the_last_final_is_the_answer_exactly(self, tmp_path: Path) -> None:
+        first = "<|channel|>final<|message|>No.<|end|><|start|>assistant"
+        script = write_script(tmp_path, first + "<|channel|>final<|message|>\x1b[2J häh\n\n\n<|return|>")
+        done = ossia("run", "hi", "--engine", script)
+        assert (done.returncode, done.stdout) == (0, "\x1b[2J häh\n".encode())
+
+    def test_the_script_ends_too_soon(self, tmp_path: Path) -> None:
+        done = ossia("run", "hi", "--engine", write_script(tmp_path, CALL), "--no-tools")
+        assert done.returncode == 7
+        assert done.stderr.count(b"\n") == 1 and b"no more steps" in done.stderr
+
+    def test_cut_by_max_tokens(self, tmp_path: Path) -> None:
+        script = write_script(tmp_path, "<|channel|>final<|message|>Done and more.<|return|>")
+        done = ossia("run", "hi", "--engine", script, "--max-tokens", "5")
+        assert done.returncode == 6
+        assert b"Done and more.".startswith(done.stdout.strip()) and done.stdout.strip()
+        assert b"--max-tokens" in done.stderr
+
+    def test_cut_in_the_thoughts_prints_nothing(self, tmp_path: Path) -> None:
+        script = write_script(tmp_path, "<|channel|>analysis<|message|>A long thought.<|end|>")
+        done = ossia("run", "hi", "--engine", script, "--max-tokens", "5")
+        assert (done.returncode, done.stdout) == (6, b"")
+
+    def test_cut_by_timeout(self, tmp_path: Path) -> None:
+        script = write_script(tmp_path, "<|channel|>final<|message|>" + "word " * 200, tokens_per_s=20)
+        began = time.monotonic()
+        done = ossia("run", "hi", "--engine", script, "--timeout", "0.5")
+        assert done.returncode == 6
+        assert done.stdout.startswith(b"word") and b"--timeout" in done.stderr
+        assert time.monotonic() - began < 20  # not the 10 s of tokens on top of a slow start
+
+    def test_cut_by_the_context(self, tmp_path: Path) -> None:
+        script = write_script(tmp_path, "<|channel|>final<|message|>" + "word " * 400)
+        done = ossia("run", "hi", "--engine", script, "--context", "500", "--no-tools")
+        assert done.returncode == 6 and done.stdout.startswith(b"word word")
+
+    def test_a_prompt_longer_than_the_context(self, tmp_path: Path) -> None:
+        done = ossia("run", "word " * 500, "--engine", write_script(tmp_path, FINAL), "--context", "300")
+        assert (done.returncode, done.stdout) == (4, b"")
+        assert b"300" in done.stderr and done.stderr.count(b"\n") == 1
+
+    def test_a_malformed_header_is_mended(self, tmp_path: Path) -> None:
+        script = write_script(tmp_path, '<|channel|>final {"a": 1}<|return|>')
+        done = ossia("run", "hi", "--engine", script, "--json")
+        line = line_of(done)
+        assert (line["answer"], line["end"], line["exit"]) == ('{"a": 1}', "answered", 0)
+        assert [repair["code"] for repair in line["repairs"]] == ["missing-message"]
+        assert set(line["repairs"][0]) == {"code", "message"}
+
+    @pytest.mark.parametrize(
+        "content", ['{"version": 2, "steps": []}', "{", '{"version": 1, "steps": ["<|nope|>"]}', None]
+    )
+    def test_a_bad_script_is_a_usage_error(self, content: str | None, tmp_path: Path) -> None:
+        path = tmp_path / "s.json"
+        if content is not None:
+            path.write_text(content)
+        done = ossia("run", "hi", "--engine", f"script:{path}")
+        assert (done.returncode, done.stdout) == (2, b"")
+        assert done.stderr.count(b"\n") == 1
+
+    def test_ids_need_the_gpt_oss_vocabulary(self, tmp_path: Path) -> None:
+        """None is on this machine, and tiktoken's can't be downloaded here: one line, exit 3."""
+        done = ossia(
+            "run", "hi", "--engine", write_script(tmp_path, [200005]), env={"https_proxy": "http://127.0.0.1:9"}
+        )
+        assert (done.returncode, done.stdout) == (3, b"")
+        assert done.stderr.count(b"ossia: error:") == 1 and b"Traceback" not in done.stderr
+
+    def test_ids_in_the_vocabulary_of_a_named_model(self, tmp_path: Path) -> None:
+        done = ossia("run", "hi", "--engine", write_script(tmp_path, [72, 105]), "--model", "etude", "--json")
+        assert line_of(done)["exit"] in (0, 7)
+
+    def test_a_real_call(self, tmp_path: Path) -> None:
+        done = ossia("run", "hi", "--engine", write_script(tmp_path, CALL, FINAL), "--json")
+        (call,) = line_of(done)["calls"]
+        assert {**call, "ms": 0} == {
+            "id": "call_1",
+            "name": "python",
+            "arguments": "print(6*7)",
+            "result": "42",
+            "error": False,
+            "ms": 0,
+        }
+        assert isinstance(call["ms"], int)
+
+    def test_no_tools(self, tmp_path: Path) -> None:
+        script = write_script(tmp_path, CALL, FINAL)
+        done = ossia("run", "hi", "--engine", script, "--json", "--tools", "python", "--no-tools")
+        (call,) = line_of(done)["calls"]
+        assert call["error"] and "there is no tool 'python'" in call["result"]
+
+
+def test_the_json_line_has_every_field(tmp_path: Path) -> None:
+    line = line_of(ossia("run", "hi", "--engine", write_script(tmp_path, FINAL), "--json"))
+    assert list(line) == [
+        *("version", "model", "answer", "messages", "calls", "usage", "timings", "repairs", "end", "error", "exit"),
+    ]
+    assert list(line["usage"]) == ["prompt_tokens", "reused_tokens", "completion_tokens"]
+    assert list(line["timings"]) == ["load_s", "prefill_s", "decode_s", "tokens_per_s"]
+    assert (line["version"], line["model"], line["answer"], line["error"]) == (1, "script", "Done.", None)
+    assert [message["role"] for message in line["messages"]] == ["user", "assistant"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("--model", "nowhere.gguf"), 3),
+        (("--model", "gpt-oss-20b"), 3),
+        (("--model", "."), 3),
+        (("--model", "etude", "--context", "2"), 4),
+    ],
+)
+def test_json_has_its_line_on_failures_too(arguments: tuple[str, ...], code: int) -> None:
+    done = ossia("run", "hi", "--json", *arguments)
+    line = line_of(done)
+    assert (done.returncode, line["exit"], line["answer"]) == (code, code, None)
+    assert line["end"] in ("error", "context") and line["error"] in done.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--effort", "huge"),
+        ("--temperature", "-1"),
+        ("--top-p", "0"),
+        ("--max-tokens", "0"),
+        ("--context", "many"),
+        ("--tools", "hammer"),
+        ("--engine", "steam"),
+        ("--instructions", "@no-such-file"),
+        ("--no-such-flag",),
+        ("two", "prompts"),
+    ],
+)
+def test_bad_usage_is_one_line(arguments: tuple[str, ...]) -> None:
+    done = ossia("run", "hi", *arguments)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.count(b"\n") == 1 and done.stderr.startswith(b"ossia: error:")
+
+
+class TestStdin:
+    def _seen(self, *arguments: str, stdin: bytes | int, tmp_path: Path) -> str:
+        script = write_script(tmp_path, FINAL)
+        line = line_of(ossia("run", *arguments, "--engine", script, "--json", stdin=stdin))
+        text = line["messages"][0]["content"][0]["text"]
+        assert isinstance(text, str)
+        return text
+
+    def test_a_pipe_comes_after_the_prompt(self, tmp_path: Path) -> None:
+        assert self._seen("Sum up:", stdin="eins\nzwei ü\n".encode(), tmp_path=tmp_path) == "Sum up:\n\neins\nzwei ü"
+
+    def test_a_pipe_alone(self, tmp_path: Path) -> None:
+        assert self._seen(stdin=b"What?\n", tmp_path=tmp_path) == "What?"
+
+    def test_an_empty_pipe_adds_nothing(self, tmp_path: Path) -> None:
+        assert self._seen("hi", stdin=b"", tmp_path=tmp_path) == "hi"
+
+    def test_a_file(self, tmp_path: Path) -> None:
+        (tmp_path / "in").write_text("from a file")
+        with (tmp_path / "in").open() as file:
+            assert self._seen("hi", stdin=file.fileno(), tmp_path=tmp_path) == "hi\n\nfrom a file"
+
+    def test_a_socket(self, tmp_path: Path) -> None:
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            ours.sendall(b"from a socket")
+            ours.shutdown(socket.SHUT_WR)
+            assert self._seen("hi", stdin=theirs.fileno(), tmp_path=tmp_path) == "hi\n\nfrom a socket"
+
+    @pytest.mark.parametrize("data", [b"\xff\xfe", b"a\0b", "ü".encode("latin-1")])
+    def test_what_is_not_text(self, data: bytes) -> None:
+        done = ossia("run", "hi", stdin=data)
+        assert (done.returncode, done.stdout) == (2, b"")
+        assert done.stderr.count(b"\n") == 1 and b"standard input" in done.stderr
+
+    @pytest.mark.parametrize("stdin", [b"", b" \n", subprocess.DEVNULL])
+    def test_nothing_to_ask(self, stdin: bytes | int) -> None:
+        done = ossia("run", stdin=stdin)
+        assert (done.returncode, done.stdout) == (2, b"")
+        assert b"expected a question" in done.stderr
+
+    def test_a_closed_stdin(self, tmp_path: Path) -> None:
+        script = write_script(tmp_path, FINAL)
+        shell = f'exec "$0" run hi --engine {script} <&-'
+        from tests.support.command import OSSIA
+
+        done = subprocess.run(["/bin/sh", "-c", shell, str(OSSIA)], capture_output=True, timeout=60, check=False)
+        assert (done.returncode, done.stdout) == (0, b"Done.\n")
+
+    def test_waiting_is_said_after_a_second(self, tmp_path: Path) -> None:
+        reader, writer = os.pipe()
+        process = start("run", "hi", "--engine", write_script(tmp_path, FINAL), stdin=reader)
+        os.close(reader)
+        assert process.stderr is not None
+        assert b"reading standard input" in process.stderr.readline()
+        os.close(writer)
+        out, _ = process.communicate(timeout=30)
+        assert (process.returncode, out) == (0, b"Done.\n")
+
+
+def test_a_notice_when_the_prompt_spells_a_control_token(tmp_path: Path) -> None:
+    done = ossia("run", "what does <|end|> do?", "--engine", write_script(tmp_path, FINAL))
+    assert done.returncode == 0
+    assert b"<|end|>" in done.stderr and b"plain text" in done.stderr
+
+
+def test_instructions_from_a_file(tmp_path: Path) -> None:
+    (tmp_path / "be.txt").write_text("Be brief.")
+    script = write_script(tmp_path, FINAL)
+    done = ossia("run", "hi", "--engine", script, "--instructions", f"@{tmp_path / 'be.txt'}")
+    assert (done.returncode, done.stdout) == (0, b"Done.\n")
+
+
+def test_raw_is_the_stream_as_it_comes(tmp_path: Path) -> None:
+    done = ossia("run", "hi", "--engine", write_script(tmp_path, CALL, FINAL), "--raw")
+    assert done.stdout.decode() == (
+        "<|start|>assistant" + CALL + "<|start|>python to=assistant<|channel|>analysis<|message|>42<|end|>"
+        "<|start|>assistant" + FINAL + "\n"
+    )
+
+
+def test_thinking_goes_to_stderr(tmp_path: Path) -> None:
+    script = write_script(tmp_path, "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant" + FINAL)
+    done = ossia("run", "hi", "--engine", script, "--show-thinking")
+    assert (done.stdout, done.stderr) == (b"Done.\n", b"Hm.\n")
+
+
+def test_verbose_says_more_and_quiet_says_nothing(tmp_path: Path) -> None:
+    loud = ossia("run", "Hello!", "--verbose", "--temperature", "0")
+    assert b"context 4096 tokens" in loud.stderr and b"layers on the GPU" in loud.stderr and b"reused" in loud.stderr
+    assert ossia("run", "Hello!", "--quiet", "--temperature", "0").stderr == b""
+
+
+def test_a_closed_pipe(tmp_path: Path) -> None:
+    script = write_script(tmp_path, "<|channel|>final<|message|>" + "word " * 20_000)
+    process = start("run", "hi", "--engine", script, "--raw")
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.read(10)
+    process.stdout.close()
+    assert process.wait(timeout=30) == 141
+    assert process.stderr.read() == b""
+    process.stderr.close()
+
+
+def _children(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    return psutil.Process(process.pid).children(recursive=True)
+
+
+def _interrupt(process: subprocess.Popen[bytes]) -> tuple[float, bytes, bytes]:
+    children = _children(process)
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    seconds = time.monotonic() - began
+    _, alive = psutil.wait_procs(children, timeout=5)
+    assert not alive
+    return seconds, out, err
+
+
+class TestInterrupt:
+    """Ctrl-C at a moment each: exit 130, no child left, no traceback. How long it took is printed, not judged."""
+
+    def test_while_generating(self, tmp_path: Path) -> None:
+        script = write_script(tmp_path, "<|channel|>analysis<|message|>" + "word " * 900, tokens_per_s=50)
+        process = start("run", "hi", "--engine", script, "--show-thinking")
+        assert process.stderr is not None
+        assert process.stderr.read(4) == b"word"
+        seconds, out, err = _interrupt(process)
+        assert (process.returncode, out) == (130, b"")
+        assert b"Traceback" not in err
+        assert seconds < 10
+
+    def test_in_the_answer_keeps_what_there_is(self, tmp_path: Path) -> None:
+        think = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant"
+        script = write_script(tmp_path, think + "<|channel|>final<|message|>" + "word " * 900, tokens_per_s=100)
+        process = start("run", "hi", "--engine", script, "--show-thinking", "--json")
+        assert process.stderr is not None
+        process.stderr.read(3)
+        time.sleep(0.5)
+        _, out, _ = _interrupt(process)
+        assert process.returncode == 130
+        assert b'"end": "stopped"' in out and b'"exit": 130' in out and b"word" in out
+
+    def test_while_python_runs(self, tmp_path: Path) -> None:
+        code = "import time, os; print(os.getpid(), flush=True); time.sleep(100)"
+        script = write_script(tmp_path, f"<|channel|>analysis to=python code<|message|>{code}<|call|>", FINAL)
+        process = start("run", "hi", "--engine", script)
+        wait_until(lambda: len(_children(process)) > 1, seconds=30)
+        time.sleep(1.0)
+        seconds, out, err = _interrupt(process)
+        assert (process.returncode, out) == (130, b"")
+        assert b"Traceback" not in err
+        assert seconds < 10
+
+    @pytest.mark.parametrize("after_s", [0.02, 0.06, 0.12, 0.25, 0.4, 0.6, 0.9])
+    def test_at_any_moment(self, after_s: float) -> None:
+        """From the first import through loading to the turn; a run that was over before answers as ever."""
+        process = start("run", "What is 48*17?", "--temperature", "0")
+        time.sleep(after_s)
+        _, out, err = _interrupt(process) if process.poll() is None else (0.0, *process.communicate())
+        assert process.returncode in (130, 0, -signal.SIGINT)  # -SIGINT: before Python could take the signal over
+        assert b"Traceback" not in err
+        assert out in (b"", b"The result is 816.\n")
