@@ -85,18 +85,26 @@ def _never_fail_to_encode() -> None:
 
 
 def _flushed(code: int) -> int:
-    """Write out what is buffered while an error can still be answered: at shutdown Python would print a complaint."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            if stream is not None:
-                stream.flush()
-        except OSError as error:
-            _to_nowhere(stream.fileno())
-            if isinstance(error, BrokenPipeError):
-                code = 141
-            else:
-                _complain(f"can't write the output: {error.strerror}")
-                code = code or 1
+    """Write out what is buffered while an error can still be answered: at shutdown Python would print a complaint.
+
+    A failure that was told already (a code other than 0) is not told twice.
+    """
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        _to_nowhere(1)
+        code = 141
+    except OSError as error:
+        _to_nowhere(1)
+        if code == 0:
+            _complain(f"can't write the output: {error.strerror}")
+            code = 1
+    try:
+        if sys.stderr is not None:
+            sys.stderr.flush()
+    except OSError:
+        _to_nowhere(2)  # and nobody is left to tell
     return code
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from tests.support.command import ROOT, ossia
+from tests.support.command import ROOT, ossia_text
 
 PAGE = ROOT / "README.md"
 
@@ -25,7 +25,7 @@ def filled(text: str) -> str:
 
 
 def _help(args: str) -> str:
-    return ossia(*args.split(), env={"COLUMNS": "100"}).stdout
+    return ossia_text(*args.split(), env={"COLUMNS": "100"}).stdout
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from agent.errors import (
 from cli import __version__
 from cli.config import ConfigError
 from cli.exits import ExitCode, ExitError, exit_code
-from tests.support.command import ROOT, SCRIPT, ossia
+from tests.support.command import OSSIA, ROOT, ossia_text
 
 posix_only = pytest.mark.skipif(os.name == "nt", reason="pipes and signals as POSIX has them")
 
@@ -35,13 +35,13 @@ posix_only = pytest.mark.skipif(os.name == "nt", reason="pipes and signals as PO
 
 
 def test_version() -> None:
-    done = ossia("--version")
+    done = ossia_text("--version")
     assert (done.returncode, done.stdout, done.stderr) == (0, f"ossia {__version__}\n", "")
 
 
 @pytest.mark.parametrize("args", [(), ("--help",), ("-h",)])
 def test_help(args: tuple[str, ...]) -> None:
-    done = ossia(*args)
+    done = ossia_text(*args)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("Usage: ossia [OPTIONS] COMMAND [ARGS]...\n")
     assert "  config " in done.stdout
@@ -57,7 +57,7 @@ def test_a_folder_with_packages_of_our_names_changes_nothing(tmp_path: Path) -> 
     for name in ("cli", "agent", "tools", "harmony", "typer"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise SystemExit('the folder of the user won')")
-    done = ossia("config", "show", cwd=tmp_path)
+    done = ossia_text("config", "show", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -70,7 +70,7 @@ def test_a_folder_with_packages_of_our_names_changes_nothing(tmp_path: Path) -> 
     ],
 )
 def test_a_bad_command_line_is_one_line(args: tuple[str, ...], wrong: str, whose_help: str) -> None:
-    done = ossia(*args)
+    done = ossia_text(*args)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith("ossia: error: ")
     assert wrong in done.stderr
@@ -78,12 +78,12 @@ def test_a_bad_command_line_is_one_line(args: tuple[str, ...], wrong: str, whose
 
 
 def test_a_name_in_an_error_can_not_reach_the_terminal_as_a_control() -> None:
-    done = ossia("config", "show", env={"OSSIA_CONFIG": "/no\x1b[2J\nsuch"})
+    done = ossia_text("config", "show", env={"OSSIA_CONFIG": "/no\x1b[2J\nsuch"})
     assert (done.returncode, done.stderr) == (2, "ossia: error: /no␛[2J such: there is no such config file\n")
 
 
 def test_what_the_encoding_lacks_becomes_a_question_mark() -> None:
-    done = ossia("config", "show", env={"PYTHONIOENCODING": "ascii", "OSSIA_MODEL": "工.gguf"})
+    done = ossia_text("config", "show", env={"PYTHONIOENCODING": "ascii", "OSSIA_MODEL": "工.gguf"})
     assert (done.returncode, done.stderr) == (0, "")
     assert 'model = "?.gguf"' in done.stdout
 
@@ -189,13 +189,13 @@ def closed_pipe() -> Iterator[int]:
 @posix_only
 @pytest.mark.parametrize("args", [["--help"], ["config", "show"]])  # one flushes as it prints, one only at its end
 def test_a_closed_pipe_is_141_and_silent(args: list[str], closed_pipe: int) -> None:
-    done = subprocess.run([SCRIPT, *args], stdout=closed_pipe, stderr=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run([OSSIA, *args], stdout=closed_pipe, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr) == (141, "")
 
 
 @posix_only
 def test_a_complaint_that_nobody_reads_changes_nothing(closed_pipe: int) -> None:
-    done = subprocess.run([SCRIPT, "nonsense"], stdout=subprocess.PIPE, stderr=closed_pipe, check=False)
+    done = subprocess.run([OSSIA, "nonsense"], stdout=subprocess.PIPE, stderr=closed_pipe, check=False)
     assert (done.returncode, done.stdout) == (2, b"")
 
 
@@ -204,14 +204,14 @@ def test_a_complaint_that_nobody_reads_changes_nothing(closed_pipe: int) -> None
     ("line", "code"), [("--help >&-", 0), ("config show >&-", 0), ("nonsense 2>&-", 2), ("nonsense >&- 2>&-", 2)]
 )
 def test_closed_outputs(line: str, code: int) -> None:
-    done = subprocess.run(["/bin/sh", "-c", f'"$0" {line}', str(SCRIPT)], capture_output=True, text=True, check=False)
+    done = subprocess.run(["/bin/sh", "-c", f'"$0" {line}', str(OSSIA)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("args", ["--help", "config show"])
 def test_a_full_disk_is_one_line(args: str) -> None:
-    command = ["/bin/sh", "-c", f'"$0" {args} > /dev/full', str(SCRIPT)]
+    command = ["/bin/sh", "-c", f'"$0" {args} > /dev/full', str(OSSIA)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
@@ -223,7 +223,7 @@ def _interrupted(folder: Path, module: str, source: str) -> subprocess.Completed
     (folder / f"{module}.py").write_text(source)
     env = {**os.environ, "PYTHONPATH": str(folder)}
     pipe = subprocess.PIPE
-    with subprocess.Popen([str(SCRIPT), "--version"], env=env, stdout=pipe, stderr=pipe, text=True) as child:
+    with subprocess.Popen([str(OSSIA), "--version"], env=env, stdout=pipe, stderr=pipe, text=True) as child:
         assert child.stdout is not None
         said = ""
         while not said.endswith("waiting\n"):
