@@ -362,12 +362,3 @@ def test_a_sparse_giant_takes_little_memory(tmp_path: Path) -> None:
     os.truncate(path, 64 << 30)
     said = _run(_AS_PLAIN_USER.replace("os.geteuid() == 0", "False"), path, memory_bytes=1 << 30)
     assert "its header has more than 64 MiB, a gpt-oss one has 13" in said
-
-
-def test_headers_of_the_real_size_are_read_in_one_go(tmp_path_factory: pytest.TempPathFactory) -> None:
-    path = write_toy_gguf(tmp_path_factory.mktemp("real") / "real.gguf", vocabulary="real", layers=1, embd=32)
-    header = read_header(path)
-    tokens = header.metadata["tokenizer.ggml.tokens"].value
-    assert isinstance(tokens, StringArray)
-    assert (len(tokens), tokens[0], tokens[200_006]) == (201_088, b"!", b"<|start|>")
-    assert tokens.texts() == [raw.decode() for raw in tokens]
