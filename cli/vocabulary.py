@@ -20,16 +20,10 @@ def tokenizer_for(model: str | None) -> Tokenizer:
     from tiktoken, which downloads it once; stderr says so. Raises ModelError when the model is missing or unusable,
     ExitError (3) when there is no vocabulary at all.
     """
-    from harmony.errors import VocabularyError
     from harmony.tokenizer import Tokenizer
 
     vocabulary = _found() if model is None else _named(model)
-    try:
-        return Tokenizer(vocabulary or _o200k())
-    except VocabularyError as error:
-        from cli.exits import ExitCode, ExitError
-
-        raise ExitError(f"{model or 'o200k_harmony'}: {error}", ExitCode.MODEL) from None
+    return Tokenizer(vocabulary or _o200k())
 
 
 def _named(model: str) -> Vocabulary:

@@ -1,0 +1,113 @@
+"""How fast the tolerant parser is, beside the reference's: `python -m tests.bench.parser [--json]`.
+
+Microseconds a token with deltas, for one message of 1k to 64k tokens: the median of the repetitions, in each of which
+ours and the wheel's run one after the other. The wheel's `process` and `last_content_delta` is what ours does at least.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import openai_harmony
+
+from harmony import StreamParser, Tokenizer
+from tests.bench.codec import WORDS, machine
+from tests.support.streams import harmony_ids
+from tests.support.vocabularies import load_o200k, wheel_vocabulary
+
+SIZES = (1_000, 4_000, 16_000, 64_000)
+WANTED_US = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Microseconds a token for a message of `tokens` tokens."""
+
+    tokens: int
+    ours_us: float
+    ours_strict_us: float
+    wheel_us: float
+
+
+def completion(tokenizer: Tokenizer, length: int) -> list[int]:
+    """One final message of `length` tokens of content."""
+    content = tokenizer.encode(" ".join(WORDS) + " ")
+    content = (content * (length // len(content) + 1))[:length]
+    return [*harmony_ids(tokenizer, "<|channel|>final<|message|>"), *content, tokenizer.control.return_]
+
+
+def ours(tokenizer: Tokenizer, ids: list[int], *, strict: bool) -> int:
+    """Parse it all; the number of characters that came as deltas."""
+    parser = StreamParser(tokenizer, strict=strict)
+    push = parser.push
+    count = 0
+    for token in ids:
+        for delta in push(token):
+            count += len(delta.text)  # type: ignore[union-attr]
+    parser.flush()
+    return count
+
+
+def reference(wheel: openai_harmony.HarmonyEncoding, ids: list[int]) -> int:
+    """The same with the wheel's parser."""
+    parser = openai_harmony.StreamableParser(wheel, openai_harmony.Role.ASSISTANT)
+    process = parser.process
+    count = 0
+    for token in ids:
+        process(token)
+        count += len(parser.last_content_delta or "")
+    parser.process_eos()
+    return count
+
+
+def measure(tokenizer: Tokenizer, wheel: openai_harmony.HarmonyEncoding, length: int, *, repeat: int) -> Size:
+    """The medians for one length. Raises AssertionError when the parsers don't bring the same text."""
+    ids = completion(tokenizer, length)
+    runs: list[Callable[[], int]] = [
+        lambda: ours(tokenizer, ids, strict=False),
+        lambda: ours(tokenizer, ids, strict=True),
+        lambda: reference(wheel, ids),
+    ]
+    if len({run() for run in runs}) != 1:
+        raise AssertionError("the parsers bring different texts: the times would say nothing")
+    times = [[_us(run) / len(ids) for run in runs] for _ in range(repeat)]
+    medians = [round(statistics.median(column), 3) for column in zip(*times, strict=True)]
+    return Size(length, *medians)
+
+
+def _us(run: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    run()
+    return (time.perf_counter() - started) * 1_000_000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
+    parser.add_argument("--repeat", type=int, default=7)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        encoding, wheel = load_o200k(Path(folder))
+    tokenizer = Tokenizer(wheel_vocabulary(encoding))
+    sizes = [measure(tokenizer, wheel, length, repeat=options.repeat) for length in SIZES]
+    report = {**machine(), "wanted_us": WANTED_US, "sizes": [asdict(size) for size in sizes]}
+    if options.json:
+        print(json.dumps(report))
+        return
+    print(", ".join(f"{key} {value}" for key, value in report.items() if key != "sizes"))
+    for size in sizes:
+        print(
+            f"{size.tokens:>6} tokens: tolerant {size.ours_us:.2f}, strict {size.ours_strict_us:.2f}, "
+            f"wheel {size.wheel_us:.2f} µs a token"
+        )
+
+
+if __name__ == "__main__":
+    main()
