@@ -1,4 +1,8 @@
-"""JSON as the reference library writes it (serde_json): no spaces, non-ASCII raw, numbers in their shortest form."""
+"""JSON as the reference library writes it (serde_json): no spaces, non-ASCII raw, numbers in their shortest form.
+
+One difference is on purpose: serde_json reads some floats of 16 or 17 digits one unit off (31.245270191439438 comes out
+as 31.24527019143944); here every float is written exactly.
+"""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from harmony import ControlTokens, Tokenizer, Vocabulary, VocabularyError, vocabulary_from_byte_level
 from harmony.tokenizer import _cut_long_runs
-from tests.support.vocabularies import ETUDE, byte_level_alphabet, gguf_tokens
+from tests.support.vocabularies import ETUDE, as_gguf, gguf_tokens
 
 TEXTS = [
     "",
@@ -24,14 +24,6 @@ TEXTS = [
     " " * 5000 + "x",
     "a" * 5000,
 ]
-
-
-def as_gguf(vocabulary: Vocabulary) -> tuple[list[str], list[int]]:
-    """The strings and types that a GGUF with this vocabulary holds."""
-    alphabet = byte_level_alphabet()
-    names = {token_id: name for name, token_id in vocabulary.control.items()}
-    strings = [names.get(i) or "".join(alphabet[byte] for byte in token) for i, token in enumerate(vocabulary.tokens)]
-    return strings, [3 if i in names else 1 if token else 5 for i, token in enumerate(vocabulary.tokens)]
 
 
 def test_control_tokens_of_gpt_oss(o200k_tokenizer: Tokenizer) -> None:

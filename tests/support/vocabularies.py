@@ -49,15 +49,9 @@ def load_o200k(folder: Path) -> tuple[tiktoken.Encoding, openai_harmony.HarmonyE
 
 def wheel_vocabulary(encoding: tiktoken.Encoding) -> Vocabulary:
     """o200k_harmony with the wheel's control tokens, which are tiktoken's but for ids 200018 and 201088."""
-    ours = vocabulary_from_tiktoken(encoding)
-    alphabet = byte_level_alphabet()
-    names = {token_id: name for name, token_id in ours.control.items()}
-    names |= {200018: "<|reserved_200018|>", 201088: "<|reserved_201088|>"}
-    texts = ["".join(alphabet[byte] for byte in token) for token in (*ours.tokens, b"")]
-    return vocabulary_from_byte_level(
-        [names.get(token_id, text) for token_id, text in enumerate(texts)],
-        token_types=[3 if token_id in names else 1 for token_id in range(len(texts))],
-    )
+    strings, types = as_gguf(vocabulary_from_tiktoken(encoding))
+    strings[200018] = "<|reserved_200018|>"
+    return vocabulary_from_byte_level([*strings, "<|reserved_201088|>"], token_types=[*types, 3])
 
 
 def byte_level_alphabet() -> list[str]:
@@ -68,6 +62,14 @@ def byte_level_alphabet() -> list[str]:
         if byte not in out:
             out[byte] = chr(256 + len(out) - len(keep))
     return [out[byte] for byte in range(256)]
+
+
+def as_gguf(vocabulary: Vocabulary) -> tuple[list[str], list[int]]:
+    """The strings and types that a GGUF with this vocabulary holds."""
+    alphabet = byte_level_alphabet()
+    names = {token_id: name for name, token_id in vocabulary.control.items()}
+    strings = [names.get(i) or "".join(alphabet[byte] for byte in token) for i, token in enumerate(vocabulary.tokens)]
+    return strings, [3 if i in names else 1 if token else 5 for i, token in enumerate(vocabulary.tokens)]
 
 
 def gguf_tokens(path: Path) -> tuple[list[str], list[int]]:
