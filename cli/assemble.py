@@ -192,7 +192,7 @@ def _python(settings: Settings, display: Display) -> Tool | None:
         return None
     if confinement.name == "unconfined":
         display.note("ossia: warning: python runs unconfined: the model's code can do whatever you can")
-    display.detail(f"python: {confinement.describe()}")
+    display.detail(confinement.describe())
     return PythonTool(data_dir=paths.data_dir(), confinement=confinement)
 
 

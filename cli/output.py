@@ -29,30 +29,36 @@ class Output(Protocol):
 class Answer:
     """The answer: into a pipe exactly, at the end; on a terminal cleaned, as it comes.
 
-    `before` is called before the first character of it, so that a live line can leave the terminal.
+    `before` is called before anything of it is written, so that a live line can leave the terminal.
     """
 
     def __init__(self, *, before: Callable[[], None]) -> None:
         self._streams = sys.stdout.isatty()
         self._before = before
-        self._shown = ""
+        self._in_line = False  # the cursor stands behind a part of the answer
 
     def see(self, event: Event | Tapped) -> None:
-        if not (self._streams and isinstance(event, Delta) and event.channel == FINAL and event.text):
-            return
-        if not self._shown:
-            self._before()
-        self._shown += event.text
-        sys.stdout.write(clean(event.text))
-        sys.stdout.flush()
+        if self._streams and isinstance(event, Delta):
+            if event.channel != FINAL:
+                self._end_line()
+            elif event.text:
+                self._before()
+                sys.stdout.write(clean(event.text))
+                sys.stdout.flush()
+                self._in_line = not event.text.endswith("\n")
 
     def finish(self, report: Report) -> None:
         if self._streams:
-            if self._shown:
-                sys.stdout.write("" if self._shown.endswith("\n") else "\n")
+            self._end_line()
         elif report.answer is not None:
             sys.stdout.write(report.answer.rstrip("\n") + "\n")
         sys.stdout.flush()
+
+    def _end_line(self) -> None:
+        if self._in_line:
+            sys.stdout.write("\n")
+            sys.stdout.flush()
+            self._in_line = False
 
 
 class Raw:

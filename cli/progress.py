@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from typing import TextIO
@@ -28,7 +29,7 @@ class LiveLine:
 
     def set(self, text: str) -> None:
         """Change the text; it is drawn at the next `tick`."""
-        self._text = text
+        self._text = clean(text)
 
     def tick(self) -> None:
         """Draw the next frame if it is time for one. Call it often."""
@@ -37,7 +38,7 @@ class LiveLine:
             return
         self._next = now + _FRAME_S
         frame = _FRAMES[int(now / _FRAME_S) % len(_FRAMES)]
-        self._stream.write(_ERASE + f"{frame} {self._text}"[: columns(self._stream) - 1])
+        self._stream.write(_ERASE + fitted(f"{frame} {self._text}", columns(self._stream) - 1))
         self._stream.flush()
         self._drawn = True
 
@@ -67,6 +68,7 @@ class Display:
         self._colour = colour
         self._verbose = verbose and not quiet
         self._tokens = 0
+        self._index = -1  # of the message that the last delta belongs to
         self._open = False  # a line of thinking is under way, without its newline
 
     def see(self, event: Event) -> None:
@@ -74,7 +76,10 @@ class Display:
         match event:
             case Progress(done, total):
                 self.line.set(f"prefill {100 * done // max(total, 1)} %")
-            case Delta(channel=channel, text=text, recipient=recipient):
+            case Delta(index=index, channel=channel, text=text, recipient=recipient):
+                if index != self._index:
+                    self._index = index
+                    self._end_thought()
                 self._tokens += 1
                 self.line.set(f"{'thinking' if channel == ANALYSIS else 'writing'} · {self._tokens} tokens")
                 if self._thinking and channel == ANALYSIS and recipient is None:
@@ -120,7 +125,7 @@ class Display:
         if self._lively:
             self.line.erase()
             self._end_thought()
-            text = clean(text)[: columns(sys.stderr) - 1]
+            text = fitted(clean(text), columns(sys.stderr) - 1)
             print(f"{_DIM}{text}{_PLAIN}" if self._colour else text, file=sys.stderr, flush=True)
 
     def _think(self, text: str) -> None:
@@ -141,12 +146,18 @@ class Display:
 
 def columns(stream: TextIO) -> int:
     """The width of the terminal behind `stream`; 80 when it has none."""
-    import os
-
     try:
         return os.get_terminal_size(stream.fileno()).columns or 80
     except (OSError, ValueError):
         return 80
+
+
+def fitted(text: str, cells: int) -> str:
+    """As much of `text` (clean, one line) as `cells` columns of a terminal hold: CJK and emoji take two."""
+    from rich.cells import cell_len, set_cell_size
+
+    text = text.replace("\t", " ")
+    return text if cell_len(text) <= cells else set_cell_size(text, cells)
 
 
 def _one_line(text: str) -> str:

@@ -1,0 +1,117 @@
+"""`ossia run` on a terminal: a real pty, 80 columns, and everything it wrote."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from cli.progress import fitted
+from tests.support.command import OSSIA, write_script
+
+THINK = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant"
+CALL = "<|channel|>analysis to=python code<|message|>print(6*7)<|call|>"
+FINAL = "<|channel|>final<|message|>Done.<|return|>"
+HOSTILE = "a\x1b]52;c;ZXZpbA==\x07b\x1b[2Jc\u202ed\x9be"
+# What we write ourselves: carriage return and erase, dim, plain.
+OURS = re.compile(r"\r\x1b\[K|\x1b\[2m|\x1b\[0m")
+
+
+def _screen(*arguments: str, code: int = 0, **env: str) -> str:
+    """Everything that a run writes to its terminal, as text."""
+    import os
+
+    child = pexpect.spawn(
+        str(OSSIA),
+        ["run", *arguments],
+        env={**os.environ, "TERM": "xterm-256color", **env},  # type: ignore[arg-type]
+        encoding="utf-8",
+        timeout=60,
+        dimensions=(24, 80),
+    )
+    text = child.read()
+    child.close()
+    assert child.exitstatus == code, text
+    assert isinstance(text, str)
+    return text
+
+
+def _lines(text: str) -> list[str]:
+    """The lines that stay: each after its last erasure, without colours."""
+    stay = [line.rsplit("\r\x1b[K", 1)[-1] for line in text.split("\r\n")]
+    return [OURS.sub("", line) for line in stay if OURS.sub("", line)]
+
+
+def test_a_turn_with_a_call(tmp_path: Path) -> None:
+    script = write_script(tmp_path, THINK + CALL, FINAL, tokens_per_s=40)
+    text = _screen("hi", "--engine", script)
+    lines = _lines(text)
+    assert lines[0] == "python: print(6*7)"
+    assert re.fullmatch(r"python: done in \d+\.\d s · 42", lines[1])
+    assert lines[2] == "Done."
+    assert re.fullmatch(r"script · \d+ tokens · [\d.]+ tok/s", lines[3])
+    assert len(lines) == 4
+    assert "thinking · " in text and "\x1b[2m" in text
+
+
+def test_thinking_is_dim_and_on_lines_of_its_own(tmp_path: Path) -> None:
+    text = _screen("hi", "--engine", write_script(tmp_path, THINK + FINAL, tokens_per_s=40), "--show-thinking")
+    assert _lines(text)[:2] == ["Hm.", "Done."]
+    assert "\x1b[2mH" in text
+
+
+@pytest.mark.parametrize("flag", ["", "--show-thinking", "--raw"])
+def test_no_control_reaches_the_terminal(flag: str, tmp_path: Path) -> None:
+    hostile_call = f"<|channel|>analysis to=python code<|message|>print({HOSTILE!r})#{HOSTILE}<|call|>"
+    steps = (
+        f"<|channel|>analysis<|message|>{HOSTILE}<|end|><|start|>assistant" + hostile_call,
+        f"<|channel|>final<|message|>{HOSTILE}<|return|>",
+    )
+    text = _screen("hi", "--engine", write_script(tmp_path, *steps), *filter(None, [flag]))
+    rest = OURS.sub("", text)
+    assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", rest)
+    assert "␛" in rest
+
+
+def test_no_colour_and_dumb_terminals(tmp_path: Path) -> None:
+    script = write_script(tmp_path, THINK + FINAL, tokens_per_s=40)
+    assert "\x1b[2m" not in _screen("hi", "--engine", script, "--show-thinking", NO_COLOR="1")
+    assert "\x1b" not in _screen("hi", "--engine", script, "--show-thinking", TERM="dumb")
+
+
+def test_quiet_is_only_the_answer(tmp_path: Path) -> None:
+    assert _screen("hi", "--engine", write_script(tmp_path, THINK + FINAL), "--quiet") == "Done.\r\n"
+
+
+def test_two_answers_of_a_turn_stand_on_lines_of_their_own(tmp_path: Path) -> None:
+    first = "<|channel|>final<|message|>Wait.<|end|><|start|>assistant"
+    text = _screen("hi", "--engine", write_script(tmp_path, first + CALL, FINAL))
+    assert [line for line in _lines(text) if line in ("Wait.", "Done.")] == ["Wait.", "Done."]
+
+
+def test_ctrl_c(tmp_path: Path) -> None:
+    import os
+
+    script = write_script(tmp_path, "<|channel|>final<|message|>" + "word " * 900, tokens_per_s=100)
+    child = pexpect.spawn(
+        str(OSSIA),
+        ["run", "hi", "--engine", script],
+        env={**os.environ, "TERM": "xterm"},
+        timeout=60,  # type: ignore[arg-type]
+    )
+    child.expect_exact("word word")
+    child.sendintr()
+    rest = child.read()
+    child.close()
+    assert child.exitstatus == 130
+    assert b"Traceback" not in rest and rest.endswith(b"\r\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "cells", "expected"),
+    [("abc", 3, "abc"), ("abcd", 3, "abc"), ("日本語", 4, "日本"), ("日本語", 5, "日本 "), ("a\tb", 3, "a b")],
+)
+def test_a_line_fits_its_columns(text: str, cells: int, expected: str) -> None:
+    assert fitted(text, cells) == expected
