@@ -103,33 +103,32 @@ def locations(environ: Mapping[str, str] | None = None) -> Locations:
 
 def _row(found: Found, memory: Memory) -> tuple[str, str, str, str, str]:
     from agent.errors import ModelError
+    from agent.models.memory import size_text
     from agent.models.model import open_model
     from agent.models.plan import fits
 
     try:
         fit = "yes" if fits(open_model(found.path, origin=found.origin), memory) else "no"
     except ModelError as error:
-        return found.name, _size(found.file_bytes), "unusable", found.origin, str(error)
-    return found.name, _size(found.file_bytes), fit, found.origin, str(found.path)
+        return found.name, size_text(found.file_bytes), "unusable", found.origin, str(error)
+    return found.name, size_text(found.file_bytes), fit, found.origin, str(found.path)
 
 
 def _drawn(line: LiveLine, name: str) -> Callable[[PullProgress], None]:
     """Shows each report as `gpt-oss-20b: 42 %, 5.1 of 12.1 GB, 35 MB/s`."""
     import time
 
+    from agent.models.memory import size_text
+
     started: dict[str, tuple[float, int]] = {}
 
     def show(progress: PullProgress) -> None:
         now = time.monotonic()
         since, from_byte = started.setdefault(progress.phase, (now, progress.done))
-        speed = f", {_size(int((progress.done - from_byte) / (now - since)))}/s" if now > since else ""
+        speed = f", {size_text(int((progress.done - from_byte) / (now - since)))}/s" if now > since else ""
         what = "checking " if progress.phase == "check" else ""
         share = 100 * progress.done // max(progress.total, 1)
-        line.set(f"{what}{name}: {share} %, {_size(progress.done)} of {_size(progress.total)}{speed}")
+        line.set(f"{what}{name}: {share} %, {size_text(progress.done)} of {size_text(progress.total)}{speed}")
         line.tick()
 
     return show
-
-
-def _size(count: int) -> str:
-    return f"{count / 1e9:.1f} GB" if count >= 1e8 else f"{count / 1e6:.1f} MB"

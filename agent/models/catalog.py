@@ -37,9 +37,10 @@ DOWNLOADS: Final = (
 NAMES: Final = (ETUDE, *(model.name for model in DOWNLOADS))
 
 _SPLIT = re.compile(r"-(\d{5})-of-(\d{5})$")
-# What may follow the size in the name of an unaltered conversion, in any number: anything else is another model.
-_VARIANT = r"(?:[-._](?:mxfp4|moe|bf16|f16|f32|ud|i?q\d|[0-9]|k|s|m|l|xl|gguf))*"
-_OFFICIAL = re.compile(rf"(?:^|[^a-z0-9])gpt-oss-(20b|120b){_VARIANT}$", re.IGNORECASE)
+# What may follow the size in the name of an unaltered conversion: anything else is another model. Before it stands at
+# most who made it (`openai_`, llama.cpp's `ggml-org_gpt-oss-20b-GGUF_`).
+_VARIANT = r"(?:[-._](?:mxfp4|moe|bf16|f16|f32|ud|i?q\d|[0-9]|k|nl|x*s|m|x?l|gguf))*"
+_OFFICIAL = re.compile(rf"(?:^|[_.])gpt-oss-(20b|120b){_VARIANT}$", re.IGNORECASE)
 
 
 def download_of(name: str) -> CatalogModel | None:

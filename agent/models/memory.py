@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import re
 import subprocess
 import sys
@@ -11,10 +12,24 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Free memory in bytes. `ram_free` None: not known, so nothing is predicted. `gpu_free`: a number per device."""
+    """Free memory in bytes. `ram_free` None: not known, so nothing is predicted. `gpu_free`: a number per device.
+
+    `shared`: the GPU uses the same memory (Apple's processors): what is free is then `ram_free` alone.
+    """
 
     ram_free: int | None
     gpu_free: tuple[int, ...] = ()
+    shared: bool = False
+
+    @property
+    def all_free(self) -> int | None:
+        """What is free for weights, cache and buffers together."""
+        return self.ram_free if self.shared or self.ram_free is None else self.ram_free + sum(self.gpu_free)
+
+
+def size_text(count: int) -> str:
+    """Bytes for people: `"12.1 GB"`, `"3.1 MB"`."""
+    return f"{count / 1e9:.1f} GB" if count >= 1e8 else f"{count / 1e6:.1f} MB"
 
 
 def read_memory(gpu_free: tuple[int, ...] = (), *, root: Path = Path("/")) -> Memory:
@@ -24,7 +39,7 @@ def read_memory(gpu_free: tuple[int, ...] = (), *, root: Path = Path("/")) -> Me
     speculative or purgeable; Windows: available physical memory. `root` stands before /proc and /sys.
     """
     if sys.platform == "darwin":
-        return Memory(_macos_free(), gpu_free)
+        return Memory(_macos_free(), gpu_free, shared=platform.machine() == "arm64")
     if sys.platform == "win32":
         return Memory(_windows_free(), gpu_free)
     known = [free for free in (_linux_available(root), _cgroup_free(root)) if free is not None]

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from agent.errors import OutOfMemory
 from agent.models.gpt_oss import Architecture
-from agent.models.memory import Memory
+from agent.models.memory import Memory, size_text
 from agent.models.model import ModelFile
 
 CONTEXTS: Final = (32_768, 16_384, 8_192)
@@ -77,7 +77,8 @@ def plan(
     needs = needs_of(model, tokens)
     layers = _gpu_layers(model, needs, memory) if gpu_layers is None else min(gpu_layers, model.architecture.layers + 1)
     if memory.ram_free is not None:
-        warnings += _check_ram(model, tokens, needs, _share_in_ram(model, layers), memory.ram_free, use_mmap=use_mmap)
+        share = 1.0 if memory.shared or not memory.gpu_free else _share_in_ram(model, layers)
+        warnings += _check_ram(model, tokens, needs, share, memory.ram_free, use_mmap=use_mmap)
     return Plan(tokens, layers, use_mmap, needs, tuple(warnings))
 
 
@@ -88,10 +89,8 @@ def needs_of(model: ModelFile, context_tokens: int) -> Needs:
 
 def fits(model: ModelFile, memory: Memory) -> bool:
     """Whether weights, buffers and the shortest context are there without reading the disk over and over."""
-    if memory.ram_free is None:
-        return True
     shortest = min(CONTEXTS[-1], model.architecture.context_tokens)
-    return needs_of(model, shortest).total <= memory.ram_free + sum(memory.gpu_free)
+    return memory.all_free is None or needs_of(model, shortest).total <= memory.all_free
 
 
 def kv_bytes(network: Architecture, context_tokens: int) -> int:
@@ -114,9 +113,9 @@ def buffer_bytes(network: Architecture) -> int:
 def _largest_that_fits(model: ModelFile, memory: Memory) -> int:
     own = model.architecture.context_tokens
     choices = sorted({min(tokens, own) for tokens in CONTEXTS}, reverse=True)
-    if memory.ram_free is None:
+    room = memory.all_free
+    if room is None:
         return choices[0]
-    room = memory.ram_free + sum(memory.gpu_free)
     return next((tokens for tokens in choices if needs_of(model, tokens).total <= room), choices[-1])
 
 
@@ -124,21 +123,24 @@ def _check_ram(model: ModelFile, tokens: int, needs: Needs, share: float, free: 
     weights, working = int(needs.weights * share), int(needs.kv * share) + needs.buffers
     if working > free:
         raise OutOfMemory(
-            f"a context of {tokens} tokens needs {_size(working)} beside the weights, {_size(free)} are free: "
+            f"a context of {tokens} tokens needs {size_text(working)} beside the weights, {size_text(free)} are free: "
             f"use a smaller --context, or close other programs"
         )
     if weights + working <= free:
         return []
     if not use_mmap:
         raise OutOfMemory(
-            f"{model.name} needs {_size(weights + working)} with a context of {tokens} tokens, {_size(free)} are free: "
-            "leave mmap on, or close other programs"
+            f"{model.name} needs {size_text(weights + working)} with a context of {tokens} tokens, "
+            f"{size_text(free)} are free: leave mmap on, or close other programs"
         )
-    return [f"{model.name} needs {_size(weights + working)}, {_size(free)} are free: read from disk as it runs, slowly"]
+    needed = size_text(weights + working)
+    return [f"{model.name} needs {needed}, {size_text(free)} are free: it is read from disk as it runs, slowly"]
 
 
 def _gpu_layers(model: ModelFile, needs: Needs, memory: Memory) -> int:
     """As many as fit, from the last layer back; llama.cpp spreads them over the devices."""
+    if memory.shared and memory.gpu_free:
+        return model.architecture.layers + 1
     room = sum(max(0, free - needs.buffers - _GPU_SPARE_BYTES) for free in memory.gpu_free)
     sizes = _layer_bytes(model)
     kv = needs.kv / model.architecture.layers
@@ -170,7 +172,3 @@ def _share_in_ram(model: ModelFile, gpu_layers: int) -> float:
 
 def _rounded(cells: int) -> int:
     return -(-cells // _CELLS_STEP) * _CELLS_STEP
-
-
-def _size(count: int) -> str:
-    return f"{count / 1e9:.1f} GB" if count >= 1e8 else f"{count / 1e6:.1f} MB"

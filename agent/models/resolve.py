@@ -8,7 +8,7 @@ from pathlib import Path
 from agent.errors import ModelError, ModelMissing
 from agent.models.catalog import DOWNLOADS, ETUDE, ETUDE_PATH, NAMES, download_of
 from agent.models.find import Found, Locations, find_models
-from agent.models.memory import Memory
+from agent.models.memory import Memory, size_text
 from agent.models.model import ModelFile, open_model
 from agent.models.plan import fits
 
@@ -40,7 +40,7 @@ def _missing(model: str) -> ModelMissing:
     download = download_of(model)
     if download is None:
         return ModelMissing(f"no model {model!r}: expected the path of a GGUF file, or one of {', '.join(NAMES)}")
-    size = f"{download.download_bytes / 1e9:.0f} GB"
+    size = size_text(download.download_bytes)
     return ModelMissing(f"{model} isn't on this machine; get it ({size}): ossia models pull {model}")
 
 
@@ -55,7 +55,7 @@ def _best(found: tuple[Found, ...], memory: Memory, *, builtin: bool) -> ModelFi
                 continue
             if fits(model, memory):
                 return replace(model, notes=tuple(notes))
-            size = f"{model.weight_bytes / 1e9:.0f} GB"
+            size = size_text(model.weight_bytes)
             notes.append(
                 f"passed over: {candidate.path} ({size}) is larger than free memory; --model {model.name} forces it"
             )
