@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from agent.engine.base import Prompt
-from agent.engine.cache import PrefixCache
-from agent.engine.generation import Lane, Prefill, checkpoints_of
+from agent.engine.cache import Logits, PrefixCache
+from agent.engine.generation import Lane, Piece, Prefill, checkpoints_of
 from agent.engine.llama import LlamaEngine
 from tests.support.engines import fresh_logits, generate, load_engine, prefill
 from tests.support.toy_gguf import write_toy_gguf
@@ -193,6 +193,55 @@ def test_a_broken_off_decode_leaves_what_the_memory_holds(engine: LlamaEngine, t
 
     assert reused == 250
     assert _distance(logits, fresh_logits(toy, ids, batch_tokens=_BATCH)) < _NOISE
+
+
+class _BrokenOff:
+    """Decodes the first ten ids; then it is aborted, or interrupted."""
+
+    def __init__(self, engine: LlamaEngine, error: type[BaseException] | None) -> None:
+        self._native = engine.native
+        self._error = error
+        self.batch_tokens = engine.native.batch_tokens
+
+    def decode(self, pieces: Sequence[Piece]) -> bool:
+        self._native.decode([Piece(piece.sequence, piece.start, piece.ids[:10]) for piece in pieces])
+        if self._error:
+            raise self._error
+        return False
+
+    def logits(self, piece: int) -> Logits:
+        return self._native.logits(piece)
+
+
+def test_what_an_aborted_decode_took_counts(engine: LlamaEngine) -> None:
+    ids = _ids(100, seed=1)
+    prefill(engine, Prompt(ids[:40]))
+
+    assert not Lane(_BrokenOff(engine, None), engine.lane.cache).advance(ids[40:70])
+
+    assert len(engine.lane.cache) == 50
+    assert prefill(engine, Prompt(ids))[1] == 50
+
+
+def test_what_an_interrupted_decode_took_counts(engine: LlamaEngine) -> None:
+    ids = _ids(100, seed=1)
+    prefill(engine, Prompt(ids[:40]))
+
+    with pytest.raises(KeyboardInterrupt):
+        Lane(_BrokenOff(engine, KeyboardInterrupt), engine.lane.cache).advance(ids[40:70])
+
+    assert len(engine.lane.cache) == 50
+    assert prefill(engine, Prompt(ids))[1] == 50
+
+
+def test_a_decode_that_lost_the_memory_leaves_an_empty_cache() -> None:
+    memory = _Memory(200, 399)
+    cache = PrefixCache(memory, window=128, max_bytes=1 << 20)
+    cache.extend(range(400))
+    cache.checkpoint()
+    memory.newest = memory.oldest = -1
+    cache.settle([1, 2, 3])
+    assert (len(cache), cache.checkpoint_lengths) == (0, ())
 
 
 def test_another_conversation_starts_from_nothing(engine: LlamaEngine, toy: Path) -> None:

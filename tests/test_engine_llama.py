@@ -15,8 +15,9 @@ import pytest
 
 from agent.control import Control
 from agent.engine.base import Constraint, Progress, Prompt, Sampling, StepStats
-from agent.engine.generation import LocalGeneration
+from agent.engine.generation import Bounds, LocalGeneration, Prefill
 from agent.engine.llama import LlamaEngine, LlamaSettings
+from agent.engine.sampling import Sampler
 from agent.errors import ContextFull, EngineFailed, ModelUnusable
 from agent.models.gguf import read_header
 from agent.models.gpt_oss import read_vocabulary
@@ -188,6 +189,20 @@ def test_a_stop_from_another_thread_breaks_into_a_batch(tmp_path: Path) -> None:
     assert len(engine.lane.cache) < 8192
     assert len(generate(engine, Prompt(ids[:40]), 3)) == 3
     engine.close()
+
+
+def test_a_stop_ends_a_prefill_that_cannot_be_aborted(engine: LlamaEngine) -> None:
+    # llama.cpp asks whether to abort on processors only. Elsewhere a stop counts between two batches.
+    control = Control()
+    prefill = Prefill(Prompt(_ids(1500, seed=8)), engine.lane)
+    bounds = Bounds(frozenset(), 10, "tokens")
+    generation = LocalGeneration(prefill, Sampler(GREEDY, 266), bounds, control, on_close=lambda: None)
+    assert [next(generation), next(generation)] == [Progress(0, 1500), Progress(512, 1500)]
+
+    control.stop()
+
+    assert list(generation) == []
+    assert (generation.stats.end, len(engine.lane.cache)) == ("stopped", 512)
 
 
 def test_a_late_stop_of_one_turn_does_not_touch_the_next(engine: LlamaEngine) -> None:

@@ -1,0 +1,150 @@
+"""The drawn ids have the distribution that the settings say."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from agent.engine.base import Sampling
+from agent.engine.sampling import Sampler
+from agent.errors import EngineFailed
+
+Logits = NDArray[np.float32]
+
+
+def _normal(size: int, seed: int = 0, std: float = 2.0) -> Logits:
+    return (np.random.default_rng(seed).standard_normal(size) * std).astype(np.float32)
+
+
+def _expected(logits: Logits, settings: Sampling) -> NDArray[np.float64]:
+    """The distribution, written down again slowly: sort, cut, divide."""
+    scores = logits.astype(np.float64) / settings.temperature
+    weights = np.exp(scores - scores.max())
+    order = sorted(range(len(weights)), key=lambda token: (-weights[token], token))
+    if settings.top_k:
+        order = order[: settings.top_k]
+    order = [token for token in order if weights[token] >= settings.min_p * weights.max()]
+    total = sum(weights[token] for token in order)
+    kept, held = [], 0.0
+    for token in order:
+        kept.append(token)
+        held += weights[token]
+        if held >= settings.top_p * total:
+            break
+    result = np.zeros(len(logits))
+    result[kept] = weights[kept] / weights[kept].sum()
+    return result
+
+
+def _chi_square(draws: Counter[int], expected: NDArray[np.float64], count: int) -> tuple[float, float]:
+    """The statistic and the value that one in 10,000 right samplers exceeds (Wilson and Hilferty's approximation)."""
+    ids = np.argsort(-expected)
+    observed, wanted, cells = 0.0, 0.0, []
+    for token in ids:  # ids expected less than 10 times share a cell
+        observed += draws[int(token)]
+        wanted += expected[token] * count
+        if wanted >= 10:
+            cells.append((observed, wanted))
+            observed = wanted = 0.0
+    if cells:
+        cells[-1] = (cells[-1][0] + observed, cells[-1][1] + wanted)
+    free = max(1, len(cells) - 1)
+    statistic = sum((have - want) ** 2 / want for have, want in cells)
+    return statistic, free * (1 - 2 / (9 * free) + 3.719 * math.sqrt(2 / (9 * free))) ** 3
+
+
+_SETTINGS = [
+    Sampling(),
+    Sampling(temperature=0.5),
+    Sampling(temperature=1.7),
+    Sampling(top_k=5),
+    Sampling(top_k=1),
+    Sampling(top_p=0.7),
+    Sampling(top_p=0.001),
+    Sampling(min_p=0.1),
+    Sampling(top_k=20, min_p=0.4),
+    Sampling(temperature=0.8, top_k=20, top_p=0.9, min_p=0.02),
+]
+
+
+@pytest.mark.parametrize("settings", _SETTINGS, ids=str)
+@pytest.mark.parametrize("size", [12, 1024, 3000])  # within a block, a block, across blocks
+def test_the_distribution(settings: Sampling, size: int) -> None:
+    logits = _normal(size, seed=size)
+    expected = _expected(logits, settings)
+    seeded = Sampling(settings.temperature, settings.top_p, settings.top_k, settings.min_p, seed=1)
+    sampler = Sampler(seeded, size)
+    count = 5000
+
+    draws = Counter(sampler.pick(logits) for _ in range(count))
+
+    assert all(expected[token] > 0 for token in draws)
+    statistic, limit = _chi_square(draws, expected, count)
+    assert statistic < limit
+
+
+def test_the_cuts_are_exact_on_a_large_vocabulary() -> None:
+    logits = _normal(20_011, seed=4)
+    for settings in (Sampling(top_k=40), Sampling(top_k=5000), Sampling(top_p=0.05), Sampling(min_p=0.7)):
+        allowed = set(np.flatnonzero(_expected(logits, settings)).tolist())
+        sampler = Sampler(Sampling(1.0, settings.top_p, settings.top_k, settings.min_p, seed=3), len(logits))
+        assert {sampler.pick(logits) for _ in range(300)} <= allowed
+
+
+@pytest.mark.parametrize("settings", [Sampling(top_k=3), Sampling(top_p=0.5), Sampling(top_k=3, top_p=0.99)], ids=str)
+def test_among_equals_the_lowest_ids_stay(settings: Sampling) -> None:
+    logits = np.zeros(6, np.float32)
+    sampler = Sampler(Sampling(1.0, settings.top_p, settings.top_k, seed=3), 6)
+    assert {sampler.pick(logits) for _ in range(200)} == {0, 1, 2}
+
+
+def test_greedy_takes_the_largest_and_the_lowest_id_among_equals() -> None:
+    logits = _normal(3000)
+    logits[[70, 2500]] = 99.0
+    assert Sampler(Sampling(temperature=0, top_k=5, top_p=0.1), 3000).pick(logits) == 70
+    assert Sampler(Sampling(temperature=1e-9), 3000).pick(logits) == 70
+
+
+def test_ids_are_plain_ints() -> None:
+    for settings in (Sampling(temperature=0), Sampling(), Sampling(top_k=3)):
+        assert type(Sampler(settings, 50).pick(_normal(50))) is int
+
+
+def test_a_seed_repeats_and_the_logits_are_left_as_they_are() -> None:
+    logits = _normal(3000)
+    before = logits.copy()
+    samplers = [Sampler(Sampling(temperature=0.9, seed=seed), 3000) for seed in (5, 5, 6, None, None)]
+    drawn = [[sampler.pick(logits) for _ in range(20)] for sampler in samplers]
+    assert drawn[0] == drawn[1]
+    assert len({tuple(ids) for ids in drawn}) == 4
+    assert (logits == before).all()
+
+
+@pytest.mark.parametrize("settings", _SETTINGS, ids=str)
+def test_extreme_logits(settings: Sampling) -> None:
+    logits = np.full(3000, -np.inf, np.float32)
+    logits[2999] = 3e38
+    logits[5] = -3e38
+    sampler = Sampler(settings, 3000)
+    assert {sampler.pick(logits) for _ in range(50)} == {2999}
+
+
+@pytest.mark.parametrize("broken", [np.nan, np.inf, -np.inf])
+def test_broken_logits_are_the_engines_failure(broken: float) -> None:
+    logits = np.full(20, -np.inf, np.float32)
+    logits[7] = broken
+    for settings in (Sampling(temperature=0), Sampling()):
+        with pytest.raises(EngineFailed, match="broken"):
+            Sampler(settings, 20).pick(logits)
+
+
+@pytest.mark.parametrize(
+    "settings", [Sampling(temperature=-1), Sampling(top_p=math.nan), Sampling(min_p=-0.1), Sampling(top_k=-1)], ids=str
+)
+def test_settings_that_mean_nothing(settings: Sampling) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        Sampler(settings, 20)
