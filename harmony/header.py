@@ -95,7 +95,7 @@ def _take_recipient(words: list[str]) -> tuple[str | None, str | None, list[str]
 def rust_debug(text: str) -> str:
     """`text` as Rust's `{:?}` writes a str: quoted; escaped are quotes, backslashes, what is unprintable or combining.
 
-    Exact up to differences between the Unicode versions of Python and of the reference.
+    Exact for the characters that Python's Unicode version knows; the reference's is 16.
     """
     return '"' + "".join(_ESCAPES.get(char) or _escaped(char) for char in text) + '"'
 
@@ -107,7 +107,11 @@ def _escaped(char: str) -> str:
 
 _TO_BLANK = str.maketrans(dict.fromkeys(ASCII_SPACE, " "))
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\0": "\\0", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
-# The spacing marks that Unicode counts as Grapheme_Extend (PropList.txt, Other_Grapheme_Extend).
+# The marks that Unicode 16 counts as Grapheme_Extend beyond Mn and Me (PropList.txt, Other_Grapheme_Extend).
 _OTHER_GRAPHEME_EXTEND = frozenset(
-    "\u09be\u09d7\u0b3e\u0b57\u0bbe\u0bd7\u0cc2\u0cd5\u0cd6\u0d3e\u0d57\u0dcf\u0ddf\u1b35\u200c\u302e\u302f\uff9e\uff9f"
+    "\u09be\u09d7\u0b3e\u0b57\u0bbe\u0bd7\u0cc0\u0cc2\u0cc7\u0cc8\u0cca\u0ccb\u0cd5\u0cd6\u0d3e\u0d57\u0dcf"
+    "\u0ddf\u1715\u1734\u1b35\u1b3b\u1b3d\u1b43\u1b44\u1baa\u1bf2\u1bf3\u200c\u302e\u302f\ua953\ua9c0\uff9e"
+    "\uff9f\U000111c0\U00011235\U0001133e\U0001134d\U00011357\U000114b0\U000114bd\U000115af\U000116b6"
+    "\U00011930\U0001193d\U00016ff0\U00016ff1\U0001d165\U0001d166\U0001d16d\U0001d16e\U0001d16f\U0001d170"
+    "\U0001d171\U0001d172"
 )

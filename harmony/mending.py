@@ -21,6 +21,7 @@ CONTENT_TYPES = frozenset(("json", "code", "text", "xml", "yaml", "markdown", "h
 """Words that are a content type wherever they stand, and never a recipient."""
 
 _CONTENT_TYPE = re.compile(r"[\w./+-]*[A-Za-z][\w./+-]*")
+_MAX_QUOTED = 200  # characters: a header can be as long as a completion
 _SHORTEST_CHANNEL = 4  # "comm" is commentary that was cut; less could be anything
 _TOOL_NAME = re.compile(r"functions\.\S+|browser\.\S+|python$")
 
@@ -47,6 +48,10 @@ def known_channel(text: str) -> str | None:
     if len(lowered) < _SHORTEST_CHANNEL:
         return None
     return next((channel for channel in CHANNELS if channel.startswith(lowered)), None)
+
+
+def _quoted(text: str) -> str:
+    return repr(text if len(text) <= _MAX_QUOTED else text[:_MAX_QUOTED] + "…")
 
 
 class _Reader:
@@ -121,26 +126,26 @@ class _Reader:
             rest = rest.removeprefix(role)
         if rest.startswith(":"):
             self._role, self._name = ROLES[role], rest[1:]
-            self._note("named-role", f"the name {rest[1:]!r} stood in the role's place")
+            self._note("named-role", f"the name {_quoted(rest[1:])} stood in the role's place")
             return ""
         if rest and not rest.startswith((*CHANNELS, "to=")):
             return None
         self._role = ROLES[role]
-        self._note("glued-role", f"{word!r} in the role's place: read as {role!r}")
+        self._note("glued-role", f"{_quoted(word)} in the role's place: read as {_quoted(role)}")
         return rest
 
     def _read_odd_role(self, first: str, rest: list[str]) -> list[str]:
         """The role's place holds something else: a tool, a channel, `to=…`, or nothing that is known."""
         tool = resolve(clean_recipient(first), self._tools)
         if tool is not None:
-            self._note("tool-as-role", f"the tool {first!r} stood in the role's place: read as the recipient")
+            self._note("tool-as-role", f"the tool {_quoted(first)} stood in the role's place: read as the recipient")
             self._to.append(tool)
             return rest
         if _TOOL_NAME.match(first):
-            self._note("tool-without-recipient", f"{first!r} in the role's place: read as a tool's message")
+            self._note("tool-without-recipient", f"{_quoted(first)} in the role's place: read as a tool's message")
             self._role, self._name = "tool", first
             return rest
-        self._note("missing-role", f"no role but {first!r}: taken for the assistant's")
+        self._note("missing-role", f"no role but {_quoted(first)}: taken for the assistant's")
         return [first, *rest]
 
     def _read_channel(self, words: list[str], text: str) -> list[str]:
@@ -154,11 +159,11 @@ class _Reader:
             self._note("empty-channel", "a channel marker without a channel")
             return words
         if value in CONTENT_TYPES:
-            self._note("content-type-as-channel", f"the channel {value!r} is a content type")
+            self._note("content-type-as-channel", f"the channel {_quoted(value)} is a content type")
             return words
         tool = resolve(clean_recipient(value), self._tools)
         if tool is not None:
-            self._note("tool-as-channel", f"the channel {value!r} is a tool: read as the recipient")
+            self._note("tool-as-channel", f"the channel {_quoted(value)} is a tool: read as the recipient")
             self._to.append(tool)
             return words[1:]
         self._mend_channel(value)
@@ -167,17 +172,17 @@ class _Reader:
     def _mend_channel(self, value: str) -> None:
         known = known_channel(value)
         if known:
-            self._note("mended-channel", f"the channel {value!r} is read as {known!r}")
+            self._note("mended-channel", f"the channel {_quoted(value)} is read as {_quoted(known)}")
             self._channels.append(known)
         elif value in ROLES or not any(char.isalnum() for char in value):
-            self._note("header-junk", f"dropped from the header: {value!r}")
+            self._note("header-junk", f"dropped from the header: {_quoted(value)}")
         else:
             self._odd_channels.append(value)
 
     def _read_constrain(self, words: list[str], text: str) -> list[str]:
         value = words[0] if words else ""
         if value in CHANNELS or value.startswith("to="):
-            self._note("misplaced-constrain", f"no content type but {value!r} after <|constrain|>")
+            self._note("misplaced-constrain", f"no content type but {_quoted(value)} after <|constrain|>")
             return words
         if self._constrain is not None:
             return words
@@ -190,7 +195,7 @@ class _Reader:
         for word in words:
             if word.startswith("to="):
                 if self._loose and self._loose[-1] not in CHANNELS:
-                    self._note("header-order", f"the recipient stood after {self._loose[-1]!r}")
+                    self._note("header-order", f"the recipient stood after {_quoted(self._loose[-1])}")
                 self._to.append(word[3:])
             else:
                 self._loose.append(word)
@@ -200,7 +205,7 @@ class _Reader:
     def _drop_roles(self) -> None:
         roles = [word for word in self._loose if word in ROLES]
         if roles:
-            self._note("doubled-role", f"dropped from the header: {' '.join(roles)!r}")
+            self._note("doubled-role", f"dropped from the header: {_quoted(' '.join(roles))}")
             self._loose = [word for word in self._loose if word not in ROLES]
 
     def _channel(self) -> str | None:
@@ -208,26 +213,28 @@ class _Reader:
         if not (loose or self._channels or self._odd_channels or self._to) and len(self._loose) == 1:
             self._mend_unmarked()
         if loose and not self._channels:
-            self._note("unmarked-channel", f"the channel {loose[-1]!r} had no marker")
+            self._note("unmarked-channel", f"the channel {_quoted(loose[-1])} had no marker")
             self._channels = loose
             self._loose = [word for word in self._loose if word not in CHANNELS]
         if self._channels:
             if self._odd_channels:
-                self._note("header-junk", f"dropped from the header: {' '.join(self._odd_channels)!r}")
+                self._note("header-junk", f"dropped from the header: {_quoted(' '.join(self._odd_channels))}")
             return self._channels[-1]
         return self._odd_channels[-1] if self._odd_channels else None
 
     def _mend_unmarked(self) -> None:
         known = known_channel(self._loose[0])
         if known:
-            self._note("unmarked-channel", f"the channel {known!r} had no marker, and read {self._loose[0]!r}")
+            self._note(
+                "unmarked-channel", f"the channel {_quoted(known)} had no marker, and read {_quoted(self._loose[0])}"
+            )
             self._channels = [known]
             self._loose = []
 
     def _recipient(self, role: Role) -> str | None:
         values = [clean_recipient(text) for text in self._to]
         if values != self._to:
-            self._note("cut-recipient", f"the recipient {self._to[-1]!r} is read as {values[-1]!r}")
+            self._note("cut-recipient", f"the recipient {_quoted(self._to[-1])} is read as {_quoted(values[-1])}")
         values = list(dict.fromkeys(value for value in values if value))
         if role != "assistant":
             return values[0] if values else None
@@ -238,7 +245,7 @@ class _Reader:
         chosen = next((value for value in values if resolve(value, self._tools)), values[0])
         resolved = resolve(chosen, self._tools)
         if resolved and resolved != chosen:
-            self._note("resolved-recipient", f"the recipient {chosen!r} is read as {resolved!r}")
+            self._note("resolved-recipient", f"the recipient {_quoted(chosen)} is read as {_quoted(resolved)}")
         return resolved or chosen
 
     def _bare_recipient(self) -> str | None:
@@ -248,7 +255,7 @@ class _Reader:
         for i, word in enumerate(self._loose):
             tool = None if word in CONTENT_TYPES else resolve(clean_recipient(word), self._tools)
             if tool:
-                self._note("bare-recipient", f"the recipient {word!r} had no `to=`: read as {tool!r}")
+                self._note("bare-recipient", f"the recipient {_quoted(word)} had no `to=`: read as {_quoted(tool)}")
                 del self._loose[i]
                 return tool
         return None
@@ -263,5 +270,5 @@ class _Reader:
                 found = fitting[0]
                 self._loose.remove(found)
         if self._loose:
-            self._note("header-junk", f"dropped from the header: {' '.join(self._loose)!r}")
+            self._note("header-junk", f"dropped from the header: {_quoted(' '.join(self._loose))}")
         return found

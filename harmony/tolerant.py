@@ -248,7 +248,8 @@ class TolerantMachine:
         end = len(self.assembly.tokens)
         for i, (header, text) in enumerate(kept):
             self._flag(header)
-            self._whole(header, text, draft.first, closed_by if i == len(kept) - 1 else "end", end=end)
+            first = end if i else draft.first  # the first one gets all the ids: where each one begins is a guess
+            self._whole(header, text, first, closed_by if i == len(kept) - 1 else "end", end=end)
 
     def _whole(self, header: Header, text: str, first: int, closed_by: ClosedBy | None, *, end: int) -> None:
         """A message that came in one: announced, told and closed."""

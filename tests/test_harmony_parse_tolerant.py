@@ -443,3 +443,17 @@ def test_a_conversation_without_a_role_given(wheel_tokenizer: Tokenizer) -> None
     assert [i for m in parser.messages if m.sampled for i in m.sampled.ids] == list(ids)
     assert (parser.state, parser.current_role) == ("ExpectStart", None)
     assert (parser.current_recipient, parser.current_content_type) == (None, None)
+
+
+def test_a_header_as_long_as_a_completion(wheel_tokenizer: Tokenizer) -> None:
+    junk = wheel_tokenizer.encode(" word") * 1000
+    parser, _ = parse(wheel_tokenizer, [200_005, *wheel_tokenizer.encode("final"), *junk, 200_008, 64, 200_002])
+    assert parser.messages == (said("a", "final"),)
+    (repair,) = parser.repairs
+    assert repair.code == "header-junk" and len(repair.message) < 300
+
+
+def test_the_messages_of_one_header_share_no_ids(wheel_tokenizer: Tokenizer) -> None:
+    tokens = harmony_ids(wheel_tokenizer, "<|channel|>analysis a<|channel|>final b<|return|>")
+    parser, _ = parse(wheel_tokenizer, tokens)
+    assert [m.sampled and m.sampled.ids for m in parser.messages] == [(200_006, 173_781, *tokens), ()]
