@@ -98,7 +98,7 @@ def test_what_a_generation_yields_and_counts(engine: LlamaEngine) -> None:
     stats = generation.stats
     assert stats == StepStats(600, 0, 5, stats.prefill_s, stats.decode_s, "tokens")
     assert stats.prefill_s > 0 and stats.decode_s > 0
-    assert (engine.name, engine.context_tokens, engine.capabilities) == ("toy", 2048, {"prefill"})
+    assert (engine.name, engine.context_tokens, engine.capabilities) == ("toy", 2048, frozenset({"prefill"}))
     assert engine.vocabulary.size == 266
 
 
@@ -294,7 +294,12 @@ def test_a_log_that_cannot_be_written_is_dropped(toy: Path, tmp_path: Path) -> N
 
 def test_loading_reports_progress_and_can_be_given_up(toy: Path) -> None:
     shares: list[float] = []
-    load_engine(toy, on_progress=lambda share: shares.append(share) is None).close()
+
+    def report(share: float) -> bool:
+        shares.append(share)
+        return True
+
+    load_engine(toy, on_progress=report).close()
     assert shares[0] == 0.0 and shares[-1] == 1.0 and shares == sorted(shares)
 
     with pytest.raises(EngineFailed, match="given up"):

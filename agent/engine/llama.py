@@ -357,6 +357,7 @@ def _new_context(model: Any, path: Path, settings: LlamaSettings) -> Any:
     params.n_ctx = settings.context_tokens
     params.n_batch = params.n_ubatch = settings.batch_tokens
     params.n_threads = params.n_threads_batch = settings.threads or default_threads()
+    params.n_outputs_max = 1  # logits are asked for once a sequence; room for those of a whole batch is 393 MiB more
     params.swa_full = settings.swa_full
     _LOG.errors.clear()
     context = lib.llama_init_from_model(model, params)
