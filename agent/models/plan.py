@@ -84,7 +84,11 @@ def plan(
 
 def needs_of(model: ModelFile, context_tokens: int) -> Needs:
     """What `model` takes with a context of so many tokens. gpt-oss-20b with 32768: 12.1 GB, 0.8 GB, 0.5 GB."""
-    return Needs(model.weight_bytes, kv_bytes(model.architecture, context_tokens), buffer_bytes(model.architecture))
+    return Needs(
+        model.weight_bytes,
+        kv_bytes(model.architecture, context_tokens),
+        buffer_bytes(model.architecture, context_tokens),
+    )
 
 
 def fits(model: ModelFile, memory: Memory) -> bool:
@@ -96,18 +100,18 @@ def fits(model: ModelFile, memory: Memory) -> bool:
 def kv_bytes(network: Architecture, context_tokens: int) -> int:
     """The KV cache in bytes, as llama.cpp lays it out: odd layers keep the whole context, even ones their window."""
     full_cells = _rounded(context_tokens)
-    window_cells = min(full_cells, _rounded(min(full_cells, network.window + BATCH_TOKENS)))
+    window_cells = _rounded(min(full_cells, network.window + BATCH_TOKENS))
     cells = network.layers // 2 * full_cells + (network.layers + 1) // 2 * window_cells
     return cells * 2 * network.kv_heads * network.head_size * _KV_BYTES
 
 
-def buffer_bytes(network: Architecture) -> int:
-    """A bound on the compute and output buffers: mostly the logits of one batch.
+def buffer_bytes(network: Architecture, context_tokens: int) -> int:
+    """A bound on the compute and output buffers: mostly the logits of one batch, or its mask over the context.
 
     llama.cpp 0.3.36 took 424 MiB at most for gpt-oss-20b's shapes (contexts of 4k to 128k), this says 443.
     """
-    logits = 4 * network.vocabulary_size
-    return BATCH_TOKENS * (logits + 24 * network.embedding) + logits + _FIXED_BYTES
+    logits, mask = 4 * network.vocabulary_size, 2 * _rounded(context_tokens)
+    return BATCH_TOKENS * (max(logits, mask) + 24 * network.embedding) + logits + _FIXED_BYTES
 
 
 def _largest_that_fits(model: ModelFile, memory: Memory) -> int:

@@ -48,6 +48,8 @@ class Hub:
     cut_after: list[int] = field(default_factory=list)
     """For each of the next transfers: the bytes after which the connection ends."""
     cut_by: Literal["close", "reset"] = "close"
+    hold: threading.Event | None = None
+    """A transfer that is cut waits for this before it ends: somebody interrupts it meanwhile."""
     status: dict[str, int] = field(default_factory=dict)
     """Answers other than 200 for paths that begin so; "storage" stands for all transfers."""
     ignores_range: bool = False
@@ -193,6 +195,8 @@ class _StorageHandler(_Handler):
 
     def _cut(self) -> None:
         self.wfile.flush()
+        if self.hub.hold:
+            self.hub.hold.wait(30)
         if self.hub.cut_by == "reset":  # closing with unsent time-out 0 sends RST in place of FIN
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.close_connection = True

@@ -1,0 +1,271 @@
+"""What fits: predictions against llama.cpp's own figures, and every decision made of them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agent.engine.devices import built_for_gpu, gpu_free
+from agent.errors import OutOfMemory
+from agent.models.catalog import ETUDE_PATH
+from agent.models.gguf import TensorInfo
+from agent.models.gpt_oss import Architecture
+from agent.models.memory import Memory, parse_vm_stat, read_memory
+from agent.models.model import ModelFile, open_model
+from agent.models.plan import Needs, Plan, buffer_bytes, fits, kv_bytes, needs_of, plan
+from tests.support.toy_gguf import write_toy_gguf
+
+MB, GB = 10**6, 10**9
+
+_MEASURE = r"""
+import re, sys
+import llama_cpp as L
+log = []
+
+@L.llama_log_callback
+def keep(level, text, data):
+    log.append(text.decode(errors="replace"))
+
+L.llama_log_set(keep, None)
+params = L.llama_model_default_params()
+params.use_extra_bufts = False
+model = L.llama_model_load_from_file(sys.argv[1].encode(), params)
+for context in map(int, sys.argv[2:]):
+    log.clear()
+    settings = L.llama_context_default_params()
+    settings.n_ctx, settings.n_batch, settings.n_ubatch, settings.swa_full = context, 512, 512, False
+    L.llama_free(L.llama_init_from_model(model, settings))
+    sizes = re.findall(r"(KV|compute|output) buffer size = +([\d.]+) MiB", "".join(log))
+    kv = sum(float(size) for kind, size in sizes if kind == "KV")
+    print(context, kv, sum(float(size) for kind, size in sizes if kind != "KV"))
+"""
+
+
+@pytest.mark.parametrize("which", ["etude", "toy", "wide"])
+def test_cache_and_buffers_are_llama_cpp_s(which: str, tmp_path: Path) -> None:
+    path = ETUDE_PATH
+    if which != "etude":
+        changes = {"layers": 5, "embd": 128, "heads": 6, "window": 300} if which == "wide" else {}
+        path = write_toy_gguf(tmp_path / "toy.gguf", **changes)  # type: ignore[arg-type]
+    contexts = [256, 700, 4096, 20_000]
+    command = [sys.executable, "-c", _MEASURE, str(path), *map(str, contexts)]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    network = open_model(path).architecture
+    for line in shown.splitlines():
+        context, kv_mib, buffer_mib = line.split()
+        assert kv_bytes(network, int(context)) == pytest.approx(float(kv_mib) * 2**20, abs=2**14)
+        assert (
+            float(buffer_mib) * 2**20 <= buffer_bytes(network, int(context)) <= float(buffer_mib) * 2**20 + 32 * 2**20
+        )
+
+
+REAL = Architecture(
+    layers=24,
+    embedding=2880,
+    heads=64,
+    kv_heads=8,
+    head_size=64,
+    experts=32,
+    experts_used=4,
+    expert_size=2880,
+    window=128,
+    context_tokens=131_072,
+    vocabulary_size=201_088,
+)
+
+
+def _real() -> ModelFile:
+    """gpt-oss-20b's measures without its weights: 12.1 GB in tensors that are only announced."""
+    sizes = {"token_embd.weight": 615_329_280, "output.weight": 615_329_280, "output_norm.weight": 11_520}
+    sizes |= {f"blk.{layer}.ffn_gate_exps.weight": 452_000_000 for layer in range(24)}
+    tensors = {name: TensorInfo(name, (1,), "F32", 0, size) for name, size in sizes.items()}
+    return replace(open_model(ETUDE_PATH), name="gpt-oss-20b", architecture=REAL, tensors=tensors)
+
+
+def test_the_real_measures() -> None:
+    # What llama.cpp 0.3.36 reported for a file of these shapes: KV 192 + 18 MiB at 8k; buffers of at most 425 MiB.
+    assert kv_bytes(REAL, 8192) == (192 + 18) * 2**20
+    assert kv_bytes(REAL, 131_072) == (3072 + 18) * 2**20
+    assert 425 * 2**20 < buffer_bytes(REAL, 131_072) < 450 * 2**20
+
+
+@pytest.mark.parametrize(
+    ("free", "tokens"), [(40 * GB, 32_768), (13_300 * MB, 16_384), (12_900 * MB, 8192), (9 * GB, 8192), (None, 32_768)]
+)
+def test_the_largest_context_that_fits(free: int | None, tokens: int) -> None:
+    planned = plan(_real(), memory=Memory(free))
+    assert planned.context_tokens == tokens
+    assert planned.gpu_layers == 0
+    assert planned.use_mmap
+    expected = ()
+    if free == 9 * GB:
+        expected = ("gpt-oss-20b needs 12.8 GB, 9.0 GB are free: it is read from disk as it runs, slowly",)
+    assert planned.warnings == expected
+
+
+def test_a_context_that_is_asked_for() -> None:
+    model, plenty = _real(), Memory(40 * GB)
+    assert plan(model, memory=plenty, context="max").context_tokens == 131_072
+    assert plan(model, memory=plenty, context=1000).context_tokens == 1000
+    cut = plan(model, memory=plenty, context=200_000)
+    assert cut.context_tokens == 131_072
+    assert cut.warnings == ("gpt-oss-20b has a context of 131072 tokens at most: --context 200000 is cut to that",)
+
+
+def test_a_small_model_has_its_own_context() -> None:
+    model = open_model(ETUDE_PATH)
+    needs = Needs(
+        weights=3_023_608, kv=kv_bytes(model.architecture, 4096), buffers=buffer_bytes(model.architecture, 4096)
+    )
+    assert plan(model, memory=Memory(GB)) == Plan(4096, 0, True, needs)
+    assert needs_of(model, 4096) == needs
+
+
+def test_cache_and_buffers_that_do_not_fit() -> None:
+    with pytest.raises(OutOfMemory) as failure:
+        plan(_real(), memory=Memory(2 * GB), context="max")
+    assert str(failure.value) == (
+        "a context of 131072 tokens needs 3.7 GB beside the weights, 2.0 GB are free: "
+        "use a smaller --context, or close other programs"
+    )
+    with pytest.raises(OutOfMemory, match=r"a context of 8192 tokens needs 0\.7 GB"):
+        plan(_real(), memory=Memory(GB // 2))
+
+
+def test_weights_that_do_not_fit_without_mmap() -> None:
+    with pytest.raises(OutOfMemory) as failure:
+        plan(_real(), memory=Memory(9 * GB), use_mmap=False)
+    assert str(failure.value) == (
+        "gpt-oss-20b needs 12.8 GB with a context of 8192 tokens, 9.0 GB are free: "
+        "leave mmap on, or close other programs"
+    )
+    assert not plan(_real(), memory=Memory(40 * GB), use_mmap=False).use_mmap
+
+
+@pytest.mark.parametrize(
+    ("gpus", "layers"),
+    [((), 0), ((GB,), 0), ((4 * GB,), 6), ((24 * GB,), 25), ((4 * GB, 4 * GB), 13), ((80 * GB,), 25)],
+)
+def test_layers_on_the_gpu(gpus: tuple[int, ...], layers: int) -> None:
+    planned = plan(_real(), memory=Memory(40 * GB, gpus))
+    assert (planned.context_tokens, planned.gpu_layers) == (32_768, layers)
+
+
+def test_layers_that_are_asked_for() -> None:
+    model = _real()
+    assert plan(model, memory=Memory(40 * GB, (24 * GB,)), gpu_layers=0).gpu_layers == 0
+    assert plan(model, memory=Memory(40 * GB), gpu_layers=7).gpu_layers == 7
+    assert plan(model, memory=Memory(40 * GB), gpu_layers=999).gpu_layers == 25
+
+
+def test_what_is_on_the_gpu_takes_no_memory() -> None:
+    model = _real()
+    assert plan(model, memory=Memory(4 * GB, (24 * GB,))).warnings == ()
+    assert plan(model, memory=Memory(4 * GB, (24 * GB,)), gpu_layers=0).warnings != ()
+
+
+def test_a_gpu_that_shares_the_memory() -> None:
+    model, apple = _real(), Memory(16 * GB, (12 * GB,), shared=True)
+    assert plan(model, memory=apple).gpu_layers == 25
+    assert apple.all_free == 16 * GB
+    assert plan(model, memory=replace(apple, ram_free=9 * GB)).warnings != ()
+
+
+def test_whether_it_fits() -> None:
+    model = _real()
+    assert fits(model, Memory(None))
+    assert fits(model, Memory(13 * GB))
+    assert not fits(model, Memory(12 * GB))
+    assert fits(model, Memory(2 * GB, (16 * GB,)))
+    assert fits(open_model(ETUDE_PATH), Memory(40 * MB))
+
+
+# --- what is free ---
+
+
+def _machine(root: Path, available_kb: int | None, groups: dict[str, str] | None = None) -> Path:
+    files = dict(groups or {})
+    if available_kb is not None:
+        files["proc/meminfo"] = f"MemTotal:       99 kB\nMemFree:        1 kB\nMemAvailable:   {available_kb} kB\n"
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's tables")
+
+
+@linux_only
+def test_memory_of_a_plain_machine(tmp_path: Path) -> None:
+    assert read_memory(root=_machine(tmp_path, 1000)) == Memory(1_024_000)
+    assert read_memory((5,), root=_machine(tmp_path, 1000)) == Memory(1_024_000, (5,))
+    assert read_memory(root=tmp_path / "none") == Memory(None)
+
+
+@linux_only
+def test_a_container_s_limit_counts(tmp_path: Path) -> None:
+    group = "sys/fs/cgroup/user/box"
+    files = {
+        "proc/self/cgroup": "0::/user/box\n",
+        f"{group}/memory.max": "500000\n",
+        f"{group}/memory.current": "300000\n",
+        f"{group}/memory.stat": "anon 100\ninactive_file 50000\n",
+        "sys/fs/cgroup/user/memory.max": "max\n",
+        "sys/fs/cgroup/user/memory.current": "300000\n",
+    }
+    assert read_memory(root=_machine(tmp_path, 1000, files)) == Memory(250_000)
+    (tmp_path / group / "memory.current").write_text("900000")
+    assert read_memory(root=tmp_path) == Memory(0)
+    (tmp_path / "sys/fs/cgroup/user/memory.max").write_text("310000")
+    (tmp_path / group / "memory.max").write_text("max")
+    assert read_memory(root=tmp_path) == Memory(10_000)
+
+
+@linux_only
+def test_a_container_of_the_first_version(tmp_path: Path) -> None:
+    group = "sys/fs/cgroup/memory/box"
+    files = {
+        "proc/self/cgroup": "9:cpu:/other\n4:memory,x:/box\n",
+        f"{group}/memory.limit_in_bytes": "500000",
+        f"{group}/memory.usage_in_bytes": "300000",
+        f"{group}/memory.stat": "total_inactive_file 1000\n",
+    }
+    assert read_memory(root=_machine(tmp_path, 1000, files)) == Memory(201_000)
+
+
+def test_vm_stat() -> None:
+    shown = (
+        "Mach Virtual Memory Statistics: (page size of 16384 bytes)\n"
+        "Pages free:                               10.\n"
+        "Pages active:                            900.\n"
+        "Pages inactive:                           20.\n"
+        "Pages speculative:                         3.\n"
+        "Pages wired down:                        500.\n"
+        "Pages purgeable:                           1.\n"
+    )
+    assert parse_vm_stat(shown) == 34 * 16_384
+    assert parse_vm_stat("nonsense") is None
+
+
+@linux_only
+def test_this_machine() -> None:
+    free = read_memory().ram_free
+    assert free is not None
+    total = re.search(r"MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text())
+    assert total
+    assert 0 < free <= int(total[1]) * 1024
+
+
+def test_the_devices_of_this_build() -> None:
+    from agent.engine import devices
+
+    found = devices._devices()
+    assert all(free > 0 for kind, free in found if kind == 0)
+    assert any(kind == 0 for kind, _ in found), "the processor is one"
+    assert len(gpu_free()) == (sum(kind in (1, 2) for kind, _ in found) if built_for_gpu() else 0)
