@@ -15,6 +15,7 @@ from agent.request import ContextUse, Request, StepEvent
 from harmony.codec import Codec
 from harmony.messages import FINAL, Completion
 from harmony.parse import StreamParser
+from harmony.render import drop_past_analysis
 
 Tap = Callable[[Sequence[int]], None]
 
@@ -92,7 +93,7 @@ class LocalResponder:
     def _prompt(self, request: Request) -> tuple[Prompt, tuple[int, ...]]:
         """The prompt with the marks worth a checkpoint, and its opening: the ids after the last message."""
         messages = compose(request)
-        rendered = self.codec.render(messages, purpose="completion")
+        rendered = self.codec.render(messages, purpose="completion", drop=drop_past_analysis)
         ids = list(rendered.ids)
         if request.open_with:
             control = self.codec.tokenizer.control

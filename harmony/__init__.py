@@ -19,7 +19,7 @@ from harmony.messages import (
     SystemPrompt,
 )
 from harmony.parse import StreamParser
-from harmony.render import drop_before_last_final, drop_nothing, drop_reference
+from harmony.render import drop_before_last_final, drop_nothing, drop_past_analysis, drop_reference
 from harmony.tokenizer import Tokenizer, Vocabulary, vocabulary_from_byte_level, vocabulary_from_tiktoken
 from harmony.tokens import ControlTokens
 
@@ -51,6 +51,7 @@ __all__ = [
     "VocabularyError",
     "drop_before_last_final",
     "drop_nothing",
+    "drop_past_analysis",
     "drop_reference",
     "vocabulary_from_byte_level",
     "vocabulary_from_tiktoken",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Literal
 
 from harmony._compact_json import compact_json
@@ -171,22 +172,34 @@ DropPolicy = Callable[[Sequence[Message]], list[int]]
 
 
 def drop_before_last_final(messages: Sequence[Message]) -> list[int]:
-    """Once a turn has its `final`, all before it in that turn whose channel is analysis leaves the prompt.
+    """Once a turn has its `final`, every message of it whose channel is analysis leaves the prompt.
 
     That is: the thoughts, the calls made on that channel, whatever the tool, and their results. A turn begins at a user
-    message; one without a `final` of the assistant is open and keeps everything, as does what follows the last `final`.
+    message; one without a `final` of the assistant is open and keeps everything.
     """
-    keep = []
-    answered = False  # going backwards: the turn's last `final` lies behind us
-    for index in range(len(messages) - 1, -1, -1):
-        message = messages[index]
-        if message.role == "user":
-            answered = False
-        elif message.role == "assistant" and message.channel == FINAL:
-            answered = True
-        if not (answered and message.channel == ANALYSIS):
-            keep.append(index)
-    return keep[::-1]
+    return _drop_answered(messages, last_too=True)
+
+
+def drop_past_analysis(messages: Sequence[Message]) -> list[int]:
+    """As `drop_before_last_final`, but the last turn keeps everything: for the steps of a turn that is under way.
+
+    A model that calls a tool after a `final` needs to see the result; and what its cache holds stays as it is.
+    """
+    return _drop_answered(messages, last_too=False)
+
+
+def _drop_answered(messages: Sequence[Message], *, last_too: bool) -> list[int]:
+    starts = [index for index, message in enumerate(messages) if message.role == "user"]
+    keep: list[int] = []
+    for start, end in pairwise([0, *starts, len(messages)]):
+        turn = range(start, end)
+        answered = (last_too or end < len(messages)) and any(_answers(messages[index]) for index in turn)
+        keep += [index for index in turn if not (answered and messages[index].channel == ANALYSIS)]
+    return keep
+
+
+def _answers(message: Message) -> bool:
+    return message.role == "assistant" and message.channel == FINAL
 
 
 def drop_reference(messages: Sequence[Message]) -> list[int]:

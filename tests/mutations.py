@@ -49,8 +49,8 @@ MUTATIONS = (
     Mutation("render", 'line.removesuffix("\\r")', "line", "render", "a carriage return stays in a description"),
     Mutation(
         "render",
-        'message.role == "assistant" and message.channel == FINAL:',
-        "message.channel == FINAL:",
+        'return message.role == "assistant" and message.channel == FINAL',
+        "return message.channel == FINAL",
         "render",
         "a final of any role ends a turn",
     ),

@@ -27,6 +27,7 @@ from harmony import (
     Tokenizer,
     drop_before_last_final,
     drop_nothing,
+    drop_past_analysis,
     drop_reference,
 )
 from harmony.messages import Role
@@ -430,7 +431,7 @@ def kept(policy: Any, shape: str) -> str:
         ("suafub", "sufub", "suafub"),
         ("suan", "suan", "suan"),
         ("suauaf", "suauf", "suuf"),  # a turn without a final is open
-        ("suafa", "sufa", "suafa"),  # after the final
+        ("suafa", "suf", "suafa"),  # after the final too
         ("suaFaf", "suaFf", "suFaf"),  # a final of the user's begins a turn
         ("suaR", "suaR", "suaR"),  # a final of a tool's answers nothing
         ("suaRaf", "suRf", "suRaf"),
@@ -447,6 +448,14 @@ def test_the_policies(
     messages = [SHAPES[letter] for letter in shape]
     ours = Codec(wheel_tokenizer).render(messages, drop=drop_reference)
     assert ours.ids == Reference(wheel).conversation(messages, purpose=None, drop=True, role="assistant")
+
+
+@pytest.mark.parametrize(
+    ("shape", "left"),
+    [("suaf", "suaf"), ("suafpq", "suafpq"), ("suafua", "sufua"), ("suapqfapquaf", "sufuaf"), ("suaub", "suaub")],
+)
+def test_the_turn_under_way_keeps_everything(shape: str, left: str) -> None:
+    assert kept(drop_past_analysis, shape) == left
 
 
 # -- against the reference ---------------------------------------------------------------------------------------------
