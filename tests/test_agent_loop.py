@@ -492,9 +492,10 @@ def test_text_from_outside_never_becomes_a_control_token(etude_tokenizer: Tokeni
     drive(turn)
     prompt, _ = stage.responder._prompt(stage.session.request(stage.toolbox.specs))
     control = etude_tokenizer.control
-    starts = [i for i, token in enumerate(prompt.ids) if token == control.start]
-    roles = [etude_tokenizer.decode(prompt.ids[i + 1 : i + 2])[:4] for i in starts]
-    assert len(starts) == len(roles) == 5  # system, developer, user, final, and the opened one
+    # system, developer, user, the call, its result, the answer, and the opened message: not one more
+    assert prompt.ids.count(control.start) == 7
+    assert prompt.ids.count(control.message) == 6
+    assert evil in etude_tokenizer.decode(prompt.ids)
 
 
 def test_call_ids_count_through_the_session(etude_tokenizer: Tokenizer) -> None:
