@@ -90,19 +90,21 @@ def test_what_the_encoding_lacks_becomes_a_question_mark() -> None:
 
 # -- what it loads --
 
-_LOADED_BY_HELP = """
+_WHAT_IS_LOADED = """
 import sys
 before = set(sys.modules)
 from cli.main import invoke
-code = invoke(["--help"])
+code = invoke(sys.argv[1:])
 print(*sorted({name.split(".")[0] for name in set(sys.modules) - before} - sys.stdlib_module_names), file=sys.stderr)
 print(*sorted(name for name in sys.modules if name.split(".")[0] == "cli"), file=sys.stderr)
 sys.exit(code)
 """
 
 
-def test_help_loads_nothing_heavy() -> None:
-    done = subprocess.run([sys.executable, "-P", "-c", _LOADED_BY_HELP], capture_output=True, text=True, check=True)
+@pytest.mark.parametrize("args", ["--help", "run --help", "harmony render --help", "models list --help"])
+def test_help_loads_nothing_heavy(args: str) -> None:
+    command = [sys.executable, "-P", "-c", _WHAT_IS_LOADED, *args.split()]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     foreign, ours = (set(line.split()) for line in done.stderr.splitlines())
     assert foreign <= {"cli", "typer", "click", "annotated_doc", "shellingham", "typing_extensions"}
     assert "cli.config" not in ours  # nor any other module that only a command needs
