@@ -260,7 +260,6 @@ class TolerantMachine:
 
     def _close(self, closed_by: ClosedBy | None, *, before_this: bool = False) -> None:
         held = self._utf8.decode(b"", True)
-        self._utf8.reset()
         self._add(held)
         self.last_content_delta = None
         self.assembly.close(closed_by, len(self.assembly.tokens) - before_this)

@@ -83,6 +83,7 @@ def test_broken_characters_and_unknown_ids(wheel_tokenizer: Tokenizer, wheel: op
         [*smile[:1]],
         [64, 300_000, 65],
         [*smile[:1], 300_000, 65],
+        [*smile[:1], *wheel_tokenizer.encode("é"), 300_000, 65],
         [199_998, 201_088, 200_018, 200_014],
     ):
         for end in ([200_007], []):

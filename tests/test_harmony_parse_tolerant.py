@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from harmony import Codec, Completion, Delta, Message, Repaired, StreamParser, Tokenizer
 from harmony.messages import Role
+from harmony.recipients import resolve
 from tests.support.streams import Streams, harmony_ids
 
 TOOLS = frozenset(
@@ -397,6 +398,7 @@ def test_a_message_closed_by_the_next_one_counts_as_ended(wheel_tokenizer: Token
     )
     first = parser.messages[0].sampled
     assert first and (first.closed_by, first.repaired, first.headless) == ("end", True, False)
+    assert first.ids[-2:] == (200_008, *wheel_tokenizer.encode("{}"))
     assert parser.call_ended
 
 
@@ -457,3 +459,41 @@ def test_the_messages_of_one_header_share_no_ids(wheel_tokenizer: Tokenizer) -> 
     tokens = harmony_ids(wheel_tokenizer, "<|channel|>analysis a<|channel|>final b<|return|>")
     parser, _ = parse(wheel_tokenizer, tokens)
     assert [m.sampled and m.sampled.ids for m in parser.messages] == [(200_006, 173_781, *tokens), ()]
+
+
+def test_an_opening_that_the_model_repeats_stands_once_in_the_ids(wheel_tokenizer: Tokenizer) -> None:
+    tokens = harmony_ids(wheel_tokenizer, f"<|start|>assistant{ANSWER}")
+    parser, _ = parse(wheel_tokenizer, tokens)
+    assert [m.sampled and m.sampled.ids for m in parser.messages] == [tuple(tokens)]
+
+
+def test_only_the_assistant_calls(wheel_tokenizer: Tokenizer) -> None:
+    parser, _ = parse(
+        wheel_tokenizer, harmony_ids(wheel_tokenizer, f"{THOUGHT}<|start|>functions.g to=python<|message|>x")
+    )
+    assert [m.recipient for m in parser.messages] == [None, "python"] and not parser.call_ended
+
+
+def test_a_content_type_is_no_recipient_even_if_a_tool_is_called_so(wheel_tokenizer: Tokenizer) -> None:
+    parser = StreamParser(wheel_tokenizer, tools=frozenset({"functions.json"}))
+    for token in harmony_ids(wheel_tokenizer, "<|channel|>final json<|message|>{}<|return|>"):
+        parser.push(token)
+    assert parser.messages == (said("{}", "final", kind="json"),)
+
+
+@pytest.mark.parametrize(
+    ("name", "tool"),
+    [
+        ("open", None),  # browser.open and files.open
+        ("files.open", "files.open"),
+        ("find", "browser.find"),
+        ("browser.FIND", "browser.find"),
+        ("findcode", "browser.find"),
+        ("user", None),
+        ("", None),
+    ],
+)
+def test_a_name_means_one_tool_or_none(name: str, tool: str | None) -> None:
+    offered = frozenset(("browser.open", "files.open", "browser.find", "functions.user"))
+    assert resolve(name, offered) == tool
+    assert resolve(name, frozenset()) is None
