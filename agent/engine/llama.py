@@ -29,6 +29,7 @@ from agent.errors import ContextFull, EngineFailed, ModelUnusable, OutOfMemory
 from harmony.tokenizer import Vocabulary
 
 _DEBUG, _ERROR, _CONTINUES = 1, 4, 5  # ggml_log_level (ggml.h; llama-cpp-python gives others); 5 goes on with a line
+_MOST_THREADS = 512  # GGML_MAX_N_THREADS; OpenMP ends the process when it can't start a thread
 _DONE, _ABORTED = 0, 2  # what llama_decode returns
 _WINDOW_ONLY = lib.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY
 
@@ -356,7 +357,7 @@ def _new_context(model: Any, path: Path, settings: LlamaSettings) -> Any:
     params = lib.llama_context_default_params()
     params.n_ctx = settings.context_tokens
     params.n_batch = params.n_ubatch = settings.batch_tokens
-    params.n_threads = params.n_threads_batch = settings.threads or default_threads()
+    params.n_threads = params.n_threads_batch = min(settings.threads or default_threads(), _MOST_THREADS)
     params.n_outputs_max = 1  # logits are asked for once a sequence; room for those of a whole batch is 393 MiB more
     params.swa_full = settings.swa_full
     _LOG.errors.clear()
