@@ -103,7 +103,7 @@ def _names() -> _Kind:
     return _Kind("a list of names, e.g. python", check, lambda text: [text])
 
 
-_FINITE = float("inf")
+_INFINITY = float("inf")
 
 _KINDS: Mapping[str, _Kind] = {
     "model": _text(),
@@ -119,7 +119,7 @@ _KINDS: Mapping[str, _Kind] = {
     "raw": _switch(),
     "json": _switch(),
     "max_tokens": _whole(1),
-    "temperature": _number("a number from 0 on", lambda number: 0 <= number < _FINITE),
+    "temperature": _number("a number from 0 on", lambda number: 0 <= number < _INFINITY),
     "top_p": _number("a number above 0, up to 1", lambda number: 0 < number <= 1),
     "top_k": _whole(0),
     "min_p": _number("a number from 0 to 1", lambda number: 0 <= number <= 1),
@@ -127,7 +127,7 @@ _KINDS: Mapping[str, _Kind] = {
     "context": _whole(1, "max"),
     "threads": _whole(1),
     "gpu_layers": _whole(0),
-    "timeout": _number("a number of seconds above 0", lambda number: 0 < number < _FINITE),
+    "timeout": _number("a number of seconds above 0", lambda number: 0 < number < _INFINITY),
 }
 
 
