@@ -1,4 +1,39 @@
-"""The parser for what models really write: it takes any ids, loses no text, and reports each thing it mends."""
+"""The parser for what models really write: it takes any ids, loses no text, and reports each thing it mends.
+
+The codes of the repairs, which don't change:
+
+| code | what was mended |
+|---|---|
+| bare-recipient | a tool's name without `to=` |
+| content-type-as-channel | `<|channel|>json` |
+| cut-recipient | a recipient with a marker, quotes or punctuation on it |
+| doubled-channel | more than one channel marker: the last known channel counts |
+| doubled-recipient | more than one recipient: the first that names a tool counts |
+| doubled-role | a role in the middle of a header, dropped |
+| empty-channel | a channel marker without a channel |
+| empty-recipient | `to=` without a recipient |
+| foreign-message | a message in the name of a tool, the user or the system, which the model made up: kept |
+| glued-role | `assistantassistant`, `assistantfinal` |
+| header-junk | words that mean nothing in a header, dropped |
+| header-order | the content type before the recipient |
+| mended-channel | `finalx`, `commentary?`, `comment` |
+| misplaced-constrain | `<|constrain|>` before a channel or a recipient |
+| missing-end | a message that the next one's `<|start|>` or `<|channel|>` closed |
+| missing-message | a header without `<|message|>`: what isn't metadata is the content |
+| missing-role | a header without a role: the assistant's |
+| missing-start | a header without `<|start|>` |
+| named-role | `user:ann` |
+| resolved-recipient | `to=get_weather` for `functions.get_weather` |
+| restarted-header | `<|start|>` inside a header that says nothing yet |
+| spaced-channel, spaced-constrain | whitespace after the marker |
+| stray-marker | `<|message|>` or `<|constrain|>` inside a message, dropped |
+| stray-stop | a stop token between messages |
+| stray-text | text between messages: a message of its own |
+| tool-as-channel, tool-as-role | a tool's name in the place of the channel or the role: the recipient |
+| tool-without-recipient | `<|start|>functions.f<|message|>`, read as a tool's message |
+| unknown-token | an id that no token has: one U+FFFD |
+| unmarked-channel | a channel's name without its marker |
+"""
 
 from __future__ import annotations
 

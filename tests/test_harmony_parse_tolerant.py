@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harmony import Codec, Completion, Delta, Message, Repaired, StreamParser, Tokenizer
+from harmony import Codec, Completion, Delta, Message, Repaired, StreamParser, Tokenizer, tolerant
 from harmony.messages import Role
 from harmony.recipients import resolve
 from tests.support.streams import Streams, harmony_ids
@@ -254,6 +255,7 @@ SHAPES: list[tuple[str, list[Message], list[str]]] = [
     (f"<|start|>assistant{ANSWER}", [FOUR], ["restarted-header"]),
     (f"<|channel|>analysis<|start|>assistant{ANSWER}", [FOUR], ["restarted-header"]),
     (f"<|channel|>analysis words<|start|>assistant{ANSWER}", [said("words", "analysis"), FOUR], ["missing-message"]),
+    ("<|channel|>final user<|message|>4<|return|>", [FOUR], ["doubled-role"]),
     # nothing, or nearly
     ("<|return|>", [], ["missing-message"]),
     ("<|channel|>final<|return|>", [said("", "final")], ["missing-message"]),
@@ -497,3 +499,10 @@ def test_a_name_means_one_tool_or_none(name: str, tool: str | None) -> None:
     offered = frozenset(("browser.open", "files.open", "browser.find", "functions.user"))
     assert resolve(name, offered) == tool
     assert resolve(name, frozenset()) is None
+
+
+def test_every_code_is_documented_and_seen() -> None:
+    rows = re.findall(r"^\| ([a-z, -]+) \|", tolerant.__doc__ or "", re.MULTILINE)
+    documented = {code for row in rows[1:] for code in row.split(", ")}
+    seen = {code for _, _, codes in SHAPES for code in codes}
+    assert documented == seen | {"unknown-token"}
