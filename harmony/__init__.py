@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from harmony.builtins import BROWSER, PYTHON, TRAINED
+from harmony.chat_form import conversation_from_chat
 from harmony.codec import Codec, Rendered
+from harmony.conversation import conversation_from_json, conversation_to_json, message_to_json
 from harmony.errors import ConversationError, HarmonyError, ParseError, RenderError, VocabularyError
 from harmony.messages import (
     ChannelConfig,
@@ -49,10 +51,14 @@ __all__ = [
     "Tokenizer",
     "Vocabulary",
     "VocabularyError",
+    "conversation_from_chat",
+    "conversation_from_json",
+    "conversation_to_json",
     "drop_before_last_final",
     "drop_nothing",
     "drop_past_analysis",
     "drop_reference",
+    "message_to_json",
     "vocabulary_from_byte_level",
     "vocabulary_from_tiktoken",
 ]
