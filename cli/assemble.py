@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import datetime
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from agent.engine.base import Engine, Sampling
 from agent.respond import LocalResponder, Tap
@@ -21,6 +22,9 @@ from harmony.tokenizer import Tokenizer
 from tools.policy import Policy, Rule
 from tools.spec import NoStop, Tool, ToolContext
 from tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from agent.models.plan import Plan
 
 _TOOLS = ("python",)
 _MAX_LOG_BYTES = 1 << 20
@@ -71,12 +75,12 @@ class Loading:
     _settings: Settings
     _display: Display
     _started: float
-    _engine: Future[Engine] | Engine
+    _engine: Callable[[], Engine]
     _tokenizer: Tokenizer
 
-    def finish(self, wait: Wait, *, tap: Tap | None) -> Assembly:
+    def finish(self, *, tap: Tap | None) -> Assembly:
         """Wait for the weights and put everything together."""
-        engine = wait(self._engine) if isinstance(self._engine, Future) else self._engine
+        engine = self._engine()
         codec = Codec(self._tokenizer, recipient_position="channel", replay=True)
         settings = self._settings
         return Assembly(
@@ -91,8 +95,8 @@ class Loading:
         )
 
 
-def begin(settings: Settings, display: Display, worker: Worker) -> Loading:
-    """Find the model, look at it, and let the worker load its weights.
+def begin(settings: Settings, display: Display, worker: Worker, wait: Wait) -> Loading:
+    """Find the model, look at it, and let the worker load its weights; `wait` is how to wait for it.
 
     Raises ModelError, DoesNotFit, ScriptInvalid, or ExitError for settings that name nothing.
     """
@@ -100,17 +104,18 @@ def begin(settings: Settings, display: Display, worker: Worker) -> Loading:
     started = time.monotonic()
     if settings.engine.startswith("script:"):
         engine, tokenizer = _script(settings)
-        return Loading(engine.name, settings, display, started, engine, tokenizer)
-    return _llama(settings, display, worker, started)
+        return Loading(engine.name, settings, display, started, lambda: engine, tokenizer)
+    return _llama(settings, display, worker, wait, started)
 
 
-def _llama(settings: Settings, display: Display, worker: Worker, started: float) -> Loading:
+def _llama(settings: Settings, display: Display, worker: Worker, wait: Wait, started: float) -> Loading:
     from agent.models.memory import read_memory
     from agent.models.plan import plan
     from agent.models.resolve import resolve
     from cli.models import locations
 
-    memory = read_memory()
+    gpu_free = worker.submit(_gpu_free)  # loads the library; beside the reading of the header, when the model is named
+    memory = read_memory() if settings.model else read_memory(wait(gpu_free))
     model = resolve(settings.model, locations=locations(), memory=memory)
     for note in model.notes:
         display.note(f"ossia: warning: {note}")
@@ -120,34 +125,45 @@ def _llama(settings: Settings, display: Display, worker: Worker, started: float)
         )
     elif settings.model is None:
         display.note(f"ossia: using {model.name} ({model.path})")
-    planned = plan(model, memory=memory, context=settings.context, gpu_layers=settings.gpu_layers)
-    for warning in planned.warnings:
-        display.note(f"ossia: warning: {warning}")
-    display.detail(
-        f"{model.name}: {model.path}, context {planned.context_tokens} tokens, {planned.gpu_layers} layers on the GPU"
-    )
     vocabulary = model.vocabulary()
 
-    def load() -> Engine:
-        from cli.openmp import openmp_environment
+    def load() -> tuple[Engine, Plan]:
+        from agent.engine.llama import LlamaEngine, LlamaSettings
 
-        with openmp_environment():
-            from agent.engine.llama import LlamaEngine, LlamaSettings
-        return LlamaEngine.load(
-            model.path,
-            vocabulary=vocabulary,
-            name=model.name,
-            settings=LlamaSettings(
-                context_tokens=planned.context_tokens,
-                gpu_layers=planned.gpu_layers,
-                threads=settings.threads,
-                use_mmap=planned.use_mmap,
-            ),
-            log_path=_log_file(),
+        memory = read_memory(gpu_free.result())
+        planned = plan(model, memory=memory, context=settings.context, gpu_layers=settings.gpu_layers)
+        native = LlamaSettings(
+            context_tokens=planned.context_tokens,
+            gpu_layers=planned.gpu_layers,
+            threads=settings.threads,
+            use_mmap=planned.use_mmap,
         )
+        engine = LlamaEngine.load(
+            model.path, vocabulary=vocabulary, name=model.name, settings=native, log_path=_log_file()
+        )
+        return engine, planned
 
     loading = worker.submit(load)
-    return Loading(model.name, settings, display, started, loading, Tokenizer(vocabulary))
+
+    def loaded() -> Engine:
+        engine, planned = wait(loading)
+        for warning in planned.warnings:
+            display.note(f"ossia: warning: {warning}")
+        context, layers = planned.context_tokens, planned.gpu_layers
+        display.detail(f"{model.name}: {model.path}, context {context} tokens, {layers} layers on the GPU")
+        return engine
+
+    return Loading(model.name, settings, display, started, loaded, Tokenizer(vocabulary))
+
+
+def _gpu_free() -> tuple[int, ...]:
+    """Load llama.cpp's library, and ask it for the free memory of its GPUs."""
+    from cli.openmp import openmp_environment
+
+    with openmp_environment():
+        from agent.engine.llama import gpu_free_bytes
+
+        return gpu_free_bytes()
 
 
 def _script(settings: Settings) -> tuple[Engine, Tokenizer]:

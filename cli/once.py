@@ -96,9 +96,9 @@ class _Run:
     def _load(self) -> Assembly:
         """Everything the turn needs. The weights are loaded by the worker, so that Ctrl-C is answered meanwhile."""
         self._display.line.set("loading")
-        loading = begin(self._settings, self._display, self._worker)
+        loading = begin(self._settings, self._display, self._worker, self._wait)
         self._report.model = loading.model_name
-        assembly = loading.finish(self._wait, tap=self._worker.tap(self._control) if self._raw else None)
+        assembly = loading.finish(tap=self._worker.tap(self._control) if self._raw else None)
         self._report.load_s = assembly.load_s
         if self._raw:
             self._raw.codec = assembly.codec

@@ -17,11 +17,13 @@ from typing import Any, TextIO
 
 import llama_cpp as lib
 import numpy as np
+from llama_cpp._ggml import libggml
 from numpy.typing import NDArray
 
 from agent.control import Control
 from agent.engine.base import Constraint, Prompt, Sampling
 from agent.engine.cache import Logits, PrefixCache
+from agent.engine.devices import free_gpu_bytes
 from agent.engine.generation import Bounds, Lane, LocalGeneration, Piece, Prefill
 from agent.engine.sampling import Sampler
 from agent.engine.threads import default_threads
@@ -376,6 +378,11 @@ def _load_error(path: Path, what: str) -> ModelUnusable | OutOfMemory:
     return ModelUnusable(f"{path}: llama.cpp can't use this file ({reason}): get it again, or another one")
 
 
+def gpu_free_bytes() -> tuple[int, ...]:
+    """The free memory of each GPU that layers can be put on, in bytes; empty where llama.cpp was built without any."""
+    return free_gpu_bytes(libggml) if lib.llama_supports_gpu_offload() else ()
+
+
 def _pointer(array: NDArray[Any], kind: Any) -> Any:
     return array.ctypes.data_as(ctypes.POINTER(kind))
 
@@ -393,4 +400,4 @@ _BUILT_WITH_AMX = b"AMX_INT8 = 1" in lib.llama_print_system_info()
 _LOG = _Log()
 _STRLEN = _strlen()
 
-__all__ = ["LlamaEngine", "LlamaSettings"]
+__all__ = ["LlamaEngine", "LlamaSettings", "gpu_free_bytes"]

@@ -1,0 +1,54 @@
+"""Asking ggml for its GPUs: the real library here, and one with devices, compiled for the test."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent.engine.devices import free_gpu_bytes
+from agent.engine.llama import gpu_free_bytes
+
+LIBRARY = """
+#include <stddef.h>
+struct device { int type; size_t free; };
+static struct device devices[] = {DEVICES};
+size_t ggml_backend_dev_count(void) { return sizeof devices / sizeof *devices; }
+void *ggml_backend_dev_get(size_t n) { return &devices[n]; }
+int ggml_backend_dev_type(void *d) { return ((struct device *)d)->type; }
+void ggml_backend_dev_memory(void *d, size_t *f, size_t *t) { *f = ((struct device *)d)->free; *t = *f + 1; }
+"""
+
+
+def test_the_library_in_use_is_asked() -> None:
+    """Whatever this machine has: the call works, and a build without a GPU has none."""
+    import llama_cpp
+
+    free = gpu_free_bytes()
+    assert all(isinstance(size, int) and size > 0 for size in free)
+    assert llama_cpp.llama_supports_gpu_offload() or free == ()
+
+
+@pytest.mark.skipif(shutil.which("cc") is None or sys.platform == "win32", reason="needs a C compiler")
+@pytest.mark.parametrize(
+    ("devices", "free"),
+    [
+        ("{0, 1}", ()),
+        ("{1, 12000000000}, {0, 5}", (12_000_000_000,)),
+        ("{2, 7000000000}, {1, 12000000000}, {1, 8000000000}, {3, 9}", (12_000_000_000, 8_000_000_000)),
+        ("{0, 1}, {2, 7000000000}", (7_000_000_000,)),
+    ],
+)
+def test_which_devices_count(devices: str, free: tuple[int, ...], tmp_path: Path) -> None:
+    source, library = tmp_path / "ggml.c", tmp_path / "libggml.so"
+    source.write_text(LIBRARY.replace("DEVICES", devices))
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(source)], check=True, timeout=60)
+    assert free_gpu_bytes(ctypes.CDLL(str(library))) == free
+
+
+def test_a_library_without_the_calls() -> None:
+    assert free_gpu_bytes(ctypes.CDLL(None)) == ()
