@@ -84,10 +84,11 @@ class _Run:
                 assembly.close_tools()
         self._display.pause()
         self._out.finish(self._report)
-        if self._worker.busy:  # in a C call that doesn't know of Ctrl-C; Python's way out would wait, or crash
-            _end_now(self._report.code)
+        if self._worker.busy and self._report.end == "stopped":
+            _end_now(self._report.code)  # it is in a C call that doesn't know of Ctrl-C; Python's way out would wait
         if assembly:
-            self._worker.submit(assembly.close_engine).result()
+            self._worker.submit(assembly.close_engine)
+        self._worker.close()
         if isinstance(self._report.error, Exception):
             raise self._report.error
         self._last_line()

@@ -47,7 +47,7 @@ class Policy:
             if action in actions:
                 if action == "ask" and (spec.name, arguments) in self._remembered:
                     return Ruling("allow", "allowed for this session")
-                return Ruling(action, f"a rule for {spec.name}")  # type: ignore[arg-type]
+                return Ruling(action, f"a rule for {spec.name}")
         if spec.effects <= {"read"}:
             return Ruling("allow", "it only reads")
         if (spec.name, arguments) in self._remembered:
