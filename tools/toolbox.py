@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from types import MappingProxyType
 
+from tools.arguments import read_arguments
 from tools.policy import Policy
 from tools.spec import (
     ApprovalAsked,
@@ -80,7 +80,7 @@ class Toolbox:
             if fault is not None:
                 raise ToolFailed(fault)
             tool = self._find(call)
-            args = _arguments(tool.spec, call)
+            args = read_arguments(tool.spec, call.arguments)
             refusal = yield from self._approved(tool, call, args, context)
             if refusal is not None:
                 return False, refusal
@@ -131,25 +131,3 @@ class Toolbox:
         head, tail = keep * 3 // 4, keep // 4
         omitted = f"\n[... {len(text) - head - tail} characters omitted]\n"
         return replace(result, text=text[:head] + omitted + text[len(text) - tail :])
-
-
-def _arguments(spec: ToolSpec, call: ToolCall) -> object:
-    """The arguments as the tool takes them. Raises `ToolFailed` that tells the model what to mend."""
-    if spec.input == "text":
-        return call.arguments
-    from jsonschema import Draft202012Validator  # 60 ms, and python alone never needs it
-
-    try:
-        args = json.loads(call.arguments or "{}")
-    except (ValueError, RecursionError) as error:
-        raise ToolFailed(
-            f"Error: the arguments of {spec.name} are not valid JSON ({error}). Send one JSON object."
-        ) from None
-    schema = spec.parameters or {"type": "object", "additionalProperties": False}
-    fault = next(Draft202012Validator(schema).iter_errors(args), None)
-    if fault is not None:
-        place = "/".join(map(str, fault.absolute_path)) or "arguments"
-        raise ToolFailed(
-            f"Error: {place} of {spec.name}: {fault.message}. Expected {json.dumps(schema, ensure_ascii=False)[:600]}"
-        )
-    return args
