@@ -14,6 +14,7 @@ from agent.models.catalog import ETUDE_PATH, name_of, part_of, part_path
 from agent.models.find import Found, Locations, find_models
 from agent.models.memory import Memory
 from agent.models.model import open_model
+from agent.models.plan import needs_of
 from agent.models.resolve import resolve
 from tests.support.gguf_edit import I32, U16, GgufEdit
 from tests.support.toy_gguf import write_toy_gguf
@@ -170,6 +171,10 @@ def test_a_path(toy: Path, places: Locations, monkeypatch: pytest.MonkeyPatch, h
         resolve("none/x.gguf", locations=places, memory=PLENTY)
     with pytest.raises(ModelUnusable, match="is a directory"):
         resolve(str(toy.parent), locations=places, memory=PLENTY)
+    with pytest.raises(ModelUnusable, match="can't be read"):
+        resolve("x" * 5000, locations=places, memory=PLENTY)
+    with pytest.raises(ModelMissing, match="no such file"):
+        resolve("~no-such-user-here/x.gguf", locations=places, memory=PLENTY)
 
 
 def test_a_name(places: Locations, toy: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -201,7 +206,7 @@ def test_without_a_model_the_first_that_fits(places: Locations, toy: Path, tmp_p
     big = write_toy_gguf(models / "gpt-oss-20b-mxfp4.gguf", layers=3, embd=256)
     chosen = resolve(None, locations=places, memory=PLENTY, builtin=False)
     assert (chosen.name, chosen.path, chosen.origin, chosen.notes) == ("gpt-oss-20b", big, "ossia", ())
-    tight = resolve(None, locations=places, memory=Memory(19 << 20))
+    tight = resolve(None, locations=places, memory=Memory(needs_of(open_model(toy), 4096).total + 100_000))
     assert tight.name == "gpt-oss-120b"
     assert tight.notes == (f"passed over: {big} (1.2 MB) is larger than free memory; --model gpt-oss-20b forces it",)
     assert resolve(None, locations=places, memory=LITTLE).name == "etude"

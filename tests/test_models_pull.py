@@ -105,6 +105,26 @@ def test_a_server_that_ignores_the_range_starts_over(tmp_path: Path) -> None:
         assert _pull(hub, tmp_path).read_bytes() == CONTENT
 
 
+def test_a_transfer_that_claims_to_be_complete_goes_on(tmp_path: Path) -> None:
+    with _hub(cut_after=[30_000, 0, 20_000], says_less=3) as hub:
+        assert _pull(hub, tmp_path).read_bytes() == CONTENT
+        ranges = [request.headers.get("range") for request in hub.transfers()]
+    assert ranges == [None, "bytes=30000-", "bytes=30000-", "bytes=50000-"]
+
+
+def test_a_server_that_never_sends_anything_is_given_up(tmp_path: Path) -> None:
+    with _hub(cut_after=[0] * 9, says_less=9) as hub:
+        with pytest.raises(DownloadFailed, match="the transfer ended early; what came is kept"):
+            _pull(hub, tmp_path)
+        assert len(hub.transfers()) == 5
+
+
+def test_a_folder_that_can_not_be_written(tmp_path: Path) -> None:
+    (tmp_path / "models").write_text("a file where the folder should be")
+    with _hub() as hub, pytest.raises(DownloadFailed, match=r"gpt-oss-20b can't be downloaded: \w+ exists; what came"):
+        _pull(hub, tmp_path)
+
+
 def test_what_does_not_match_its_hash_is_deleted(tmp_path: Path) -> None:
     with _hub(sent={NAME: CONTENT[:-1] + b"!"}) as hub:
         with pytest.raises(

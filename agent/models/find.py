@@ -71,7 +71,7 @@ def _folders(locations: Locations) -> Iterator[tuple[Origin, Path]]:
 
 def _gguf_files(folder: Path) -> list[Path]:
     paths = (path for path in _walk(folder) if path.suffix == ".gguf" and _GPT_OSS.search(path.name))
-    return sorted(path for path in paths if (part_of(path) or (1,))[0] == 1 and path.is_file())
+    return sorted(path for path in paths if (part_of(path) or (1,))[0] == 1 and _file_bytes(path) is not None)
 
 
 def _walk(folder: Path) -> Iterator[Path]:
@@ -89,4 +89,12 @@ def _walk(folder: Path) -> Iterator[Path]:
 def _bytes_of(path: Path) -> int:
     part = part_of(path)
     paths = [path] if part is None else [part_path(path, number, part[1]) for number in range(1, part[1] + 1)]
-    return sum(path.stat().st_size for path in paths if path.is_file())
+    return sum(_file_bytes(one) or 0 for one in paths)
+
+
+def _file_bytes(path: Path) -> int | None:
+    """None: no regular file, or in a folder that may not be looked into."""
+    try:
+        return path.stat().st_size if path.is_file() else None
+    except OSError:
+        return None

@@ -85,7 +85,7 @@ def pull(
     has. An interrupt (KeyboardInterrupt) passes through and leaves the part that came.
     """
     folder = data_dir / MODELS_FOLDER
-    with _quiet_hub():
+    with _quiet_hub(), _faults_of(model):
         revision, files = _remote_files(model, endpoint)
         missing = [file for file in files if not _is_there(file.target(folder), file.bytes)]
         _check_disk(model, missing, folder, free_bytes)
@@ -99,8 +99,7 @@ def _remote_files(model: CatalogModel, endpoint: str | None) -> tuple[str, list[
     """The revision (a commit, so that all files are of one) and the files, in order."""
     from huggingface_hub import HfApi
 
-    with _faults_of(model):
-        info = HfApi(endpoint=endpoint).model_info(model.repo, files_metadata=True, timeout=30)
+    info = HfApi(endpoint=endpoint).model_info(model.repo, files_metadata=True, timeout=_TIMEOUT_S)
     files = []
     for found in info.siblings or ():
         if re.fullmatch(model.files, Path(found.rfilename).name):
@@ -165,11 +164,12 @@ def _download(job: _Job, file: _RemoteFile, report: Callable[[int], None]) -> No
             try:
                 with _faults_of(job.model):
                     _transfer(job, file, out, report)
-                break
+                    if out.tell() < file.bytes:
+                        raise ConnectionError("the transfer ended early")
             except _Transient as error:
                 failures = failures + 1 if out.tell() <= came else 0
                 if failures >= _TRIES:
-                    raise DownloadFailed(str(error)) from error.__cause__
+                    raise DownloadFailed(str(error)) from error
                 time.sleep(job.retry_pause_s)
 
 
@@ -267,5 +267,7 @@ def _faults_of(model: CatalogModel) -> Iterator[None]:
         raise kind(f"{model.repo}: the hub answered {status}; {again}") from error
     except HTTPError as error:
         raise _Transient(f"{model.repo}: no connection to the hub ({type(error).__name__}); {again}") from error
+    except ConnectionError as error:
+        raise _Transient(f"{model.repo}: {error}; {again}") from error
     except OSError as error:
         raise DownloadFailed(f"{model.name} can't be downloaded: {error.strerror or error}; {again}") from error

@@ -25,7 +25,7 @@ def resolve(model: str | None, *, locations: Locations, memory: Memory, builtin:
     if model == ETUDE:
         return open_model(ETUDE_PATH, origin="built-in")
     if download_of(model) is None and _is_path(model):
-        return open_model(Path(model).expanduser())
+        return open_model(_expanded(model))
     named = [found for found in find_models(locations) if found.name == model]
     if not named:
         raise _missing(model)
@@ -33,7 +33,19 @@ def resolve(model: str | None, *, locations: Locations, memory: Memory, builtin:
 
 
 def _is_path(model: str) -> bool:
-    return "/" in model or "\\" in model or model.lower().endswith(".gguf") or Path(model).exists()
+    if "/" in model or "\\" in model or model.lower().endswith(".gguf"):
+        return True
+    try:
+        return Path(model).exists()
+    except OSError:  # too long for a name: opening it says so
+        return True
+
+
+def _expanded(model: str) -> Path:
+    try:
+        return Path(model).expanduser()
+    except RuntimeError:  # `~nobody`: no such user, so the name stands as it is
+        return Path(model)
 
 
 def _missing(model: str) -> ModelMissing:
