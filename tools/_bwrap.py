@@ -26,6 +26,16 @@ _TEMPORARY = (("/dev/shm", 64), ("/tmp", 256), ("/home", 16))
 """Writable, in memory, gone with the kernel: where, MiB."""
 
 
+_READ_ONLY = ("--remount-ro", "/", "--remount-ro", "/dev", "--remount-ro", "/proc")
+"""/ and /dev lie in memory without a size: written full they would take half of the machine's. And whoever is root
+
+outside may write /proc/sys from inside, whatever the namespace says: core_pattern there names a program that the
+machine runs as root.
+"""
+_FIRST_TO_GO = ("/bin/sh", "-c", 'echo 1000 2>/dev/null >/proc/self/oom_score_adj; exec "$0" "$@"')
+"""If memory runs out, this ends before anything of the user's. Inherited; inside, /proc is read-only."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bwrap:
     """Runs the kernel under `bwrap`. `nested`: this bwrap knows --disable-userns (0.8 and later)."""
@@ -73,7 +83,7 @@ class Bwrap:
         (job.fixed / "group").write_text(f"user:x:{_inner_gid()}:\n")
         names = [word for name in ("passwd", "group") for word in ("--ro-bind", job.fixed / name, f"/etc/{name}")]
         filter_fd = _pipe_with(_seccomp.build("bwrap"))
-        command = (*self._view(job.interpreter), *folders, *names, "--remount-ro", "/", "--chdir", DATA_PATH,
+        command = (*_FIRST_TO_GO, *self._view(job.interpreter), *folders, *names, *_READ_ONLY, "--chdir", DATA_PATH,
                    *variables, "--seccomp", filter_fd, "--", *job.kernel_command)  # fmt: skip
         return Launch(
             tuple(map(str, command)),
@@ -102,7 +112,7 @@ class Bwrap:
     def probe(self, interpreter: Interpreter) -> str:
         """Start Python with the real flags. Returns an empty string, or what bwrap said."""
         filter_fd = _pipe_with(_seccomp.build("bwrap"))
-        words = [*self._view(interpreter), "--remount-ro", "/", "--seccomp", filter_fd, "--"]
+        words = [*self._view(interpreter), *_READ_ONLY, "--seccomp", filter_fd, "--"]
         command = [*map(str, words), str(interpreter.executable), "-I", "-S", "-c", "pass"]
         try:
             done = subprocess.run(command, env=_OUTER_ENV, pass_fds=(filter_fd,), stdin=subprocess.DEVNULL,

@@ -80,7 +80,7 @@ class Cell:
         if not isinstance(picture, str) or not picture or len(self.attachments) >= _MAX_PICTURES:
             return ""
         try:
-            path = _data.save_new(self.folder, "out", suffix, base64.b64decode(picture))
+            path = _data.save_new(self.folder, "out", suffix, base64.b64decode("".join(picture.split()), validate=True))
         except (binascii.Error, ValueError, OSError) as error:
             return f"[image not saved: {error}]"
         self.attachments.append(Attachment(path, media_type))

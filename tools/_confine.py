@@ -123,6 +123,7 @@ def clean_env(home: Path | str, temporary: Path | str, interpreter: Interpreter)
     return {
         "PATH": f"{interpreter.prefix}/bin:/usr/local/bin:/usr/bin:/bin",
         "LANG": "C.UTF-8",
+        "MALLOC_ARENA_MAX": "2",  # each thread's own would take 64 MiB of the address space that a limit counts
         "HOME": str(home),
         "TMPDIR": str(temporary),
         "IPYTHONDIR": f"{temporary}/.ipython",

@@ -7,7 +7,12 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
+
+_LONG_PATH = 3500
+"""Of 4096: a name has at most 255 bytes."""
 
 
 class NotARegularFile(OSError):
@@ -67,32 +72,51 @@ def save_new(folder: Path, stem: str, suffix: str, data: bytes) -> Path:
     raise FileExistsError(f"{folder} holds 9999 files named {stem}_N{suffix}")
 
 
+def walk(folders: Iterable[Path]) -> Iterator[os.DirEntry[str]]:
+    """Every entry below some folders, at any depth. Links are entries, and not followed.
+
+    An entry's `path` is good only until the next one is asked for: where a path grows longer than the system takes, it
+    goes on from an open descriptor.
+    """
+    pending: list[str | int] = [str(folder) for folder in folders]
+    try:
+        while pending:
+            place = pending.pop()
+            if isinstance(place, int):  # all below it is done
+                os.close(place)
+                continue
+            with suppress(OSError):  # it vanished meanwhile, or can't be listed
+                if len(place) > _LONG_PATH:
+                    pending.append(os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC))
+                    place = f"/proc/self/fd/{pending[-1]}"
+                with os.scandir(place) as entries:
+                    for entry in entries:
+                        yield entry
+                        if entry.is_dir(follow_symlinks=False):
+                            pending.append(entry.path)
+    finally:
+        for place in pending:
+            if isinstance(place, int):
+                os.close(place)
+
+
 def clear_setid_bits(folder: Path) -> int:
     """Take set-user-ID and set-group-ID off every file below `folder`; how many had one.
 
     A file that root's sandbox left with such a bit would be a program of root's on this machine.
     """
     cleared = 0
-    pending = [folder]
-    while pending:
-        try:
-            with os.scandir(pending.pop()) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        pending.append(Path(entry.path))
-                    elif entry.stat(follow_symlinks=False).st_mode & (stat.S_ISUID | stat.S_ISGID):
-                        cleared += _clear(entry.path)
-        except OSError:
-            continue  # it vanished meanwhile
+    for entry in walk((folder,)):
+        with suppress(OSError):  # it vanished meanwhile
+            status = entry.stat(follow_symlinks=False)
+            if stat.S_ISREG(status.st_mode) and status.st_mode & (stat.S_ISUID | stat.S_ISGID):
+                cleared += _clear(entry.path)
     return cleared
 
 
 def _clear(path: str) -> int:
     """By descriptor, and looked at again through it: the name may have become a link since."""
-    try:
-        descriptor = os.open(path, getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return 0
+    descriptor = os.open(path, getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         mode = os.fstat(descriptor).st_mode
         if not stat.S_ISREG(mode):

@@ -125,7 +125,8 @@ class Kernel:
 
     def _must_live(self, deadline: float) -> None:
         if self.ended:
-            raise KernelFailed(f"the kernel didn't start: {self.process.reason or self.process.log or 'it ended'}")
+            said = [part for part in (self.process.reason, self.process.log) if part]
+            raise KernelFailed(f"the kernel didn't start: {': '.join(said)}")
         if time.monotonic() > deadline:
             self.kill()
             raise KernelFailed("the kernel didn't start in time")

@@ -5,10 +5,14 @@ Imports nothing of this project; the rest of it reads only the constants.
 
 from __future__ import annotations
 
+import codecs
+import contextvars
 import os
+import select
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +21,8 @@ HEAD_CHARS, TAIL_CHARS = 150_000, 50_000
 OMITTED = "application/x-ossia-omitted"
 """A display of this type holds the number of characters that were left out in between."""
 _MAX_PICTURE_CHARS = 4_000_000
+_WAIT_FOR_PIPES_S = 0.5
+"""How long the end of a cell waits for what child processes wrote; one that never stops writing must not hold it."""
 _OPTIONS = ("--InteractiveShell.colors=nocolor", "--HistoryManager.enabled=False")
 
 
@@ -52,7 +58,8 @@ def _bound_streams() -> None:
     from ipykernel.ipkernel import IPythonKernel
     from ipykernel.zmqshell import ZMQInteractiveShell
 
-    bound = _Bound(OutStream.write)
+    pipes = _Pipes()
+    bound = _Bound(OutStream.write, pipes)
 
     def tail_first(method: Any) -> Any:
         def wrapped(*arguments: Any, **options: Any) -> Any:
@@ -63,6 +70,7 @@ def _bound_streams() -> None:
 
     def then_end(method: Any) -> Any:
         async def wrapped(*arguments: Any, **options: Any) -> Any:
+            _threads_keep_their_cell()
             try:
                 return await method(*arguments, **options)
             finally:
@@ -71,9 +79,69 @@ def _bound_streams() -> None:
         return wrapped
 
     _replace(OutStream, "write", lambda _: lambda stream, text: bound.write(stream, text))
+    _replace(OutStream, "_watch_pipe_fd", lambda _: lambda stream: pipes.watch(stream))
     _replace(ZMQInteractiveShell, "_showtraceback", tail_first)  # else an error would stand before what led to it
     _replace(ZMQShellDisplayHook, "start_displayhook", tail_first)
     _replace(IPythonKernel, "do_execute", then_end)
+
+
+def _threads_keep_their_cell() -> None:
+    """From now on a thread inherits the context it is started in: its output belongs to the cell that started it.
+
+    Not before the first cell: ipykernel's own threads, which belong to none, must not.
+    """
+    if hasattr(threading.Thread, "starts_in_context"):
+        return
+
+    def starting(start: Any) -> Any:
+        def start_in_context(thread: Any) -> None:
+            thread.run = _in_context(contextvars.copy_context(), thread.run)
+            start(thread)
+
+        return start_in_context
+
+    _replace(threading.Thread, "start", starting)
+    threading.Thread.starts_in_context = True  # type: ignore[attr-defined]
+
+
+def _in_context(context: contextvars.Context, run: Any) -> Any:
+    return lambda: context.run(run)
+
+
+class _Pipes:
+    """Reads what child processes write to descriptors 1 and 2.
+
+    In place of ipykernel's reader, whose output may come after the cell's end, and which echoes it all.
+    """
+
+    def __init__(self) -> None:
+        self._busy: dict[int, bool] = {}
+        self._readers: set[int] = set()
+
+    def watch(self, stream: Any) -> None:
+        """Copy a stream's pipe into the stream until the kernel ends. Runs in a thread of its own."""
+        pipe: int = stream._fid
+        decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self._readers.add(threading.get_ident())
+        self._busy[pipe] = False
+        while stream._should_watch:
+            select.select([pipe], [], [])
+            self._busy[pipe] = True  # before the pipe is emptied, so that empty and not busy means: all is written
+            data = os.read(pipe, 65536)
+            if stream._should_watch:  # else the byte that wakes us up at the end
+                stream.write(decoder.decode(data))
+            self._busy[pipe] = False
+
+    def settle(self, wait_s: float) -> None:
+        """Return when all that was written so far has reached the streams."""
+        if threading.get_ident() in self._readers:
+            return
+        end = None
+        while select.select(self._busy, [], [], 0)[0] or True in self._busy.values():
+            end = end or time.monotonic() + wait_s
+            if time.monotonic() > end:
+                return
+            time.sleep(0.0005)
 
 
 class _Bound:
@@ -82,8 +150,8 @@ class _Bound:
     A courtesy to the host, which is bounded on its own: code that writes to the socket itself isn't seen here.
     """
 
-    def __init__(self, write: Callable[[Any, str], Any]) -> None:
-        self._write = write
+    def __init__(self, write: Callable[[Any, str], Any], pipes: _Pipes) -> None:
+        self._write, self._pipes = write, pipes
         self._master = os.getpid()
         self._lock = threading.RLock()
         self._passed = 0
@@ -98,6 +166,7 @@ class _Bound:
         if os.getpid() != self._master:  # a forked child: the kernel reads the pipe behind fd 1 and 2
             os.write(2 if stream.name == "stderr" else 1, text.encode(errors="replace"))
             return len(text)
+        self._pipes.settle(0.05)
         last, self._last = self._last, stream
         if last is not None and last is not stream and self._passed < HEAD_CHARS:
             last.flush()  # so that stdout and stderr arrive in the order in which they were written
@@ -148,6 +217,7 @@ class _Bound:
             self._write(stream, text)
 
     def end_of_cell(self) -> None:
+        self._pipes.settle(_WAIT_FOR_PIPES_S)
         self.release()
         for stream in (sys.stdout, sys.stderr):
             stream.flush()

@@ -8,10 +8,11 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from tools._confine import Launch, Limits
-from tools._watch import Usage, own_memory_bytes, usage_of_folders, usage_of_processes
+from tools._watch import Usage, own_memory_bytes, shared_fairly, usage_of_folders, usage_of_processes
 
 _CHECK_S, _IDLE_CHECK_S = 0.25, 1.0
 _GROWTH_BYTES = 256 << 20
@@ -108,12 +109,16 @@ class KernelProcess:
 
     def _watch(self) -> None:
         assert self._popen is not None
-        before = usage_of_folders((self._data,))
+        folders = (self._data, *self._folders)
+        before = usage_of_folders(folders)
         own = own_memory_bytes()
         while not self._ended.wait(_CHECK_S if self.busy.is_set() else _IDLE_CHECK_S):
             used = usage_of_processes(self._popen.pid)
-            breach = used.breach(self._limits, Usage())
-            breach = breach or usage_of_folders((self._data, *self._folders)).breach(self._limits, before)
+            if used.memory_bytes > self._limits.memory_bytes:
+                used = replace(used, memory_bytes=shared_fairly(self._popen.pid))
+            filled = usage_of_folders(folders)
+            breach = used.breach(self._limits, Usage()) or filled.breach(self._limits, before)
+            before = before.at_most(filled)
             if not self.busy.is_set():
                 own = own_memory_bytes()
             elif not breach and own_memory_bytes() - own > _GROWTH_BYTES:

@@ -6,21 +6,31 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from tools._confine import Limits
+from tools._data import walk
+
+_ROOM_BYTES, _ROOM_FILES = 1 << 20, 100
+"""What a kernel may add to a folder that was over its limit before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """`processes` counts threads too; `too_deep`: a folder whose path is too long to be looked into."""
+    """What is in use now. `processes` counts threads too."""
 
     memory_bytes: int = 0
     processes: int = 0
     data_bytes: int = 0
     data_files: int = 0
-    too_deep: bool = False
+
+    def at_most(self, other: Usage) -> Usage:
+        """The folders' part, each number the smaller one: what was cleaned up is not given back."""
+        return Usage(
+            data_bytes=min(self.data_bytes, other.data_bytes), data_files=min(self.data_files, other.data_files)
+        )
 
     def breach(self, limits: Limits, before: Usage) -> str:
         """Which limit is broken, in words for the model; empty if none.
@@ -31,41 +41,45 @@ class Usage:
             return f"used more than {_gib(limits.memory_bytes)} of memory"
         if self.processes > limits.processes:
             return f"ran more than {limits.processes} processes and threads"
-        if self.data_bytes > max(limits.data_bytes, before.data_bytes):
+        if self.data_bytes > max(limits.data_bytes, before.data_bytes + _ROOM_BYTES):
             return f"wrote more than {_gib(limits.data_bytes)}: delete files in /mnt/data first"
-        if self.data_files > max(limits.data_files, before.data_files):
+        if self.data_files > max(limits.data_files, before.data_files + _ROOM_FILES):
             return f"made more than {limits.data_files} files: delete files in /mnt/data first"
-        return "made folders too deep to look into" if self.too_deep and not before.too_deep else ""
+        return ""
 
 
 def usage_of_folders(folders: Iterable[Path]) -> Usage:
     """Bytes on disk and number of entries below some folders. Links are counted, never followed."""
     size = files = 0
-    too_deep = False
-    pending = [str(folder) for folder in folders]
-    while pending:
-        folder = pending.pop()
-        try:
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    status = entry.stat(follow_symlinks=False)
-                    files += 1
-                    size += status.st_blocks * 512
-                    if entry.is_dir(follow_symlinks=False):
-                        pending.append(entry.path)
-        except OSError:
-            too_deep = too_deep or len(os.fsencode(folder)) > 3900  # PATH_MAX is 4096; else it vanished meanwhile
-    return Usage(data_bytes=size, data_files=files, too_deep=too_deep)
+    for entry in walk(folders):
+        with suppress(OSError):  # it vanished meanwhile
+            size += entry.stat(follow_symlinks=False).st_blocks * 512
+            files += 1
+    return Usage(data_bytes=size, data_files=files)
 
 
 def usage_of_processes(root: int) -> Usage:
     """Resident memory and number of threads of a process and all its descendants."""
-    table = _from_proc(root) if sys.platform == "linux" else _from_ps(root)
     memory = threads = 0
-    for resident, count in table:
+    for resident, count in _from_proc(root) if sys.platform == "linux" else _from_ps(root):
         memory += resident
         threads += count
     return Usage(memory_bytes=memory, processes=threads)
+
+
+def shared_fairly(root: int) -> int:
+    """The memory of a tree with each shared page counted once; forks of one process share most of theirs.
+
+    Dearer than the sum of the resident sizes, which is an upper bound of it. That sum where it can't be read.
+    """
+    total = 0
+    for process, resident, _ in _tree(root):
+        try:
+            rollup = (process / "smaps_rollup").read_text()
+            total += 1024 * int(rollup.partition("\nPss:")[2].split()[0])
+        except (OSError, IndexError):
+            total += resident
+    return total
 
 
 def own_memory_bytes() -> int:
@@ -77,6 +91,10 @@ def own_memory_bytes() -> int:
 
 
 def _from_proc(root: int) -> Iterator[tuple[int, int]]:
+    return ((resident, threads) for _, resident, threads in _tree(root))
+
+
+def _tree(root: int) -> Iterator[tuple[Path, int, int]]:
     """Down the tree by each thread's list of children: the cost is that of the tree, not of the machine."""
     pending = [root]
     while pending:
@@ -88,7 +106,7 @@ def _from_proc(root: int) -> Iterator[tuple[int, int]]:
                 pending += map(int, (thread / "children").read_text().split())
         except (OSError, IndexError):  # it ended meanwhile
             continue
-        yield memory, len(threads)
+        yield process, memory, len(threads)
 
 
 def _from_ps(root: int) -> Iterator[tuple[int, int]]:

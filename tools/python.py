@@ -53,8 +53,8 @@ class PythonTool:
     """Runs code in one ipykernel per session, started at the first call.
 
     `data_dir` gets a private folder for the session's files (`folder`; the model's `/mnt/data`); it stays when the tool
-    is closed, unless it is empty. `timeout_s` is for a whole call. `interpreter` is what `sandbox.inspect` found; None:
-    the Python that runs us.
+    is closed, unless it is empty. `timeout_s` is for the code of a whole call, the kernel's start not counted.
+    `interpreter` is what `sandbox.inspect` found; None: the Python that runs us.
 
         tool = PythonTool(data_dir=Path("session"), confinement=sandbox.choose(sandbox.inspect()))
         for output in tool.run("print(2+2)", call_id="call_1", context=context): …    # ToolOutput("call_1", "4\\n")
@@ -113,11 +113,10 @@ class PythonTool:
         """Run code: raw, or in one of the wrappings that models use (`code_of`). The state stays for the next call."""
         if self.confinement.name == "off":
             return ToolResult(f"Error: python is off on this machine: {self.confinement.reason}", error=True)
-        deadline = time.monotonic() + self._timeout_s
         stop = context.stop
         with self._lock:
             try:
-                kernel = self._ready_kernel(deadline, stop)
+                kernel = self._ready_kernel(stop)
             except (_CannotStart, InterpreterUnusable) as error:
                 return ToolResult(f"[ERROR] {error}", error=True)
             if kernel is None:
@@ -125,7 +124,7 @@ class PythonTool:
             forget = stop.on_stop(kernel.wake)
             cell = Cell(self._for_kernel(code_of(str(args))), call_id, self.folder, self._for_model)
             try:
-                return (yield from self._run_cell(kernel, cell, deadline, context))
+                return (yield from self._run_cell(kernel, cell, context))
             finally:
                 forget()
                 kernel.process.busy.clear()
@@ -149,8 +148,9 @@ class PythonTool:
     # -- one call ------------------------------------------------------------------------------------------------------
 
     def _run_cell(
-        self, kernel: Kernel, cell: Cell, deadline: float, context: ToolContext
+        self, kernel: Kernel, cell: Cell, context: ToolContext
     ) -> Generator[ToolOutput, None, ToolResult]:
+        deadline = time.monotonic() + self._timeout_s
         kernel.process.busy.set()
         cell.request = kernel.execute(cell.code)
         outcome = yield from self._until_finished(kernel, cell, deadline, context.stop)
@@ -172,10 +172,11 @@ class PythonTool:
             left = deadline - time.monotonic()
             if left <= 0:
                 return "timeout"
-            messages = kernel.receive(min(left, self._timing.idle_s))
+            ended = kernel.ended  # first: what it sent before may still be on its way
+            messages = kernel.receive(min(left, 0.05 if ended else self._timing.idle_s))
             for message in messages:
                 yield from cell.take(message)
-            if not messages and kernel.ended:
+            if ended and not messages:
                 return "died"
         return "done"
 
@@ -223,7 +224,7 @@ class PythonTool:
 
     # -- the kernel ----------------------------------------------------------------------------------------------------
 
-    def _ready_kernel(self, deadline: float, stop: Stop) -> Kernel | None:
+    def _ready_kernel(self, stop: Stop) -> Kernel | None:
         """A kernel that runs code; None if the turn was stopped first."""
         from tools._kernel import KernelFailed
 
@@ -238,8 +239,8 @@ class PythonTool:
             return kernel
         forget = stop.on_stop(kernel.wake)
         try:
-            until = min(deadline, time.monotonic() + self._timing.start_s)
-            self._ready = kernel.wait_ready(until, lambda: stop.stopped or self._closed)
+            deadline = time.monotonic() + self._timing.start_s
+            self._ready = kernel.wait_ready(deadline, lambda: stop.stopped or self._closed)
         except KernelFailed as error:
             self._drop_kernel()
             raise _CannotStart(str(error)) from error

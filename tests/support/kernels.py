@@ -1,0 +1,98 @@
+"""Calls of the python tool by hand. Imports no more than the tool does: a plain user's copy runs on it too."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tools import sandbox
+from tools.python import PythonTool
+from tools.spec import NoStop, Stop, ToolContext, ToolOutput, ToolResult
+
+BACKENDS = (pytest.param("bwrap", marks=pytest.mark.needs_bwrap), "landlock")
+NO_BWRAP = os.devnull
+"""As the program of bubblewrap: nothing that could start."""
+
+
+def confinement(name: str) -> sandbox.Confinement:
+    """A confinement by name; the test is skipped where it can't be had."""
+    found = sandbox.choose(sandbox.inspect(), bwrap=NO_BWRAP if name == "landlock" else None)
+    if found.name != name:
+        pytest.skip(f"no {name} here: {found.reason}")
+    return found
+
+
+def count_tokens(text: str) -> int:
+    """A stand-in for a vocabulary: four characters a token."""
+    return (len(text) + 3) // 4
+
+
+def context(stop: Stop | None = None) -> ToolContext:
+    return ToolContext(stop=stop or NoStop(), workspace=None, data_dir=Path("/nowhere"), count_tokens=count_tokens)
+
+
+@dataclass
+class StopByHand:
+    """A `Stop` that a test stops."""
+
+    stopped: bool = False
+    _callbacks: list[Callable[[], None]] = field(default_factory=list)
+
+    def on_stop(self, callback: Callable[[], None]) -> Callable[[], None]:
+        if self.stopped:
+            callback()
+            return lambda: None
+        self._callbacks.append(callback)
+        return lambda: self._callbacks.remove(callback) if callback in self._callbacks else None
+
+    def stop(self) -> None:
+        self.stopped = True
+        for callback in list(self._callbacks):
+            callback()
+
+    def stop_after(self, seconds: float) -> None:
+        threading.Timer(seconds, self.stop).start()
+
+
+@dataclass
+class Ran:
+    """A finished call: what the screen got and what the model gets."""
+
+    outputs: list[ToolOutput]
+    result: ToolResult
+
+    @property
+    def text(self) -> str:
+        return self.result.text
+
+
+def run(tool: PythonTool, code: str, stop: Stop | None = None) -> Ran:
+    call = tool.run(code, call_id="call_1", context=context(stop))
+    outputs: list[ToolOutput] = []
+    while True:
+        try:
+            outputs.append(next(call))
+        except StopIteration as end:
+            return Ran(outputs, end.value)
+
+
+def descendants(pid: int) -> list[int]:
+    """All processes below one, from /proc."""
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit():
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+    found: list[int] = []
+    frontier = {pid}
+    while frontier:
+        frontier = {child for child, parent in parents.items() if parent in frontier}
+        found += sorted(frontier)
+    return found

@@ -1,0 +1,297 @@
+"""Which confinement is chosen, what it says of itself, and the parts it is made of."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+from tests.support.kernels import NO_BWRAP, confinement, run
+from tools import _bwrap, _data, _seatbelt, _seccomp, sandbox
+from tools._confine import Job
+from tools._interpreter import _PARTS, _existing, _prefixes_behind
+from tools._landlock import Landlock
+from tools._watch import Usage, usage_of_folders, usage_of_processes
+from tools.python import PythonTool
+
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are Linux's")
+
+
+def program(path: Path, script: str) -> str:
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+# -- choosing ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.needs_bwrap
+def test_bubblewrap_is_the_first_choice() -> None:
+    found = confinement("bwrap")
+    assert (found.name, found.reason, found.data_path) == ("bwrap", "", "/mnt/data")
+
+
+@linux_only
+def test_without_bubblewrap_landlock_and_the_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    confinement("landlock")
+    interpreter = sandbox.inspect()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = sandbox.choose(interpreter)
+    assert found.name == "landlock"
+    assert found.reason == "bubblewrap isn't installed (package `bubblewrap`)"
+    assert f"why: {found.reason}" in found.describe()
+
+
+@linux_only
+@pytest.mark.parametrize(
+    ("said", "advice"),
+    [
+        ("bwrap: setting up uid map: Permission denied", "AppArmor profile"),
+        ("bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted", "AppArmor profile"),
+        ("bwrap: No permissions to create new namespace", "AppArmor profile"),
+        ("bwrap: Unknown option --disable-userns", "0.8 or later"),
+    ],
+)
+def test_a_bubblewrap_that_does_not_work_is_named_with_its_fix(tmp_path: Path, said: str, advice: str) -> None:
+    broken = program(tmp_path / "bwrap", f"echo '{said}' >&2; exit 1")
+    found = sandbox.choose(sandbox.inspect(), bwrap=broken, allow_landlock=False)
+    assert found.name == "off"
+    assert said in found.reason and advice in found.reason and "--unconfined" in found.reason
+
+
+@pytest.mark.needs_bwrap
+def test_an_older_bubblewrap_does_without_the_flag(tmp_path: Path) -> None:
+    real = confinement("bwrap")
+    assert isinstance(real, _bwrap.Bwrap)
+    older = program(
+        tmp_path / "bwrap",
+        'for word in "$@"; do [ "$word" = --disable-userns ] && '
+        f"{{ echo 'bwrap: Unknown option --disable-userns' >&2; exit 1; }}; done\nexec {real.program} \"$@\"",
+    )
+    assert sandbox.choose(sandbox.inspect(), bwrap=older) == _bwrap.Bwrap(Path(older), nested=False)
+
+
+@linux_only
+def test_with_nothing_it_is_off_unless_asked_for() -> None:
+    interpreter = sandbox.inspect()
+    off = sandbox.choose(interpreter, bwrap=NO_BWRAP, allow_landlock=False)
+    assert (off.name, off.confines, off.gaps) == ("off", (), ())
+    assert "--unconfined" in off.reason
+    unconfined = sandbox.choose(interpreter, unconfined=True)
+    assert unconfined.name == "unconfined"
+    assert "everything" in unconfined.gaps[0] and "--unconfined" in unconfined.reason
+
+
+@pytest.mark.parametrize(("platform", "name"), [("win32", "off"), ("freebsd14", "off")])
+def test_other_systems(monkeypatch: pytest.MonkeyPatch, platform: str, name: str) -> None:
+    interpreter = sandbox.inspect()
+    monkeypatch.setattr(sys, "platform", platform)
+    found = sandbox.choose(interpreter)
+    assert found.name == name
+    assert ("WSL2" in found.reason) == (platform == "win32")
+    assert sandbox.choose(interpreter, unconfined=True).name == ("off" if platform == "win32" else "unconfined")
+
+
+def test_unconfined_runs_and_says_so(tmp_path: Path) -> None:
+    tool = PythonTool(data_dir=tmp_path, confinement=sandbox.choose(sandbox.inspect(), unconfined=True))
+    try:
+        outside = tmp_path / "outside"
+        assert run(tool, f"open({str(outside)!r}, 'w').write('x'); print('/mnt/data')").text == "/mnt/data"
+        assert outside.read_text() == "x"
+    finally:
+        tool.close()
+
+
+@pytest.mark.parametrize(
+    "found", [_bwrap.Bwrap(Path("bwrap")), Landlock(7), _seatbelt.Seatbelt(), sandbox.Unconfined()]
+)
+def test_each_says_what_it_does_not_hold(found: sandbox.Confinement) -> None:
+    text = found.describe()
+    assert text.startswith(f"python: {found.name}\n")
+    assert [gap for gap in found.gaps if f"  not confined: {gap}" not in text.splitlines()] == []
+    assert found.gaps and (found.confines or found.name == "unconfined")
+
+
+@linux_only
+def test_as_root_the_weaker_limit_on_processes_is_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    for uid, said in ((0, True), (1000, False)):
+        monkeypatch.setattr(os, "geteuid", lambda uid=uid: uid)
+        for found in (_bwrap.Bwrap(Path("bwrap")), Landlock(7)):
+            assert any("as root" in gap for gap in found.gaps) == said
+
+
+def test_an_old_landlock_names_signals() -> None:
+    assert any("signalled" in gap for gap in Landlock(4).gaps)
+    assert not any("signalled" in gap for gap in Landlock(7).gaps)
+
+
+# -- the interpreter ---------------------------------------------------------------------------------------------------
+
+
+def test_what_our_interpreter_needs() -> None:
+    ours = sandbox.inspect()
+    assert ours.executable == Path(sys.executable)
+    assert all(root.exists() for root in ours.roots)
+    assert Path("/") not in ours.roots and Path(sys.prefix) not in ours.roots
+    assert any((folder / "ipykernel").is_dir() for folder in ours.site)
+
+
+def test_every_hop_of_a_linked_interpreter_is_shown(tmp_path: Path) -> None:
+    """uv's: a venv links to `cpython-3.11/bin/python3.11`, where `cpython-3.11` links to `cpython-3.11.7`."""
+    real = tmp_path / "cpython-3.11.7"
+    (real / "bin").mkdir(parents=True)
+    (real / "bin" / "python3.11").touch()
+    (tmp_path / "cpython-3.11").symlink_to("cpython-3.11.7")
+    (tmp_path / "venv" / "bin").mkdir(parents=True)
+    (tmp_path / "venv" / "bin" / "python").symlink_to(tmp_path / "cpython-3.11" / "bin" / "python3.11")
+    prefixes = _prefixes_behind(tmp_path / "venv" / "bin" / "python")
+    found = _existing([prefix / part for prefix in prefixes for part in _PARTS])
+    assert set(found) == {tmp_path / name / "bin" for name in ("venv", "cpython-3.11", "cpython-3.11.7")}
+
+
+def test_a_project_that_is_its_own_venv_is_not_shown(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("SECRET=1")
+    (tmp_path / "lib").mkdir()
+    assert _existing([tmp_path / part for part in _PARTS]) == (tmp_path / "lib",)
+
+
+def test_no_python_and_no_ipykernel(tmp_path: Path) -> None:
+    with pytest.raises(sandbox.InterpreterUnusable, match="doesn't start as a Python"):
+        sandbox.inspect(tmp_path / "nothing")
+    with pytest.raises(sandbox.InterpreterUnusable, match="doesn't start as a Python"):
+        sandbox.inspect(program(tmp_path / "python", "echo hello"))
+    venv.create(tmp_path / "bare", with_pip=False, symlinks=True)
+    with pytest.raises(sandbox.InterpreterUnusable, match="has no ipykernel"):
+        sandbox.inspect(tmp_path / "bare" / "bin" / "python")
+
+
+@linux_only
+@pytest.mark.parametrize("name", [pytest.param("bwrap", marks=pytest.mark.needs_bwrap), "landlock"])
+def test_a_venv_in_an_odd_place_with_packages_elsewhere(name: str, tmp_path: Path) -> None:
+    """A home with a blank, links on the way, packages outside of the prefix: as `pip install --user` has them."""
+    home = tmp_path / "a home"
+    (home / "real").mkdir(parents=True)
+    venv.create(home / "real" / "env", with_pip=False, symlinks=True)
+    (home / "env").symlink_to("real/env")
+    ours = sandbox.inspect()
+    executable = home / "env" / "bin" / "python"
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    pth = home / "env" / "lib" / version / "site-packages" / "elsewhere.pth"
+    pth.write_text("\n".join([*map(str, ours.site), str(tmp_path / "project")]))
+    (tmp_path / "project" / "tools").mkdir(parents=True)
+    interpreter = sandbox.inspect(executable)
+    assert interpreter.executable == executable
+    tool = PythonTool(data_dir=tmp_path / "s", confinement=confinement(name), interpreter=interpreter)
+    try:
+        assert run(tool, "import sys; print(sys.prefix)").text == str(home / "env")
+        assert "ModuleNotFoundError" in run(tool, "import tools").text  # an editable install's .pth isn't followed
+        assert str(tmp_path / "project") not in run(tool, "print(sys.path)").text
+    finally:
+        tool.close()
+
+
+# -- the parts ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+@pytest.mark.parametrize("strength", ["bwrap", "landlock"])
+def test_the_filter_is_a_program(machine: str, strength: _seccomp.Strength) -> None:
+    """Jumps stay inside, and forward; the end is an answer: what the kernel checks as well."""
+    program_ = _seccomp.build(strength, machine)
+    count, rest = divmod(len(program_), 8)
+    assert rest == 0 and 0 < count < 4096
+    instructions = [program_[8 * i : 8 * i + 8] for i in range(count)]
+    for index, (code, _, if_true, if_false, *_) in enumerate(instructions):
+        if code & 0x07 == 0x05:
+            assert index + 1 + max(if_true, if_false) < count
+    assert instructions[-1] == b"\x06\0\0\0" + (0x7FFF0000).to_bytes(4, "little")
+
+
+def test_a_machine_without_a_filter() -> None:
+    with pytest.raises(ValueError, match="no seccomp filter for 'riscv64'"):
+        _seccomp.build("bwrap", "riscv64")
+
+
+def test_the_profile_for_macos(tmp_path: Path) -> None:
+    """Not run here: that it names what may be read and written, and quotes it."""
+    folders = [tmp_path / name for name in ("fixed", "s", "tmp", 'da"ta')]
+    for folder in folders:
+        folder.mkdir()
+    text = _seatbelt.profile(Job(sandbox.inspect(), sandbox.Limits(), *folders))
+    assert text.splitlines()[:2] == ["(version 1)", "(deny default)"]
+    assert text.count("(") == text.count(")")
+    writes = next(line for line in text.splitlines() if line.startswith("(allow file-write*"))
+    assert 'da\\"ta' in writes and str(folders[0]) not in writes
+
+
+def test_a_filter_or_a_bubblewrap_that_fails_is_not_run_without(tmp_path: Path) -> None:
+    """The kernel that can't be confined isn't started in another way: the call says why."""
+    broken = program(tmp_path / "bwrap", "echo 'bwrap: no' >&2; exit 1")
+    tool = PythonTool(data_dir=tmp_path, confinement=_bwrap.Bwrap(Path(broken)))
+    try:
+        ran = run(tool, "1")
+        assert (ran.text, ran.result.error) == ("[ERROR] the kernel didn't start: exit status 1: bwrap: no", True)
+    finally:
+        tool.close()
+
+
+@linux_only
+def test_usage_of_a_folder_at_any_depth(tmp_path: Path) -> None:
+    here = Path.cwd()
+    try:
+        os.chdir(tmp_path)
+        for _ in range(60):  # far beyond the length that a path can have
+            Path("d" * 200).mkdir()
+            os.chdir("d" * 200)
+        Path("file").write_bytes(bytes(1 << 20))
+        Path("file").chmod(0o4755)
+    finally:
+        os.chdir(here)
+    before = _open_descriptors()
+    used = usage_of_folders((tmp_path,))
+    assert used.data_files == 61 and used.data_bytes >= 1 << 20
+    assert _data.clear_setid_bits(tmp_path) == 1
+    assert _open_descriptors() == before
+
+
+def _open_descriptors() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+def test_usage_of_processes() -> None:
+    with subprocess.Popen(["sh", "-c", "sleep 60 & sleep 60"], start_new_session=True) as shell:
+        try:
+            while usage_of_processes(shell.pid).processes < 3:
+                assert shell.poll() is None
+            assert usage_of_processes(shell.pid).memory_bytes > 100_000
+        finally:
+            os.killpg(shell.pid, 9)
+
+
+@pytest.mark.parametrize(
+    ("used", "before", "why"),
+    [
+        (Usage(), Usage(), ""),
+        (Usage(memory_bytes=5 << 30), Usage(), "used more than 4.0 GB of memory"),
+        (Usage(processes=257), Usage(), "ran more than 256 processes and threads"),
+        (Usage(data_bytes=3 << 30), Usage(), "wrote more than 2.0 GB: delete files in /mnt/data first"),
+        (Usage(data_bytes=3 << 30), Usage(data_bytes=3 << 30), ""),
+        (Usage(data_files=100_200), Usage(), "made more than 100000 files: delete files in /mnt/data first"),
+        (Usage(data_files=100_200), Usage(data_files=100_150), ""),
+    ],
+)
+def test_which_limit_is_broken(used: Usage, before: Usage, why: str) -> None:
+    assert used.breach(sandbox.Limits(), before) == why
+
+
+def test_nothing_heavy_is_imported_before_a_kernel_starts() -> None:
+    heavy = ("zmq", "jupyter_client", "IPython")
+    code = f"import sys, tools.python, tools.sandbox; print([n for n in {heavy} if n in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
+                          cwd=Path(__file__).parents[1])  # fmt: skip
+    assert done.stdout == "[]\n"
