@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import resource
 import shutil
 import struct
 import subprocess
@@ -268,6 +267,8 @@ except ModelUnusable as error:
 
 def _run(script: str, path: Path, *, memory_bytes: int | None = None) -> str:
     def bound() -> None:
+        import resource
+
         if memory_bytes is not None:
             resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
 
