@@ -119,7 +119,8 @@ def _leave_at_the_next_interrupt() -> None:
     """From here on only cleaning up is left: a Ctrl-C ends that too, without a traceback."""
     import signal
 
-    signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as a shell has it for what runs in the background
+        signal.signal(signal.SIGINT, lambda *_: os._exit(130))
 
 
 if __name__ == "__main__":
