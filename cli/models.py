@@ -38,7 +38,7 @@ def list_() -> None:
     from agent.models.memory import read_memory
     from cli.clean import clean
 
-    found, memory = find_models(locations()), read_memory()
+    found, memory = find_models(locations()), read_memory(_gpu_free())
     rows = [("NAME", "SIZE", "FITS", "FROM", "PATH"), *(_row(one, memory) for one in found)]
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     show = clean if sys.stdout.isatty() else str
@@ -99,6 +99,15 @@ def locations(environ: Mapping[str, str] | None = None) -> Locations:
         llama_cpp=Path(env.get("LLAMA_CACHE") or llama_caches.get(sys.platform, caches) / "llama.cpp").expanduser(),
         lm_studio=(home / ".lmstudio" / "models", home / ".cache" / "lm-studio" / "models"),
     )
+
+
+def _gpu_free() -> tuple[int, ...]:
+    from cli.openmp import openmp_environment
+
+    with openmp_environment():
+        from agent.engine.llama import gpu_free_bytes
+
+        return gpu_free_bytes()
 
 
 def _row(found: Found, memory: Memory) -> tuple[str, str, str, str, str]:

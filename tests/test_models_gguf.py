@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 
 from agent.errors import ModelError, ModelMissing, ModelUnusable
 from agent.models.catalog import ETUDE_PATH
-from agent.models.gguf import BLOCKS, MAX_STRINGS, GgufHeader, StringArray, read_header
+from agent.models.gguf import MAX_STRINGS, read_header
+from agent.models.gguf_parts import BLOCKS, GgufHeader, StringArray
 from tests.support.gguf_edit import ARRAY, STRING, U32, GgufEdit, text, texts
 from tests.support.toy_gguf import write_toy_gguf
 

@@ -11,7 +11,8 @@ import pytest
 
 from agent.errors import ModelUnusable
 from agent.models.catalog import ETUDE_PATH
-from agent.models.gguf import StringArray, read_header
+from agent.models.gguf import read_header
+from agent.models.gguf_parts import StringArray
 from agent.models.gpt_oss import Architecture, check_gpt_oss, read_vocabulary
 from harmony.tokenizer import Tokenizer
 from tests.oracle.gguf_fuzz import KNOWN, search

@@ -12,7 +12,7 @@ import pytest
 
 from agent.errors import OutOfMemory
 from agent.models.catalog import ETUDE_PATH
-from agent.models.gguf import TensorInfo
+from agent.models.gguf_parts import TensorInfo
 from agent.models.gpt_oss import Architecture
 from agent.models.memory import Memory, parse_vm_stat, read_memory
 from agent.models.model import ModelFile, open_model

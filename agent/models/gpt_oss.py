@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from agent.errors import ModelUnusable
-from agent.models.gguf import GgufHeader, StringArray, TensorInfo
+from agent.models.gguf_parts import GgufHeader, StringArray, TensorInfo
 from harmony.errors import VocabularyError
 from harmony.tokenizer import Vocabulary, vocabulary_from_byte_level
 from harmony.tokens import ControlTokens

@@ -9,7 +9,8 @@ from typing import Final, Literal
 
 from agent.errors import ModelMissing, ModelUnusable
 from agent.models.catalog import name_of, part_of, part_path
-from agent.models.gguf import GgufHeader, TensorInfo, read_header
+from agent.models.gguf import read_header
+from agent.models.gguf_parts import GgufHeader, TensorInfo
 from agent.models.gpt_oss import Architecture, check_gpt_oss, read_vocabulary
 from harmony.tokenizer import Vocabulary
 
