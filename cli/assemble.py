@@ -110,7 +110,7 @@ def begin(settings: Settings, display: Display, worker: Worker, wait: Wait) -> L
 
 def _llama(settings: Settings, display: Display, worker: Worker, wait: Wait, started: float) -> Loading:
     from agent.models.memory import read_memory
-    from agent.models.plan import plan
+    from agent.models.plan import BATCH_TOKENS, plan
     from agent.models.resolve import resolve
     from cli.models import locations
 
@@ -136,6 +136,7 @@ def _llama(settings: Settings, display: Display, worker: Worker, wait: Wait, sta
             context_tokens=planned.context_tokens,
             gpu_layers=planned.gpu_layers,
             threads=settings.threads,
+            batch_tokens=BATCH_TOKENS,
             use_mmap=planned.use_mmap,
         )
         engine = LlamaEngine.load(

@@ -88,7 +88,7 @@ def _real() -> ModelFile:
 
 
 def test_the_real_measures() -> None:
-    # What llama.cpp 0.3.36 reported for a file of these shapes: KV 192 + 18 MiB at 8k; buffers of 98 at 4k, 222 at 128k.
+    # What llama.cpp 0.3.36 reported for a file of these shapes: KV 192 + 18 MiB at 8k; buffers 98 at 4k, 222 at 128k.
     assert kv_bytes(REAL, 8192) == (192 + 18) * 2**20
     assert kv_bytes(REAL, 131_072) == (3072 + 18) * 2**20
     assert 98 * 2**20 < buffer_bytes(REAL, 4096) < 130 * 2**20

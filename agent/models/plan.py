@@ -108,7 +108,7 @@ def kv_bytes(network: Architecture, context_tokens: int) -> int:
 def buffer_bytes(network: Architecture, context_tokens: int) -> int:
     """A bound on the compute and output buffers: the experts' values of one batch, its mask over the context.
 
-    llama.cpp 0.3.36 took 98, 126 and 222 MiB for gpt-oss-20b's shapes with contexts of 4k, 32k and 128k (120b the same);
+    llama.cpp 0.3.36 took 98, 126 and 222 MiB for gpt-oss-20b's shapes at 4k, 32k and 128k (120b the same);
     this says 122, 150 and 246.
     """
     experts, mask = 16 * network.experts_used * network.expert_size, 2 * _rounded(context_tokens)
