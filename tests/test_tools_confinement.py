@@ -26,7 +26,7 @@ MIB = 1 << 20
 SECRET = "a-secret-of-the-user"
 ROOT = os.geteuid() == 0
 LIMITS = sandbox.Limits(
-    address_space_bytes=1024 * MIB, memory_bytes=700 * MIB, processes=120, data_bytes=48 * MIB, data_files=3000,
+    address_space_bytes=700 * MIB, memory_bytes=700 * MIB, processes=120, data_bytes=48 * MIB, data_files=3000,
     file_bytes=24 * MIB,
 )  # fmt: skip
 PRELUDE = """
@@ -171,7 +171,7 @@ def test_no_unix_sockets_of_others(attack: PythonTool, tmp_path: Path) -> None:
 
 def test_nothing_outside_is_writable(attack: PythonTool, tmp_path: Path) -> None:
     here = Path(__file__)
-    places = ["/x", "/usr/x", "/etc/x", "/dev/x", "/mnt/x", f"{sys.prefix}/x", f"{sys.base_prefix}/lib/x",
+    places = ["/x", "/usr/x", "/etc/x", "/dev/x", "/mnt/x", f"{sys.prefix}/lib/x", f"{sys.base_prefix}/lib/x",
               str(tmp_path / "x"), str(here), str(here.parent / "x")]  # fmt: skip
     answers = tried(attack, *(f"put({place!r})" for place in places))
     assert none_was_done(answers), answers
@@ -214,7 +214,8 @@ def test_the_kernels_rarer_calls_are_refused(attack: PythonTool) -> None:
 def test_no_privileges_are_held(attack: PythonTool) -> None:
     lines = run(attack, "print(open('/proc/self/status').read())").text.splitlines()
     status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
-    assert {status[name] for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {"0" * 16}
+    bounding = ("CapBnd",) if ROOT or not landlocked(attack) else ()  # only root can lower it, only root would need to
+    assert {status[name] for name in ("CapInh", "CapPrm", "CapEff", "CapAmb", *bounding)} == {"0" * 16}
     assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
     assert ("0" in status["Uid"].split()) == (ROOT and landlocked(attack))
 
@@ -245,7 +246,7 @@ def test_the_kernels_own_files_are_out_of_reach(attack: PythonTool) -> None:
 
 def test_too_much_memory_is_an_error(attack: PythonTool) -> None:
     answers = tried(attack, "bytearray(8 << 30)", "[bytearray(16 << 20) for _ in range(10000)] and 0")
-    assert all(answer.startswith("MemoryError") for answer in answers)
+    assert [answer[:12] for answer in answers] == ["MemoryError:"] * 2
 
 
 def test_memory_of_many_processes_is_watched(attack: PythonTool) -> None:
@@ -357,7 +358,7 @@ os.listdir('/mnt/data')
     "code",
     [
         "import time; t = time.monotonic()\nwhile time.monotonic() < t + 2: print('z' * 10_000)",
-        "'r' * (200 << 20)",
+        "'r' * (60 << 20)",
         "print('s' * (20 << 20))",
         "import subprocess; subprocess.run('head -c 50000000 /dev/zero | tr \"\\\\0\" x', shell=True) and None",
         "for _ in range(3000): display('d' * 1000)",
@@ -369,7 +370,7 @@ def test_a_flood_is_bounded(attack: PythonTool, code: str) -> None:
     ran = run(attack, code)
     assert own_memory_bytes() - before < 60 * MIB
     assert sum(len(output.text) for output in ran.outputs) <= 200_000
-    assert len(ran.text) < 20_000 and "characters omitted]" in ran.text
+    assert len(ran.text) < 20_000 and "characters omitted]" in ran.text and not ran.result.error
 
 
 def test_a_flood_past_our_patches(attack: PythonTool) -> None:

@@ -6,6 +6,7 @@ Imports nothing of this project; the rest of it reads only the constants.
 from __future__ import annotations
 
 import codecs
+import contextlib
 import contextvars
 import os
 import select
@@ -80,6 +81,8 @@ def _bound_streams() -> None:
 
     _replace(OutStream, "write", lambda _: lambda stream, text: bound.write(stream, text))
     _replace(OutStream, "_watch_pipe_fd", lambda _: lambda stream: pipes.watch(stream))
+    if hasattr(ZMQInteractiveShell, "_tee"):  # IPython 9 keeps all that a cell prints, without an end
+        _replace(ZMQInteractiveShell, "_tee", lambda _: lambda shell, channel: contextlib.nullcontext())
     _replace(ZMQInteractiveShell, "_showtraceback", tail_first)  # else an error would stand before what led to it
     _replace(ZMQShellDisplayHook, "start_displayhook", tail_first)
     _replace(IPythonKernel, "do_execute", then_end)
