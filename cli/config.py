@@ -16,119 +16,14 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Literal, NoReturn, cast
+from typing import Literal, cast
 
 from cli import paths
-
-Value = str | int | float | bool | tuple[str, ...] | None
+from cli._kinds import KINDS, Value
 
 
 class ConfigError(Exception):
     """A setting can't be used. One line: where it stands, what was expected, what came. The command line exits 2."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    """What a key may hold: `expected` in words, the check of a typed value, and how a text is read.
-
-    `check` and `read` return the value as it is kept, or raise ValueError.
-    """
-
-    expected: str
-    check: Callable[[object], Value]
-    read: Callable[[str], object] = str
-
-
-def _fail() -> NoReturn:
-    raise ValueError
-
-
-def _switch() -> _Kind:
-    words = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
-    return _Kind(
-        "true or false",
-        lambda value: value if isinstance(value, bool) else _fail(),
-        lambda text: words.get(text.lower(), text),
-    )
-
-
-def _text() -> _Kind:
-    return _Kind("a text", lambda value: value if isinstance(value, str) and value else _fail())
-
-
-def _one_of(*choices: str) -> _Kind:
-    expected = f"{', '.join(choices[:-1])} or {choices[-1]}"
-    return _Kind(expected, lambda value: value if isinstance(value, str) and value in choices else _fail())
-
-
-def _engine() -> _Kind:
-    def check(value: object) -> Value:
-        known = isinstance(value, str) and (value == "llama" or (value.startswith("script:") and value != "script:"))
-        return cast(str, value) if known else _fail()
-
-    return _Kind("llama or script:FILE", check)
-
-
-def _whole(at_least: int, *words: str) -> _Kind:
-    """A whole number, or one of `words` in its place."""
-
-    def check(value: object) -> Value:
-        if isinstance(value, str) and value in words:
-            return value
-        return value if isinstance(value, int) and not isinstance(value, bool) and value >= at_least else _fail()
-
-    expected = " or ".join([f"a whole number from {at_least} on", *words])
-    return _Kind(expected, check, lambda text: text if text in words else int(text))
-
-
-def _number(expected: str, holds: Callable[[float], bool]) -> _Kind:
-    """A number for which `holds` is true. It is False for NaN wherever it compares."""
-
-    def check(value: object) -> Value:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return float(cast(float, value)) if is_number and holds(cast(float, value)) else _fail()
-
-    return _Kind(expected, check, float)
-
-
-def _names() -> _Kind:
-    """A list of names. Each entry may itself be a list with commas, since the flag can be repeated."""
-
-    def check(value: object) -> Value:
-        if not isinstance(value, list | tuple) or not all(isinstance(entry, str) for entry in value):
-            return _fail()
-        names = [name.strip() for entry in value for name in entry.split(",")]
-        return tuple(dict.fromkeys(names)) if names and all(names) else _fail()
-
-    return _Kind("a list of names, e.g. python", check, lambda text: [text])
-
-
-_INFINITY = float("inf")
-
-_KINDS: Mapping[str, _Kind] = {
-    "model": _text(),
-    "engine": _engine(),
-    "effort": _one_of("low", "medium", "high"),
-    "instructions": _text(),
-    "tools": _names(),
-    "no_tools": _switch(),
-    "unconfined": _switch(),
-    "show_thinking": _switch(),
-    "verbose": _switch(),
-    "quiet": _switch(),
-    "raw": _switch(),
-    "json": _switch(),
-    "max_tokens": _whole(1),
-    "temperature": _number("a number from 0 on", lambda number: 0 <= number < _INFINITY),
-    "top_p": _number("a number above 0, up to 1", lambda number: 0 < number <= 1),
-    "top_k": _whole(0),
-    "min_p": _number("a number from 0 to 1", lambda number: 0 <= number <= 1),
-    "seed": _whole(0),
-    "context": _whole(1, "max"),
-    "threads": _whole(1),
-    "gpu_layers": _whole(0),
-    "timeout": _number("a number of seconds above 0", lambda number: 0 < number < _INFINITY),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,17 +117,17 @@ _RIVALS = (("tools", "no_tools"), ("quiet", "verbose"), ("verbose", "quiet"), ("
 def _checked(key: str, value: object, where: str) -> Value:
     """A typed value: from the file, or from a flag that is typed."""
     try:
-        return _home_expanded(key, _KINDS[key].check(value))
+        return _home_expanded(key, KINDS[key].check(value))
     except ValueError:
-        raise ConfigError(f"{where}: expected {_KINDS[key].expected}, came {value!r}") from None
+        raise ConfigError(f"{where}: expected {KINDS[key].expected}, came {value!r}") from None
 
 
 def _read(key: str, text: str, where: str) -> Value:
     """A value that comes as text: from the environment, or from a flag that isn't typed."""
     try:
-        return _home_expanded(key, _KINDS[key].check(_KINDS[key].read(text)))
+        return _home_expanded(key, KINDS[key].check(KINDS[key].read(text)))
     except ValueError:
-        raise ConfigError(f"{where}: expected {_KINDS[key].expected}, came {text!r}") from None
+        raise ConfigError(f"{where}: expected {KINDS[key].expected}, came {text!r}") from None
 
 
 def _home_expanded(key: str, value: Value) -> Value:
@@ -246,9 +141,9 @@ def _home_expanded(key: str, value: Value) -> Value:
 
 def _file_layer(path: Path, *, must_exist: bool) -> _Layer:
     table = _load(path, must_exist=must_exist)
-    unknown = [key for key in table if key not in _KINDS]
+    unknown = [key for key in table if key not in KINDS]
     if unknown:
-        raise ConfigError(f"{path}: {unknown[0]!r} is not a setting{_nearest(unknown[0].replace('-', '_'), _KINDS)}")
+        raise ConfigError(f"{path}: {unknown[0]!r} is not a setting{_nearest(unknown[0].replace('-', '_'), KINDS)}")
     values = {key: _checked(key, value, f"{path}: {key}") for key, value in table.items()}
     return _Layer(values, lambda key: f"file {path}")
 
@@ -269,7 +164,7 @@ def _load(path: Path, *, must_exist: bool) -> Mapping[str, object]:
 
 
 def _environment_layer(variables: Mapping[str, str]) -> _Layer:
-    names = {_variable(key): key for key in _KINDS}
+    names = {_variable(key): key for key in KINDS}
     given = {names[name]: (name, text) for name, text in variables.items() if name in names}
     return _Layer({key: _read(key, text, name) for key, (name, text) in given.items()}, _variable)
 
@@ -293,7 +188,7 @@ def _flag(key: str) -> str:
 
 def _unknown_variables(variables: Mapping[str, str]) -> tuple[str, ...]:
     """A warning each, not an error: the environment is shared with programs and versions we know nothing of."""
-    known = ["OSSIA_CONFIG", *map(_variable, _KINDS)]
+    known = ["OSSIA_CONFIG", *map(_variable, KINDS)]
     return tuple(f"{name} is not a setting{_nearest(name, known)}" for name in variables if name not in known)
 
 
