@@ -374,7 +374,7 @@ def test_a_flood_is_bounded(attack: PythonTool, code: str) -> None:
 
 
 def test_a_flood_past_our_patches(attack: PythonTool) -> None:
-    """Straight to the socket: messages larger than the client takes, then parts of one that never ends."""
+    """Straight to the socket, messages larger than the client takes: it hangs up, and the kernel is replaced."""
     before = own_memory_bytes()
     run(attack, """
 kernel = get_ipython().kernel
@@ -384,6 +384,20 @@ for _ in range(100):
 """)
     assert own_memory_bytes() - before < 60 * MIB
     assert run(attack, "1+1").text.endswith("2")
+
+
+def test_a_message_without_an_end(attack: PythonTool) -> None:
+    """Parts of one message, each of a size that is taken: libzmq keeps them all until the last one has come."""
+    before = own_memory_bytes()
+    ran = run(attack, """
+import time
+part, end = b'x' * (7 << 20), get_ipython().kernel.iopub_thread.socket
+for _ in range(80):
+    end.send(part, 2, copy=False)
+time.sleep(20)
+""")
+    assert "kernel died (sent more output than can be taken in)" in ran.text
+    assert own_memory_bytes() - before < 60 * MIB
 
 
 @pytest.mark.parametrize(

@@ -278,6 +278,15 @@ def test_closed_it_leaves_nothing_but_the_files(tmp_path: Path) -> None:
     assert run(made, "1").text == "[ERROR] python is closed"
 
 
+def test_closed_in_the_middle_of_a_call(tmp_path: Path) -> None:
+    made = PythonTool(data_dir=tmp_path, confinement=sandbox.choose(sandbox.inspect()))
+    call = made.run("import time\nprint('early', flush=True)\ntime.sleep(60)", call_id="call_1", context=context())
+    next(call)
+    made.close()
+    call.close()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_folder_of_a_session_is_closed_to_others(tool: PythonTool) -> None:
     run(tool, "open('/mnt/data/f', 'w')")
     assert tool.folder.stat().st_mode & 0o777 == 0o700

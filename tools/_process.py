@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,9 @@ from pathlib import Path
 from tools._confine import Launch, Limits
 from tools._watch import Usage, own_memory_bytes, shared_fairly, usage_of_folders, usage_of_processes
 
-_CHECK_S, _IDLE_CHECK_S = 0.25, 1.0
+_CHECK_S = 0.25
+_CHECK_SHARE = 5
+"""Between two checks lies at least this many times what the last one took: a folder of many files is slow to count."""
 _GROWTH_BYTES = 256 << 20
 """How far this program itself may grow while a cell runs: beyond it the kernel is flooding us with messages."""
 _LOG_BYTES = 4000
@@ -112,7 +115,9 @@ class KernelProcess:
         folders = (self._data, *self._folders)
         before = usage_of_folders(folders)
         own = own_memory_bytes()
-        while not self._ended.wait(_CHECK_S if self.busy.is_set() else _IDLE_CHECK_S):
+        wait_s = 0.0
+        while not self._ended.wait(wait_s):
+            started = time.monotonic()
             used = usage_of_processes(self._popen.pid)
             if used.memory_bytes > self._limits.memory_bytes:
                 used = replace(used, memory_bytes=shared_fairly(self._popen.pid))
@@ -126,3 +131,4 @@ class KernelProcess:
             if breach:
                 self.kill(breach)
                 return
+            wait_s = max(_CHECK_S, _CHECK_SHARE * (time.monotonic() - started))

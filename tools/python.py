@@ -121,8 +121,8 @@ class PythonTool:
                 return ToolResult(f"[ERROR] {error}", error=True)
             if kernel is None:
                 return ToolResult("[ERROR] Interrupted by the user before the code ran", error=True)
-            forget = stop.on_stop(kernel.wake)
-            cell = Cell(self._for_kernel(code_of(str(args))), call_id, self.folder, self._for_model)
+            forget, folder = stop.on_stop(kernel.wake), self.folder
+            cell = Cell(self._for_kernel(code_of(str(args))), call_id, folder, self._for_model)
             try:
                 return (yield from self._run_cell(kernel, cell, context))
             finally:
@@ -130,7 +130,7 @@ class PythonTool:
                 kernel.process.busy.clear()
                 if not cell.settled:  # the generator was closed at a yield
                     self._settle(kernel, cell, "stopped")
-                _data.clear_setid_bits(self.folder)
+                _data.clear_setid_bits(folder)
 
     def close(self) -> None:
         """End the kernel. A call that is running ends with "kernel died"."""
