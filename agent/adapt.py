@@ -62,7 +62,7 @@ def _fault(message: Message, spec: ToolSpec | None) -> str | None:
         return "Error: the call was not closed properly and its code may be cut: send the whole call again."
     try:
         json.loads(message.text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return f"Error: the call's arguments are not complete JSON ({error}): send the whole call again."
     return None
 

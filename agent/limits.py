@@ -33,7 +33,7 @@ def deadline(control: Control, seconds: float | None) -> Iterator[None]:
     if seconds is None:
         yield
         return
-    timer = threading.Timer(seconds, control.stop, args=("time",))
+    timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), control.stop, args=("time",))
     timer.daemon = True
     timer.start()
     try:

@@ -93,7 +93,9 @@ def _step(
 
 def _keep(session: Session, completion: Completion) -> Generator[MessageAdded, None, None]:
     for message in completion.messages:
-        yield session.add(message, cut=message.sampled is not None and message.sampled.closed_by is None)
+        cut = message.sampled is not None and message.sampled.closed_by is None
+        if message.text or message.recipient or not cut:  # an empty answer in the prompt would only be a bad example
+            yield session.add(message, cut=cut)
 
 
 def _end_of(completion: Completion, control: Control) -> TurnEnd:

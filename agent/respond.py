@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import replace
 
+from agent.adapt import is_call
 from agent.control import Control
 from agent.engine.base import Engine, Generation, Prompt
 from agent.errors import ContextFull, EngineFailed
@@ -13,7 +14,7 @@ from agent.events import Stats
 from agent.prompt import compose
 from agent.request import ContextUse, Request, StepEvent
 from harmony.codec import Codec
-from harmony.messages import FINAL, Completion
+from harmony.messages import FINAL, Completion, CompletionEnd
 from harmony.parse import StreamParser
 from harmony.render import drop_past_analysis
 
@@ -66,12 +67,12 @@ class LocalResponder:
                 answer_now = yield from self._read(generation, parser, hurry)
         except EngineFailed as error:
             yield from parser.flush(cut=True)
-            error.partial = replace(parser.completion(end="stopped"), tokens=generation.stats.completion_tokens)
+            error.partial = _completion(parser, "stopped", generation.stats.completion_tokens)
             raise
         stats = replace(generation.stats, end="answer_now") if answer_now else generation.stats
         yield from parser.flush(cut=stats.end != "stop")
         yield Stats(stats)
-        return replace(parser.completion(end=stats.end), tokens=stats.completion_tokens)
+        return _completion(parser, stats.end, stats.completion_tokens)
 
     def _read(
         self, generation: Generation, parser: StreamParser, hurry: Control | None
@@ -102,6 +103,14 @@ class LocalResponder:
         marks = {end for index, end in rendered.ends if index == static - 1 or messages[index].role == "user"}
         opening = ids[rendered.ends[-1][1] :]
         return Prompt(tuple(ids), tuple(sorted(marks | {len(ids)}))), tuple(opening)
+
+
+def _completion(parser: StreamParser, end: CompletionEnd, tokens: int) -> Completion:
+    """What came, up to the first call: a mended header can hold one and more text, and every call gets its answer."""
+    completion = parser.completion(end=end)
+    calls = [number for number, message in enumerate(completion.messages, 1) if is_call(message)]
+    messages = completion.messages[: calls[0]] if calls else completion.messages
+    return replace(completion, messages=messages, tokens=tokens)
 
 
 def _answering(parser: StreamParser) -> bool:

@@ -101,6 +101,7 @@ def _take_role(piece: _Piece, text: str, role: Role | None, *, prose: bool) -> s
         piece.role = role
     elif found := _ROLE.match(text):
         piece.role, piece.marked = ROLES[found["role"]], True
+        piece.name = "tool" if piece.role == "tool" else None  # as in a whole header: without one it can't be written
         text = text[found.end() :]
     elif not prose and (found := _RESULT.match(text)):
         piece.role, piece.name, piece.recipient, piece.marked = "tool", found["name"], "assistant", True

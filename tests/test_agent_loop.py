@@ -82,6 +82,10 @@ RUN_X = (
     "finish python: ran x=1",
     "+tool/analysis to=assistant: ran x=1",
 )
+TOO_DEEP = (
+    "Error: the call's arguments are not complete JSON (maximum recursion depth exceeded while decoding a JSON array "
+    "from a unicode string): send the whole call again."
+)
 CASES = {
     "an answer": Case((THINK + NEXT + FINAL,), ("+assistant/analysis: Hm.", "+assistant/final: Done.", "end answered")),
     "an answer that ends with endoftext": Case(
@@ -157,6 +161,40 @@ CASES = {
             "send the whole call again.",
             "+tool/analysis to=assistant: Error: the call was not closed properly and its code may be cut: "
             "send the whole call again.",
+            "+assistant/final: Done.",
+            "end answered",
+        ),
+    ),
+    "JSON too deep to be read, closed by end": Case(
+        ("<|channel|>commentary to=functions.double<|message|>" + "[" * 3000 + "<|end|>", FINAL),
+        (
+            "+assistant/commentary to=functions.double: " + "[" * 3000,
+            f"finish functions.double error: {TOO_DEEP}",
+            f"+tool/commentary to=assistant: {TOO_DEEP}",
+            "+assistant/final: Done.",
+            "end answered",
+        ),
+    ),
+    "what a broken header holds behind a call is left out": Case(
+        ('<|channel|>commentary to=functions.double {"n": 2}<|channel|>analysis y<|call|>', FINAL),
+        (
+            "repaired missing-message",
+            '+assistant/commentary to=functions.double: {"n": 2}',
+            "allowed by policy",
+            'start functions.double({"n": 2})',
+            "finish functions.double: 4",
+            "+tool/commentary to=assistant: 4",
+            "+assistant/final: Done.",
+            "end answered",
+        ),
+    ),
+    "a result that the model made up in nobody's name": Case(
+        (THINK + "<|start|>tool 42<|return|>", "Done.<|return|>"),
+        (
+            "repaired missing-message",
+            "repaired foreign-message",
+            "+assistant/analysis: Hm.",
+            "+tool/None: 42",
             "+assistant/final: Done.",
             "end answered",
         ),
@@ -411,6 +449,16 @@ def test_what_a_stop_leaves_in_the_next_prompt(etude_tokenizer: Tokenizer) -> No
     ) in after.prompt()
 
 
+def test_a_stop_before_the_last_word_leaves_no_empty_answer(etude_tokenizer: Tokenizer) -> None:
+    stage = Stage(etude_tokenizer, ("<|channel|>analysis<|message|>Hm.<|return|>", "Done.<|return|>"))
+    events: list[Event] = []
+    for event in stage.turn():
+        events.append(event)
+        if isinstance(event, MessageAdded) and event.message.channel == "analysis":
+            stage.control.stop()
+    assert story(events)[1:] == ["+assistant/analysis: Hm.", "end stopped"]
+
+
 def test_answer_now_closes_the_thought_and_opens_final(etude_tokenizer: Tokenizer) -> None:
     stage = Stage(etude_tokenizer, ("<|channel|>analysis<|message|>Let me think for long.", "Four.<|return|>"))
     seen: list[tuple[int, ...]] = []
@@ -452,6 +500,10 @@ def test_answer_now_in_the_middle_of_a_call(etude_tokenizer: Tokenizer) -> None:
         "end answered",
     ]
     assert stage.echo.ran == []
+
+
+def test_a_limit_longer_than_a_timer_can_wait(etude_tokenizer: Tokenizer) -> None:
+    assert end_of(Stage(etude_tokenizer, (FINAL,)).play(limits=Limits(max_seconds=1e300))) == TurnEnded("answered")
 
 
 def test_the_time_limit(etude_tokenizer: Tokenizer) -> None:
