@@ -41,6 +41,13 @@ def test_what_is_understood(spec: ToolSpec, text: str, args: object) -> None:
     assert read_arguments(spec, text) == args
 
 
+def test_no_depth_of_nesting_breaks_it() -> None:
+    """Some are too deep for the reader of JSON, a few more for what words the complaint."""
+    for depth in range(500, 1100):
+        with pytest.raises(ToolFailed):
+            read_arguments(DOUBLE, '{"n": ' + '{"a": ' * depth + "1" + "}" * depth + "}")
+
+
 @pytest.mark.parametrize(
     ("spec", "text", "complaint"),
     [

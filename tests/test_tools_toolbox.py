@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,9 @@ from agent.control import Control
 from tests.support.turns import Double, Echo
 from tools.policy import Action, Policy, Rule
 from tools.spec import (
+    ApprovalAsked,
     ApprovalDecided,
+    Decision,
     NoStop,
     Preview,
     ToolCall,
@@ -82,6 +85,32 @@ def test_a_stop_before_the_start_runs_nothing() -> None:
     _, result = _run(toolbox, ToolCall("c", "python", "x"), control)
     assert result.error and "interrupted" in result.text
     assert echo.ran == []
+
+
+def test_a_stop_at_the_question_is_no_refusal() -> None:
+    echo, control = Echo(), Control()
+    running = Toolbox([echo], policy=Policy([Rule("*", "ask")]), context=CONTEXT).run(
+        ToolCall("c", "python", "x"), stop=control
+    )
+    assert isinstance(next(running), ApprovalAsked)
+    control.stop()
+    *_, finished = running
+    assert isinstance(finished, ToolFinished)
+    assert finished.result == ToolResult("[interrupted by the user]", error=True)
+    assert echo.ran == []
+
+
+def test_the_time_of_a_call_is_the_tools_own() -> None:
+    """What a person took to decide isn't in it."""
+    running = Toolbox([Echo()], policy=Policy([Rule("*", "ask")]), context=CONTEXT).run(
+        ToolCall("c", "python", "x"), stop=NoStop()
+    )
+    next(running)
+    time.sleep(1.0)
+    events: list[ToolEvent] = [running.send(Decision("c", allow=True)), *running]
+    finished = events[-1]
+    assert isinstance(finished, ToolFinished) and not finished.result.error
+    assert finished.ms < 1000
 
 
 def test_closing_in_the_middle_closes_the_tool_generator() -> None:

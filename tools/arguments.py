@@ -26,7 +26,10 @@ def read_arguments(spec: ToolSpec, text: str) -> object:
     args = _unwrapped(spec, schema, _first_value(spec, text))
     from jsonschema import Draft202012Validator  # 60 ms, and python alone never needs it
 
-    fault = next(Draft202012Validator(schema).iter_errors(args), None)
+    try:
+        fault = next(Draft202012Validator(schema).iter_errors(args), None)
+    except RecursionError:
+        raise ToolFailed(f"Error: the arguments of {spec.name} are nested too deep. Send simpler ones.") from None
     if fault is not None:
         place = "/".join(map(str, fault.absolute_path)) or "arguments"
         expected = json.dumps(schema, ensure_ascii=False)[:_SHOWN_CHARS]

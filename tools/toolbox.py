@@ -59,10 +59,8 @@ class Toolbox:
         After `ApprovalAsked` the generator expects a `Decision` for that call; anything else refuses. `fault` is a
         reason found before, for which the call is answered without being run.
         """
-        started = time.monotonic()
-        ran, result = yield from self._checked(call, stop, fault)
+        ms, result = yield from self._checked(call, stop, fault)
         result = self._bounded(result)
-        ms = round((time.monotonic() - started) * 1000) if ran else 0
         yield ToolFinished(call, result, ms)
         return result
 
@@ -73,8 +71,8 @@ class Toolbox:
 
     def _checked(
         self, call: ToolCall, stop: Stop, fault: str | None
-    ) -> Generator[ToolEvent, Decision | None, tuple[bool, ToolResult]]:
-        """Everything between the wish and the result; True with it when the tool itself was run."""
+    ) -> Generator[ToolEvent, Decision | None, tuple[int, ToolResult]]:
+        """Everything between the wish and the result; with it the ms that the tool itself took, 0 if it never ran."""
         context = replace(self._context, stop=stop)
         try:
             if fault is not None:
@@ -82,18 +80,20 @@ class Toolbox:
             tool = self._find(call)
             args = read_arguments(tool.spec, call.arguments)
             refusal = yield from self._approved(tool, call, args, context)
-            if refusal is not None:
-                return False, refusal
         except ToolFailed as error:
-            return False, ToolResult(str(error), error=True)
-        if stop.stopped:
-            return False, ToolResult(INTERRUPTED, error=True)
+            return 0, ToolResult(str(error), error=True)
+        if stop.stopped:  # also when it was stopped at the question: that refuses nothing but the turn
+            return 0, ToolResult(INTERRUPTED, error=True)
+        if refusal is not None:
+            return 0, refusal
         yield ToolStarted(call)
+        started = time.monotonic()
         try:
             with closing(tool.run(args, call_id=call.id, context=context)) as running:
-                return True, (yield from running)
+                result = yield from running
         except ToolFailed as error:
-            return True, ToolResult(str(error), error=True)
+            result = ToolResult(str(error), error=True)
+        return round((time.monotonic() - started) * 1000), result
 
     def _find(self, call: ToolCall) -> Tool:
         if call.name in self._tools:
