@@ -6,6 +6,7 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -71,6 +72,8 @@ class Worker:
                 event = turn.send(decision)
             except StopIteration:
                 return
+            if isinstance(event, ApprovalAsked):
+                self._forget_answers()
             self._put(event, control)
             decision = self._decision(event, control) if isinstance(event, ApprovalAsked) else None
 
@@ -98,6 +101,12 @@ class Worker:
             except queue.Full:
                 if control.stopped:  # nobody reads any more; the session has everything
                     return None
+
+    def _forget_answers(self) -> None:
+        """What was answered before the question is out is no answer to it: a stop puts a None here at any moment."""
+        with suppress(queue.Empty):
+            while True:
+                self._answers.get_nowait()
 
     def _decision(self, asked: ApprovalAsked, control: Control) -> Decision | None:
         while True:

@@ -56,6 +56,18 @@ def test_a_question_is_answered_from_the_other_thread(allow: bool, worker: Worke
     assert finished.result.error is not allow
 
 
+def test_what_was_answered_before_the_question_is_not_its_answer(worker: Worker, etude_tokenizer: Tokenizer) -> None:
+    """A Ctrl-C that came just after a turn's end leaves a None behind."""
+    worker.answer(None)
+    stage = Stage(etude_tokenizer, (CALL, FINAL), rules=(Rule("*", "ask"),))
+    worker.submit(lambda: worker.drive(stage.turn(), stage.control))
+    asked = _read(worker, stage, ApprovalAsked)[-1]
+    assert isinstance(asked, ApprovalAsked)
+    worker.answer(Decision(asked.call.id, allow=True))
+    _read(worker, stage)
+    assert stage.echo.ran == ["x=1"]
+
+
 def test_a_stop_answers_an_open_question(worker: Worker, etude_tokenizer: Tokenizer) -> None:
     stage = Stage(etude_tokenizer, (CALL, FINAL), rules=(Rule("*", "ask"),))
     done = worker.submit(lambda: worker.drive(stage.turn(), stage.control))
