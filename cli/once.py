@@ -40,15 +40,18 @@ _R = TypeVar("_R")
 
 def run_once(prompt: str | None, flags: Mapping[str, object]) -> int:
     """Answer one prompt; returns the exit code. Raises what `cli.main` turns into one line and a code."""
+    _open_streams()
     resolved = resolve(flags, environ=os.environ)
     settings = resolved.settings
     text = _question(prompt, quiet=settings.quiet)
-    terminal = sys.stderr is not None and sys.stderr.isatty()
+    terminal = sys.stderr.isatty()
+    live = terminal and os.environ.get("TERM") != "dumb"
+    streaming = settings.raw and sys.stdout.isatty()  # a live line would write over the stream
     display = Display(
-        lively=terminal and not settings.quiet and os.environ.get("TERM") != "dumb",
+        lively=live and not settings.quiet and not streaming,
         terminal=terminal,
         thinking=settings.show_thinking,
-        colour=terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb",
+        colour=live and not os.environ.get("NO_COLOR"),
         verbose=settings.verbose,
         quiet=settings.quiet,
     )
@@ -80,6 +83,7 @@ class _Run:
         except (KeyboardInterrupt, Exception) as error:
             self._report.fail(error)
         finally:
+            self._control.stop()  # whatever ended this: a turn that nobody reads any more must not go on
             if assembly:
                 assembly.close_tools()
         self._display.pause()
@@ -158,6 +162,12 @@ class _Run:
         elif report.end == "answered":
             speed = f" · {report.tokens_per_s:.1f} tok/s" if report.tokens_per_s else ""
             self._display.aside(f"{report.model} · {report.completion_tokens} tokens{speed}")
+
+
+def _open_streams() -> None:
+    """A stream that the shell closed (`2>&-`) is None in Python, which `print` takes for stdout: it leads nowhere."""
+    sys.stdout = sys.stdout or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    sys.stderr = sys.stderr or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
 
 
 def _question(prompt: str | None, *, quiet: bool) -> str:

@@ -35,13 +35,15 @@ class Answer:
     def __init__(self, *, before: Callable[[], None]) -> None:
         self._streams = sys.stdout.isatty()
         self._before = before
+        self._index = -1  # of the message that the last delta belongs to
         self._in_line = False  # the cursor stands behind a part of the answer
 
     def see(self, event: Event | Tapped) -> None:
         if self._streams and isinstance(event, Delta):
-            if event.channel != FINAL:
+            if event.channel != FINAL or event.index != self._index:
                 self._end_line()
-            elif event.text:
+            self._index = event.index
+            if event.channel == FINAL and event.text:
                 self._before()
                 sys.stdout.write(clean(event.text))
                 sys.stdout.flush()
@@ -94,4 +96,6 @@ class Json:
         """Everything is in the report."""
 
     def finish(self, report: Report) -> None:
-        print(json.dumps(report.to_json(), ensure_ascii=False), flush=True)
+        terminal = sys.stdout.isatty()  # there, whatever a terminal could obey is escaped; it is the same JSON
+        line = json.dumps(report.to_json(), ensure_ascii=terminal)
+        print(line.replace("\x7f", "\\u007f") if terminal else line, flush=True)

@@ -11,18 +11,20 @@ from cli.exits import ExitCode, ExitError
 
 
 def read_stdin(*, quiet: bool) -> str | None:
-    """All of standard input when it is a pipe, a socket or a file with content; None when there is nothing to read.
+    """All of standard input when it is a pipe, a socket or a file; None when there is nothing to read.
 
     A terminal, a closed stdin and /dev/null are not read. The last newline is left out. Raises ExitError
     (usage) on bytes that are not UTF-8 text. After a second of waiting stderr says what is waited for.
     """
-    if not _has_content():
+    if not _is_readable():
         return None
     notice = threading.Timer(1.0, _say_waiting)
     notice.daemon = True
     if not quiet:
         notice.start()
     try:
+        if hasattr(os, "set_blocking"):  # a parent may have left its end non-blocking: reading would stop too early
+            os.set_blocking(sys.stdin.fileno(), True)
         data = sys.stdin.buffer.read()
     finally:
         notice.cancel()
@@ -38,17 +40,14 @@ def read_stdin(*, quiet: bool) -> str | None:
     return text.removesuffix("\n") or None
 
 
-def _has_content() -> bool:
+def _is_readable() -> bool:
     if sys.stdin is None or sys.stdin.closed:
         return False
     try:
-        descriptor = sys.stdin.fileno()
-        mode = os.fstat(descriptor).st_mode
+        mode = os.fstat(sys.stdin.fileno()).st_mode
     except (OSError, ValueError):
         return False
-    if stat.S_ISREG(mode):
-        return os.fstat(descriptor).st_size > os.lseek(descriptor, 0, os.SEEK_CUR)
-    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+    return stat.S_ISREG(mode) or stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
 def _say_waiting() -> None:

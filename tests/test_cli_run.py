@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -12,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support.command import line_of, ossia, start, write_script
+from tests.support.command import OSSIA, line_of, ossia, start, write_script
 from tests.support.turns import wait_until
 
 FINAL = "<|channel|>final<|message|>Done.<|return|>"
@@ -232,10 +233,24 @@ class TestStdin:
     def test_a_closed_stdin(self, tmp_path: Path) -> None:
         script = write_script(tmp_path, FINAL)
         shell = f'exec "$0" run hi --engine {script} <&-'
-        from tests.support.command import OSSIA
-
         done = subprocess.run(["/bin/sh", "-c", shell, str(OSSIA)], capture_output=True, timeout=60, check=False)
         assert (done.returncode, done.stdout) == (0, b"Done.\n")
+
+    def test_a_file_that_says_it_is_empty(self, tmp_path: Path) -> None:
+        with Path("/proc/version").open() as file:
+            assert "Linux" in self._seen("hi", stdin=file.fileno(), tmp_path=tmp_path)
+
+    def test_a_pipe_that_does_not_block(self, tmp_path: Path) -> None:
+        reader, writer = os.pipe()
+        os.set_blocking(reader, False)
+        process = start("run", "--engine", write_script(tmp_path, FINAL), "--json", stdin=reader)
+        os.close(reader)
+        assert process.stderr is not None
+        assert b"reading standard input" in process.stderr.readline()
+        os.write(writer, b"late")
+        os.close(writer)
+        out, _ = process.communicate(timeout=30)
+        assert json.loads(out)["messages"][0]["content"][0]["text"] == "late"
 
     def test_waiting_is_said_after_a_second(self, tmp_path: Path) -> None:
         reader, writer = os.pipe()
@@ -279,6 +294,35 @@ def test_verbose_says_more_and_quiet_says_nothing(tmp_path: Path) -> None:
     loud = ossia("run", "Hello!", "--verbose", "--temperature", "0")
     assert b"context 4096 tokens" in loud.stderr and b"layers on the GPU" in loud.stderr and b"reused" in loud.stderr
     assert ossia("run", "Hello!", "--quiet", "--temperature", "0").stderr == b""
+
+
+@pytest.mark.parametrize("flag", ["", "--raw", "--json", "--show-thinking"])
+def test_closed_outputs(flag: str, tmp_path: Path) -> None:
+    """Nothing that belongs to the one goes to the other, and nothing breaks."""
+    think = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant"
+    script = write_script(tmp_path, think + FINAL)
+    for closed in ("2>&-", ">&-", ">&- 2>&-"):
+        command = f'exec "$0" run "what is <|end|>?" --engine {script} {flag} {closed}'
+        done = subprocess.run(
+            ["/bin/sh", "-c", command, str(OSSIA)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0
+        assert b"warning" not in done.stdout and b"Done" not in done.stderr and b"Traceback" not in done.stderr
+
+
+def test_a_full_disk_ends_the_turn(tmp_path: Path) -> None:
+    """The rest of it, longer than the queue of events, isn't waited for."""
+    script = write_script(tmp_path, "<|channel|>analysis<|message|>" + "word " * 10_000)
+    with Path("/dev/full").open("wb") as full:
+        command = [str(OSSIA), "run", "hi", "--engine", script, "--show-thinking", "--no-tools"]
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=full, timeout=60, check=False
+        )
+    assert (done.returncode, done.stdout) == (1, b"")
 
 
 def test_a_closed_pipe(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_thinking_is_dim_and_on_lines_of_its_own(tmp_path: Path) -> None:
     assert "\x1b[2mH" in text
 
 
-@pytest.mark.parametrize("flag", ["", "--show-thinking", "--raw"])
+@pytest.mark.parametrize("flag", ["", "--show-thinking", "--raw", "--json"])
 def test_no_control_reaches_the_terminal(flag: str, tmp_path: Path) -> None:
     hostile_call = f"<|channel|>analysis to=python code<|message|>print({HOSTILE!r})#{HOSTILE}<|call|>"
     steps = (
@@ -72,7 +72,12 @@ def test_no_control_reaches_the_terminal(flag: str, tmp_path: Path) -> None:
     text = _screen("hi", "--engine", write_script(tmp_path, *steps), *filter(None, [flag]))
     rest = OURS.sub("", text)
     assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", rest)
-    assert "␛" in rest
+    assert ("\\u001b" if flag == "--json" else "␛") in rest
+
+
+def test_the_raw_stream_is_not_written_over(tmp_path: Path) -> None:
+    text = _screen("hi", "--engine", write_script(tmp_path, THINK + FINAL, tokens_per_s=40), "--raw")
+    assert text == f"<|start|>assistant{THINK}{FINAL}\r\n"
 
 
 def test_no_colour_and_dumb_terminals(tmp_path: Path) -> None:
@@ -89,6 +94,8 @@ def test_two_answers_of_a_turn_stand_on_lines_of_their_own(tmp_path: Path) -> No
     first = "<|channel|>final<|message|>Wait.<|end|><|start|>assistant"
     text = _screen("hi", "--engine", write_script(tmp_path, first + CALL, FINAL))
     assert [line for line in _lines(text) if line in ("Wait.", "Done.")] == ["Wait.", "Done."]
+    text = _screen("hi", "--engine", write_script(tmp_path, first + FINAL, tokens_per_s=40))
+    assert _lines(text)[:2] == ["Wait.", "Done."]
 
 
 def test_ctrl_c(tmp_path: Path) -> None:
