@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 
 
 def main() -> int:
@@ -20,7 +19,7 @@ def main() -> int:
     return code
 
 
-def invoke(argv: Sequence[str]) -> int:
+def invoke(argv: list[str]) -> int:
     """Run one command in this process and return its exit code; messages go to stderr.
 
     KeyboardInterrupt passes through, as it does from any function.
@@ -34,7 +33,7 @@ def invoke(argv: Sequence[str]) -> int:
 
     _never_fail_to_encode()
     try:
-        with command.make_context("ossia", list(argv)) as context:
+        with command.make_context("ossia", argv) as context:
             command.invoke(context)
         return 0
     except typer.Exit as leaving:

@@ -111,6 +111,13 @@ def test_help_loads_nothing_heavy(args: str) -> None:
     assert "cli.clean" not in ours
 
 
+def test_the_console_script_loads_nothing_before_it_can_answer_an_interrupt() -> None:
+    """What `from cli.main import main` loads, beyond what Python has loaded anyway."""
+    source = "import sys; before = set(sys.modules); import cli.main; print(*sorted(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-P", "-c", source], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["__future__", "cli", "cli.main"]
+
+
 # -- how it ends --
 
 
