@@ -56,6 +56,7 @@ def quick(tool: PythonTool, monkeypatch: pytest.MonkeyPatch) -> PythonTool:
         ("print('\\x1b[31mred\\x1b[0m \\x1b]52;c;AAAA\\x07ok \\x9b31m!')", "red ok !"),
         ("display({'text/plain': 'raw'}, raw=True)", "raw"),
         ("import subprocess\nprint('a')\nsubprocess.run(['echo', 'b'])\nprint('c')", "a\nb\nc"),
+        ("import os\nfor n in range(40):\n    print('a')\n    os.write(1, b'b\\n');", "a\nb\n" * 39 + "a\nb"),
         ("!echo $((6*7))", "42"),
         ("import os\nif os.fork() == 0:\n    print('child')\n    os._exit(0)\nos.wait();", "child"),
         ("await __import__('asyncio').sleep(0)\nprint('awaited')", "awaited"),
@@ -159,7 +160,10 @@ def test_code_that_takes_too_long_is_interrupted(quick: PythonTool) -> None:
     ],
     ids=["SIGINT ignored", "BaseException swallowed", "a regular expression"],
 )
-def test_code_that_does_not_obey_is_killed(quick: PythonTool, code: str) -> None:
+def test_code_that_does_not_obey_is_killed(
+    quick: PythonTool, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    monkeypatch.setattr(quick, "_timing", Timing(grace_s=0.3))
     run(quick, "kept = 1")
     ran = run(quick, code)
     assert ran.text.endswith(f"[ERROR] Execution timed out after 1.0 seconds; {LOST}")
