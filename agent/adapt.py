@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from harmony.builtins import TRAINED
-from harmony.messages import COMMENTARY, Completion, FunctionDecl, Message, Namespace
+from harmony.messages import COMMENTARY, FINAL, Completion, Delta, FunctionDecl, Message, Namespace
 from tools.spec import ToolCall, ToolResult, ToolSpec
 
 _NOT_TOOLS = (None, "all", "assistant", "user")
@@ -48,9 +48,14 @@ def as_call(completion: Completion, *, call_id: Callable[[], str], specs: Mappin
     return Wish(message, call, _fault(message, specs.get(message.recipient)))
 
 
-def is_call(message: Message) -> bool:
+def is_call(message: Message | Delta) -> bool:
     """Is this message of the model addressed to a tool? The recipient decides, not the channel."""
     return message.role == "assistant" and message.recipient not in _NOT_TOOLS
+
+
+def is_answer(message: Message | Delta) -> bool:
+    """Is this the model's word to the user: a `final` of its own that isn't addressed to a tool?"""
+    return message.role == "assistant" and message.channel == FINAL and not is_call(message)
 
 
 def _fault(message: Message, spec: ToolSpec | None) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from agent.adapt import as_call, as_message
+from agent.adapt import as_call, as_message, is_answer
 from agent.control import Control
 from agent.errors import AgentError, ContextFull, EngineFailed
 from agent.events import Decision, Event, MessageAdded, TurnEnd, TurnEnded
@@ -51,7 +51,7 @@ def _steps(session: Session, responder: Responder, tools: Toolbox, budget: Budge
             return _end_of(completion, control)
         wish = as_call(completion, call_id=session.next_call_id, specs=tools.by_name)
         if wish is None:
-            if any(message.channel == FINAL for message in completion.messages):
+            if any(map(is_answer, completion.messages)):
                 return "answered"
             break  # only thoughts came: one more step, opened with `final`
         result = yield from tools.run(wish.call, stop=control, fault=wish.fault)

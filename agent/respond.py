@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import replace
 
-from agent.adapt import is_call
+from agent.adapt import is_answer, is_call
 from agent.control import Control
 from agent.engine.base import Engine, Generation, Prompt
 from agent.errors import ContextFull, EngineFailed
@@ -115,4 +115,5 @@ def _completion(parser: StreamParser, end: CompletionEnd, tokens: int) -> Comple
 
 def _answering(parser: StreamParser) -> bool:
     """Has the answer begun? Then there is nothing left to hurry."""
-    return parser.current_channel == FINAL or any(message.channel == FINAL for message in parser.messages)
+    begun = parser.current_channel == FINAL and parser.current_recipient is None
+    return begun or any(map(is_answer, parser.messages))

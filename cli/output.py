@@ -8,12 +8,12 @@ import sys
 from collections.abc import Callable
 from typing import Protocol
 
+from agent.adapt import is_answer
 from agent.events import Delta, Event, MessageAdded
 from agent.worker import Tapped
 from cli.clean import clean
 from cli.report import Report
 from harmony.codec import Codec
-from harmony.messages import FINAL
 
 
 class Output(Protocol):
@@ -40,10 +40,10 @@ class Answer:
 
     def see(self, event: Event | Tapped) -> None:
         if self._streams and isinstance(event, Delta):
-            if event.channel != FINAL or event.index != self._index:
+            if not is_answer(event) or event.index != self._index:
                 self._end_line()
             self._index = event.index
-            if event.channel == FINAL and event.text:
+            if is_answer(event) and event.text:
                 self._before()
                 sys.stdout.write(clean(event.text))
                 sys.stdout.flush()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from agent.adapt import is_answer
 from agent.errors import AgentError
 from agent.events import Event, MessageAdded, Repaired, Stats, ToolFinished, TurnEnd, TurnEnded
 from cli.exits import ExitCode, exit_code
 from harmony.conversation import message_to_json
-from harmony.messages import FINAL, Message
+from harmony.messages import Message
 
 VERSION = 1
 _CODES: dict[TurnEnd, ExitCode] = {
@@ -68,7 +69,7 @@ class Report:
     @property
     def answer(self) -> str | None:
         """The text of the last `final` message that has any; None when there is none."""
-        finals = [message.text for message in self.messages if message.role == "assistant" and message.channel == FINAL]
+        finals = [message.text for message in self.messages if is_answer(message)]
         return next((text for text in reversed(finals) if text), None)
 
     @property

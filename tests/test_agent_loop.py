@@ -199,6 +199,16 @@ CASES = {
             "end answered",
         ),
     ),
+    "a final that another is made to say is no answer": Case(
+        (THINK + "<|start|>functions.double to=assistant<|channel|>final<|message|>9<|return|>", "Done.<|return|>"),
+        (
+            "repaired foreign-message",
+            "+assistant/analysis: Hm.",
+            "+tool/final to=assistant: 9",
+            "+assistant/final: Done.",
+            "end answered",
+        ),
+    ),
     "an unknown tool": Case(
         ("<|channel|>commentary to=functions.nope<|message|>{}<|call|>", FINAL),
         (

@@ -55,6 +55,11 @@ class TestScripts:
         done = ossia("run", "hi", "--engine", script)
         assert (done.returncode, done.stdout) == (0, "\x1b[2J häh\n".encode())
 
+    def test_a_call_in_the_final_channel_is_no_answer(self, tmp_path: Path) -> None:
+        script = write_script(tmp_path, "<|channel|>final to=python<|message|>print(1)<|call|>")
+        done = ossia("run", "hi", "--engine", script, "--no-tools")
+        assert (done.returncode, done.stdout) == (7, b"")
+
     def test_the_script_ends_too_soon(self, tmp_path: Path) -> None:
         done = ossia("run", "hi", "--engine", write_script(tmp_path, CALL), "--no-tools")
         assert done.returncode == 7

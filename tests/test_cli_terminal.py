@@ -98,6 +98,12 @@ def test_two_answers_of_a_turn_stand_on_lines_of_their_own(tmp_path: Path) -> No
     assert _lines(text)[:2] == ["Wait.", "Done."]
 
 
+def test_code_in_the_final_channel_is_no_answer(tmp_path: Path) -> None:
+    call = "<|channel|>final to=python<|message|>print(1)<|call|>"
+    text = _screen("hi", "--engine", write_script(tmp_path, call, FINAL), "--no-tools", TERM="dumb")
+    assert text == "Done.\r\n"
+
+
 def test_ctrl_c(tmp_path: Path) -> None:
     import os
 
