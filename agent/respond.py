@@ -61,10 +61,9 @@ class LocalResponder:
         )
         if self._tap:
             self._tap(opening)
-        hurry = control if request.open_with is None else None
         try:
             with closing(generation):
-                answer_now = yield from self._read(generation, parser, hurry)
+                answer_now = yield from self._read(generation, parser, control)
         except EngineFailed as error:
             yield from parser.flush(cut=True)
             error.partial = _completion(parser, "stopped", generation.stats.completion_tokens)
@@ -74,9 +73,7 @@ class LocalResponder:
         yield Stats(stats)
         return _completion(parser, stats.end, stats.completion_tokens)
 
-    def _read(
-        self, generation: Generation, parser: StreamParser, hurry: Control | None
-    ) -> Generator[StepEvent, None, bool]:
+    def _read(self, generation: Generation, parser: StreamParser, control: Control) -> Generator[StepEvent, None, bool]:
         """Parse what comes. True: broken off because the user asked for the answer, which hadn't begun."""
         for item in generation:
             if isinstance(item, int):
@@ -87,7 +84,7 @@ class LocalResponder:
                     return False
             else:
                 yield item
-            if hurry and hurry.answer_now_asked and not _answering(parser):
+            if control.answer_now_asked and not _answering(parser):
                 return True
         return False
 

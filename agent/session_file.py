@@ -75,6 +75,8 @@ def _entry(data: dict[str, Any]) -> Entry:
     (message,) = conversation_from_json([data["message"]])
     if sampled is not None:
         ids = tuple(int(token) for token in sampled["ids"])
+        if not ids:
+            raise ValueError("a sampled message without ids")
         message = replace(message, sampled=Sampled(**{**sampled, "ids": ids}))
     return Entry(message, int(data["turn"]), bool(data["cut"]))
 

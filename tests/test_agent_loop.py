@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
-from agent.errors import ContextFull, ScriptEnded
+from agent.control import Control
+from agent.engine.base import Prompt
+from agent.engine.scripted import Script, ScriptedEngine, _ids
+from agent.errors import ContextFull, EngineFailed
 from agent.events import (
     ApprovalAsked,
     ApprovalDecided,
@@ -24,7 +30,7 @@ from agent.events import (
 from agent.limits import Limits
 from harmony import Tokenizer
 from harmony.messages import Message
-from tests.support.turns import Stage, drive, end_of
+from tests.support.turns import Stage, drive, end_of, wait_until
 from tools.policy import Rule
 from tools.spec import ToolCall
 
@@ -209,6 +215,32 @@ CASES = {
             "end answered",
         ),
     ),
+    "a call without a channel is answered on commentary": Case(
+        ('<|start|>assistant to=functions.double<|message|>{"n": 2}<|call|>', FINAL),
+        (
+            "repaired restarted-header",
+            '+assistant/None to=functions.double: {"n": 2}',
+            "allowed by policy",
+            'start functions.double({"n": 2})',
+            "finish functions.double: 4",
+            "+tool/commentary to=assistant: 4",
+            "+assistant/final: Done.",
+            "end answered",
+        ),
+    ),
+    "raw code in a broken header doesn't run": Case(
+        ("<|channel|>analysis to=python x=1<|call|>", FINAL),
+        (
+            "repaired missing-message",
+            "+assistant/analysis to=python: x=1",
+            "finish python error: Error: the call was not closed properly and its code may be cut: "
+            "send the whole call again.",
+            "+tool/analysis to=assistant: Error: the call was not closed properly and its code may be cut: "
+            "send the whole call again.",
+            "+assistant/final: Done.",
+            "end answered",
+        ),
+    ),
     "an unknown tool": Case(
         ("<|channel|>commentary to=functions.nope<|message|>{}<|call|>", FINAL),
         (
@@ -381,9 +413,103 @@ def test_the_end_of_the_context_while_generating(etude_tokenizer: Tokenizer) -> 
     assert stage.session.entries[-1].cut
 
 
+class Breaking(ScriptedEngine):
+    """An engine that breaks after eleven tokens of a step."""
+
+    def generate(self, prompt: Prompt, **settings: Any) -> Any:
+        whole = super().generate(prompt, **settings)
+
+        class Broken:
+            stats = replace(whole.stats, completion_tokens=11)
+
+            def __iter__(self) -> Iterator[int]:
+                for _ in range(11):
+                    token = next(whole)
+                    assert isinstance(token, int)
+                    yield token
+                raise EngineFailed("the device is lost")
+
+            def close(self) -> None:
+                whole.close()
+
+        return Broken()
+
+
 def test_an_engine_that_fails_keeps_what_came(etude_tokenizer: Tokenizer) -> None:
-    events = Stage(etude_tokenizer, (CALL,)).play()
-    assert isinstance(end_of(events).error, ScriptEnded)
+    stage = Stage(etude_tokenizer, ())
+    letter, half = etude_tokenizer.encode("a")[0], etude_tokenizer.encode("\N{MUSICAL NOTE}\N{GRINNING FACE}")[0]
+    assert etude_tokenizer.decode((half,)) == "\ufffd"
+    opening = _ids("<|channel|>final<|message|>", 0, etude_tokenizer)
+    step = (*opening, *(letter,) * (10 - len(opening)), half, letter)
+    stage.responder.engine = Breaking(Script((step,)), etude_tokenizer)
+    events = stage.play()
+    kept = "a" * (10 - len(opening)) + "\ufffd"
+    assert story(events)[1:] == [f"+assistant/final cut: {kept}", "end error EngineFailed"]
+    assert "".join(event.text for event in events if isinstance(event, Delta)) == kept
+
+
+def test_the_token_limit_counts_all_steps(etude_tokenizer: Tokenizer) -> None:
+    used = len(_ids(CALL, 0, etude_tokenizer))
+    for left, end in ((0, ["end tokens"]), (4, ["+assistant/final cut: D", "end tokens"])):
+        events = Stage(etude_tokenizer, (CALL, FINAL)).play(limits=Limits(max_tokens=used + left))
+        assert story(events)[2 + len(RUN_X) :] == end
+    events = Stage(etude_tokenizer, (CALL, CALL, FINAL)).play(limits=Limits(max_tokens=2 * used))
+    assert story(events)[-2:] == [RUN_X[-1], "end tokens"]
+    last_word = Stage(etude_tokenizer, (CALL, "Done.<|return|>")).play(limits=Limits(max_steps=1, max_tokens=used + 1))
+    assert story(last_word)[2 + len(RUN_X) :] == ["+assistant/final cut: D", "end tokens"]
+
+
+@pytest.mark.parametrize(
+    ("hand", "rest"),
+    [
+        (lambda control: control.stop("time"), ["end time"]),
+        (lambda control: control.stop(), ["end stopped"]),
+        (lambda control: control.answer_now(), ["+assistant/final: Four.", "end answered"]),
+    ],
+)
+def test_a_hand_while_a_tool_runs(hand: Callable[[Control], None], rest: list[str], etude_tokenizer: Tokenizer) -> None:
+    """The call ends with what it has; the next step isn't begun, or is opened with the answer."""
+    stage = Stage(etude_tokenizer, (CALL, "Four.<|return|>"))
+    events: list[Event] = []
+    for event in stage.turn():
+        events.append(event)
+        if isinstance(event, ToolStarted):
+            hand(stage.control)
+    finished = next(n for n, event in enumerate(events) if isinstance(event, ToolFinished))
+    assert story(events[finished + 2 :]) == rest
+    result = "ran x=1" if stage.control.answer_now_asked else "[interrupted by the user]"
+    assert stage.session.messages[2].text == result
+    assert rest == ["+assistant/final: Four.", "end answered"] or not any(
+        isinstance(event, Stats) for event in events[finished:]
+    )
+
+
+def test_the_thoughts_of_the_turn_stay_while_it_is_under_way(etude_tokenizer: Tokenizer) -> None:
+    """The second step reads the first one's thought, its call and its result; the last word has the tools too."""
+    stage = Stage(etude_tokenizer, (THINK + NEXT + CALL, "Done.<|return|>"))
+    prompts: list[str] = []
+    generate = stage.engine.generate
+
+    class Watched(ScriptedEngine):
+        def generate(self, prompt: Prompt, **settings: Any) -> Any:
+            prompts.append(etude_tokenizer.decode(prompt.ids))
+            ends = [etude_tokenizer.decode(prompt.ids[:mark]) for mark in prompt.marks]
+            assert [end.rsplit("<|start|>", 1)[1].split("<|message|>")[0] for end in ends][:2] == ["developer", "user"]
+            assert all(end.endswith("<|end|>") for end in ends[:2]) and ends[-1] == prompts[-1]
+            return generate(prompt, **settings)
+
+    stage.responder.engine = Watched(Script(()), etude_tokenizer)
+    stage.play(limits=Limits(max_steps=1))
+    first, last = prompts
+    assert last == (
+        first + THINK + NEXT + CALL + "<|start|>python to=assistant<|channel|>analysis<|message|>ran x=1<|end|>"
+        "<|start|>assistant<|channel|>final<|message|>"
+    )
+
+
+def test_a_tools_misspelt_name_finds_it(etude_tokenizer: Tokenizer) -> None:
+    steps = ('<|channel|>commentary to=double <|constrain|>json<|message|>{"n": 2}<|call|>', FINAL)
+    assert 'start functions.double({"n": 2})' in story(Stage(etude_tokenizer, steps).play())
 
 
 @pytest.mark.parametrize("steps", [(THINK + NEXT + CALL, FINAL), (DOUBLE + "<|call|>", THINK + NEXT + FINAL)])
@@ -514,6 +640,7 @@ def test_answer_now_in_the_middle_of_a_call(etude_tokenizer: Tokenizer) -> None:
 
 def test_a_limit_longer_than_a_timer_can_wait(etude_tokenizer: Tokenizer) -> None:
     assert end_of(Stage(etude_tokenizer, (FINAL,)).play(limits=Limits(max_seconds=1e300))) == TurnEnded("answered")
+    wait_until(lambda: not any(isinstance(thread, threading.Timer) for thread in threading.enumerate()))
 
 
 def test_the_time_limit(etude_tokenizer: Tokenizer) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from agent.engine.base import Sampling
 from agent.errors import SessionInvalid
+from agent.request import Request
 from agent.session import Options, Session
 from agent.session_file import load_session, save_session
 from harmony import Tokenizer
@@ -54,6 +55,20 @@ def test_the_prompt_after_loading_has_the_same_ids(tmp_path: Path, etude_tokeniz
     back = load_session(_saved(stage, tmp_path), vocabulary=etude_tokenizer.vocabulary.digest)
     after = Stage(etude_tokenizer, (FINAL,), session=back)
     assert after.prompt() == stage.prompt()
+
+
+def test_a_request_has_all_the_options() -> None:
+    request = Session(OPTIONS).request((), max_tokens=5, open_with="final")
+    assert request == Request(
+        (), (), "high", "Be brief.", "2025-06-28", OPTIONS.response_format, OPTIONS.sampling, 5, "final"
+    )
+
+
+def test_a_save_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(OSError):
+        save_session(Session(), tmp_path / "taken", vocabulary="x")
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
 
 def test_another_vocabulary_leaves_the_ids_out(tmp_path: Path, etude_tokenizer: Tokenizer) -> None:
@@ -120,6 +135,11 @@ def test_every_truncation_is_refused(tmp_path: Path, etude_tokenizer: Tokenizer)
         path.write_text(whole[:at])
         with pytest.raises(SessionInvalid):
             load_session(path, vocabulary="x")
+    data = json.loads(whole)
+    data["entries"][1]["sampled"]["ids"] = []
+    path.write_text(json.dumps(data))
+    with pytest.raises(SessionInvalid, match="without ids"):
+        load_session(path, vocabulary="x")
     data = json.loads(whole)
     data["ends"] = ["exploded"]
     path.write_text(json.dumps(data))
