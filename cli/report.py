@@ -115,6 +115,6 @@ class Report:
             },
             "repairs": [{"code": repair.code, "message": repair.message} for repair in self.repairs],
             "end": self.end,
-            "error": None if self.error is None else str(self.error) or type(self.error).__name__,
+            "error": None if self.error is None else " ".join(str(self.error).split()) or type(self.error).__name__,
             "exit": int(self.code),
         }

@@ -91,10 +91,11 @@ def test_a_stopped_turn_survives_its_file(tmp_path: Path, etude_tokenizer: Token
     assert "Hm." not in after.prompt()
 
 
-def test_a_call_that_nobody_answered_is_answered_by_the_next_turn(etude_tokenizer: Tokenizer) -> None:
+@pytest.mark.parametrize("channel", ["commentary", None])
+def test_a_call_that_nobody_answered_is_answered_by_the_next_turn(channel: str | None) -> None:
     session = Session()
     session.open_turn("hi")
-    session.add(Message("assistant", ('{"n": 1}',), recipient="functions.double", channel="commentary"))
+    session.add(Message("assistant", ('{"n": 1}',), recipient="functions.double", channel=channel))
     added = session.open_turn("more")
     assert [event.message for event in added] == [
         Message(

@@ -139,6 +139,19 @@ class TestScripts:
         }
         assert isinstance(call["ms"], int)
 
+    def test_the_step_limit(self, tmp_path: Path) -> None:
+        """The last answer is printed. Tokens are those of all the steps."""
+        calls = [f"<|channel|>analysis to=python code<|message|>print({n})<|call|>" for n in range(10, 60)]
+        script = write_script(tmp_path, *calls, "Enough.<|return|>")
+        done = ossia("run", "hi", "--engine", script, "--no-tools")
+        assert (done.returncode, done.stdout) == (5, b"Enough.\n")
+        assert b"step limit" in done.stderr and done.stderr.count(b"\n") == 1
+        line = line_of(ossia("run", "hi", "--engine", script, "--no-tools", "--json"))
+        assert (line["end"], line["exit"], len(line["calls"])) == ("steps", 5, 50)
+        assert line["usage"]["completion_tokens"] > 50 * len("print(1)")
+        assert line["usage"]["prompt_tokens"] > 20_000
+        assert line["timings"]["load_s"] > 0
+
     def test_no_tools(self, tmp_path: Path) -> None:
         script = write_script(tmp_path, CALL, FINAL)
         done = ossia("run", "hi", "--engine", script, "--json", "--tools", "python", "--no-tools")
@@ -241,6 +254,7 @@ class TestStdin:
         done = subprocess.run(["/bin/sh", "-c", shell, str(OSSIA)], capture_output=True, timeout=60, check=False)
         assert (done.returncode, done.stdout) == (0, b"Done.\n")
 
+    @pytest.mark.skipif(not Path("/proc/version").exists(), reason="needs /proc")
     def test_a_file_that_says_it_is_empty(self, tmp_path: Path) -> None:
         with Path("/proc/version").open() as file:
             assert "Linux" in self._seen("hi", stdin=file.fileno(), tmp_path=tmp_path)
@@ -277,8 +291,11 @@ def test_a_notice_when_the_prompt_spells_a_control_token(tmp_path: Path) -> None
 def test_instructions_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "be.txt").write_text("Be brief.")
     script = write_script(tmp_path, FINAL)
-    done = ossia("run", "hi", "--engine", script, "--instructions", f"@{tmp_path / 'be.txt'}")
-    assert (done.returncode, done.stdout) == (0, b"Done.\n")
+    prompt_tokens = []
+    for arguments in ((), ("--instructions", f"@{tmp_path / 'be.txt'}"), ("--instructions", "Be brief.")):
+        line = line_of(ossia("run", "hi", "--engine", script, "--no-tools", "--json", *arguments))
+        prompt_tokens.append(line["usage"]["prompt_tokens"])
+    assert prompt_tokens[0] < prompt_tokens[1] == prompt_tokens[2]
 
 
 def test_raw_is_the_stream_as_it_comes(tmp_path: Path) -> None:
@@ -319,6 +336,7 @@ def test_closed_outputs(flag: str, tmp_path: Path) -> None:
         assert b"warning" not in done.stdout and b"Done" not in done.stderr and b"Traceback" not in done.stderr
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_ends_the_turn(tmp_path: Path) -> None:
     """The rest of it, longer than the queue of events, isn't waited for."""
     script = write_script(tmp_path, "<|channel|>analysis<|message|>" + "word " * 10_000)
