@@ -170,6 +170,22 @@ def test_no_python_and_no_ipykernel(tmp_path: Path) -> None:
         sandbox.inspect(tmp_path / "bare" / "bin" / "python")
 
 
+def test_the_kernels_packages_are_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The confined kernel can't write bytecode: without it, each start would compile everything again."""
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    names = ["ipykernel/__init__", "tornado/__init__", "tornado/platform/__init__", "tornado/platform/asyncio"]
+    for name in [*names, *(f"ipykernel/{part}" for part in ("kernelapp", "zmqshell", "ipkernel", "debugger"))]:
+        (tmp_path / "site" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "site" / f"{name}.py").touch()
+    venv.create(tmp_path / "env", with_pip=False, symlinks=True)
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    (tmp_path / "env" / "lib" / version / "site-packages" / "x.pth").write_text(str(tmp_path / "site"))
+    found = sandbox.inspect(tmp_path / "env" / "bin" / "python")
+    assert found.site == (tmp_path / "site",)
+    compiled = tmp_path / "site" / "ipykernel" / "__pycache__" / f"ipkernel.{sys.implementation.cache_tag}.pyc"
+    assert compiled.exists()
+
+
 @linux_only
 @pytest.mark.parametrize("name", [pytest.param("bwrap", marks=pytest.mark.needs_bwrap), "landlock"])
 def test_a_venv_in_an_odd_place_with_packages_elsewhere(name: str, tmp_path: Path) -> None:

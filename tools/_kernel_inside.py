@@ -32,6 +32,7 @@ def run(connection: str, *, terminals: bool) -> None:
 
     ipykernel is patched before it starts: in a first cell the same is silently undone, IPython restores its streams.
     """
+    sys.modules["debugpy"] = None  # type: ignore[assignment]  # a third of the start, for a debugger nobody attaches
     from ipykernel.iostream import IOPubThread
     from ipykernel.kernelapp import IPKernelApp
     from ipykernel.zmqshell import ZMQInteractiveShell
