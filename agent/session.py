@@ -11,8 +11,7 @@ from agent.events import MessageAdded, TurnEnd
 from agent.request import Request
 from harmony.messages import ANALYSIS, COMMENTARY, Channel, Effort, Message, ResponseFormat
 from tools.spec import ToolSpec
-
-INTERRUPTED = "[interrupted by the user]"
+from tools.toolbox import INTERRUPTED
 
 
 @dataclass(frozen=True, slots=True)

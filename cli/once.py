@@ -71,6 +71,8 @@ class _Run:
         self._report = Report(model=settings.model or "")
         self._raw = Raw() if settings.raw else None
         self._out: Output = self._raw or (Json() if settings.json else Answer(before=display.pause))
+        if isinstance(self._out, Answer):
+            display.before = self._out.end_line
 
     def answer(self, text: str, instructions: str | None) -> int:
         """The whole run. What ends it early is in the report, for `--json`'s line, and raised again at the end."""

@@ -41,7 +41,7 @@ class Answer:
     def see(self, event: Event | Tapped) -> None:
         if self._streams and isinstance(event, Delta):
             if not is_answer(event) or event.index != self._index:
-                self._end_line()
+                self.end_line()
             self._index = event.index
             if is_answer(event) and event.text:
                 self._before()
@@ -51,12 +51,13 @@ class Answer:
 
     def finish(self, report: Report) -> None:
         if self._streams:
-            self._end_line()
+            self.end_line()
         elif report.answer is not None:
             sys.stdout.write(report.answer.rstrip("\n") + "\n")
         sys.stdout.flush()
 
-    def _end_line(self) -> None:
+    def end_line(self) -> None:
+        """Something else is about to be written to the terminal: it begins a line of its own."""
         if self._in_line:
             sys.stdout.write("\n")
             sys.stdout.flush()

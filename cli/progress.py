@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
 from typing import TextIO
 
 from agent.events import Delta, Event, MessageAdded, Progress, Repaired, Stats, ToolFinished, ToolOutput, ToolStarted
@@ -61,6 +62,7 @@ class Display:
         self, *, terminal: bool, lively: bool, thinking: bool, colour: bool, verbose: bool, quiet: bool
     ) -> None:
         self.line = LiveLine(sys.stderr, shown=lively)
+        self.before: Callable[[], None] = lambda: None  # called before a line is written: stdout may be within one
         self._terminal = terminal
         self._lively = lively
         self._quiet = quiet
@@ -105,6 +107,7 @@ class Display:
     def note(self, text: str) -> None:
         """A line on stderr, wherever it goes: a warning, or what was asked for."""
         if not self._quiet:
+            self.before()
             self.line.erase()
             self._end_thought()
             print(clean(text) if self._terminal else text, file=sys.stderr, flush=True)
@@ -123,6 +126,7 @@ class Display:
     def aside(self, text: str) -> None:
         """A line that only a terminal gets, dim."""
         if self._lively:
+            self.before()
             self.line.erase()
             self._end_thought()
             text = fitted(clean(text), columns(sys.stderr) - 1)

@@ -86,6 +86,13 @@ def test_no_colour_and_dumb_terminals(tmp_path: Path) -> None:
     assert "\x1b" not in _screen("hi", "--engine", script, "--show-thinking", TERM="dumb")
 
 
+def test_what_verbose_adds_stands_on_lines_of_its_own(tmp_path: Path) -> None:
+    lines = _screen("hi", "--engine", write_script(tmp_path, FINAL), "--no-tools", "--verbose", TERM="dumb").split(
+        "\r\n"
+    )
+    assert lines[0] == "Done." and lines[1].startswith("step: ") and lines[2:] == [""]
+
+
 def test_quiet_is_only_the_answer(tmp_path: Path) -> None:
     assert _screen("hi", "--engine", write_script(tmp_path, THINK + FINAL), "--quiet") == "Done.\r\n"
 
