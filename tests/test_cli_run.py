@@ -307,8 +307,9 @@ def test_raw_is_the_stream_as_it_comes(tmp_path: Path) -> None:
 
 
 def test_thinking_goes_to_stderr(tmp_path: Path) -> None:
-    script = write_script(tmp_path, "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant" + FINAL)
-    done = ossia("run", "hi", "--engine", script, "--show-thinking")
+    """The thoughts, not the calls that are made on their channel."""
+    script = write_script(tmp_path, "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant" + CALL, FINAL)
+    done = ossia("run", "hi", "--engine", script, "--show-thinking", "--no-tools")
     assert (done.stdout, done.stderr) == (b"Done.\n", b"Hm.\n")
 
 
