@@ -50,13 +50,13 @@ class Assembly:
     load_s: float
     display: Display
 
-    def warn_of_control_names(self, text: str) -> None:
+    def warn_of_control_names(self, text: str, where: str) -> None:
         """Say so when text from outside spells a control token: the model gets it as plain text."""
         spelled = [name for name in self.engine.vocabulary.control if name in text]
         if spelled:
             names = ", ".join(sorted(spelled)[:3])
             self.display.note(
-                f"ossia: warning: the prompt spells {names}: it is sent as plain text, not as a control token"
+                f"ossia: warning: {where} spells {names}: it is sent as plain text, not as a control token"
             )
 
     def close_tools(self) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NoReturn, TypeVar
 
 from agent.control import Control
-from agent.events import ApprovalAsked, TurnEnd
+from agent.events import ApprovalAsked, MessageAdded, TurnEnd
 from agent.limits import Limits
 from agent.loop import run_turn
 from agent.session import Options, Session
@@ -43,13 +43,17 @@ def run_once(prompt: str | None, flags: Mapping[str, object]) -> int:
     _open_streams()
     resolved = resolve(flags, environ=os.environ)
     settings = resolved.settings
+    if settings.raw and settings.json:
+        raise ExitError("--raw and --json both want stdout: expected one of them", ExitCode.USAGE)
     text = _question(prompt, quiet=settings.quiet)
     terminal = sys.stderr.isatty()
     live = terminal and os.environ.get("TERM") != "dumb"
-    streaming = settings.raw and sys.stdout.isatty()  # a live line would write over the stream
+    streaming = settings.raw and sys.stdout.isatty()  # lines of ours would stand in the middle of the stream
+    asides = terminal and not settings.quiet and not streaming
     display = Display(
-        lively=live and not settings.quiet and not streaming,
         terminal=terminal,
+        asides=asides,
+        lively=asides and live,
         thinking=settings.show_thinking,
         colour=live and not os.environ.get("NO_COLOR"),
         verbose=settings.verbose,
@@ -113,7 +117,8 @@ class _Run:
 
     def _turn(self, assembly: Assembly, text: str, instructions: str | None) -> None:
         settings = self._settings
-        assembly.warn_of_control_names(text)
+        assembly.warn_of_control_names(text, "the prompt")
+        assembly.warn_of_control_names(instructions or "", "--instructions")
         session = Session(Options(settings.effort, instructions, assembly.today, sampling=assembly.sampling))
         turn = run_turn(
             session,
@@ -126,17 +131,17 @@ class _Run:
         done = self._worker.submit(lambda: self._worker.drive(turn, self._control))
         try:
             while not (done.done() and self._worker.inbox.empty()):
-                self._next_event()
+                self._next_event(assembly)
         except KeyboardInterrupt:
             self._control.stop()
             give_up_at = time.monotonic() + _GRACE_S
             while not (done.done() and self._worker.inbox.empty()) and time.monotonic() < give_up_at:
-                self._next_event()
+                self._next_event(assembly)
             self._report.interrupted()
         if done.done():
             done.result()  # a bug of ours on the worker's thread becomes a traceback here
 
-    def _next_event(self) -> None:
+    def _next_event(self, assembly: Assembly) -> None:
         try:
             event = self._worker.inbox.get(timeout=_TICK_S)
         except queue.Empty:
@@ -146,6 +151,8 @@ class _Run:
             self._report.see(event)
             self._display.see(event)
         self._out.see(event)
+        if isinstance(event, MessageAdded) and event.message.role == "tool":
+            assembly.warn_of_control_names(event.message.text, f"the result of {event.message.name}")
         self._display.line.tick()
         if isinstance(event, ApprovalAsked):
             self._worker.answer(None)  # there is nobody to ask: a refusal, in band

@@ -54,17 +54,18 @@ class LiveLine:
 class Display:
     """Shows the events of a turn on stderr.
 
-    `terminal`: stderr is one, so what comes from outside is cleaned. `lively`: a live line and the calls are shown.
+    `terminal`: stderr is one, so what comes from outside is cleaned. `asides`: the calls and the last line are shown;
+    `lively`: a live line as well.
     `thinking`: the chain of thought is written too, wherever stderr goes. `quiet`: nothing else but errors.
     """
 
     def __init__(
-        self, *, terminal: bool, lively: bool, thinking: bool, colour: bool, verbose: bool, quiet: bool
+        self, *, terminal: bool, asides: bool, lively: bool, thinking: bool, colour: bool, verbose: bool, quiet: bool
     ) -> None:
         self.line = LiveLine(sys.stderr, shown=lively)
         self.before: Callable[[], None] = lambda: None  # called before a line is written: stdout may be within one
         self._terminal = terminal
-        self._lively = lively
+        self._asides = asides
         self._quiet = quiet
         self._thinking = thinking
         self._colour = colour
@@ -125,7 +126,7 @@ class Display:
 
     def aside(self, text: str) -> None:
         """A line that only a terminal gets, dim."""
-        if self._lively:
+        if self._asides:
             self.before()
             self.line.erase()
             self._end_thought()

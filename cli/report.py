@@ -85,7 +85,7 @@ class Report:
         return _CODES[self.end]
 
     def to_json(self) -> dict[str, object]:
-        """The object that `ossia run --json` prints in one line (version 1; docs/run-json.md)."""
+        """The object that `ossia run --json` prints in one line (version 1; docs/formats.md)."""
         return {
             "version": VERSION,
             "model": self.model,

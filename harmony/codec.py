@@ -122,8 +122,8 @@ class Codec:
                 recipient_position=self._recipient_position,
             )
         control = self.tokenizer.control
-        if sampled.ids[-1] in (control.return_, control.endoftext):
-            return [*sampled.ids[:-1], control.end]
+        if sampled.ids[-1] != control.end and not (sampled.ids[-1] == control.call and message.recipient is not None):
+            return [*sampled.ids[:-1], control.end]  # what ended the generation isn't what ends this message
         return list(sampled.ids)
 
 

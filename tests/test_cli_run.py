@@ -198,6 +198,7 @@ def test_json_has_its_line_on_failures_too(arguments: tuple[str, ...], code: int
         ("--engine", "steam"),
         ("--instructions", "@no-such-file"),
         ("--no-such-flag",),
+        ("--raw", "--json"),
         ("two", "prompts"),
     ],
 )
@@ -282,10 +283,17 @@ class TestStdin:
         assert (process.returncode, out) == (0, b"Done.\n")
 
 
-def test_a_notice_when_the_prompt_spells_a_control_token(tmp_path: Path) -> None:
-    done = ossia("run", "what does <|end|> do?", "--engine", write_script(tmp_path, FINAL))
+def test_a_notice_when_outside_text_spells_a_control_token(tmp_path: Path) -> None:
+    call = "<|channel|>analysis to=python code<|message|>print('<' + '|start|>')<|call|>"
+    script = write_script(tmp_path, call, FINAL)
+    done = ossia("run", "what does <|end|> do?", "--engine", script, "--instructions", "no <|call|>")
     assert done.returncode == 0
-    assert b"<|end|>" in done.stderr and b"plain text" in done.stderr
+    lines = done.stderr.decode().splitlines()
+    assert [line.split(":")[2].strip() for line in lines] == [
+        "the prompt spells <|end|>",
+        "--instructions spells <|call|>",
+        "the result of python spells <|start|>",
+    ]
 
 
 def test_instructions_from_a_file(tmp_path: Path) -> None:

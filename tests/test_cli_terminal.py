@@ -90,7 +90,8 @@ def test_what_verbose_adds_stands_on_lines_of_its_own(tmp_path: Path) -> None:
     lines = _screen("hi", "--engine", write_script(tmp_path, FINAL), "--no-tools", "--verbose", TERM="dumb").split(
         "\r\n"
     )
-    assert lines[0] == "Done." and lines[1].startswith("step: ") and lines[2:] == [""]
+    assert lines[0] == "Done." and lines[1].startswith("step: ")
+    assert lines[2].startswith("script · ") and lines[3:] == [""]
 
 
 def test_quiet_is_only_the_answer(tmp_path: Path) -> None:
@@ -107,8 +108,9 @@ def test_two_answers_of_a_turn_stand_on_lines_of_their_own(tmp_path: Path) -> No
 
 def test_code_in_the_final_channel_is_no_answer(tmp_path: Path) -> None:
     call = "<|channel|>final to=python<|message|>print(1)<|call|>"
-    text = _screen("hi", "--engine", write_script(tmp_path, call, FINAL), "--no-tools", TERM="dumb")
-    assert text == "Done.\r\n"
+    lines = _screen("hi", "--engine", write_script(tmp_path, call, FINAL), "--no-tools", TERM="dumb").split("\r\n")
+    assert lines[0].startswith("python: error in 0.0 s · Error: there is no tool 'python'")
+    assert lines[1] == "Done." and lines[2].startswith("script · ") and lines[3:] == [""]
 
 
 def test_ctrl_c(tmp_path: Path) -> None:

@@ -183,11 +183,13 @@ def test_a_sampled_message_is_replayed_as_its_ids(o200k_tokenizer: Tokenizer) ->
         (control.end, control.end),
         (control.return_, control.end),
         (control.endoftext, control.end),
-        (control.call, control.call),
+        (control.call, control.end),  # it calls nothing
     ]:
         message = sampled(THOUGHT, Sampled((*split_oddly, last), "end"))
         assert Codec(o200k_tokenizer, replay=True).render([message]).ids == [*split_oddly, replayed]
         assert Codec(o200k_tokenizer).render([message]) == Codec(o200k_tokenizer).render([THOUGHT])
+    call = sampled(replace(THOUGHT, recipient="python"), Sampled((*split_oddly, control.call), "call"))
+    assert Codec(o200k_tokenizer, replay=True).render([call]).ids == [*split_oddly, control.call]
 
 
 @pytest.mark.parametrize("closed_by", ["end", None])
