@@ -37,10 +37,10 @@ class Usage:
 
         `before`: a folder that was over the limit when the kernel started may be cleaned up, but not grow further.
         """
+        if self.processes > limits.processes:  # before the memory: a fork bomb breaks both
+            return f"ran more than {limits.processes} processes and threads"
         if self.memory_bytes > limits.memory_bytes:
             return f"used more than {_gib(limits.memory_bytes)} of memory"
-        if self.processes > limits.processes:
-            return f"ran more than {limits.processes} processes and threads"
         if self.data_bytes > max(limits.data_bytes, before.data_bytes + _ROOM_BYTES):
             return f"wrote more than {_gib(limits.data_bytes)}: delete files in /mnt/data first"
         if self.data_files > max(limits.data_files, before.data_files + _ROOM_FILES):
