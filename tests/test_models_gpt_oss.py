@@ -195,9 +195,16 @@ def test_a_fault_is_named(name: str, tmp_path: Path) -> None:
 
 def test_what_a_file_may_leave_out(tmp_path: Path) -> None:
     edit = GgufEdit.of(ETUDE_PATH)
-    for key in ("gpt-oss.attention.value_length", "gpt-oss.feed_forward_length", "tokenizer.ggml.pre", "general.name"):
+    for key in ("gpt-oss.feed_forward_length", "tokenizer.ggml.pre", "general.name"):
         del edit.entries[key]
     assert _check(edit.write(tmp_path / "good.gguf")) == _check(ETUDE_PATH)
+
+
+def test_a_value_length_that_is_left_out_is_not_the_key_length(tmp_path: Path) -> None:
+    """llama.cpp takes embedding / heads then, and aborts the process at the first batch."""
+    edit = GgufEdit.of(ETUDE_PATH)
+    del edit.entries["gpt-oss.attention.value_length"]
+    assert "attention.value_length is 48, expected 64" in _refused(edit.write(tmp_path / "bad.gguf"))
 
 
 def test_mutated_files_that_pass_do_not_kill_llama_cpp(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -221,9 +221,11 @@ def _check_rope(keys: _Keys, network: Architecture) -> None:
     scaling = keys.text(f"{ARCHITECTURE}.rope.scaling.type")
     if scaling != "yarn":
         raise keys.fault(f"rope.scaling.type is {scaling!r}, expected 'yarn'")
+    left_out = {"attention.value_length": network.embedding // network.heads}  # llama.cpp doesn't take key_length's
     sizes = ("attention.value_length", "rope.dimension_count")
     for name in (*sizes, "attention.key_length_swa", "attention.value_length_swa", "rope.dimension_count_swa"):
-        size = keys.integer(f"{ARCHITECTURE}.{name}", 1, 1 << 16, default=network.head_size)
+        default = left_out.get(name, network.head_size)
+        size = keys.integer(f"{ARCHITECTURE}.{name}", 1, 1 << 16, default=default)
         if size != network.head_size:
             raise keys.fault(f"{name} is {size}, expected {network.head_size} as attention.key_length")
 
