@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -209,14 +210,30 @@ def _python(settings: Settings, display: Display) -> Tool | None:
         return None
     if confinement.name == "unconfined":
         display.note("ossia: warning: python runs unconfined: the model's code can do whatever you can")
+    unwritable = _why_not_writable(paths.data_dir())
+    if unwritable:
+        display.note(f"ossia: warning: python is off: {unwritable}; set XDG_DATA_HOME or HOME to a folder of yours")
+        return None
     display.detail(confinement.describe())
     return PythonTool(data_dir=paths.data_dir(), confinement=confinement)
 
 
-def _log_file() -> Path:
-    """Where llama.cpp's log goes; one that has grown past a megabyte begins anew."""
+def _why_not_writable(folder: Path) -> str | None:
+    """What keeps us from writing into a folder, which is made if it isn't there; None: nothing."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        return f"{folder} can't be made ({error.strerror})"
+    return None if os.access(folder, os.W_OK | os.X_OK) else f"{folder} can't be written to"
+
+
+def _log_file() -> Path | None:
+    """Where llama.cpp's log goes; one that has grown past a megabyte begins anew. None: no log can be kept there."""
     path = paths.log_file()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.exists() and path.stat().st_size > _MAX_LOG_BYTES:
-        path.unlink()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and path.stat().st_size > _MAX_LOG_BYTES:
+            path.unlink()
+    except OSError:
+        return None
     return path

@@ -152,7 +152,7 @@ def _load(path: Path, *, must_exist: bool) -> Mapping[str, object]:
     try:
         with path.open("rb") as file:
             return tomllib.load(file)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # a home of /dev/null, as services have it, is none
         if must_exist:
             raise ConfigError(f"{path}: there is no such config file") from None
         return {}

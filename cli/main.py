@@ -31,6 +31,7 @@ def invoke(argv: list[str]) -> int:
 
     from cli.app import UsageError, command
 
+    _open_streams()
     _never_fail_to_encode()
     try:
         with command.make_context("ossia", argv) as context:
@@ -70,9 +71,14 @@ def _complain(message: str) -> None:
 
     from cli.clean import clean
 
-    if sys.stderr is not None:  # it is None when the shell closed it (`2>&-`), and None would mean stdout to `print`
-        with suppress(OSError):
-            print(f"ossia: error: {clean(' '.join(message.split()))}", file=sys.stderr)
+    with suppress(OSError):
+        print(f"ossia: error: {clean(' '.join(message.split()))}", file=sys.stderr)
+
+
+def _open_streams() -> None:
+    """A stream that the shell closed (`2>&-`) is None in Python, which `print` takes for stdout: it leads nowhere."""
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
 
 
 def _never_fail_to_encode() -> None:

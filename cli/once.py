@@ -40,7 +40,6 @@ _R = TypeVar("_R")
 
 def run_once(prompt: str | None, flags: Mapping[str, object]) -> int:
     """Answer one prompt; returns the exit code. Raises what `cli.main` turns into one line and a code."""
-    _open_streams()
     resolved = resolve(flags, environ=os.environ)
     settings = resolved.settings
     if settings.raw and settings.json:
@@ -171,12 +170,6 @@ class _Run:
         elif report.end == "answered":
             speed = f" · {report.tokens_per_s:.1f} tok/s" if report.tokens_per_s else ""
             self._display.aside(f"{report.model} · {report.completion_tokens} tokens{speed}")
-
-
-def _open_streams() -> None:
-    """A stream that the shell closed (`2>&-`) is None in Python, which `print` takes for stdout: it leads nowhere."""
-    sys.stdout = sys.stdout or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
-    sys.stderr = sys.stderr or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
 
 
 def _question(prompt: str | None, *, quiet: bool) -> str:

@@ -217,6 +217,15 @@ def test_closed_outputs(line: str, code: int) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
 
 
+@posix_only
+@pytest.mark.parametrize("line", ["models list", "config show"])
+def test_what_a_closed_stderr_would_have_had_is_not_on_stdout(line: str) -> None:
+    command = ["/bin/sh", "-c", f'OSSIA_EFORT=high "$0" {line} 2>&-', str(OSSIA)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stdout
+    assert "ossia: " not in done.stdout
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("args", ["--help", "config show"])
 def test_a_full_disk_is_one_line(args: str) -> None:

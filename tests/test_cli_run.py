@@ -357,6 +357,16 @@ def test_a_full_disk_ends_the_turn(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (1, b"")
 
 
+@pytest.mark.skipif(os.name != "posix", reason="a home below /dev/null, XDG folders")
+def test_a_home_that_can_not_be_written(tmp_path: Path) -> None:
+    """No log and no python then; one line says so, and the question is answered."""
+    nowhere = {"HOME": "/dev/null", "XDG_DATA_HOME": "/dev/null/data", "XDG_STATE_HOME": "/dev/null/state"}
+    done = ossia("run", "Hello!", "--model", "etude", "--temperature", "0", env=nowhere)
+    assert (done.returncode, done.stdout) == (0, b"Hello! How can I help you?\n")
+    assert done.stderr.startswith(b"ossia: warning: python is off: ")
+    assert b"/dev/null" in done.stderr and done.stderr.count(b"\n") == 1
+
+
 def test_a_closed_pipe(tmp_path: Path) -> None:
     script = write_script(tmp_path, "<|channel|>final<|message|>" + "word " * 20_000)
     process = start("run", "hi", "--engine", script, "--raw")
