@@ -44,7 +44,9 @@ def load_session(path: Path, *, vocabulary: str) -> Session:
     """
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
+        raise SessionInvalid(f"{path}: can't be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
         raise SessionInvalid(f"{path}: expected a session in JSON: {error}") from None
     if not isinstance(data, dict) or data.get("version") != VERSION:
         found = data.get("version") if isinstance(data, dict) else type(data).__name__

@@ -21,11 +21,12 @@ from cli.progress import Display
 from harmony.codec import Codec
 from harmony.tokenizer import Tokenizer
 from tools.policy import Policy, Rule
-from tools.spec import NoStop, Tool, ToolContext
+from tools.spec import NoStop, ToolContext
 from tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from agent.models.plan import Plan
+    from tools.python import PythonTool
 
 _TOOLS = ("python",)
 _MAX_LOG_BYTES = 1 << 20
@@ -46,6 +47,7 @@ class Assembly:
     codec: Codec
     responder: LocalResponder
     toolbox: Toolbox
+    python: PythonTool | None
     sampling: Sampling
     today: str
     load_s: float
@@ -61,7 +63,11 @@ class Assembly:
             )
 
     def close_tools(self) -> None:
+        """End what the tools have running, and say where the files are that the model's code left."""
+        kept = self.python.kept_folder if self.python else None
         self.toolbox.close()
+        if kept is not None:
+            self.display.aside(f"python's files: {kept}", whole=True)
 
     def close_engine(self) -> None:
         """Give the model's memory back; on the worker's thread, which owns it."""
@@ -84,11 +90,13 @@ class Loading:
         engine = self._engine()
         codec = Codec(self._tokenizer, recipient_position="channel", replay=True)
         settings = self._settings
+        python = _python(settings, self._display) if "python" in _tool_names(settings) else None
         return Assembly(
             engine=engine,
             codec=codec,
             responder=LocalResponder(codec, engine, tap=tap),
-            toolbox=_toolbox(settings, self._display, self._tokenizer),
+            toolbox=_toolbox([python] if python else [], self._tokenizer),
+            python=python,
             sampling=Sampling(settings.temperature, settings.top_p, settings.top_k, settings.min_p, settings.seed),
             today=datetime.date.today().isoformat(),
             load_s=time.monotonic() - self._started,
@@ -184,12 +192,13 @@ def _check_tools(settings: Settings) -> None:
             raise ExitError(f"--tools: expected {', '.join(_TOOLS)}, got {name!r}", ExitCode.USAGE)
 
 
-def _toolbox(settings: Settings, display: Display, tokenizer: Tokenizer) -> Toolbox:
-    names = () if settings.no_tools else settings.tools if settings.tools is not None else _TOOLS
-    tools: list[Tool] = []
-    if "python" in names:
-        python = _python(settings, display)
-        tools += [python] if python else []
+def _tool_names(settings: Settings) -> tuple[str, ...]:
+    if settings.no_tools:
+        return ()
+    return _TOOLS if settings.tools is None else settings.tools
+
+
+def _toolbox(tools: list[PythonTool], tokenizer: Tokenizer) -> Toolbox:
     context = ToolContext(
         stop=NoStop(),
         workspace=None,
@@ -199,7 +208,7 @@ def _toolbox(settings: Settings, display: Display, tokenizer: Tokenizer) -> Tool
     return Toolbox(tools, policy=Policy([Rule("python", "allow")]), context=context)
 
 
-def _python(settings: Settings, display: Display) -> Tool | None:
+def _python(settings: Settings, display: Display) -> PythonTool | None:
     """The python tool; None, with a line that says why and what to do, where nothing confines it."""
     from tools.python import PythonTool
     from tools.sandbox import choose, inspect

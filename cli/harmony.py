@@ -47,7 +47,7 @@ Model = Annotated[
 
 @app.callback(invoke_without_command=True)
 def harmony(context: typer.Context) -> None:
-    """See prompts and completions as the model does: render, parse, tokens."""
+    """See prompts and completions as ids and text."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -70,7 +70,7 @@ def render(
     ] = False,
     model: Model = None,
 ) -> None:
-    """Print a conversation as the ids of its prompt, a JSON array. No message is ever added.
+    """Print a conversation as ids. They are a JSON array; no message is ever added.
 
     Without --for these are the messages as they stand.
     """
@@ -103,7 +103,7 @@ def parse(
     ] = "",
     model: Model = None,
 ) -> None:
-    """Print the messages that a completion's ids are, and what had to be mended to read them, as JSON."""
+    """Print a completion as messages. It is JSON, with what had to be mended to read the ids."""
     import json
 
     from cli.exits import ExitCode, ExitError
@@ -132,7 +132,7 @@ def tokens(
     text: Annotated[str, typer.Argument(metavar="TEXT|-", help="The text; - reads it from standard input.")],
     model: Model = None,
 ) -> None:
-    """Print each token of a text on a line of its own: its id and what it stands for.
+    """Print how a text is split. Each token has a line: its id and what it stands for.
 
     The text is plain text, as everything from outside is: a control token that it spells is split like any word.
     """

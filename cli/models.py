@@ -27,7 +27,7 @@ def models(context: typer.Context) -> None:
 
 @app.command("list")
 def list_() -> None:
-    """Print the gpt-oss models that were found: name, size, whether it fits into memory, where it is from, its path.
+    """Print the models that were found. Name, size, whether it fits into memory, where it is from, its path.
 
     Looks into ossia's own folder and the caches of Hugging Face, llama.cpp and LM Studio.
     """
@@ -53,7 +53,7 @@ def list_() -> None:
 def pull(
     name: Annotated[str, typer.Argument(metavar="NAME", help="gpt-oss-20b (12 GB) or gpt-oss-120b (63 GB).")],
 ) -> None:
-    """Download a model into ossia's folder; one that was cut off is continued. Prints its path."""
+    """Download a model. It goes into ossia's folder, one that was cut off is continued. Prints its path."""
     import sys
 
     from agent.models.catalog import DOWNLOADS, ETUDE, ETUDE_PATH, download_of

@@ -168,8 +168,12 @@ class _Run:
         if report.end in _CUT:
             self._display.note(f"ossia: {_CUT[report.end]}")
         elif report.end == "answered":
-            speed = f" · {report.tokens_per_s:.1f} tok/s" if report.tokens_per_s else ""
+            speed = f" · {_speed(report.tokens_per_s)} tok/s" if report.tokens_per_s else ""
             self._display.aside(f"{report.model} · {report.completion_tokens} tokens{speed}")
+
+
+def _speed(tokens_per_s: float) -> str:
+    return f"{tokens_per_s:.{0 if tokens_per_s >= 100 else 1}f}"
 
 
 def _question(prompt: str | None, *, quiet: bool) -> str:

@@ -124,13 +124,13 @@ class Display:
         self.line.erase()
         self._end_thought()
 
-    def aside(self, text: str) -> None:
-        """A line that only a terminal gets, dim."""
+    def aside(self, text: str, *, whole: bool = False) -> None:
+        """A line that only a terminal gets, dim. Cut to its width, unless it is wanted `whole` (a path to be copied)."""
         if self._asides:
             self.before()
             self.line.erase()
             self._end_thought()
-            text = fitted(clean(text), columns(sys.stderr) - 1)
+            text = clean(text) if whole else fitted(clean(text), columns(sys.stderr) - 1)
             print(f"{_DIM}{text}{_PLAIN}" if self._colour else text, file=sys.stderr, flush=True)
 
     def _think(self, text: str) -> None:

@@ -56,6 +56,15 @@ def test_a_turn_with_a_call(tmp_path: Path) -> None:
     assert "thinking · " in text and "\x1b[2m" in text
 
 
+def test_where_the_codes_files_are_is_told(tmp_path: Path) -> None:
+    call = "<|channel|>analysis to=python code<|message|>open('/mnt/data/x', 'w').write('abc')<|call|>"
+    lines = _lines(_screen("hi", "--engine", write_script(tmp_path, call, FINAL), XDG_DATA_HOME=str(tmp_path)))
+    (told,) = [line for line in lines if line.startswith("python's files: ")]
+    (folder,) = (tmp_path / "ossia").iterdir()
+    assert told == f"python's files: {folder}"  # whole, however long it is
+    assert (folder / "x").read_text() == "abc"
+
+
 def test_thinking_is_dim_and_on_lines_of_its_own(tmp_path: Path) -> None:
     text = _screen("hi", "--engine", write_script(tmp_path, THINK + FINAL, tokens_per_s=40), "--show-thinking")
     assert _lines(text)[:2] == ["Hm.", "Done."]

@@ -90,6 +90,14 @@ class PythonTool:
             self._folder = _data.make_private(self._data_dir / f"python-{secrets.token_hex(4)}")
         return self._folder
 
+    @property
+    def kept_folder(self) -> Path | None:
+        """The host's folder behind `/mnt/data` if the code left anything in it; None otherwise."""
+        with suppress(OSError):
+            if self._folder is not None and any(self._folder.iterdir()):
+                return self._folder
+        return None
+
     def read_file(self, name: str, *, max_bytes: int = 64 << 20) -> bytes:
         """A file that the code left in `/mnt/data`, by its name there. Never follows a link.
 
@@ -119,6 +127,9 @@ class PythonTool:
                 kernel = self._ready_kernel(stop)
             except (_CannotStart, InterpreterUnusable) as error:
                 return ToolResult(f"[ERROR] {error}", error=True)
+            except OSError as error:  # the folder can't be made: a full disk
+                problem = f"python can't start: {error.filename or self._data_dir}: {error.strerror}"
+                return ToolResult(f"[ERROR] {problem}", error=True)
             if kernel is None:
                 return ToolResult("[ERROR] Interrupted by the user before the code ran", error=True)
             forget, folder = stop.on_stop(kernel.wake), self.folder

@@ -39,7 +39,9 @@ def read_script(path: Path) -> Script:
     """
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
+        raise ScriptInvalid(f"{path}: can't be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
         raise ScriptInvalid(f"{path}: expected a script file in JSON: {error}") from None
     try:
         return _script(data)
