@@ -125,7 +125,7 @@ class Display:
         self._end_thought()
 
     def aside(self, text: str, *, whole: bool = False) -> None:
-        """A line that only a terminal gets, dim. Cut to its width, unless it is wanted `whole` (a path to be copied)."""
+        """A line that only a terminal gets, dim. Cut to its width, unless `whole` (a path)."""
         if self._asides:
             self.before()
             self.line.erase()
