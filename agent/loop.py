@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
 
 from agent.adapt import as_call, as_message, is_answer
 from agent.control import Control
@@ -13,6 +14,8 @@ from agent.request import Request, Responder
 from agent.session import Session
 from harmony.messages import FINAL, Completion
 from tools.toolbox import Toolbox
+
+GIVE_UP = "This very call has failed too often: no tool can be called any more. Answer with what you have."
 
 Turn = Generator[Event, Decision | None, None]
 _Part = Generator[Event, Decision | None, TurnEnd]
@@ -55,10 +58,13 @@ def _steps(session: Session, responder: Responder, tools: Toolbox, budget: Budge
                 return "answered"
             break  # only thoughts came: one more step, opened with `final`
         result = yield from tools.run(wish.call, stop=control, fault=wish.fault)
+        in_vain = budget.failed_too_often(wish.call, result)
+        if in_vain:
+            result = replace(result, text=f"{result.text}\n{GIVE_UP}")
         yield session.add(as_message(wish, result))
         if control.stopped:
             return "time" if control.stop_reason == "time" else "stopped"
-        if control.answer_now_asked or budget.failed_too_often(wish.call, result):
+        if control.answer_now_asked or in_vain:
             break
     else:
         return (yield from _last_word(session, responder, tools, budget, control, end="steps"))

@@ -28,6 +28,7 @@ from agent.events import (
     TurnEnded,
 )
 from agent.limits import Limits
+from agent.loop import GIVE_UP
 from harmony import Tokenizer
 from harmony.messages import Message
 from tests.support.turns import Stage, drive, end_of, wait_until
@@ -342,6 +343,8 @@ def test_the_same_call_failing_three_times_ends_the_calls(etude_tokenizer: Token
     stage = Stage(etude_tokenizer, (fail, other, fail, fail, "I can't.<|return|>"))
     assert story(stage.play())[-2:] == ["+assistant/final: I can't.", "end answered"]
     assert stage.echo.ran == ["fail()", "fail(2)", "fail()", "fail()"]
+    told = [GIVE_UP in message.text for message in stage.session.messages if message.role == "tool"]
+    assert told == [False, False, False, True]
 
 
 def test_an_answer_that_is_sent_runs_the_call(etude_tokenizer: Tokenizer) -> None:
