@@ -342,3 +342,11 @@ def test_a_context_that_does_not_fit_is_out_of_memory(toy: Path) -> None:
     done = subprocess.run([sys.executable, "-c", script, str(toy)], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
     assert "not enough memory for a context of 4194304 tokens" in done.stdout
+
+
+def test_a_seed_repeats_a_step_but_not_the_step_before(engine: LlamaEngine) -> None:
+    """At a temperature where the logits don't matter, only the series of draws tells steps apart."""
+    hot = Sampling(temperature=1e6, seed=7)
+    one, again, longer = (_tokens(_start(engine, _ids(n, seed=3), sampling=hot)) for n in (20, 20, 21))
+    assert one == again
+    assert sum(a == b for a, b in zip(one, longer, strict=True)) < 5

@@ -118,9 +118,10 @@ def test_a_seed_repeats_and_the_logits_are_left_as_they_are() -> None:
     logits = _normal(3000)
     before = logits.copy()
     samplers = [Sampler(Sampling(temperature=0.9, seed=seed), 3000) for seed in (5, 5, 6, None, None)]
+    samplers.append(Sampler(Sampling(temperature=0.9, seed=5), 3000, salt=1))
     drawn = [[sampler.pick(logits) for _ in range(20)] for sampler in samplers]
     assert drawn[0] == drawn[1]
-    assert len({tuple(ids) for ids in drawn}) == 4
+    assert len({tuple(ids) for ids in drawn}) == 5
     assert (logits == before).all()
 
 

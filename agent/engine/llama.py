@@ -126,7 +126,7 @@ class LlamaEngine:
         bounds = Bounds(stops, room, "context")
         if max_tokens is not None and max_tokens < room:
             bounds = Bounds(stops, max_tokens, "tokens")
-        sampler = Sampler(sampling, self._vocabulary.size)
+        sampler = Sampler(sampling, self._vocabulary.size, salt=len(prompt.ids))
         self._open = LocalGeneration(prefill, sampler, bounds, control, self._abort_on_stop(control))
         return self._open
 

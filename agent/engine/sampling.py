@@ -24,15 +24,16 @@ class Sampler:
 
     The order is temperature, top-k, min-p, top-p: min-p compares with the likeliest id, top-p counts within what top-k
     and min-p left. Every id of the vocabulary can be drawn, reserved ones too: the model gives those next to nothing,
-    and masking them would only make its distribution another one. With a seed, the same logits give the same ids.
+    and masking them would only make its distribution another one. With a seed, the same logits give the same ids;
+    `salt` makes another series of draws of one seed, so that the steps of a turn don't all repeat the same one.
     Raises `ValueError` for settings that mean nothing (a negative temperature, NaN).
     """
 
-    def __init__(self, settings: Sampling, size: int) -> None:
+    def __init__(self, settings: Sampling, size: int, *, salt: int = 0) -> None:
         _check(settings)
         self._settings = settings
         self._size = size
-        self._random = np.random.default_rng(settings.seed)
+        self._random = np.random.default_rng(None if settings.seed is None else (settings.seed, salt))
         blocks = -(-size // _BLOCK)
         self._padded: _Floats = np.zeros(blocks * _BLOCK, np.float32)  # the padding stays 0: it is never drawn
 
