@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from harmony.builtins import TRAINED
-from harmony.messages import COMMENTARY, FINAL, Completion, Delta, FunctionDecl, Message, Namespace
+from harmony.messages import COMMENTARY, FINAL, NOT_TOOLS, Completion, Delta, FunctionDecl, Message, Namespace
 from tools.spec import ToolCall, ToolResult, ToolSpec
-
-_NOT_TOOLS = (None, "all", "assistant", "user")
 
 
 def as_namespaces(specs: Iterable[ToolSpec]) -> tuple[dict[str, Namespace], dict[str, Namespace]]:
@@ -50,7 +48,7 @@ def as_call(completion: Completion, *, call_id: Callable[[], str], specs: Mappin
 
 def is_call(message: Message | Delta) -> bool:
     """Is this message of the model addressed to a tool? The recipient decides, not the channel."""
-    return message.role == "assistant" and message.recipient not in _NOT_TOOLS
+    return message.role == "assistant" and message.recipient not in NOT_TOOLS
 
 
 def is_answer(message: Message | Delta) -> bool:

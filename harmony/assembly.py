@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harmony.header import Header
-from harmony.messages import ClosedBy, Delta, Message, Sampled
-from harmony.recipients import NOT_TOOLS
+from harmony.messages import NOT_TOOLS, ClosedBy, Delta, Message, Sampled
 
 
 class Assembly:

@@ -17,6 +17,9 @@ FINAL: Final = "final"
 Channel = Literal["analysis", "commentary", "final"]
 """The channels the model was trained on. A `Message.channel` is any str: what was parsed is kept as it came."""
 
+NOT_TOOLS: Final = frozenset((None, "", "all", "assistant", "user"))
+"""The recipients that are no tool: a message of the model to any other one is a call."""
+
 
 @dataclass(frozen=True, slots=True)
 class FunctionDecl:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-NOT_TOOLS = frozenset((None, "", "all", "assistant", "user"))
-"""Recipients that are nobody's tool."""
+from harmony.messages import NOT_TOOLS
+
 
 _PREFIX = "functions."
 _GLUED = ("json", "code")  # content types that came out without the space before them
