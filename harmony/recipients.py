@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from harmony.messages import NOT_TOOLS
 
-
 _PREFIX = "functions."
 _GLUED = ("json", "code")  # content types that came out without the space before them
 _AROUND = "\"'`,;:()[]{}<>?!*= "
