@@ -306,3 +306,14 @@ def test_a_checkpoint_that_does_not_restore_what_it_should_is_not_used(restores:
 )
 def test_marks_worth_stopping_at(marks: tuple[int, ...], expected: tuple[int, ...]) -> None:
     assert checkpoints_of(Prompt(tuple(range(300)), marks)) == expected
+
+
+def test_an_inner_mark_keeps_no_logits_of_where_the_prefill_began(engine: LlamaEngine, toy: Path) -> None:
+    """A prompt that ends on a mark that an earlier one only passed: its logits are its own."""
+    ids = _ids(300, seed=9)
+    prefill(engine, Prompt(ids[:100], marks=(60, 100)))
+    prefill(engine, Prompt(ids, marks=(60, 200, 300)))
+
+    logits, _ = prefill(engine, Prompt(ids[:200], marks=(60, 200)))
+
+    assert _distance(logits, fresh_logits(toy, ids[:200], batch_tokens=_BATCH)) < _NOISE

@@ -220,5 +220,13 @@ def test_a_damaged_model_is_passed_over_and_said(places: Locations, toy: Path) -
     chosen = resolve(None, locations=places, memory=PLENTY)
     assert chosen.path == good
     assert [note.split(" (")[0] for note in chosen.notes] == [f"passed over: {cut}: cut off in its tensors"]
+    named = resolve("gpt-oss-20b", locations=places, memory=PLENTY)
+    assert (named.path, named.notes) == (chosen.path, chosen.notes)
+    good.unlink()
     with pytest.raises(ModelUnusable, match="cut off in its tensors"):
         resolve("gpt-oss-20b", locations=places, memory=PLENTY)
+
+
+@pytest.mark.parametrize("beside", ["eagle_gpt-oss-20b", "draft.gpt-oss-20b", "mmproj_gpt-oss-20b", "lora-gpt-oss-20b"])
+def test_files_that_go_with_a_model_are_not_the_model(beside: str) -> None:
+    assert name_of(Path(f"{beside}.gguf")) == beside

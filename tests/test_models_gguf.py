@@ -364,3 +364,21 @@ def test_a_sparse_giant_takes_little_memory(tmp_path: Path) -> None:
     os.truncate(path, 64 << 30)
     said = _run(_AS_PLAIN_USER.replace("os.geteuid() == 0", "False"), path, memory_bytes=1 << 30)
     assert "its header has more than 64 MiB, a gpt-oss one has 13" in said
+
+
+def test_many_small_arrays_cost_no_scan_of_the_rest_each(tmp_path: Path) -> None:
+    """A header made to hang the reader: 4,000 arrays of one string before 14 MB of numbers. It took 40 s once."""
+    path = tmp_path / "many.gguf"
+    writer = gguf.GGUFWriter(path, "gpt-oss")
+    for n in range(4000):
+        writer.add_array(f"a{n}", ["x" * 30])
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    head = bytearray(path.read_bytes())
+    count = struct.unpack_from("<Q", head, 16)[0]
+    struct.pack_into("<Q", head, 16, count + 1)
+    head += struct.pack("<Q4sIIQ", 4, b"long", 9, 0, 14_000_000) + bytes(14_000_000)
+    path.write_bytes(head)
+    code = "import sys; from pathlib import Path; from agent.models.gguf import read_header; read_header(Path(sys.argv[1]))"
+    subprocess.run([sys.executable, "-c", code, str(path)], check=True, timeout=20, cwd=Path(__file__).parents[1])

@@ -118,8 +118,8 @@ class Prefill:
             yield Progress(done, total, self.reused)
 
     def _arrive(self, done: int, *, at_checkpoint: bool) -> None:
-        if done == len(self.prompt.ids):
-            self.logits = self.lane.decoder.logits(0)
+        # Only the end's logits are fetched. Those that stood here before belong to where the prefill began.
+        self.logits = self.lane.decoder.logits(0) if done == len(self.prompt.ids) else None
         if at_checkpoint:
             self.lane.cache.checkpoint(self.logits)
 

@@ -40,7 +40,8 @@ _SPLIT = re.compile(r"-(\d{5})-of-(\d{5})$")
 # What may follow the size in the name of an unaltered conversion: anything else is another model. Before it stands at
 # most who made it (`openai_`, llama.cpp's `ggml-org_gpt-oss-20b-GGUF_`).
 _VARIANT = r"(?:[-._](?:mxfp4|moe|bf16|f16|f32|ud|i?q\d|[0-9]|k|nl|x*s|m|x?l|gguf))*"
-_OFFICIAL = re.compile(rf"(?:^|[_.])gpt-oss-(20b|120b){_VARIANT}$", re.IGNORECASE)
+_BESIDE = r"(?!(?:mmproj|draft|eagle\d*|lora|dflash)[-_.])"  # files that go with a model
+_OFFICIAL = re.compile(rf"^{_BESIDE}(?:.*[_.])?gpt-oss-(20b|120b){_VARIANT}$", re.IGNORECASE)
 
 
 def download_of(name: str) -> CatalogModel | None:

@@ -26,10 +26,7 @@ def resolve(model: str | None, *, locations: Locations, memory: Memory, builtin:
         return open_model(ETUDE_PATH, origin="built-in")
     if download_of(model) is None and _is_path(model):
         return open_model(_expanded(model))
-    named = [found for found in find_models(locations) if found.name == model]
-    if not named:
-        raise _missing(model)
-    return open_model(named[0].path, origin=named[0].origin)
+    return _named(model, find_models(locations))
 
 
 def _is_path(model: str) -> bool:
@@ -54,6 +51,19 @@ def _missing(model: str) -> ModelMissing:
         return ModelMissing(f"no model {model!r}: expected the path of a GGUF file, or one of {', '.join(NAMES)}")
     size = size_text(download.download_bytes)
     return ModelMissing(f"{model} isn't on this machine; get it ({size}): ossia models pull {model}")
+
+
+def _named(name: str, found: tuple[Found, ...]) -> ModelFile:
+    """The first usable file of that name; the error of the first one when none is."""
+    errors: list[ModelError] = []
+    for candidate in (one for one in found if one.name == name):
+        try:
+            model = open_model(candidate.path, origin=candidate.origin)
+        except ModelError as error:
+            errors.append(error)
+            continue
+        return replace(model, notes=tuple(f"passed over: {error}" for error in errors))
+    raise errors[0] if errors else _missing(name)
 
 
 def _best(found: tuple[Found, ...], memory: Memory, *, builtin: bool) -> ModelFile:
