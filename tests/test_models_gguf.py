@@ -380,5 +380,5 @@ def test_many_small_arrays_cost_no_scan_of_the_rest_each(tmp_path: Path) -> None
     struct.pack_into("<Q", head, 16, count + 1)
     head += struct.pack("<Q4sIIQ", 4, b"long", 9, 0, 14_000_000) + bytes(14_000_000)
     path.write_bytes(head)
-    code = "import sys; from pathlib import Path; from agent.models.gguf import read_header; read_header(Path(sys.argv[1]))"
+    code = "import sys, pathlib, agent.models.gguf as g; g.read_header(pathlib.Path(sys.argv[1]))"
     subprocess.run([sys.executable, "-c", code, str(path)], check=True, timeout=20, cwd=Path(__file__).parents[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import select
@@ -84,6 +85,26 @@ def none_was_done(answers: list[str]) -> bool:
 
 
 # -- 17: what the user has ---------------------------------------------------------------------------------------------
+
+
+def test_attributes_beside_the_content_are_neither_read_nor_set(attack: PythonTool, tmp_path: Path) -> None:
+    """Landlock knows nothing of them; a program's flags can be set through an open that only reads."""
+    file = tmp_path / "download.txt"
+    file.write_text("x")
+    with contextlib.suppress(OSError):  # not every file system has them
+        os.setxattr(file, "user.xdg.origin.url", b"https://bank.example/doc")
+    python = "__import__('sys').executable"
+    answers = tried(
+        attack,
+        f"os.getxattr({str(file)!r}, 'user.xdg.origin.url')",
+        f"os.listxattr({str(file)!r})",
+        f"__import__('fcntl').ioctl(os.open({python}, os.O_RDONLY), 0x40086602, b'\\x40' + bytes(7))",
+    )
+    assert none_was_done(answers), answers
+    copied = "__import__('shutil').copy2('/mnt/data/a', '/mnt/data/b')"
+    assert run(attack, f"put('/mnt/data/a'); {copied}; print(Path('/mnt/data/b').read_text())").text == "x"
+
+
 
 
 def test_files_of_the_user_are_not_readable(attack: PythonTool, tmp_path: Path) -> None:

@@ -356,3 +356,8 @@ def test_trimmed_by_tokens_not_by_characters() -> None:
     assert cut.endswith("end") and "characters omitted" in cut
 
 
+
+
+def test_half_a_surrogate_pair_is_replaced() -> None:
+    """Python code can't print one, but a message forged by hand can hold it."""
+    assert clean("a\ud800b\n") == "a?b\n"

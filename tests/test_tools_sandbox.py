@@ -311,3 +311,18 @@ def test_nothing_heavy_is_imported_before_a_kernel_starts() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
                           cwd=Path(__file__).parents[1])  # fmt: skip
     assert done.stdout == "[]\n"
+
+
+def test_a_tree_deeper_than_python_recurses_is_removed(tmp_path: Path) -> None:
+    """What the model's code can leave in the kernel's folder must not break its end."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    here = os.open(folder, os.O_RDONLY)
+    for _ in range(3000):
+        os.mkdir("d", dir_fd=here)
+        below = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
+    _data.remove(folder)
+    assert not folder.exists()

@@ -82,7 +82,8 @@ class Cell:
         try:
             path = _data.save_new(self.folder, "out", suffix, base64.b64decode("".join(picture.split()), validate=True))
         except (binascii.Error, ValueError, OSError) as error:
-            return f"[image not saved: {error}]"
+            reason = error.strerror if isinstance(error, OSError) else error  # not the host's path
+            return f"[image not saved: {reason}]"
         self.attachments.append(Attachment(path, media_type))
         return f"[image saved: {DATA_PATH}/{path.name}]"
 

@@ -6,7 +6,9 @@ Nothing here follows a link, waits for a FIFO or opens a device.
 from __future__ import annotations
 
 import os
+import shutil
 import stat
+import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -98,6 +100,15 @@ def walk(folders: Iterable[Path]) -> Iterator[os.DirEntry[str]]:
         for place in pending:
             if isinstance(place, int):
                 os.close(place)
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder with all below it, as far as that goes: the model's code can nest deeper than Python recurses."""
+    with suppress(RecursionError):
+        shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        with suppress(OSError, subprocess.TimeoutExpired):
+            subprocess.run(["rm", "-rf", "--", str(folder)], stderr=subprocess.DEVNULL, timeout=30, check=False)
 
 
 def clear_setid_bits(folder: Path) -> int:

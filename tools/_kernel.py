@@ -22,7 +22,7 @@ from typing import Any
 import zmq
 from jupyter_client.session import Session
 
-from tools import _kernel_inside, _kernel_launcher
+from tools import _data, _kernel_inside, _kernel_launcher
 from tools._confine import Confinement, Job, Limits
 from tools._interpreter import Interpreter
 from tools._process import KernelProcess
@@ -103,7 +103,7 @@ class Kernel:
         self._context.destroy(linger=0)
         self._wake_reader.close()
         self._wake_writer.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        _data.remove(self._folder)
 
     # -- starting ------------------------------------------------------------------------------------------------------
 

@@ -70,7 +70,8 @@ def clean(text: str) -> str:
     text = _ESCAPES.sub("", text).replace("\r\n", "\n")
     if "\r" in text:
         text = "\n".join(_last_written(line) for line in text.split("\n"))
-    return _CONTROLS.sub("", text)
+    # A forged message can hold half a surrogate pair, which no file and no terminal takes.
+    return _CONTROLS.sub("", text).encode("utf-8", "replace").decode("utf-8")
 
 
 def _last_written(line: str) -> str:

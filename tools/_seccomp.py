@@ -52,6 +52,11 @@ _LANDLOCK_REFUSED: dict[str, tuple[int, int]] = {
     "ioprio_set": (251, 30), "inotify_add_watch": (254, 27), "setxattrat": (463, 463), "removexattrat": (466, 466),
     "file_setattr": (469, 469),
 }  # fmt: skip
+_LANDLOCK_UNSUPPORTED: dict[str, tuple[int, int]] = {
+    # Those of any file could be read (where a download came from); shutil.copy2() takes ENOTSUP for an answer
+    "getxattr": (191, 8), "lgetxattr": (192, 9), "listxattr": (194, 11), "llistxattr": (195, 12),
+    "getxattrat": (464, 464), "listxattrat": (465, 465),
+}  # fmt: skip
 _LANDLOCK_PRETENDED: dict[str, tuple[int, int]] = {
     # Landlock lets these through for any path, so they do nothing and answer 0: shutil.copy() goes on working
     "chmod": (90, 0), "fchmod": (91, 52), "fchmodat": (268, 53), "chown": (92, 0), "fchown": (93, 55),
@@ -75,6 +80,8 @@ _SETID_BITS = 0o6000
 _SOCKET, _SOCKETPAIR, _SENDTO = (41, 198), (53, 199), (44, 206)
 _CLONE, _NEW_NAMESPACES = (56, 220), 0x7E020000
 _IOCTL, _TERMINAL_INJECTION = (16, 29), (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
+_FILE_FLAGS = (0x40086602, 0x40046602, 0x401C5820, 0x40087602, 0x40806685)
+"""FS_IOC_SETFLAGS, its 32-bit form, FSSETXATTR, SETVERSION, ENABLE_VERITY: an open that only reads is enough."""
 _UNIX, _INET, _NETLINK, _INET6, _DGRAM = 1, 2, 16, 10, 2
 _FAMILIES: dict[Strength, tuple[int, ...]] = {"bwrap": (_UNIX, _INET, _INET6, _NETLINK), "landlock": (_UNIX,)}
 
@@ -103,7 +110,8 @@ def build(strength: Strength, machine: str | None = None) -> bytes:
         program += _on(opens[column], [_load(argument), _op(_JSET, _O_CREAT_OR_TMPFILE, 0, 3), _load(argument + 1),
                                          _op(_JSET, _SETID_BITS, 0, 1), _error(errno.EPERM)])  # fmt: skip
     program += _on(_CLONE[column], [_load(0), _op(_JSET, _NEW_NAMESPACES, 0, 1), _error(errno.EPERM)])
-    program += _on(_IOCTL[column], [_load(1), *(op for code in _TERMINAL_INJECTION
+    ioctls = (*_TERMINAL_INJECTION, *(_FILE_FLAGS if strength == "landlock" else ()))
+    program += _on(_IOCTL[column], [_load(1), *(op for code in ioctls
                                                 for op in (_op(_JEQ, code, 0, 1), _error(errno.EPERM)))])  # fmt: skip
     program += _on(_SOCKET[column], _only(_FAMILIES[strength]))
     return b"".join([*program, _op(_RET, _ALLOW)])
@@ -113,6 +121,8 @@ def _landlock_rules(column: int) -> list[bytes]:
     rules: list[bytes] = []
     for numbers in _LANDLOCK_REFUSED.values():
         rules += _answer(numbers[column], errno.EPERM)
+    for numbers in _LANDLOCK_UNSUPPORTED.values():
+        rules += _answer(numbers[column], errno.ENOTSUP)
     for numbers in _LANDLOCK_PRETENDED.values():
         rules += _answer(numbers[column], 0)
     for numbers in _LANDLOCK_OWN_ONLY.values():
