@@ -22,11 +22,6 @@ def data_dir() -> Path:
     return platformdirs.user_data_path(_APP, appauthor=False)
 
 
-def cache_dir() -> Path:
-    """What can be made again, e.g. `~/.cache/ossia`."""
-    return platformdirs.user_cache_path(_APP, appauthor=False)
-
-
 def log_file() -> Path:
     """What llama.cpp says while it loads and runs, e.g. `~/.local/state/ossia/log/ossia.log`."""
     return platformdirs.user_log_path(_APP, appauthor=False) / "ossia.log"

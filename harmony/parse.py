@@ -52,7 +52,6 @@ class StreamParser:
             self._machine.push(token)
         self._machine.begin_after_opening()
         self._assembly = self._machine.assembly
-        self._strict = strict
 
     def push(self, token: int) -> Sequence[Delta | Repaired]:
         """What `token` brings: at most one delta, but where messages meet. Costs the same at any length.

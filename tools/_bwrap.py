@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools import _seccomp
-from tools._confine import DATA_PATH, MIB, ConfinementName, Job, Launch, clean_env, description
+from tools._confine import DATA_PATH, MIB, ConfinementName, Job, Launch, clean_env, description, gaps_on_linux
 from tools._interpreter import Interpreter
 
 _HOME = "/home/user"
@@ -63,14 +63,7 @@ class Bwrap:
 
     @property
     def gaps(self) -> tuple[str, ...]:
-        lines = [
-            "processor time: only the time limit of a call holds it",
-            "memory: 4 GiB a process at once, 4 GiB in all checked four times a second",
-            "a fault of the Linux kernel itself",
-        ]
-        if os.geteuid() == 0:
-            lines.append("processes: as root their number is only checked, four times a second")
-        return tuple(lines)
+        return tuple(gaps_on_linux())
 
     def describe(self) -> str:
         return description(self)

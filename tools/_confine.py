@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
@@ -128,3 +129,17 @@ def clean_env(home: Path | str, temporary: Path | str, interpreter: Interpreter)
         "TMPDIR": str(temporary),
         "IPYTHONDIR": f"{temporary}/.ipython",
     }
+
+
+def gaps_on_linux() -> list[str]:
+    """What neither bubblewrap nor Landlock holds, a line each; docs/confinement.md says more."""
+    lines = [
+        "processor time: only the time limit of a call holds it",
+        "memory: 4 GiB a process at once, 4 GiB in all checked four times a second",
+        "disk space: files that were unlinked but are held open, and what lies below very deep folders, aren't counted",
+        "ossia's own memory: between two calls, code that still runs can fill it with output",
+        "a fault of the Linux kernel itself",
+    ]
+    if os.geteuid() == 0:
+        lines.append("processes: as root their number is only checked, four times a second")
+    return lines

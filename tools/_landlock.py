@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools import _seccomp
-from tools._confine import ConfinementName, Job, Launch, clean_env, description
+from tools._confine import ConfinementName, Job, Launch, clean_env, description, gaps_on_linux
 
 OLDEST_ABI = 3
 """Linux 6.2: before it truncate() of any file of the user's was open."""
@@ -43,7 +43,7 @@ class Landlock:
         return (
             "files: reads the system's programs and this Python; writes its data folder and a temporary one",
             "network: no sockets but its own; connecting is refused, also to sockets that have a path",
-            "processes: can't read, trace or signal yours; all of its own end with the kernel",
+            "processes: can't read, trace or signal yours; its own end with the kernel",
             "the kernel's rarer calls (ptrace, mounts, bpf, io_uring, namespaces): refused",
         )
 
@@ -54,14 +54,12 @@ class Landlock:
             "files: there is no /mnt/data; the text `/mnt/data` in code and output is replaced",
             "files: changing modes, owners and times does nothing and reports success",
             "processes: whether a process number is in use can be seen, nothing else of it",
-            "the machine's name, uptime and mounts can be seen",
+            "processes: those that fork and end faster than they can be counted may outlive the kernel",
+            "the machine's name, uptime and mounts, its ports and sockets in use, and where links point can be seen",
+            "network: a name in the abstract socket namespace can be taken",
             "no terminals and no shared memory: `pty` and the locks of `multiprocessing` don't work",
-            "processor time: only the time limit of a call holds it",
-            "memory: 4 GiB a process at once, 4 GiB in all checked four times a second",
-            "a fault of the Linux kernel itself",
+            *gaps_on_linux(),
         ]
-        if os.geteuid() == 0:
-            lines.append("processes: as root their number is only checked, four times a second")
         if self.abi < _SIGNALS_ABI:
             lines.append(f"processes: yours can be signalled (Landlock ABI {self.abi}; Linux 6.12 closes this)")
         return tuple(lines)
