@@ -7,8 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
+from tools.workspace import Workspace
+
 Effect = Literal["read", "write", "run", "send"]
 """read: looks at things; write: changes files; run: starts code; send: lets data leave the machine."""
+
+Taint = Literal["outside", "private"]
+"""outside: text that somebody else wrote (the web, MCP, a folder that isn't trusted); private: the user's own (a
+
+workspace, the local library, python's output), which a URL or a search could carry away.
+"""
 
 
 class Stop(Protocol):
@@ -34,7 +42,10 @@ class ToolSpec:
 
     `name` is the whole recipient: `"python"`, `"browser.open"`, `"functions.get_weather"`. `parameters` is a JSON
     Schema of the arguments, or None when there are none (or, with `input="text"`, when the arguments are raw text, as
-    python's are). `trained`: its description is a section of the system prompt that the model was trained on.
+    python's are). `trained`: it is described by a section of the system prompt that the model was trained on; `section`
+    is that section's whole text for people and the model (all tools of a section give the same), None for the text as it
+    was trained. `effects`: the most that a call can do; a `Preview` may say less. `source`: where it comes from, for
+    people: `"built-in"`, `"tools.py"`, `"mcp weather"`.
     """
 
     name: str
@@ -43,6 +54,8 @@ class ToolSpec:
     input: Literal["json", "text"] = "json"
     effects: frozenset[Effect] = frozenset()
     trained: bool = False
+    section: str | None = None
+    source: str = "built-in"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,37 +79,56 @@ class Attachment:
 class ToolResult:
     """What goes back to the model (`text`) and what only we keep.
 
-    `error`: the call failed or was refused; the text says so in a form the model can act on. `state` is JSON-like data
-    that fork and undo restore.
+    `error`: the call failed or was refused; the text says so in a form the model can act on. `brings`: what kinds of text
+    stand in `text`. `state` is JSON-like data that is stored with the message, and that resume, fork and undo restore.
     """
 
     text: str
     error: bool = False
     attachments: tuple[Attachment, ...] = ()
     state: Mapping[str, object] | None = None
+    brings: frozenset[Taint] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a person is asked to agree to. `summary` is one line; `detail` is the diff, the command or the code."""
+    """What a person is asked to agree to, and what the policy rules on.
+
+    `summary` is one line; `detail` is the diff, the command or the code. `subjects` are what the patterns of rules are
+    matched against: the paths in the workspace that are read or written (`"docs/a.md"`), the URL; with `command` it is
+    one shell command, matched token by token. Every subject must be allowed. `effects`: of this very call, None: the
+    tool's. `caution` is a reason to ask although the effects alone would not ("it reads .env, which often holds
+    secrets"). `unconfined`: it runs code that nothing confines. `plan` is the tool's own: `run` finds it in
+    `context.preview`, so that what runs is what was previewed.
+    """
 
     summary: str
     detail: str = ""
     language: str = ""
+    subjects: tuple[str, ...] = ()
+    command: bool = False
+    effects: frozenset[Effect] | None = None
+    caution: str = ""
+    unconfined: bool = False
+    plan: object = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """What a call may rely on. `count_tokens` counts in the vocabulary of the model that reads the result.
 
-    `taint`: text from outside (the web, an untrusted folder) stands in the prompt.
+    `taint`: what kinds of text stand in the prompt, or in a summary of it. `said` is what the user typed in this
+    conversation (not what was piped in or read from files). `preview` is what `preview` gave for this very call; None
+    while that is being made.
     """
 
     stop: Stop
-    workspace: Path | None
+    workspace: Workspace | None
     data_dir: Path
     count_tokens: Callable[[str], int]
-    taint: bool = False
+    taint: frozenset[Taint] = frozenset()
+    said: str = ""
+    preview: Preview | None = None
 
 
 # -- the events of a call, in the order they come ---------------------------------------------------------------------
@@ -104,16 +136,25 @@ class ToolContext:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalAsked:
-    """A question. Whoever drives the turn answers with `send(Decision(call.id, …))`; None is a refusal."""
+    """A question. Whoever drives the turn answers with `send(Decision(call.id, …))`; None is a refusal.
+
+    `firm`: a person must answer it; `--yes` doesn't (it is tainted or unconfined). `rules` are what "always" would
+    store, in the form of `--allow` (`"shell:git status"`); empty: there is no always.
+    """
 
     call: ToolCall
     preview: Preview
     reason: str
+    firm: bool = False
+    rules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The answer to an `ApprovalAsked`. `remember`: for this call only, or for the rest of the session."""
+    """The answer to an `ApprovalAsked`. `remember`: for this call only, or for the rest of the session.
+
+    "always" is "session" to a toolbox: whoever answers stores the rules of the question.
+    """
 
     call_id: str
     allow: bool
