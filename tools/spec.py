@@ -43,9 +43,9 @@ class ToolSpec:
     `name` is the whole recipient: `"python"`, `"browser.open"`, `"functions.get_weather"`. `parameters` is a JSON
     Schema of the arguments, or None when there are none (or, with `input="text"`, when the arguments are raw text, as
     python's are). `trained`: it is described by a section of the system prompt that the model was trained on; `section`
-    is that section's whole text for people and the model (all tools of a section give the same), None for the text as it
-    was trained. `effects`: the most that a call can do; a `Preview` may say less. `source`: where it comes from, for
-    people: `"built-in"`, `"tools.py"`, `"mcp weather"`.
+    is that section's whole text (all tools of a section give the same), None for the text as it was
+    trained. `effects`: the most that a call can do; a `Preview` may say less. `source`: where it comes from, for people:
+    `"built-in"`, `"tools.py"`, `"mcp weather"`.
     """
 
     name: str
@@ -79,8 +79,8 @@ class Attachment:
 class ToolResult:
     """What goes back to the model (`text`) and what only we keep.
 
-    `error`: the call failed or was refused; the text says so in a form the model can act on. `brings`: what kinds of text
-    stand in `text`. `state` is JSON-like data that is stored with the message, and that resume, fork and undo restore.
+    `error`: the call failed or was refused; the text says so in a form the model can act on. `brings`: the kinds of
+    text in it. `state` is JSON-like data that is stored with the message, and that resume, fork and undo restore.
     """
 
     text: str
