@@ -43,8 +43,8 @@ class ToolSpec:
     `name` is the whole recipient: `"python"`, `"browser.open"`, `"functions.get_weather"`. `parameters` is a JSON
     Schema of the arguments, or None when there are none (or, with `input="text"`, when the arguments are raw text, as
     python's are). `trained`: it is described by a section of the system prompt that the model was trained on; `section`
-    is that section's whole text (all tools of a section give the same), None for the text as it was
-    trained. `effects`: the most that a call can do; a `Preview` may say less. `source`: where it comes from, for people:
+    is that section's whole text (all tools of a section give the same), None for the text as it was trained.
+    `effects`: the most that a call can do; a `Preview` may say less. `source`: where it comes from, for people:
     `"built-in"`, `"tools.py"`, `"mcp weather"`.
     """
 
