@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harmony.builtins import TRAINED
 from harmony.messages import COMMENTARY, FINAL, NOT_TOOLS, Completion, Delta, FunctionDecl, Message, Namespace
@@ -18,7 +18,8 @@ def as_namespaces(specs: Iterable[ToolSpec]) -> tuple[dict[str, Namespace], dict
     for spec in specs:
         if spec.trained:
             key = spec.name.partition(".")[0]
-            trained[key] = TRAINED[key]
+            text = TRAINED[key].description if spec.section is None else spec.section
+            trained[key] = replace(TRAINED[key], description=text)
         else:
             functions.append(FunctionDecl(spec.name.removeprefix("functions."), spec.description, spec.parameters))
     return trained, {"functions": Namespace("functions", None, tuple(functions))} if functions else {}

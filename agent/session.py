@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from agent.adapt import is_call
@@ -10,28 +10,39 @@ from agent.engine.base import Sampling
 from agent.events import MessageAdded, TurnEnd
 from agent.request import Request
 from harmony.messages import ANALYSIS, COMMENTARY, Channel, Effort, Message, ResponseFormat
-from tools.spec import ToolSpec
+from tools.spec import Taint, ToolResult, ToolSpec
 from tools.toolbox import INTERRUPTED
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How the next turns are to be answered. `date` is shown to the model as the current date: `"2025-06-28"`."""
+    """How the next turns are to be answered. `date` is shown to the model as the current date: `"2025-06-28"`.
+
+    `brings`: what kinds of text stand in the instructions (a folder's AGENTS.md).
+    """
 
     effort: Effort = "medium"
     instructions: str | None = None
     date: str | None = None
     response_format: ResponseFormat | None = None
     sampling: Sampling = field(default_factory=Sampling)
+    brings: frozenset[Taint] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One stored message. `turn` counts from 0; `cut`: nothing closed it, a stop or a limit did."""
+    """One stored message. `turn` counts from 0; `cut`: nothing closed it, a stop or a limit did.
+
+    `brings` and `state` are those of a tool's result (`tools.spec.ToolResult`). `typed`: the part of a user's message
+    that the user typed, None: all of it.
+    """
 
     message: Message
     turn: int
     cut: bool = False
+    brings: frozenset[Taint] = frozenset()
+    state: Mapping[str, object] | None = None
+    typed: str | None = None
 
 
 class Session:
@@ -68,12 +79,32 @@ class Session:
         """Every message of the conversation, also those that no longer enter the prompt."""
         return tuple(entry.message for entry in self._entries)
 
-    def open_turn(self, user_text: str) -> list[MessageAdded]:
-        """Begin a turn. An unanswered call of the last one gets its answer first: every call has one."""
+    @property
+    def taint(self) -> frozenset[Taint]:
+        """What kinds of text stand in the prompt. It never shrinks: a summary of a text is as tainted as the text."""
+        return self.options.brings.union(*(entry.brings for entry in self._entries))
+
+    @property
+    def said(self) -> str:
+        """All that the user typed in this conversation."""
+        users = (entry for entry in self._entries if entry.message.role == "user")
+        return "\n".join(entry.message.text if entry.typed is None else entry.typed for entry in users)
+
+    @property
+    def states(self) -> tuple[Mapping[str, object], ...]:
+        """The states that tools left with their results, in order: what brings a browser's pages back."""
+        return tuple(entry.state for entry in self._entries if entry.state is not None)
+
+    def open_turn(self, user_text: str, *, typed: str | None = None) -> list[MessageAdded]:
+        """Begin a turn. An unanswered call of the last one gets its answer first: every call has one.
+
+        `typed` is the part of `user_text` that the user typed themselves; None: all of it.
+        """
         added = self.answer_open_call()
         self._ends.append(None)
-        added.append(self.add(Message("user", (user_text,))))
-        return added
+        entry = Entry(Message("user", (user_text,)), len(self._ends) - 1, typed=typed)
+        self._entries.append(entry)
+        return [*added, MessageAdded(entry.message)]
 
     def answer_open_call(self) -> list[MessageAdded]:
         """Answer the call that stands last, if one does: it was cut, or the process ended while it ran."""
@@ -87,8 +118,13 @@ class Session:
 
     def add(self, message: Message, *, cut: bool = False) -> MessageAdded:
         """Store a message of the turn under way."""
-        self._entries.append(Entry(message, max(0, len(self._ends) - 1), cut))
+        self._entries.append(Entry(message, self._turn, cut))
         return MessageAdded(message, cut)
+
+    def add_result(self, message: Message, result: ToolResult) -> MessageAdded:
+        """Store a tool's answer, with what only we keep of it."""
+        self._entries.append(Entry(message, self._turn, brings=result.brings, state=result.state))
+        return MessageAdded(message)
 
     def close_turn(self, end: TurnEnd) -> None:
         """Note how the turn ended."""
@@ -115,6 +151,10 @@ class Session:
             max_tokens=max_tokens,
             open_with=open_with,
         )
+
+    @property
+    def _turn(self) -> int:
+        return max(0, len(self._ends) - 1)
 
     def _in_prompt(self, entry: Entry) -> bool:
         """A turn with a `final` is the codec's to trim; one that was stopped or broke loses its analysis here."""

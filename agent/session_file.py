@@ -21,6 +21,7 @@ from agent.session import Entry, Options, Session
 from harmony.conversation import conversation_from_json, message_to_json
 from harmony.errors import HarmonyError
 from harmony.messages import ResponseFormat, Sampled
+from tools.spec import Taint
 
 VERSION = 1
 
@@ -30,7 +31,7 @@ def save_session(session: Session, path: Path, *, vocabulary: str) -> None:
     data = {
         "version": VERSION,
         "vocabulary": vocabulary,
-        "options": asdict(session.options),
+        "options": {**asdict(session.options), "brings": sorted(session.options.brings)},
         "ends": session.ends,
         "entries": [_entry_to_json(entry) for entry in session.entries],
     }
@@ -69,6 +70,9 @@ def _entry_to_json(entry: Entry) -> dict[str, Any]:
         "turn": entry.turn,
         "cut": entry.cut,
         "sampled": None if sampled is None else asdict(sampled),
+        "brings": sorted(entry.brings),
+        "state": entry.state,
+        "typed": entry.typed,
     }
 
 
@@ -80,7 +84,10 @@ def _entry(data: dict[str, Any]) -> Entry:
         if not ids:
             raise ValueError("a sampled message without ids")
         message = replace(message, sampled=Sampled(**{**sampled, "ids": ids}))
-    return Entry(message, int(data["turn"]), bool(data["cut"]))
+    state, typed = data.get("state"), data.get("typed")
+    if not isinstance(state, dict | None) or not isinstance(typed, str | None):
+        raise ValueError("a state that is no object, or typed text that is none")
+    return Entry(message, int(data["turn"]), bool(data["cut"]), _brings(data), state, typed)
 
 
 def _options(data: dict[str, Any]) -> Options:
@@ -88,10 +95,18 @@ def _options(data: dict[str, Any]) -> Options:
     return Options(
         **{
             **data,
+            "brings": _brings(data),
             "sampling": Sampling(**data["sampling"]),
             "response_format": None if formats is None else ResponseFormat(**formats),
         }
     )
+
+
+def _brings(data: dict[str, Any]) -> frozenset[Taint]:
+    unknown = set(data.get("brings", ())) - set(get_args(Taint))
+    if unknown:
+        raise ValueError(f"unknown kind of text {min(unknown)!r}")
+    return frozenset(data.get("brings", ()))
 
 
 def _ends(data: list[Any]) -> list[TurnEnd | None]:

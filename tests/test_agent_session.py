@@ -10,12 +10,14 @@ import pytest
 
 from agent.engine.base import Sampling
 from agent.errors import SessionInvalid
+from agent.prompt import DATA, compose
 from agent.request import Request
 from agent.session import Options, Session
 from agent.session_file import load_session, save_session
 from harmony import Tokenizer
-from harmony.messages import Message, ResponseFormat
+from harmony.messages import DeveloperPrompt, Message, ResponseFormat, SystemPrompt
 from tests.support.turns import Stage, end_of
+from tools.spec import ToolResult, ToolSpec
 
 CALL = (
     "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>analysis to=python code<|message|>x=1<|call|>"
@@ -154,3 +156,38 @@ def test_saving_leaves_no_other_file(tmp_path: Path, etude_tokenizer: Tokenizer)
     path = _saved(stage, tmp_path)
     _saved(stage, tmp_path)
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_what_the_tools_left_survives_the_file(tmp_path: Path) -> None:
+    session = Session(Options(instructions="Notes.", brings=frozenset({"private"})))
+    session.open_turn("Look at https://a.test/\n\npiped in: https://b.test/", typed="Look at https://a.test/")
+    message = Message("tool", ("[0] A page",), name="browser.open", recipient="assistant", channel="analysis")
+    session.add_result(message, ToolResult("[0] A page", state={"cursor": 0}, brings=frozenset({"outside"})))
+    session.close_turn("stopped")
+    session.open_turn("And now?")
+    save_session(session, tmp_path / "s.json", vocabulary="v")
+    loaded = load_session(tmp_path / "s.json", vocabulary="v")
+    assert loaded.entries == session.entries and loaded.options == session.options
+    assert loaded.taint == {"private", "outside"}
+    assert loaded.said == "Look at https://a.test/\nAnd now?"
+    assert loaded.states == ({"cursor": 0},)
+
+
+def test_outside_text_is_announced_as_data_once_a_tool_reads_it() -> None:
+    def developer(*names: str) -> list[str | None]:
+        specs = [ToolSpec(name, "Does it.", trained=not name.startswith("functions.")) for name in names]
+        request = Session(Options(instructions="Be brief.")).request(specs)
+        parts = [part for message in compose(request) for part in message.content]
+        return [part.instructions for part in parts if isinstance(part, DeveloperPrompt)]
+
+    assert developer("python") == ["Be brief."]
+    assert developer("python", "browser.open") == [f"Be brief.\n\n{DATA}"]
+    assert developer("functions.read_file") == [f"Be brief.\n\n{DATA}"]
+
+
+def test_a_section_of_a_trained_tool_may_name_its_sources() -> None:
+    spec = ToolSpec("browser.search", "Searches.", trained=True, section="Tool for browsing.\nsources=docs")
+    (system, *_) = compose(Session().request([spec]))
+    (prompt,) = system.content
+    assert isinstance(prompt, SystemPrompt) and prompt.tools is not None
+    assert prompt.tools["browser"].description == "Tool for browsing.\nsources=docs"
