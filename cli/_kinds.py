@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NoReturn, cast
@@ -14,12 +15,17 @@ Value = str | int | float | bool | tuple[str, ...] | None
 class Kind:
     """What a key may hold: `expected` in words, the check of a typed value, and how a text is read.
 
-    `check` and `read` return the value as it is kept, or raise ValueError.
+    `check` and `read` return the value as it is kept, or raise ValueError. `shown`: an error may repeat what came.
     """
 
     expected: str
     check: Callable[[object], Value]
     read: Callable[[str], object] = str
+    shown: bool = True
+
+    def came(self, value: object) -> str:
+        """What came in the value's place, for an error: `came 'hgih'`."""
+        return f"came {value!r}" if self.shown else "something else came"
 
 
 def _fail() -> NoReturn:
@@ -83,7 +89,27 @@ def _names() -> Kind:
         names = [name.strip() for entry in value for name in entry.split(",")]
         return tuple(dict.fromkeys(names)) if names and all(names) else _fail()
 
-    return Kind("a list of names, e.g. python", check, lambda text: [text])
+    return Kind("a list of names, e.g. python, browser or FILE.py", check, lambda text: [text])
+
+
+def _variable() -> Kind:
+    """The name of an environment variable; a key that was pasted in its place doesn't look like one."""
+
+    def check(value: object) -> Value:
+        return value if isinstance(value, str) and re.fullmatch(r"[A-Z_][A-Z0-9_]*", value) else _fail()
+
+    return Kind("the name of an environment variable in capitals, never the key itself", check, shown=False)
+
+
+def _texts(expected: str) -> Kind:
+    """A list of texts, each as it is: a rule may hold a comma. In the environment, a line each."""
+
+    def check(value: object) -> Value:
+        if not isinstance(value, list | tuple) or not all(isinstance(entry, str) and entry.strip() for entry in value):
+            return _fail()
+        return tuple(dict.fromkeys(entry.strip() for entry in value))
+
+    return Kind(expected, check, lambda text: [line for line in text.splitlines() if line.strip()])
 
 
 _INFINITY = float("inf")
@@ -95,6 +121,18 @@ KINDS: Mapping[str, Kind] = {
     "instructions": _text(),
     "tools": _names(),
     "no_tools": _switch(),
+    "workspace": _text(),
+    "trust": _switch(),
+    "allow": _texts("a list of rules, e.g. 'shell:git status*'"),
+    "deny": _texts("a list of rules, e.g. 'shell:git push*'"),
+    "yes": _switch(),
+    "dry_run": _switch(),
+    "web": _text(),
+    "web_key": _variable(),
+    "web_url": _text(),
+    "allow_host": _texts("a list of hosts, e.g. 'intranet:8080'"),
+    "proxy": _text(),
+    "python": _text(),
     "unconfined": _switch(),
     "show_thinking": _switch(),
     "verbose": _switch(),

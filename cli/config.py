@@ -1,12 +1,15 @@
 """The settings, and where each one came from: default < file < environment < flag.
 
-One flat TOML file. Its keys are the long flags with `_` for `-`; the environment has the same names in capitals:
+One TOML file. Its keys are the long flags with `_` for `-`; the environment has the same names in capitals:
 
     effort = "high"               # config.toml
     OSSIA_EFFORT=high             # the environment
     ossia run --effort high       # the command line
 
 `OSSIA_CONFIG` names another file, which must exist. An empty variable counts as unset. No secret belongs in the file.
+
+It may hold two tables beside them: `[approvals]`, whose entries are `"shell:git status*" = "auto"` (or `ask`, `never`),
+and `[mcpServers.NAME]` (`cli.mcp_config`). A trusted workspace's `.ossia/config.toml` may hold these and `tools`.
 """
 
 from __future__ import annotations
@@ -26,13 +29,22 @@ class ConfigError(Exception):
     """A setting can't be used. One line: where it stands, what was expected, what came. The command line exits 2."""
 
 
+ACTIONS = ("auto", "ask", "never")
+MCP_TABLE = "mcpServers"
+_TABLES = ("approvals", MCP_TABLE)
+FOLDER_CONFIG = Path(".ossia", "config.toml")
+"""The settings of a workspace, inside it. They count only once the user trusts the folder."""
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that can be set. None: not set, the program decides.
 
     `model` is a path or a name; `engine` "llama" or "script:FILE"; `instructions` a text or "@FILE"; `tools` None is
-    the default set; `max_tokens` None is to the end of the context; `temperature` 0 is greedy; `top_k` 0, `top_p` 1.0
-    and `min_p` 0.0 are off; `context` in tokens; `timeout` in seconds of the turn.
+    the default set, else names of trained tools, files (`*.py`) and packages; `workspace` a folder; `allow` and `deny`
+    rules (`tools.policy.parse_rule`); `web` an address or a service's name, `web_key` the *name* of the variable with
+    its key; `python` a path; `max_tokens` None is to the end of the context; `temperature` 0 is greedy; `top_k` 0,
+    `top_p` 1.0 and `min_p` 0.0 are off; `context` in tokens; `timeout` in seconds of the turn.
     """
 
     model: str | None = None
@@ -41,6 +53,18 @@ class Settings:
     instructions: str | None = None
     tools: tuple[str, ...] | None = None
     no_tools: bool = False
+    workspace: str | None = None
+    trust: bool = False
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    yes: bool = False
+    dry_run: bool = False
+    web: str | None = None
+    web_key: str | None = None
+    web_url: str | None = None
+    allow_host: tuple[str, ...] = ()
+    proxy: str | None = None
+    python: str | None = None
     unconfined: bool = False
     show_thinking: bool = False
     verbose: bool = False
@@ -64,11 +88,13 @@ class Resolved:
     """The settings that hold, and for each key where it came from.
 
     `origins["effort"]` is `"default"`, `"file /home/me/.config/ossia/config.toml"`, `"OSSIA_EFFORT"` or `"--effort"`.
+    `approvals` are the rules of the files, as they stand there: `("shell:git status*", "auto")`.
     `warnings` are lines for stderr: variables that look like ours and aren't.
     """
 
     settings: Settings
     origins: Mapping[str, str]
+    approvals: tuple[tuple[str, str], ...] = ()
     warnings: tuple[str, ...] = field(default=())
 
 
@@ -78,6 +104,7 @@ class _Layer:
 
     values: Mapping[str, Value]
     origin: Callable[[str], str]
+    approvals: tuple[tuple[str, str], ...] = ()
 
 
 def config_path(environ: Mapping[str, str]) -> Path:
@@ -86,16 +113,20 @@ def config_path(environ: Mapping[str, str]) -> Path:
     return Path(named).expanduser() if named else paths.config_file()
 
 
-def resolve(flags: Mapping[str, object], *, environ: Mapping[str, str], path: Path | None = None) -> Resolved:
+def resolve(
+    flags: Mapping[str, object], *, environ: Mapping[str, str], path: Path | None = None, folder: Path | None = None
+) -> Resolved:
     """The settings that hold for one run.
 
     `flags` are the command line's, by key (`{"effort": "high", "top_k": None}`): None and an empty list mean "not
     given"; a text is read as the environment's would be. `path` None: `OSSIA_CONFIG`, else the usual place, where the
-    file may be missing; a file that was named must exist. Raises ConfigError.
+    file may be missing; a file that was named must exist. `folder` is a workspace that the user trusts: its
+    `.ossia/config.toml` comes between the file and the environment. Raises ConfigError.
     """
     variables = {name: value for name, value in environ.items() if name.startswith("OSSIA_") and value}
     layers = (
         _file_layer(path or config_path(environ), must_exist=path is not None or "OSSIA_CONFIG" in variables),
+        *((_folder_layer(folder),) if folder else ()),
         _environment_layer(variables),
         _flag_layer(flags),
     )
@@ -107,7 +138,9 @@ def resolve(flags: Mapping[str, object], *, environ: Mapping[str, str], path: Pa
                 origins[loser] = layer.origin(rival)
         values |= layer.values
         origins |= {key: layer.origin(key) for key in layer.values}
-    return Resolved(Settings(**cast("dict[str, object]", values)), origins, _unknown_variables(variables))  # type: ignore[arg-type]
+    settings = Settings(**cast("dict[str, object]", values))  # type: ignore[arg-type]
+    approvals = tuple(rule for layer in layers for rule in layer.approvals)
+    return Resolved(settings, origins, approvals, _unknown_variables(variables))
 
 
 # `--tools python` beats a `no_tools` of the file, though `no_tools` wins over `tools` of its own layer.
@@ -119,7 +152,7 @@ def _checked(key: str, value: object, where: str) -> Value:
     try:
         return _home_expanded(key, KINDS[key].check(value))
     except ValueError:
-        raise ConfigError(f"{where}: expected {KINDS[key].expected}, came {value!r}") from None
+        raise ConfigError(f"{where}: expected {KINDS[key].expected}, {KINDS[key].came(value)}") from None
 
 
 def _read(key: str, text: str, where: str) -> Value:
@@ -127,25 +160,62 @@ def _read(key: str, text: str, where: str) -> Value:
     try:
         return _home_expanded(key, KINDS[key].check(KINDS[key].read(text)))
     except ValueError:
-        raise ConfigError(f"{where}: expected {KINDS[key].expected}, came {text!r}") from None
+        raise ConfigError(f"{where}: expected {KINDS[key].expected}, {KINDS[key].came(text)}") from None
 
 
 def _home_expanded(key: str, value: Value) -> Value:
     """`~/…` in a path: a shell expands it on the command line only."""
-    if key == "model" and isinstance(value, str) and value.startswith("~"):
+    if key in ("model", "workspace", "python") and isinstance(value, str) and value.startswith("~"):
         return str(Path(value).expanduser())
+    if key == "tools" and isinstance(value, tuple):
+        return tuple(str(Path(entry).expanduser()) if entry.startswith("~") else entry for entry in value)
     if key == "instructions" and isinstance(value, str) and value.startswith("@~"):
         return f"@{Path(value[1:]).expanduser()}"
     return value
 
 
 def _file_layer(path: Path, *, must_exist: bool) -> _Layer:
-    table = _load(path, must_exist=must_exist)
+    table = dict(_load(path, must_exist=must_exist))
+    approvals = _approvals(table.pop("approvals", {}), path)
+    table.pop(MCP_TABLE, None)  # read by `cli.mcp_config`
     unknown = [key for key in table if key not in KINDS]
     if unknown:
-        raise ConfigError(f"{path}: {unknown[0]!r} is not a setting{_nearest(unknown[0].replace('-', '_'), KINDS)}")
+        near = _nearest(unknown[0].replace("-", "_"), [*KINDS, *_TABLES])
+        raise ConfigError(f"{path}: {unknown[0]!r} is not a setting{near}")
     values = {key: _checked(key, value, f"{path}: {key}") for key, value in table.items()}
-    return _Layer(values, lambda key: f"file {path}")
+    if "tools" in values:
+        values["tools"] = _beside(path.parent, values["tools"])
+    return _Layer(values, lambda key: f"file {path}", approvals)
+
+
+def _folder_layer(folder: Path) -> _Layer:
+    """A workspace's own settings: few, since whoever wrote them isn't asked again."""
+    path = folder / FOLDER_CONFIG
+    layer = _file_layer(path, must_exist=False)
+    extra = [key for key in layer.values if key != "tools"]
+    if extra:
+        raise ConfigError(f"{path}: {extra[0]!r} can't be set by a workspace: expected tools, approvals or {MCP_TABLE}")
+    return layer
+
+
+def _beside(folder: Path, tools: Value) -> Value:
+    """Files that a config names stand beside it, wherever the command is run."""
+    names = cast("tuple[str, ...]", tools)
+    return tuple(str(folder / name) if name.endswith(".py") else name for name in names)
+
+
+def _approvals(table: object, path: Path) -> tuple[tuple[str, str], ...]:
+    """`{"shell": "ask", "shell:git status*": "auto"}`, or nested: `{"shell": {"git status*": "auto"}}`."""
+    if not isinstance(table, dict):
+        raise ConfigError(f"{path}: approvals: expected a table, came {table!r}")
+    flat: dict[str, object] = {}
+    for name, value in table.items():
+        nested = isinstance(value, dict)
+        flat |= {f"{name}:{pattern}": action for pattern, action in value.items()} if nested else {name: value}
+    for rule, action in flat.items():
+        if action not in ACTIONS:
+            raise ConfigError(f"{path}: approvals: {rule}: expected {', '.join(ACTIONS)}, came {action!r}")
+    return tuple((rule, str(action)) for rule, action in flat.items())
 
 
 def _load(path: Path, *, must_exist: bool) -> Mapping[str, object]:

@@ -32,6 +32,10 @@ def show() -> None:
     width = max(map(len, lines))
     for spec, line in zip(fields(Settings), lines, strict=True):
         print(f"{line:<{width}}  # {resolved.origins[spec.name]}")
+    if resolved.approvals:
+        print("\n[approvals]")
+    for rule, action in resolved.approvals:
+        print(f"{_toml(rule)} = {_toml(action)}")
     for warning in resolved.warnings:
         print(f"ossia: warning: {warning}", file=sys.stderr)
 

@@ -57,6 +57,18 @@ effort = "high"
 instructions = "@rules.md"
 tools = ["python", "browser"]
 no_tools = true
+workspace = "notes"
+trust = true
+allow = ["shell:git status*", "write_file:a,b"]
+deny = ["shell:git push*"]
+yes = true
+dry_run = true
+web = "exa"
+web_key = "MY_EXA_KEY"
+web_url = "http://localhost:8080"
+allow_host = ["intranet:8080"]
+proxy = "http://localhost:3128"
+python = "/usr/bin/python3"
 unconfined = true
 show_thinking = true
 verbose = true
@@ -81,6 +93,18 @@ EVERY_SETTING = Settings(
     instructions="@rules.md",
     tools=("python", "browser"),
     no_tools=True,
+    workspace="notes",
+    trust=True,
+    allow=("shell:git status*", "write_file:a,b"),
+    deny=("shell:git push*",),
+    yes=True,
+    dry_run=True,
+    web="exa",
+    web_key="MY_EXA_KEY",
+    web_url="http://localhost:8080",
+    allow_host=("intranet:8080",),
+    proxy="http://localhost:3128",
+    python="/usr/bin/python3",
     unconfined=True,
     show_thinking=True,
     verbose=True,
@@ -106,10 +130,12 @@ def test_every_key_from_the_file(config: ConfigFile) -> None:
 
 
 def test_every_key_from_the_environment() -> None:
-    environ = {
-        f"OSSIA_{key.upper()}": ",".join(value) if isinstance(value, list) else str(value).lower()
-        for key, value in tomllib.loads(EVERY_KEY).items()
-    }
+    def text(key: str, value: object) -> str:
+        if isinstance(value, list):
+            return ("," if key == "tools" else "\n").join(value)
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
+    environ = {f"OSSIA_{key.upper()}": text(key, value) for key, value in tomllib.loads(EVERY_KEY).items()}
     resolved = resolve({}, environ=environ)
     assert resolved.settings == EVERY_SETTING
     assert set(resolved.origins.values()) == set(environ)
@@ -153,9 +179,9 @@ def test_words_for_false(word: str, config: ConfigFile) -> None:
         ("min_p = nan", "min_p: expected a number from 0 to 1, came nan"),
         ("timeout = 0", "timeout: expected a number of seconds above 0, came 0"),
         ('quiet = "yes"', "quiet: expected true or false, came 'yes'"),
-        ('tools = "python"', "tools: expected a list of names, e.g. python, came 'python'"),
-        ("tools = []", "tools: expected a list of names, e.g. python, came []"),
-        ('tools = ["python,"]', "tools: expected a list of names, e.g. python, came ['python,']"),
+        ('tools = "python"', "tools: expected a list of names, e.g. python, browser or FILE.py, came 'python'"),
+        ("tools = []", "tools: expected a list of names, e.g. python, browser or FILE.py, came []"),
+        ('tools = ["python,"]', "tools: expected a list of names, e.g. python, browser or FILE.py, came ['python,']"),
         ('model = ""', "model: expected a text, came ''"),
         ('engine = "vllm"', "engine: expected llama or script:FILE, came 'vllm'"),
         ('engine = "script:"', "engine: expected llama or script:FILE, came 'script:'"),
@@ -178,7 +204,7 @@ def test_a_bad_line_of_the_file(line: str, complaint: str, config: ConfigFile) -
         ("OSSIA_SEED", "x", "OSSIA_SEED: expected a whole number from 0 on, came 'x'"),
         ("OSSIA_TOP_P", "nan", "OSSIA_TOP_P: expected a number above 0, up to 1, came 'nan'"),
         ("OSSIA_QUIET", "perhaps", "OSSIA_QUIET: expected true or false, came 'perhaps'"),
-        ("OSSIA_TOOLS", ",", "OSSIA_TOOLS: expected a list of names, e.g. python, came ','"),
+        ("OSSIA_TOOLS", ",", "OSSIA_TOOLS: expected a list of names, e.g. python, browser or FILE.py, came ','"),
     ],
 )
 def test_a_bad_variable(name: str, text: str, complaint: str) -> None:
@@ -268,3 +294,59 @@ def test_a_file_that_can_not_be_read(tmp_path: Path, config: ConfigFile) -> None
     path.write_bytes(b'model = "\xff"')
     with pytest.raises(ConfigError, match="can't read the config file: it isn't UTF-8"):
         resolve({}, environ={}, path=path)
+
+
+class TestApprovals:
+    def test_both_forms(self, config: ConfigFile) -> None:
+        path = config(
+            '[approvals]\nshell = "ask"\n"write_file:docs/**" = "auto"\n[approvals.shell2]\n"git *" = "never"\n'
+        )
+        assert resolve({}, environ={}, path=path).approvals == (
+            ("shell", "ask"),
+            ("write_file:docs/**", "auto"),
+            ("shell2:git *", "never"),
+        )
+
+    @pytest.mark.parametrize(
+        "text", ['[approvals]\nshell = "yes"\n', "approvals = 3\n", "[approvals.shell]\nls = true\n"]
+    )
+    def test_anything_else_is_one_line(self, text: str, config: ConfigFile) -> None:
+        with pytest.raises(ConfigError, match="approvals"):
+            resolve({}, environ={}, path=config(text))
+
+
+class TestFolder:
+    """The settings of a workspace that the user trusts."""
+
+    def _folder(self, tmp_path: Path, text: str) -> Path:
+        (tmp_path / "work" / ".ossia").mkdir(parents=True)
+        (tmp_path / "work" / ".ossia" / "config.toml").write_text(text)
+        return tmp_path / "work"
+
+    def test_its_rules_and_tools_count(self, config: ConfigFile, tmp_path: Path) -> None:
+        folder = self._folder(tmp_path, 'tools = ["own.py"]\n[approvals]\n"shell:make*" = "auto"\n')
+        path = config('[approvals]\nshell = "ask"\n')
+        resolved = resolve({}, environ={}, path=path, folder=folder)
+        assert resolved.settings.tools == (str(folder / ".ossia" / "own.py"),)
+        assert resolved.approvals == (("shell", "ask"), ("shell:make*", "auto"))
+        assert resolve({}, environ={}, path=path).settings.tools is None
+
+    @pytest.mark.parametrize("line", ['model = "x"', "unconfined = true", 'allow = ["shell"]', "yes = true"])
+    def test_nothing_else_does(self, line: str, config: ConfigFile, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError, match="can't be set by a workspace"):
+            resolve({}, environ={}, path=config(""), folder=self._folder(tmp_path, line))
+
+    def test_a_folder_without_settings(self, config: ConfigFile, tmp_path: Path) -> None:
+        assert resolve({}, environ={}, path=config(""), folder=tmp_path).approvals == ()
+
+
+def test_a_key_that_was_pasted_for_its_variable_is_not_repeated(config: ConfigFile) -> None:
+    with pytest.raises(ConfigError) as caught:
+        resolve({"web_key": "sk-very-secret"}, environ={}, path=config(""))
+    assert "secret" not in str(caught.value) and "environment variable" in str(caught.value)
+
+
+def test_a_file_of_functions_stands_beside_the_config_that_names_it(config: ConfigFile) -> None:
+    path = config('tools = ["own.py", "python"]\n')
+    assert resolve({}, environ={}, path=path).settings.tools == (str(path.parent / "own.py"), "python")
+    assert resolve({"tools": ["own.py"]}, environ={}, path=path).settings.tools == ("own.py",)

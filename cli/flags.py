@@ -1,0 +1,76 @@
+"""The flags that commands share, each once: its type, its name and its help.
+
+    def run(model: flags.Model = None, …): …
+
+None means "not given". `cli.config` says what each may hold.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+Model = Annotated[
+    str | None, typer.Option(metavar="PATH|NAME", help="A GGUF file, or etude, gpt-oss-20b, gpt-oss-120b.")
+]
+Engine = Annotated[
+    str | None, typer.Option(metavar="ENGINE", help="llama, or script:FILE to replay given completions.")
+]
+Effort = Annotated[str | None, typer.Option(metavar="LEVEL", help="How much to think: low, medium or high.")]
+Instructions = Annotated[str | None, typer.Option(metavar="TEXT|@FILE", help="Instructions for the whole turn.")]
+Tools = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAMES",
+        help="FILE.py: its functions, too. python, browser: these in place of both. PACKAGE: its tools.",
+    ),
+]
+NoTools = Annotated[bool | None, typer.Option("--no-tools", help="No tools at all.")]
+Workspace = Annotated[
+    str | None, typer.Option(metavar="DIR", help="Let the model work in a folder: read, search, write, run commands.")
+]
+Trust = Annotated[bool | None, typer.Option("--trust", help="Trust the workspace's own rules and files, this once.")]
+Allow = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME[:PATTERN]", help="Allow a tool's calls, as in 'shell:git status*'. Repeatable."),
+]
+Deny = Annotated[
+    list[str] | None, typer.Option(metavar="NAME[:PATTERN]", help="Never allow these calls; wins. Repeatable.")
+]
+Yes = Annotated[bool | None, typer.Option("--yes", help="Say yes to what is asked, but for what only you may allow.")]
+DryRun = Annotated[bool | None, typer.Option("--dry-run", help="Show writes and commands, carry none out.")]
+Web = Annotated[
+    str | None,
+    typer.Option(metavar="URL|NAME", help="Search the web: a SearXNG's address, or exa, you, brave, tavily, ddgs."),
+]
+WebKey = Annotated[
+    str | None, typer.Option(metavar="VARIABLE", help="The environment variable that holds the service's key.")
+]
+WebUrl = Annotated[str | None, typer.Option(metavar="URL", help="Another address for the service of --web.")]
+AllowHost = Annotated[
+    list[str] | None,
+    typer.Option(metavar="HOST[:PORT]", help="Let browser.open read this private host. Repeatable."),
+]
+Proxy = Annotated[str | None, typer.Option(metavar="URL", help="An HTTP proxy for browser.open.")]
+Python = Annotated[str | None, typer.Option(metavar="PATH", help="The Python that runs the model's code.")]
+Unconfined = Annotated[bool | None, typer.Option("--unconfined", help="Run code even where nothing confines it.")]
+ShowThinking = Annotated[bool | None, typer.Option("--show-thinking", help="Show the chain of thought, on stderr.")]
+Verbose = Annotated[bool | None, typer.Option("--verbose", help="Say more, on stderr.")]
+Quiet = Annotated[bool | None, typer.Option("--quiet", help="Nothing but errors on stderr.")]
+MaxTokens = Annotated[int | None, typer.Option(metavar="N", help="Generate at most N tokens, thinking included.")]
+Temperature = Annotated[float | None, typer.Option(metavar="T", help="Randomness; 0 is greedy. [default: 1.0]")]
+TopP = Annotated[
+    float | None, typer.Option(metavar="P", help="Keep the likeliest tokens that make up P. [default: 1.0]")
+]
+TopK = Annotated[int | None, typer.Option(metavar="K", help="Keep the K likeliest tokens; 0: all. [default: 0]")]
+MinP = Annotated[
+    float | None, typer.Option(metavar="P", help="Drop tokens below P times the likeliest. [default: 0.0]")
+]
+Seed = Annotated[int | None, typer.Option(metavar="N", help="Make the drawing of tokens repeatable.")]
+Context = Annotated[str | None, typer.Option(metavar="N|max", help="Context size in tokens. [default: what fits]")]
+Threads = Annotated[int | None, typer.Option(metavar="N", help="Threads of the CPU. [default: its cores]")]
+GpuLayers = Annotated[int | None, typer.Option(metavar="N", help="Layers on the GPU. [default: all that fit]")]
+Timeout = Annotated[float | None, typer.Option(metavar="S", help="End the turn after S seconds, loading not counted.")]
+Raw = Annotated[bool | None, typer.Option("--raw", help="Print the Harmony stream as it comes.")]
+Json = Annotated[bool | None, typer.Option("--json", help="Print one line of JSON about the whole turn.")]
