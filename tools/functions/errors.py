@@ -1,0 +1,20 @@
+"""What can be wrong with tools that somebody else brings.
+
+FunctionsError
+├── FunctionsInvalid      a file or a package of functions can't be used
+└── McpConfigInvalid      an MCP server is configured in a way that can't be used
+"""
+
+from __future__ import annotations
+
+
+class FunctionsError(Exception):
+    """The user's own tools can't be used. One line: where, what was expected, what to do. The command line exits 2."""
+
+
+class FunctionsInvalid(FunctionsError):
+    """`weather.py: get_weather: the parameter 'city' has no type hint: write e.g. city: str`."""
+
+
+class McpConfigInvalid(FunctionsError):
+    """`mcp.json: mcpServers.files: expected "command" or "url"`."""
