@@ -1,0 +1,209 @@
+"""One request and its answer: through the guard or the user's proxy, the body decompressed and bounded."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from tools.fetch.guard import Guard, Refused, WebUrl, parse_url
+from tools.spec import Stop
+
+if TYPE_CHECKING:
+    import ssl
+
+    import httpcore2
+
+    from tools.fetch._network import Watch
+
+_REDIRECTS = (301, 302, 303, 307, 308)
+_COMPRESSED = ("gzip", "x-gzip", "deflate")
+_EITHER_HEADER = 47
+"""For zlib: the largest window, the gzip or the zlib header, whichever comes."""
+_NO_HEADER = -15
+_PIECE_BYTES = 1 << 18
+
+
+class ExchangeFailed(Exception):
+    """No whole answer came. The message is a reason for the model and holds nothing that the server sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The head of an answer, and `chunks`: its body as it arrives, still compressed. `headers` by lower-case name."""
+
+    url: WebUrl
+    status: int
+    headers: Mapping[str, str]
+    chunks: Iterable[bytes]
+
+    @property
+    def location(self) -> str | None:
+        """Where a redirect leads, as it was spelled; None if this is none."""
+        return self.headers.get("location") if self.status in _REDIRECTS else None
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """How requests go out: straight, with the guard's look-up, or through the user's proxy."""
+
+    guard: Guard
+    proxy: WebUrl | None = None
+
+    def straight_to(self, url: WebUrl) -> bool:
+        """A host that the user opened by name is this machine's or its network's: a proxy elsewhere can't reach it."""
+        return self.proxy is None or url.host_port in self.guard.allow
+
+
+def parse_proxy(text: str) -> WebUrl:
+    """The user's proxy, `"http://proxy.corp.test:3128"`. Raises `ValueError`; a user name in it isn't supported."""
+    try:
+        url = parse_url(text)
+    except Refused as error:
+        raise ValueError(f"the proxy {text!r}: {error}") from None
+    if url.scheme != "http":
+        raise ValueError(f"the proxy {text!r} isn't an http:// URL; https sites are tunnelled through one of these")
+    return url
+
+
+@contextmanager
+def watching(stop: Stop, timeout_s: float) -> Iterator[Watch]:
+    """A `Watch` for the `with`, and every failure in it as `ExchangeFailed`."""
+    import httpcore2
+
+    from tools.fetch._network import WasCut, Watch
+
+    try:
+        with Watch(stop, timeout_s) as watch:
+            yield watch
+    except WasCut as error:
+        told = "interrupted by the user" if str(error) == "stopped" else f"no whole answer within {timeout_s:g} s"
+        raise ExchangeFailed(told) from None
+    except Refused as error:
+        raise ExchangeFailed(str(error)) from None
+    except httpcore2.ProxyError:
+        raise ExchangeFailed("the proxy refused it") from None
+    except httpcore2.ConnectError as error:
+        told = str(error) if "certificate" in str(error) or "TLS" in str(error) else "it can't be connected to"
+        raise ExchangeFailed(told) from None
+    except httpcore2.LocalProtocolError:
+        raise ExchangeFailed("a header of the request holds characters that can't be sent") from None
+    except httpcore2.ProtocolError:
+        raise ExchangeFailed("the server's answer is incomplete, or isn't HTTP, or its headers are too long") from None
+    except (httpcore2.NetworkError, httpcore2.TimeoutException, OSError):
+        raise ExchangeFailed("the connection broke off") from None
+
+
+@contextmanager
+def opened(
+    link: Link, watch: Watch, method: str, url: WebUrl, headers: Mapping[str, str], content: bytes | None = None
+) -> Iterator[Answer]:
+    """The answer to one request, its body unread; the connection is closed at the end of the `with`."""
+    import httpcore2
+
+    from tools.fetch._network import GuardedBackend
+
+    straight = link.straight_to(url)
+    if not straight:
+        link.guard.check_unresolved(url.host, url.port)
+    backend = GuardedBackend(link.guard if straight else _only_to(link), watch)
+    host = url.host if straight or ":" not in url.host else f"[{url.host}]"
+    target = httpcore2.URL(scheme=url.scheme, host=host, port=url.port, target=url.target)
+    fields = {"Host": url.host_header, **headers, "Connection": "close"}
+    if content is not None:
+        fields["Content-Length"] = str(len(content))
+    sent = [(name.encode("ascii"), value.encode("utf-8", "replace")) for name, value in fields.items()]
+    with (
+        _pool(None if straight else link.proxy, url.scheme, backend) as pool,
+        pool.stream(method, target, headers=sent, content=content, extensions={"sni_hostname": url.host}) as response,
+    ):
+        # of a header that comes twice the first counts: the order of a redirect's two targets must be nobody's luck
+        answered = {name.decode("latin-1").lower(): _text(value) for name, value in reversed(response.headers)}
+        yield Answer(url, response.status, answered, response.iter_stream())
+
+
+def _only_to(link: Link) -> Guard:
+    """The guard of the connection to the proxy itself, which is usually private."""
+    assert link.proxy is not None
+    return replace(link.guard, allow=frozenset({link.proxy.host_port}))
+
+
+def _pool(proxy: WebUrl | None, scheme: str, backend: httpcore2.NetworkBackend) -> httpcore2.ConnectionPool:
+    import httpcore2
+
+    context = _tls() if scheme == "https" else None
+    if proxy is None:
+        return httpcore2.ConnectionPool(ssl_context=context, network_backend=backend)
+    where = httpcore2.URL(scheme=proxy.scheme, host=proxy.host, port=proxy.port, target="/")
+    return httpcore2.HTTPProxy(where, ssl_context=context, network_backend=backend)
+
+
+@lru_cache(maxsize=1)
+def _tls() -> ssl.SSLContext:
+    """Reading the system's certificates takes 20 ms: once."""
+    import httpcore2
+
+    return httpcore2.default_ssl_context()
+
+
+def status_text(status: int) -> str:
+    """`404 Not Found`, in the standard's words, not the server's: an error carries no text from outside."""
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return str(status)
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+def read_bounded(chunks: Iterable[bytes], max_bytes: int, *, start: bytes = b"") -> tuple[bytes, bool]:
+    """`start` and the chunks behind it, and whether that was cut at `max_bytes`."""
+    body = bytearray(start)
+    for chunk in chunks if len(body) <= max_bytes else ():
+        body += chunk
+        if len(body) > max_bytes:
+            break
+    return bytes(body[:max_bytes]), len(body) > max_bytes
+
+
+def plain_chunks(answer: Answer) -> Iterator[bytes]:
+    """The body piece by piece, decompressed, 256 kB at a time at the most, whatever it was packed from.
+
+    Raises `ExchangeFailed` for an encoding other than gzip and deflate (which is all we ask for), or a broken one.
+    """
+    encoding = answer.headers.get("content-encoding", "").strip().lower()
+    if encoding in ("", "identity"):
+        yield from answer.chunks
+    elif encoding in _COMPRESSED:
+        try:
+            yield from _inflated(answer.chunks)
+        except zlib.error:
+            raise ExchangeFailed("its compressed data is broken") from None
+    else:
+        raise ExchangeFailed("it is compressed in a way that wasn't asked for")
+
+
+def _inflated(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    decoder = None
+    for chunk in chunks:
+        if decoder is None and chunk:  # "deflate" means zlib's format; some servers send it without the header
+            decoder = zlib.decompressobj(_EITHER_HEADER if _has_header(chunk) else _NO_HEADER)
+        while chunk and decoder is not None:
+            yield decoder.decompress(chunk, _PIECE_BYTES)
+            if decoder.eof:
+                return
+            chunk = decoder.unconsumed_tail
+
+
+def _has_header(chunk: bytes) -> bool:
+    zlib_header = len(chunk) > 1 and chunk[0] & 0x0F == 8 and (chunk[0] << 8 | chunk[1]) % 31 == 0
+    return chunk[0] == 0x1F or zlib_header

@@ -1,0 +1,227 @@
+"""The connections of one fetch: made to checked addresses only, cut by a stop or at the deadline."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import selectors
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import httpcore2
+
+from tools.fetch.guard import Guard, Refused
+from tools.spec import Stop
+
+Cut = Literal["stopped", "too slow"]
+_CONNECT_SHARE_S = 5.0
+"""How long an address may keep the next one waiting: a machine without IPv6 still gets addresses of that kind."""
+
+
+class WasCut(Exception):
+    """The user stopped the turn, or the time is over."""
+
+
+class Watch:
+    """Ends a fetch: at a stop, or `timeout_s` after the `with` began. Whatever blocks then is woken up.
+
+    No timeout of a single read can do that: a server that sends a byte now and then renews it each time.
+    """
+
+    def __init__(self, stop: Stop, timeout_s: float) -> None:
+        self._stop = stop
+        self._end = time.monotonic() + timeout_s
+        self._lock = threading.Lock()
+        self._wakers: list[Callable[[], None]] = []
+        self._timer = threading.Timer(timeout_s, self._cut, ("too slow",))
+        self._timer.daemon = True
+        self._forget: Callable[[], None] = lambda: None
+        self.reason: Cut | None = None
+
+    def __enter__(self) -> Self:
+        self._timer.start()
+        self._forget = self._stop.on_stop(lambda: self._cut("stopped"))
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._timer.cancel()
+        self._forget()
+
+    @property
+    def left_s(self) -> float:
+        return max(0.0, self._end - time.monotonic())
+
+    def check(self) -> None:
+        if self.reason is not None:
+            raise WasCut(self.reason)
+
+    def on_cut(self, waker: Callable[[], None]) -> None:
+        """`waker` is called when the fetch ends early, at once if it has; it must not block."""
+        with self._lock:
+            if self.reason is None:
+                self._wakers.append(waker)
+                return
+        waker()
+
+    def _cut(self, reason: Cut) -> None:
+        with self._lock:
+            if self.reason is not None:
+                return
+            self.reason = reason
+            wakers = list(self._wakers)
+        for waker in wakers:
+            waker()
+
+
+class GuardedBackend(httpcore2.NetworkBackend):
+    """Connects where the guard says, and nowhere else."""
+
+    def __init__(self, guard: Guard, watch: Watch) -> None:
+        self._guard, self._watch = guard, watch
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
+    ) -> httpcore2.NetworkStream:
+        addresses = _in_a_thread(lambda: self._guard.addresses(host, port), self._watch)
+        return _Stream(_connect_to_first(addresses, port, self._watch), self._watch)
+
+    def connect_unix_socket(
+        self, path: str, timeout: float | None = None, socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None
+    ) -> httpcore2.NetworkStream:
+        raise Refused("sockets with a path aren't opened")
+
+
+def _in_a_thread(look_up: Callable[[], Sequence[str]], watch: Watch) -> Sequence[str]:
+    """What `look_up` returns or raises, unless the watch ends first: the system's resolver can't be interrupted."""
+    done = threading.Event()
+    found: list[Sequence[str] | Exception] = []
+
+    def run() -> None:
+        try:
+            found.append(look_up())
+        except Exception as error:  # handed over, raised below
+            found.append(error)
+        done.set()
+
+    watch.on_cut(done.set)
+    threading.Thread(target=run, name="look-up", daemon=True).start()
+    done.wait()
+    watch.check()
+    answer = found[0]
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
+def _connect_to_first(addresses: Sequence[str], port: int, watch: Watch) -> socket.socket:
+    """A connection to the first address that takes one. They have all been checked."""
+    last: OSError = OSError(errno.EADDRNOTAVAIL, "no address")
+    for index, address in enumerate(addresses):
+        last_one = index == len(addresses) - 1
+        try:
+            return _connect(address, port, watch.left_s if last_one else min(watch.left_s, _CONNECT_SHARE_S), watch)
+        except OSError as error:
+            last = error
+    raise httpcore2.ConnectError(str(last)) from last
+
+
+def _connect(address: str, port: int, timeout_s: float, watch: Watch) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    connection = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        connection.setblocking(False)
+        code = connection.connect_ex((address, port))
+        if code in (errno.EINPROGRESS, errno.EWOULDBLOCK):
+            _wait_until_connected(connection, time.monotonic() + timeout_s, watch)
+            code = connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code:
+            raise OSError(code, errno.errorcode.get(code, "can't connect"))
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _wait_until_connected(connection: socket.socket, end: float, watch: Watch) -> None:
+    with selectors.DefaultSelector() as selector:
+        selector.register(connection, selectors.EVENT_WRITE)
+        while not selector.select(0.05):  # so often is a stop looked at; a connection wakes it at once
+            watch.check()
+            if time.monotonic() > end:
+                raise TimeoutError(errno.ETIMEDOUT, "no answer")
+    watch.check()
+
+
+class _Stream(httpcore2.NetworkStream):
+    """A connection whose only clock is the watch.
+
+    The watch holds a second descriptor of it: shutting that down wakes a read, also one inside TLS, and can't hit a
+    socket that was closed and whose number is somebody else's by now.
+    """
+
+    def __init__(self, connection: socket.socket, watch: Watch) -> None:
+        self._socket, self._watch = connection, watch
+        connection.settimeout(None)
+        self._handle = connection.dup()
+        self._lock = threading.Lock()
+        watch.on_cut(self._wake)
+
+    def _wake(self) -> None:
+        with self._lock, contextlib.suppress(OSError):  # not connected any more, or closed
+            self._handle.shutdown(socket.SHUT_RDWR)
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        try:
+            data = self._socket.recv(max_bytes)
+        except OSError as error:
+            self._watch.check()
+            raise httpcore2.ReadError(str(error)) from error
+        self._watch.check()
+        return data
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        try:
+            self._socket.sendall(buffer)
+        except OSError as error:
+            self._watch.check()
+            raise httpcore2.WriteError(str(error)) from error
+        self._watch.check()
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore2.NetworkStream:
+        try:
+            self._socket = ssl_context.wrap_socket(self._socket, server_hostname=server_hostname)
+        except (OSError, ValueError) as error:
+            self.close()
+            self._watch.check()
+            raise httpcore2.ConnectError(_tls_reason(error)) from error
+        self._watch.check()
+        return self
+
+    def close(self) -> None:
+        self._socket.close()
+        with self._lock:
+            self._handle.close()
+
+    def get_extra_info(self, info: str) -> Any:
+        if info == "ssl_object" and isinstance(self._socket, ssl.SSLSocket):
+            return self._socket
+        return None
+
+
+def _tls_reason(error: Exception) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate isn't valid ({error.verify_message})"
+    return "no TLS connection could be made"

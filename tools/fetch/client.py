@@ -1,0 +1,177 @@
+"""Fetches pages for the model: guarded, bounded in time and bytes, redirects followed by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from email.message import Message
+from typing import TYPE_CHECKING
+from urllib.parse import urljoin
+
+from tools.fetch._exchange import (
+    Answer,
+    ExchangeFailed,
+    Link,
+    opened,
+    parse_proxy,
+    plain_chunks,
+    read_bounded,
+    status_text,
+    watching,
+)
+from tools.fetch.guard import Guard, HostPort, Refused, Resolver, parse_url, resolve
+from tools.fetch.limits import FetchLimits
+from tools.spec import Stop, ToolFailed
+
+if TYPE_CHECKING:
+    from tools.fetch._network import Watch
+
+_HEADERS = {
+    "User-Agent": "Mozilla/5.0 (compatible; ossia)",
+    "Accept": "text/html,application/xhtml+xml,text/plain,text/markdown,application/pdf;q=0.9,*/*;q=0.1",
+    "Accept-Encoding": "gzip, deflate",
+}
+_TYPES = ("application/xhtml+xml", "application/xml", "application/json", "application/pdf", "application/javascript",
+          "application/x-ndjson", "application/toml", "application/yaml")  # fmt: skip
+_PDF = b"%PDF-"
+_SNIFFED_BYTES = 1024
+_URL_CHARS = 1024
+_BAD_REDIRECT = "it redirects to a URL that can't be opened (unknown, not http(s), or not on the public internet)"
+
+
+class FetchFailed(ToolFailed):
+    """A page couldn't be had: ``Error fetching URL `…`: <reason>``. `status` is the HTTP status if that is why.
+
+    The line holds the URL as it was asked for, and of the server's answer nothing but that number.
+    """
+
+    def __init__(self, url: str, reason: str, status: int | None = None) -> None:
+        shown = "".join(char if char.isprintable() else "�" for char in url)
+        shown = shown if len(shown) <= _URL_CHARS else shown[:_URL_CHARS] + "…"
+        super().__init__(f"Error fetching URL `{shown}`: {reason}")
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What a URL gave. `url`: where it was found after redirects, as it was spelled.
+
+    `media_type` is in lower case without parameters, found out from the content where the server said nothing (or hid
+    a PDF); `charset` is the server's word, None without one. `truncated`: `body` is only the first bytes.
+    """
+
+    url: str
+    status: int
+    media_type: str
+    charset: str | None
+    body: bytes
+    truncated: bool = False
+
+
+class Fetcher:
+    """Gets http and https URLs of the public internet, and of the hosts in `allow_hosts`.
+
+    Every connection, also of every redirect, goes to an address that was checked. The environment's proxies are not
+    used. With `proxy` (`"http://proxy:3128"`, no user name) requests go through it; it looks names up itself, so a
+    public name that points to a private address is then its to refuse; addresses and local names are refused here all
+    the same, and hosts in `allow_hosts` are reached directly. Raises `ValueError` for a proxy of another form.
+
+    Thread-safe; holds no connections between two calls.
+    """
+
+    def __init__(
+        self,
+        *,
+        allow_hosts: Iterable[HostPort] = (),
+        resolver: Resolver = resolve,
+        proxy: str | None = None,
+        limits: FetchLimits | None = None,
+    ) -> None:
+        guard = Guard(frozenset(allow_hosts), resolver)
+        self._link = Link(guard, parse_proxy(proxy) if proxy else None)
+        self._limits = limits or FetchLimits()
+
+    def fetch(self, url: str, *, stop: Stop) -> Fetched:
+        """The content of `url`. Raises `FetchFailed` (a `ToolFailed`); soon after a stop, too.
+
+        >>> fetcher.fetch("https://example.com/", stop=stop)
+        Fetched(url='https://example.com/', status=200, media_type='text/html', charset='utf-8', body=b'<!doctype…')
+        """
+        try:
+            with watching(stop, self._limits.timeout_s) as watch:
+                return self._follow(url.strip(" "), watch)
+        except _Status as error:
+            raise FetchFailed(url, str(error), error.status) from None
+        except ExchangeFailed as error:
+            raise FetchFailed(url, str(error)) from None
+
+    def _follow(self, url: str, watch: Watch) -> Fetched:
+        for hop in range(self._limits.redirects + 1):
+            try:
+                with opened(self._link, watch, "GET", parse_url(url), _HEADERS) as answer:
+                    if answer.location is None:
+                        return self._read(url, answer)
+                    url = _joined(url, answer.location)
+            except Refused:
+                if hop == 0:
+                    raise
+                raise ExchangeFailed(_BAD_REDIRECT) from None  # its words would name where the redirect leads
+        raise ExchangeFailed("too many redirects")
+
+    def _read(self, url: str, answer: Answer) -> Fetched:
+        if answer.status >= 400:
+            raise _Status(answer.status)
+        limits = self._limits
+        chunks = plain_chunks(answer)
+        start = _first_bytes(chunks)
+        media_type, charset = _content_type(answer.headers.get("content-type", ""), start)
+        pdf = media_type == "application/pdf"
+        body, truncated = read_bounded(chunks, limits.max_pdf_bytes if pdf else limits.max_bytes, start=start)
+        if pdf and truncated:
+            raise ExchangeFailed(f"the PDF is larger than {limits.max_pdf_bytes / 1e6:g} MB")
+        return Fetched(url, answer.status, media_type, charset, body, truncated)
+
+
+class _Status(ExchangeFailed):
+    def __init__(self, status: int) -> None:
+        self.status = status
+        super().__init__(f"HTTP status {status_text(status)}")
+
+
+def _joined(url: str, location: str) -> str:
+    try:
+        return urljoin(url, location)
+    except ValueError:
+        raise ExchangeFailed(_BAD_REDIRECT) from None
+
+
+def _first_bytes(chunks: Iterator[bytes]) -> bytes:
+    start = b""
+    for chunk in chunks:
+        start += chunk
+        if len(start) >= _SNIFFED_BYTES:
+            break
+    return start
+
+
+def _content_type(header: str, start: bytes) -> tuple[str, str | None]:
+    """Media type and charset. Raises `ExchangeFailed` for what can't be read as text."""
+    message = Message()
+    message["content-type"] = header
+    media_type, charset = message.get_content_type() if header else "", message.get_content_charset()
+    if start[:_SNIFFED_BYTES].lstrip().startswith(_PDF):
+        return "application/pdf", None
+    if media_type in ("", "application/octet-stream"):
+        media_type = _sniffed(start)
+    known = media_type.startswith("text/") or media_type in _TYPES or media_type.endswith(("+xml", "+json"))
+    if not known or media_type == "application/pdf":
+        raise ExchangeFailed("unsupported content type: only text, HTML, XML, JSON and PDF can be read")
+    return media_type, charset
+
+
+def _sniffed(start: bytes) -> str:
+    """For a server that doesn't say: HTML by its first tag, text unless a byte of it can't be."""
+    head = start[:_SNIFFED_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    if head.startswith((b"<!doctype html", b"<html", b"<head", b"<body", b"<!--", b"<title", b"<p", b"<div")):
+        return "text/html"
+    return "application/octet-stream" if b"\0" in start[:_SNIFFED_BYTES] else "text/plain"

@@ -1,0 +1,223 @@
+"""Which URLs and addresses may be reached: the one place that decides it.
+
+Imports nothing heavy. `_network.py` asks `Guard` for the addresses of every connection it makes, and connects to those
+and no others: a name is looked up once, so it can't point elsewhere the second time.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote, urlsplit
+
+Resolver = Callable[[str, int], Sequence[str]]
+"""Host and port → the addresses as text, in the order to try them. Raises OSError for a name that isn't known."""
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_MAX_URL_CHARS = 8192
+_LOCAL_NAMES = (".localhost", ".local", ".localdomain", ".internal", ".intranet", ".lan", ".home", ".corp", ".private",
+                ".home.arpa")  # fmt: skip
+_V6_GLOBAL = ipaddress.ip_network("2000::/3")
+_V6_NOT_PUBLIC = tuple(map(ipaddress.ip_network, ("2001::/32", "2001:db8::/32", "2002::/16")))
+"""Teredo and 6to4 carry an IPv4 address inside, whose public look proves nothing; documentation."""
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+
+
+class Refused(Exception):
+    """This URL or address isn't fetched. The message is a reason for the model; no address that was looked up."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostPort:
+    """An exact host, as URLs spell it after normalising, and a port: `HostPort("wiki.corp.test", 443)`."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class WebUrl:
+    """An http(s) URL in the parts that are used: what is checked is what is connected to.
+
+    `host` is ASCII and lower-case, an IPv6 address without its brackets. `target` is the path and query as sent.
+    """
+
+    scheme: str
+    host: str
+    port: int
+    target: str
+
+    @property
+    def host_port(self) -> HostPort:
+        return HostPort(self.host, self.port)
+
+    @property
+    def host_header(self) -> str:
+        name = f"[{self.host}]" if ":" in self.host else self.host
+        return name if self.port == _DEFAULT_PORTS[self.scheme] else f"{name}:{self.port}"
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.host_header}{self.target}"
+
+
+def parse_url(text: str) -> WebUrl:
+    """The parts of an http or https URL; a fragment is dropped, blanks and what isn't ASCII are encoded.
+
+    Raises `Refused` for another scheme, user names, control characters in it, a host that isn't one.
+
+    >>> parse_url("https://bücher.test/ä?q=1#top")
+    WebUrl(scheme='https', host='xn--bcher-kva.test', port=443, target='/%C3%A4?q=1')
+    """
+    text = text.strip(" ")
+    if len(text) > _MAX_URL_CHARS:
+        raise Refused(f"the URL is longer than {_MAX_URL_CHARS} characters")
+    if any(ord(char) < 0x20 or 0x7F <= ord(char) < 0xA0 for char in text):
+        raise Refused("the URL holds a control character")
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        raise Refused("that isn't a URL") from None
+    if parts.scheme not in _DEFAULT_PORTS:
+        raise Refused("only http:// and https:// URLs can be opened")
+    if "@" in parts.netloc or "\\" in text:
+        raise Refused("URLs with a user name or a backslash aren't opened")
+    if not parts.hostname or port == 0:
+        raise Refused("the URL names no host")
+    target = _encoded(parts.path or "/") + (f"?{_encoded(parts.query)}" if parts.query else "")
+    return WebUrl(parts.scheme, normal_host(parts.hostname), port or _DEFAULT_PORTS[parts.scheme], target)
+
+
+def normal_host(host: str) -> str:
+    """A host as it is compared: ASCII, lower-case, no final dot, IPv6 addresses in their shortest form."""
+    if ":" in host:
+        try:
+            return str(ipaddress.IPv6Address(host))
+        except ValueError:
+            raise Refused("the URL's host isn't an IPv6 address") from None
+    if not host.isascii():
+        host = _ascii_host(host)
+    host = host.lower().removesuffix(".")
+    if not re.fullmatch(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?", host) or ".." in host:
+        raise Refused("the URL's host isn't a name or an address")
+    return host
+
+
+def _ascii_host(host: str) -> str:
+    import idna
+
+    try:
+        return idna.encode(host, uts46=True).decode("ascii")
+    except (idna.IDNAError, UnicodeError):
+        raise Refused("the URL's host isn't a name or an address") from None
+
+
+def _encoded(text: str) -> str:
+    try:
+        return quote(text, safe="!#$%&'()*+,/:;=?@[]~")
+    except UnicodeEncodeError:  # half of a surrogate pair
+        raise Refused("the URL holds a character that has no encoding") from None
+
+
+def parse_allow_host(text: str) -> tuple[HostPort, ...]:
+    """What `--allow-host HOST[:PORT]` opens; without a port both 80 and 443. Raises `ValueError` with a line for users.
+
+    >>> parse_allow_host("localhost:8080")
+    (HostPort(host='localhost', port=8080),)
+    """
+    found = re.fullmatch(r"(?:\[([^\]]*)\]|([^:\[\]]+))(?::(\d{1,5}))?", text.strip())
+    host = (found[1] or found[2]) if found else text.strip()
+    if not found and host.count(":") < 2:
+        raise ValueError(f"{text!r} isn't HOST or HOST:PORT, as in intranet.example:8080 or [fd00::1]:80")
+    port = int(found[3]) if found and found[3] else None
+    if port is not None and not 0 < port < 65536:
+        raise ValueError(f"{text!r}: a port is a number from 1 to 65535")
+    try:
+        name = normal_host(host)
+    except Refused:
+        raise ValueError(f"{text!r}: {host!r} isn't a host name or an address") from None
+    return tuple(HostPort(name, number) for number in ([port] if port else _DEFAULT_PORTS.values()))
+
+
+def is_public(address: str) -> bool:
+    """Is this an address of the public internet, not of this machine, its networks or a special purpose?
+
+    Narrower than `ipaddress.is_global`, which (Python 3.11 to 3.13) lets 224.0.0.1, ::127.0.0.1, fec0::1,
+    64:ff9b::7f00:1 and more through. False for what isn't an address.
+    """
+    try:
+        ip = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    if isinstance(ip, ipaddress.IPv6Address):
+        if ip.ipv4_mapped is not None:
+            ip = ip.ipv4_mapped
+        elif ip in _NAT64:
+            ip = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
+        else:
+            return ip in _V6_GLOBAL and ip.is_global and not any(ip in network for network in _V6_NOT_PUBLIC)
+    return ip.is_global and not ip.is_multicast and not ip.is_reserved
+
+
+def resolve(host: str, port: int) -> Sequence[str]:
+    """The system's answer: every address of a name, each once."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Rules on hosts. `allow` are the hosts that may be private because the user named them."""
+
+    allow: frozenset[HostPort] = frozenset()
+    resolver: Resolver = resolve
+
+    def addresses(self, host: str, port: int) -> Sequence[str]:
+        """Where to connect to for this host. Raises `Refused` if any of its addresses isn't public.
+
+        Not only the first one: a name with a public and a private address is how a page reaches a router.
+        """
+        try:
+            found = self.resolver(host, port)
+        except (OSError, UnicodeError):
+            raise Refused(f"the name {host} isn't known") from None
+        if not found:
+            raise Refused(f"the name {host} has no address")
+        if HostPort(host, port) not in self.allow and not all(map(is_public, found)):
+            raise _not_public(host, port)
+        return found
+
+    def check_unresolved(self, host: str, port: int) -> None:
+        """For a proxy, which looks names up itself: refuses private addresses in any spelling, and local names.
+
+        A public name that points to a private address there is the proxy's to refuse; it can't be seen from here.
+        """
+        if HostPort(host, port) in self.allow:
+            return
+        literal = _as_address(host)
+        local = "." not in host or f".{host}".endswith(_LOCAL_NAMES)
+        if not is_public(literal) if literal else local:
+            raise _not_public(host, port)
+
+
+def _not_public(host: str, port: int) -> Refused:
+    return Refused(
+        f"{host} isn't on the public internet; if the user wants it opened, they start ossia with "
+        f"--allow-host {HostPort(host, port)}"
+    )
+
+
+def _as_address(host: str) -> str:
+    """The address that a host spells (`0x7f.1` too), empty if it is a name."""
+    if ":" in host:
+        return host
+    try:
+        return socket.inet_ntoa(socket.inet_aton(host))
+    except OSError:
+        return ""
