@@ -1,0 +1,31 @@
+"""Outside text made fit for a page: no character that acts on a terminal, no bracket that forges a link."""
+
+from __future__ import annotations
+
+import re
+
+# What acts instead of being read: C0 but tab and newline, DEL, C1, the bidi controls and marks of Unicode, and the tag
+# characters (text that nobody sees). A lone surrogate can't be encoded at all.
+_ACTS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]"
+)
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_BRACKETS = str.maketrans({"【": "〖", "】": "〗"})
+
+
+def printable(text: str) -> str:
+    r"""The text without control characters; `\n` and `\t` stay, `\r` goes. `"a\x1b[2J\u202eb"` → `"a[2Jb"`."""
+    return _SURROGATES.sub("\ufffd", _ACTS.sub("", text))
+
+
+def plain(text: str) -> str:
+    """Text that isn't ours, as the text of a `Document`: printable, its 【】 as 〖〗, so that it holds no link.
+
+    For text files, PDFs, snippets: whatever is no HTML. `"see 【1†fake†evil】"` → `"see 〖1†fake†evil〗"`.
+    """
+    return printable(text).translate(_BRACKETS)
+
+
+def one_line(text: str) -> str:
+    r"""The same for a title: also on one line, with single spaces. `" A\n\n  title "` → `"A title"`."""
+    return " ".join(plain(text).split())

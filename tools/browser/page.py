@@ -1,0 +1,219 @@
+"""A page as the model reads it: wrapped, numbered lines, a window on them, and the pages that searches make."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, cast
+from urllib.parse import quote, unquote, urlsplit
+
+from tools.browser._text import one_line, plain
+from tools.browser._wrap import wrap
+from tools.browser.document import Document, Hit
+from tools.spec import ToolFailed
+
+Kind = Literal["page", "search", "find"]
+
+VIEW_TOKENS = 1024
+"""Tokens of the numbered text that a view holds unless the call says how many lines it wants."""
+
+_MAX_URL = 1024
+_FIND_LINES = 4  # a match and the three lines after it
+_FIND_ABOVE = 4  # a link of a find page lands this many lines above its match
+_LINK = re.compile(r"【\d+†([^†】]+)((?:†[^†】]+)?】)")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page under a cursor. Made by `Page.of`, `search_page`, `find_page` or `Page.from_json`.
+
+    `text` isn't wrapped; `lines` are, at most 80 characters each: what `L0:`, `L1:` number. `links` are URLs by id.
+    `landings`, on a find page: the line of the searched page to show for each link id; its links all lead to that page.
+    """
+
+    kind: Kind
+    title: str
+    url: str
+    text: str
+    links: Mapping[int, str] = field(default_factory=dict)
+    landings: Mapping[int, int] = field(default_factory=dict)
+    lines: tuple[str, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lines", wrap(self.text))
+
+    @classmethod
+    def of(cls, document: Document) -> Page:
+        r"""The page that shows a document: its title on one line, its text under `\nURL: …\n`."""
+        text = f"\nURL: {plain(document.url)}\n{document.text}"
+        return cls("page", one_line(document.title), document.url, text, document.links)
+
+    @property
+    def total_lines(self) -> int:
+        """How many lines; at least 1."""
+        return len(self.lines)
+
+    def show(
+        self,
+        cursor: int,
+        *,
+        count_tokens: Callable[[str], int],
+        loc: int = 0,
+        num_lines: int = -1,
+        view_tokens: int = VIEW_TOKENS,
+    ) -> str:
+        r"""What the model is given: the header, and the numbered lines from `loc` on.
+
+        `num_lines` > 0: that many. Else as many as begin in the first `view_tokens` tokens of the numbered text, and
+        all of them if the text has no more characters than that. A negative `loc` is 0. Raises `ToolFailed` for a `loc`
+        behind the last line.
+
+            page.show(1, count_tokens=count)
+            '[1] Capy (http://a.test/capy)\n**viewing lines [0 - 2] of 2**\n\nL0: \nL1: URL: http://a.test/capy\nL2: Hi'
+        """
+        loc = max(loc, 0)
+        last = self.total_lines - 1
+        if loc > last:
+            raise ToolFailed(f"Invalid location parameter: `{loc}`. Cannot exceed page maximum of {last}.")
+        end = loc + num_lines if num_lines > 0 else _end_of_view(self.lines, loc, count_tokens, view_tokens)
+        end = min(end, self.total_lines)
+        body = "\n".join(_numbered(self.lines[loc:end], loc))
+        return f"[{cursor}] {self._heading()}\n**viewing lines [{loc} - {end - 1}] of {last}**\n\n{body}"
+
+    def matches(self, pattern: str, *, limit: int = 50) -> tuple[Match, ...]:
+        """Where `pattern` stands in the text, case aside, links read as their texts; at most `limit` matches.
+
+        The lines that a match shows aren't searched again. Nothing is escaped: `"a.b"` finds `a.b` only.
+        """
+        wanted = pattern.lower()
+        lines = _LINK.sub(_link_text, "\n".join(self.lines)).split("\n")
+        found: list[Match] = []
+        number = 0
+        while number < len(lines) and len(found) < limit:
+            if wanted in lines[number].lower():
+                found.append(Match(number, "\n".join(lines[number : number + _FIND_LINES])))
+                number += _FIND_LINES
+            else:
+                number += 1
+        return tuple(found)
+
+    def to_json(self) -> dict[str, object]:
+        """JSON-like data from which `from_json` makes the same page, to be stored with a message."""
+        data: dict[str, object] = {"kind": self.kind, "title": self.title, "url": self.url, "text": self.text}
+        if self.links:
+            data["links"] = {str(number): url for number, url in self.links.items()}
+        if self.landings:
+            data["landings"] = {str(number): line for number, line in self.landings.items()}
+        return data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, object]) -> Page:
+        """The page that `to_json` stored. Raises ValueError for anything else."""
+        kind, title, url, text = (data.get(name) for name in ("kind", "title", "url", "text"))
+        links, landings = data.get("links", {}), data.get("landings", {})
+        if kind not in ("page", "search", "find") or not all(isinstance(part, str) for part in (title, url, text)):
+            raise ValueError(f"expected a stored page with kind, title, url and text, got the keys {sorted(data)!r}")
+        if not isinstance(links, Mapping) or not isinstance(landings, Mapping):
+            raise ValueError("expected a stored page's links and landings to be objects")
+        return cls(
+            kind,
+            cast(str, title),
+            cast(str, url),
+            cast(str, text),
+            {int(number): str(target) for number, target in links.items()},
+            {int(number): int(line) for number, line in landings.items()},
+        )
+
+    def _heading(self) -> str:
+        # A URL is shown unquoted: what %0A or %E3%80%90 stood for must not break the header or forge a link.
+        url = one_line(unquote(self.url))
+        if len(url) > _MAX_URL:
+            url = url[: _MAX_URL - 3] + "..."
+        return f"{self.title} ({url})" if url else self.title
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One match of a find: its line's number, and what is shown of it: that line and the three after it."""
+
+    line: int
+    snippet: str
+
+
+def find_page(page: Page, pattern: str, *, limit: int = 50) -> Page:
+    """The page of what `page.matches` finds: a link for each match, or a line that says that there are none.
+
+    Only a page can be searched, not a search page or another find page: the caller checks `page.kind`.
+    """
+    shown = one_line(pattern.lower())
+    matches = page.matches(pattern, limit=limit)
+    blocks = [f"# 【{number}†match at L{match.line}】\n{match.snippet}" for number, match in enumerate(matches)]
+    return Page(
+        "find",
+        one_line(f"Find results for text: `{shown}` in `{page.title}`"),
+        f"{page.url}/find?pattern={quote(pattern.lower(), errors='replace')}",
+        "\n\n".join(blocks) or f"No `find` results for pattern: `{shown}`",
+        dict.fromkeys(range(len(matches)), page.url),
+        {number: _landing(match.line) for number, match in enumerate(matches)},
+    )
+
+
+def search_page(query: str, hits: Sequence[Hit]) -> Page:
+    """The page of search results: a line for each hit, with its link. It has no URL.
+
+    The texts are plain text, so `<script>` is shown as it stands. A hit whose URL isn't http, https or doc has its
+    title but no link.
+    """
+    ids: dict[str, int] = {}
+    rows = [_row(hit, ids) for hit in hits]
+    body = "# Search Results" + ("\n\n" + "\n".join(rows) if rows else "")
+    links = {number: url for url, number in ids.items()}
+    return Page("search", one_line(query), "", f"\nURL: \n{body}", links)
+
+
+def _row(hit: Hit, ids: dict[str, int]) -> str:
+    title = one_line(hit.title).replace("†", "‡") or one_line(hit.url)
+    try:
+        parts = urlsplit(hit.url)
+    except ValueError:  # "http://[": no address
+        parts = urlsplit("")
+    if parts.scheme in ("http", "https", "doc"):
+        number = ids.setdefault(hit.url, len(ids))
+        place = f"†{one_line(parts.netloc).replace('†', '‡')}" if parts.netloc else ""
+        title = f"【{number}†{title}{place}】"
+    return f"  * {title} {one_line(hit.snippet)}".rstrip()
+
+
+def _landing(line: int) -> int:
+    return line - _FIND_ABOVE if line > _FIND_ABOVE else line
+
+
+def _link_text(link: re.Match[str]) -> str:
+    # A long host name may have been wrapped: its newline must stay, or every line after it gets another number.
+    return link[1] + "\n" * link[2].count("\n")
+
+
+def _numbered(lines: Sequence[str], first: int) -> Iterator[str]:
+    return (f"L{number}: {line}" for number, line in enumerate(lines, first))
+
+
+def _end_of_view(lines: Sequence[str], loc: int, count_tokens: Callable[[str], int], view_tokens: int) -> int:
+    """The line behind the last one that begins in the first `view_tokens` tokens.
+
+    Counted line by line, which gives the same as counting the whole text: no token of o200k reaches over a newline
+    that a letter follows, and each line begins with its "L".
+    """
+    characters = -1
+    for line in _numbered(lines[loc:], loc):
+        characters += len(line) + 1
+        if characters > view_tokens:
+            break
+    else:
+        return len(lines)
+    tokens = 0
+    for number, line in enumerate(_numbered(lines[loc:], loc), loc):
+        tokens += count_tokens(line + "\n")
+        if tokens > view_tokens:
+            return number + 1
+    return len(lines)
