@@ -9,7 +9,7 @@ from typing import Annotated, cast
 
 import typer
 
-from cli import __version__, config_cmd, harmony, models
+from cli import __version__, config_cmd, harmony, models, python_cmd
 from cli.run import run
 
 app = typer.Typer(
@@ -41,6 +41,7 @@ def ossia(
 app.command()(run)
 app.add_typer(config_cmd.app, name="config")
 app.add_typer(models.app, name="models")
+app.add_typer(python_cmd.app, name="python")
 app.add_typer(harmony.app, name="harmony")
 
 command = typer.main.get_command(app)

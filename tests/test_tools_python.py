@@ -252,6 +252,12 @@ def test_its_specification(tool: PythonTool) -> None:
     spec = tool.spec
     assert (spec.name, spec.input, spec.parameters, spec.trained) == ("python", "text", None, True)
     assert spec.effects == {"run"}
+    assert spec.section is None
+
+
+def test_a_note_stands_after_the_trained_text(tmp_path: Path) -> None:
+    made = PythonTool(data_dir=tmp_path, confinement=sandbox.choose(sandbox.inspect()), note="numpy can be imported.")
+    assert made.spec.section == f"{made.spec.description}\n\nnumpy can be imported."
 
 
 def test_a_preview_shows_the_code(tool: PythonTool) -> None:

@@ -54,7 +54,8 @@ class PythonTool:
 
     `data_dir` gets a private folder for the session's files (`folder`; the model's `/mnt/data`); it stays when the tool
     is closed, unless it is empty. `timeout_s` is for the code of a whole call, the kernel's start not counted.
-    `interpreter` is what `sandbox.inspect` found; None: the Python that runs us.
+    `interpreter` is what `sandbox.inspect` found; None: the Python that runs us. `note`: a line for the model after the
+    trained text, e.g. what can be imported.
 
         tool = PythonTool(data_dir=Path("session"), confinement=sandbox.choose(sandbox.inspect()))
         for output in tool.run("print(2+2)", call_id="call_1", context=context): …    # ToolOutput("call_1", "4\\n")
@@ -70,8 +71,10 @@ class PythonTool:
         limits: Limits | None = None,
         timing: Timing | None = None,
         max_tokens: int = 4096,
+        note: str = "",
     ) -> None:
-        self.spec = ToolSpec("python", DESCRIPTION, None, "text", frozenset({"run"}), trained=True)
+        section = f"{DESCRIPTION}\n\n{note}" if note else None
+        self.spec = ToolSpec("python", DESCRIPTION, None, "text", frozenset({"run"}), trained=True, section=section)
         self.confinement = confinement
         self._data_dir, self._interpreter = data_dir, interpreter
         self._timeout_s, self._max_tokens = timeout_s, max_tokens

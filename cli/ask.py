@@ -1,0 +1,157 @@
+"""Questions to the person at the terminal: may this call run?
+
+Asked on /dev/tty, so that stdin may be a pipe and stdout a file. Where nobody can be asked the answer is no, and stderr
+says how to allow such a call.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Literal
+
+from agent.events import ApprovalAsked, Decision
+from cli.clean import clean
+from cli.progress import Display
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SHOWN_LINES, _SHOWN_CHARS = 40, 1000
+_TICK_S = 0.05
+_GREEN, _RED, _BOLD, _PLAIN = "\x1b[32m", "\x1b[31m", "\x1b[1m", "\x1b[0m"
+
+_Choice = Literal["yes", "session", "always", "no"]
+_CHOICES: dict[str, _Choice] = {"y": "yes", "yes": "yes", "s": "session", "session": "session", "a": "always",
+                                "always": "always", "n": "no", "no": "no", "": "no"}  # fmt: skip
+
+
+class Asker:
+    """Answers the questions of a turn: by `--yes`, by asking, or with no.
+
+    `terminal`: stderr is one. `tick` is called while a person thinks. `store` keeps the rules of an "always" answer.
+    """
+
+    def __init__(
+        self,
+        display: Display,
+        *,
+        terminal: bool,
+        colour: bool,
+        yes: bool,
+        store: Callable[[Sequence[str]], None],
+    ) -> None:
+        self._display, self._terminal, self._colour, self._yes = display, terminal, colour, yes
+        self._store = store
+
+    def decide(self, asked: ApprovalAsked, *, given_up: Callable[[], bool]) -> Decision | None:
+        """The answer; None when the turn ended meanwhile (`given_up`) or nobody can be asked: a refusal.
+
+        Ctrl-C raises KeyboardInterrupt, as everywhere.
+        """
+        if self._yes and not asked.firm:
+            return Decision(asked.call.id, True)
+        with _terminal(self._terminal) as tty:
+            if tty is None:
+                self._display.note(f"ossia: {_why_not(asked, yes=self._yes)}")
+                return None
+            choice = self._ask(asked, tty, given_up)
+        if choice is None:
+            return None
+        if choice == "always":
+            self._store(asked.rules)
+        return Decision(asked.call.id, choice != "no", "once" if choice in ("yes", "no") else "session")
+
+    def _ask(self, asked: ApprovalAsked, tty: IO[bytes], given_up: Callable[[], bool]) -> _Choice | None:
+        self._display.pause()
+        detail = asked.preview.detail
+        lines = [f"  {line}" for line in clean(detail).split("\n")] if detail else []
+        head = f"{asked.call.name}: {asked.preview.summary} ({asked.reason})"
+        _write(tty, f"{_BOLD}{clean(_flat(head))}{_PLAIN}\n" if self._colour else f"{clean(_flat(head))}\n")
+        shown = _cut(lines)
+        _write(tty, self._painted(shown, asked.preview.language))
+        prompt = "Allow? [y]es, [n]o, for this [s]ession"
+        prompt += f", [a]lways ({clean(_flat(', '.join(asked.rules)))})" if asked.rules else ""
+        prompt += ", [?] all of it: " if shown != lines else ": "
+        while True:
+            _write(tty, prompt)
+            answer = _line(tty, given_up)
+            if answer is None:
+                _write(tty, "\n")
+                return None
+            if answer == "?":
+                _write(tty, self._painted(lines, asked.preview.language))
+                continue
+            choice = _CHOICES.get(answer)
+            if choice is not None and not (choice == "always" and not asked.rules):
+                return choice
+            _write(tty, f"expected y, n, s{' or a' if asked.rules else ''}\n")
+
+    def _painted(self, lines: list[str], language: str) -> str:
+        colours = {"+": _GREEN, "-": _RED} if self._colour and language == "diff" else {}
+        painted = (f"{colours[line[2]]}{line}{_PLAIN}" if line[2:3] in colours else line for line in lines)
+        return "".join(f"{line}\n" for line in painted)
+
+
+@contextmanager
+def _terminal(wanted: bool) -> Iterator[IO[bytes] | None]:
+    """The controlling terminal, open for reading and writing; None where there is none."""
+    if not wanted or sys.platform == "win32":  # there is no /dev/tty there: nobody is asked
+        yield None
+        return
+    try:
+        descriptor = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        yield None
+        return
+    with os.fdopen(descriptor, "r+b", buffering=0) as tty:
+        yield tty
+
+
+def _line(tty: IO[bytes], given_up: Callable[[], bool]) -> str | None:
+    """The next line that is typed from now on, in small letters; None at its end (Ctrl-D) or once `given_up`.
+
+    What was typed before the question stood there is no answer to it.
+    """
+    import select
+    import termios
+
+    termios.tcflush(tty.fileno(), termios.TCIFLUSH)
+    while not given_up():
+        if select.select([tty], [], [], _TICK_S)[0]:
+            data = os.read(tty.fileno(), 4096)
+            return data.decode("utf-8", "replace").strip().lower() if data else None
+    return None
+
+
+def _write(tty: IO[bytes], text: str) -> None:
+    data = memoryview(text.encode("utf-8", "replace"))
+    while data:
+        data = data[os.write(tty.fileno(), data) :]
+
+
+def _cut(lines: list[str]) -> list[str]:
+    """As much as a screen holds. What is left out is said: an agreement must not be to something unseen."""
+    shown = lines if len(lines) <= _SHOWN_LINES else lines[: _SHOWN_LINES - 1]
+    more = [f"  … {len(lines) - len(shown)} more lines"] if len(shown) < len(lines) else []
+    return [*(_shortened(line) for line in shown), *more]
+
+
+def _shortened(line: str) -> str:
+    left = len(line) - _SHOWN_CHARS
+    return line if left <= 0 else f"{line[:_SHOWN_CHARS]} … {left} more characters"
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _why_not(asked: ApprovalAsked, *, yes: bool) -> str:
+    """`functions.shell was refused: …`, and how to allow it."""
+    name = asked.call.name
+    if asked.firm and yes:
+        return f"{name} was refused: {asked.reason}; --yes doesn't answer that, only a person at a terminal or a rule"
+    rule = f"--allow '{asked.rules[0]}'" if asked.rules else f"--allow {name.removeprefix('functions.')}"
+    return f"{name} was refused: {asked.reason}, and there is no terminal to ask on; {rule} allows it"

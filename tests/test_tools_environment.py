@@ -1,0 +1,82 @@
+"""The environment of the model's code: made, added to, used by the kernel, named to the model."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import ossia_text
+from tests.support.kernels import context as tool_context
+from tests.support.wheelhouse import pack_installed, write_wheel
+from tools.environment import Environment, EnvironmentFailed, Package, interpreter_at, packages_of, sentence
+from tools.python import PythonTool
+from tools.sandbox import choose, inspect
+
+NEEDED = ["ipykernel", *(["landlockpy"] if sys.platform == "linux" else [])]
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheels")
+    pack_installed(NEEDED, folder)
+    write_wheel("capybara", "1.5", "LEGS = 4\n", folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def environment(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """One that was made as a user makes it, by whatever there is: uv or pip."""
+    made = Environment(tmp_path_factory.mktemp("data") / "python-environment", defaults=("ipykernel",))
+    with pytest.MonkeyPatch.context() as patch, (wheels / "log").open("w") as log:
+        for tool in ("UV", "PIP"):
+            patch.setenv(f"{tool}_NO_INDEX", "1")
+            patch.setenv(f"{tool}_FIND_LINKS", str(wheels))
+        assert made.executable is None
+        with pytest.raises(EnvironmentFailed, match="no packages of its own"):
+            made.packages()
+        made.setup(log=log, uv=shutil.which("uv"))
+        made.setup(["capybara"], log=log, uv=shutil.which("uv"))
+        with pytest.raises(EnvironmentFailed, match="exit status"):
+            made.setup(["no-such-package"], log=log, uv=shutil.which("uv"))
+        with pytest.raises(EnvironmentFailed, match="expected the name of a package"):
+            made.setup(["--index-url=x"], log=log, uv=shutil.which("uv"))
+    return made
+
+
+def test_its_packages_are_listed_and_named(environment: Environment) -> None:
+    packages = environment.packages()
+    assert Package("capybara", "1.5") in packages
+    assert {"ipykernel", "pyzmq"} <= {package.name for package in packages}
+    assert sentence(packages) == "Besides the standard library these packages can be imported: capybara."
+    assert environment.executable is not None and packages_of(environment.executable) == packages
+    assert interpreter_at(environment.folder) == environment.executable
+
+
+def test_the_kernel_runs_in_it(environment: Environment, tmp_path: Path) -> None:
+    assert environment.executable is not None
+    interpreter = inspect(environment.executable)
+    tool = PythonTool(data_dir=tmp_path, confinement=choose(interpreter), interpreter=interpreter)
+    try:
+        run = tool.run("import capybara, sys; print(capybara.LEGS, sys.prefix)", call_id="c", context=tool_context())
+        while True:
+            try:
+                next(run)
+            except StopIteration as done:
+                assert done.value.text .strip() == f"4 {environment.folder}"
+                break
+    finally:
+        tool.close()
+
+
+def test_a_python_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentFailed, match="doesn't start as a Python"):
+        packages_of(tmp_path / "nothing")
+
+
+def test_the_commands_before_there_is_one() -> None:
+    done = ossia_text("python", "list")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "`ossia python setup`" in done.stderr and done.stderr.count("\n") == 1

@@ -1,0 +1,140 @@
+"""The Python environment of the model's code: made once by the user, kept in the data folder.
+
+It is another one than ours: what the model imports can't clash with what runs ossia, and the user adds to it.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+DEFAULT_PACKAGES = ("ipykernel", "numpy", "pandas", "matplotlib", "sympy")
+_CONFINEMENT = ("landlockpy>=0.2,<0.3",) if sys.platform == "linux" else ()  # imported in the kernel's own process
+_TOOLING = {"pip", "setuptools", "wheel", "ipykernel", "uv", "landlockpy"}
+_NAMED = 60
+"""How many packages the model is told of."""
+_LIST_TIMEOUT_S = 30
+
+_LIST = """\
+import importlib.metadata, json, re
+def plain(name): return re.sub(r"[-_.]+", "-", name).lower()
+found, needed = {}, set()
+for dist in importlib.metadata.distributions():
+    name = dist.metadata["Name"]
+    if not name: continue
+    found[plain(name)] = [name, dist.version]
+    for line in dist.requires or ():
+        if "extra ==" not in line: needed.add(plain(re.match(r"[\\w.-]+", line)[0]))
+print(json.dumps([[*found[key], key in needed] for key in sorted(found)]))
+"""
+
+
+class EnvironmentFailed(Exception):
+    """The environment can't be made or read. One line, with what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """An installed package: `Package("numpy", "2.3.4", needed=True)`; `needed`: another one requires it."""
+
+    name: str
+    version: str
+    needed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """The environment in `folder`, which need not exist yet.
+
+    environment = Environment(data_dir / "python-environment")
+    environment.setup(["requests"], log=sys.stderr)
+    environment.executable           # …/bin/python
+    """
+
+    folder: Path
+    defaults: tuple[str, ...] = DEFAULT_PACKAGES
+
+    @property
+    def executable(self) -> Path | None:
+        """Its Python; None until `setup` has come to its end once."""
+        return self._python if self._marker.exists() and self._python.exists() else None
+
+    def setup(self, packages: Sequence[str] = (), *, log: IO[str], uv: str | None = None) -> None:
+        """Make it if it isn't there, and install `defaults` and `packages` (`"requests>=2"`) into it.
+
+        By `uv` (its path) if given, else by pip; what they say goes to `log`. One that was interrupted is gone on
+        with. Raises EnvironmentFailed.
+        """
+        wanted = [*self.defaults, *_CONFINEMENT, *packages]
+        bad = next((package for package in packages if package.startswith("-")), None)
+        if bad is not None:
+            raise EnvironmentFailed(f"expected the name of a package, got {bad!r}")
+        self.folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not self._python.exists():
+            ours = sys.executable
+            make = [uv, "venv", "--quiet", "--python", ours] if uv else [ours, "-m", "venv", "--clear"]
+            _run([*make, str(self.folder)], log, "the environment can't be made")
+        install = (
+            [uv, "pip", "install", "--compile-bytecode", "--python", str(self._python)]
+            if uv
+            else [str(self._python), "-m", "pip", "install", "--disable-pip-version-check"]
+        )
+        _run([*install, "--", *wanted], log, "the packages can't be installed")
+        self._marker.touch()
+
+    def packages(self) -> tuple[Package, ...]:
+        """What is installed, by name. Raises EnvironmentFailed when there is no environment."""
+        if self.executable is None:
+            raise EnvironmentFailed("the model's Python has no packages of its own: `ossia python setup` gives it some")
+        return packages_of(self.executable)
+
+    @property
+    def _python(self) -> Path:
+        return self.folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+
+    @property
+    def _marker(self) -> Path:
+        return self.folder / "ossia-is-complete"
+
+
+def packages_of(executable: Path) -> tuple[Package, ...]:
+    """What another Python has installed. Raises EnvironmentFailed when it doesn't start."""
+    try:
+        done = subprocess.run([str(executable), "-I", "-c", _LIST], capture_output=True, text=True, check=True,
+                              stdin=subprocess.DEVNULL, timeout=_LIST_TIMEOUT_S)  # fmt: skip
+        return tuple(Package(*row) for row in json.loads(done.stdout))
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        raise EnvironmentFailed(f"{executable} doesn't start as a Python ({error}): name another one") from None
+
+
+def sentence(packages: Sequence[Package]) -> str:
+    """One line for the model, of what it may import: `Besides the standard library …: numpy, pandas.`
+
+    Packages that only others need are left out, unless they are among those that everybody gets.
+    """
+    kept = [p.name for p in packages if p.name not in _TOOLING and (not p.needed or p.name in DEFAULT_PACKAGES)]
+    more = f" and {len(kept) - _NAMED} more" if len(kept) > _NAMED else ""
+    return f"Besides the standard library these packages can be imported: {', '.join(kept[:_NAMED])}{more}."
+
+
+def interpreter_at(path: Path) -> Path:
+    """The Python that a user means by `path`: the file itself, or that of an environment's folder."""
+    for inside in ("bin/python", "Scripts/python.exe"):
+        if path.is_dir() and (path / inside).exists():
+            return path / inside
+    return path
+
+
+def _run(command: Sequence[str], log: IO[str], problem: str) -> None:
+    log.flush()
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False)
+    except OSError as error:
+        raise EnvironmentFailed(f"{problem}: {command[0]}: {error.strerror}") from None
+    if done.returncode != 0:
+        raise EnvironmentFailed(f"{problem} (exit status {done.returncode}): what stands above says why; try again")
