@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from tools.spec import Stop, Taint
 
@@ -60,4 +60,13 @@ class Loader(Protocol):
 
     def load(self, url: str, *, refresh: bool, stop: Stop) -> Document:
         """The page; `refresh` passes a cache by. Raises `ToolFailed` with a line for the model."""
+        ...
+
+
+@runtime_checkable
+class SourceLoader(Protocol):
+    """A loader that can also give a page's source (`view_source`): HTML, Markdown, whatever it is made from."""
+
+    def load_source(self, url: str, *, refresh: bool, stop: Stop) -> Document:
+        """The source as it came, as a text without links; `title` and `url` are the page's. Raises `ToolFailed`."""
         ...

@@ -1,0 +1,148 @@
+"""Citations in an answer, `【6†L9-L11】`, become numbered footnotes; while it streams, a half one is held back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tools.browser import read_states
+
+Problem = Literal["", "no such page", "no such lines"]
+
+# What stands between the marks is bounded, so that an opening bracket that nothing closes holds back little. Neither
+# part holds a line break: a citation stands on one line.
+_PART = r"[^†【】\n]"
+_WHOLE = re.compile(rf"【([0-9]{{1,6}})(?:†({_PART}{{1,200}})(?:†{_PART}{{1,200}})?)?】")
+_HALF = re.compile(
+    rf"【(?:[0-9]{{0,6}}|[0-9]{{1,6}}†{_PART}{{0,200}}|[0-9]{{1,6}}†{_PART}{{1,200}}†{_PART}{{0,200}})\Z"
+)
+_LINES = re.compile(r"\s*L?([0-9]{1,9})(?:\s*[-–—]\s*L?([0-9]{1,9}))?\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """A page that a cursor shows: `Cited("Capy — facts", "http://a.test/capy", 26)`; search results have no URL ("").
+
+    Its lines are numbered from 0 to `total_lines - 1`.
+    """
+
+    title: str
+    url: str
+    total_lines: int
+
+
+@dataclass(frozen=True, slots=True)
+class Footnote:
+    """What `[number]` in the answer stands for.
+
+    `first_line` and `last_line` are both None where the whole page is cited. `title` and `url` are "" for a cursor that
+    shows no page. `problem` says why it could not be verified.
+    """
+
+    number: int
+    cursor: int
+    title: str
+    url: str
+    first_line: int | None
+    last_line: int | None
+    problem: Problem = ""
+
+    @property
+    def verified(self) -> bool:
+        """Do the page and the lines exist? It says nothing of what they hold."""
+        return not self.problem
+
+    def to_json(self) -> dict[str, object]:
+        """As `--json` has it."""
+        return {
+            "number": self.number,
+            "cursor": self.cursor,
+            "title": self.title,
+            "url": self.url,
+            "first_line": self.first_line,
+            "last_line": self.last_line,
+            "verified": self.verified,
+            **({"problem": self.problem} if self.problem else {}),
+        }
+
+
+@dataclass(slots=True)
+class Citations:
+    """The citations of one answer. `lookup` gives the page behind a cursor, None where there is none.
+
+    However the text is cut into pieces, what `feed` and `finish` give together is the same.
+
+        citations = Citations(lookup_in(session.states))
+        citations.feed("They swim【6†L9-")   # "They swim"
+        citations.feed("L11】.")             # "[1]."
+        citations.notes                      # (Footnote(1, 6, "Capy — facts", "http://a.test/capy", 9, 11),)
+    """
+
+    lookup: Callable[[int], Cited | None]
+    _held: str = field(default="", init=False)
+    _notes: dict[tuple[int, int | None, int | None], Footnote] = field(default_factory=dict, init=False)
+
+    @property
+    def notes(self) -> tuple[Footnote, ...]:
+        """The footnotes so far, by number. The same lines of the same cursor are one footnote."""
+        return tuple(self._notes.values())
+
+    def feed(self, text: str) -> str:
+        """The text with each whole citation replaced by its number; what may become one is kept for the next piece."""
+        text, done = self._held + text, []
+        place = 0
+        while (start := text.find("【", place)) >= 0:
+            done.append(text[place:start])
+            if whole := _WHOLE.match(text, start):
+                done.append(f"[{self._number(whole)}]")
+                place = whole.end()
+            elif _HALF.match(text, start):
+                self._held = text[start:]
+                return "".join(done)
+            else:  # a bracket like any other
+                done.append("【")
+                place = start + 1
+        self._held = ""
+        return "".join(done) + text[place:]
+
+    def finish(self) -> str:
+        """The text is over: what was held back, as it stands."""
+        held, self._held = self._held, ""
+        return held
+
+    def _number(self, citation: re.Match[str]) -> int:
+        cursor, (first, last) = int(citation[1]), _lines(citation[2] or "")
+        key = (cursor, first, last)
+        if key not in self._notes:
+            self._notes[key] = self._footnote(len(self._notes) + 1, cursor, first, last)
+        return self._notes[key].number
+
+    def _footnote(self, number: int, cursor: int, first: int | None, last: int | None) -> Footnote:
+        page = self.lookup(cursor)
+        if page is None:
+            return Footnote(number, cursor, "", "", first, last, "no such page")
+        exists = last is None or last < page.total_lines
+        return Footnote(number, cursor, page.title, page.url, first, last, "" if exists else "no such lines")
+
+
+def _lines(content: str) -> tuple[int, int] | tuple[None, None]:
+    """`"L9-L11"` → (9, 11), `"L9"` → (9, 9); anything else (`"source"`, a title) cites the whole page."""
+    found = _LINES.fullmatch(content)
+    if found is None:
+        return None, None
+    first, last = int(found[1]), int(found[2] or found[1])
+    return min(first, last), max(first, last)
+
+
+def cite(text: str, lookup: Callable[[int], Cited | None]) -> tuple[str, tuple[Footnote, ...]]:
+    """A whole answer with its citations replaced, and their footnotes."""
+    citations = Citations(lookup)
+    return citations.feed(text) + citations.finish(), citations.notes
+
+
+def lookup_in(states: Iterable[Mapping[str, object]]) -> Callable[[int], Cited | None]:
+    """A lookup in the states that the browser left in a conversation (`session.states`); other tools' are passed by."""
+    shown = {view.cursor: Cited(view.title, view.url, view.total_lines) for view in read_states(states)}
+    return shown.get

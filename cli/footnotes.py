@@ -1,0 +1,53 @@
+"""How footnotes are drawn: `[1] Capy — facts — http://a.test/capy (lines 9–11)`, with a terminal's hyperlink on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from urllib.parse import quote
+
+from agent.citations import Footnote
+from cli.clean import clean
+
+_MAX_TITLE_CHARS = 160
+_MAX_LINK_BYTES = 2083  # what terminals that follow the OSC 8 text take at the most
+_IN_URL = "!#$%&'()*+,-./:;=?@[]_~"  # kept as they are; all else is percent-encoded, so no control character gets in
+
+
+def lines(notes: Iterable[Footnote], *, links: bool) -> list[str]:
+    """One line for each footnote, safe for a terminal. `links`: it takes OSC 8 hyperlinks."""
+    return [_line(note, links=links) for note in notes]
+
+
+def _line(note: Footnote, *, links: bool) -> str:
+    if note.problem == "no such page":
+        return f"[{note.number}] unverified: no such page ({_cursor(note)})"
+    title = _one_line(note.title)
+    parts = [title if len(title) <= _MAX_TITLE_CHARS else title[: _MAX_TITLE_CHARS - 1] + "…"]
+    if note.url.startswith(("http://", "https://")):
+        parts.append(_linked(note.url) if links else _one_line(note.url))
+    elif not note.url:
+        parts = [f"search: {parts[0]}"]
+    text = " — ".join(part for part in parts if part) or _cursor(note)
+    where = f" ({_place(note)})" if note.first_line is not None else ""
+    doubt = f" unverified: {note.problem}" if note.problem else ""
+    return f"[{note.number}] {text}{where}{doubt}"
+
+
+def _cursor(note: Footnote) -> str:
+    return f"cursor {note.cursor}"
+
+
+def _place(note: Footnote) -> str:
+    same = note.first_line == note.last_line
+    return f"line {note.first_line}" if same else f"lines {note.first_line}–{note.last_line}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(clean(text).split())
+
+
+def _linked(url: str) -> str:
+    """The URL as it is shown, with an OSC 8 hyperlink on it. One that is too long to be a target is shown only."""
+    target = quote(url.encode("utf-8", "replace"), safe=_IN_URL)
+    shown = _one_line(url)
+    return shown if len(target) > _MAX_LINK_BYTES else f"\x1b]8;;{target}\x1b\\{shown}\x1b]8;;\x1b\\"

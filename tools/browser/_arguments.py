@@ -1,0 +1,73 @@
+"""The arguments of the browser's tools as models write them: numbers as text or with a point, a link as `【3†…】`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import cast
+
+from tools.spec import ToolFailed
+
+_LINK_ID = re.compile(r"【?\s*(-?[0-9]{1,9})(?:\.0+)?\s*(?:†[^】]*)?】?")
+
+
+def as_mapping(args: object) -> Mapping[str, object]:
+    """What the toolbox has validated: an object."""
+    assert isinstance(args, Mapping)
+    return cast(Mapping[str, object], args)
+
+
+def whole_number(args: Mapping[str, object], name: str, default: int = -1) -> int:
+    """The number `name`; `default` where there is none, or null. `7.0` is 7. Raises `ToolFailed` for all else."""
+    value = args.get(name)
+    if value is None:
+        return default
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    came = value if isinstance(value, float) else type(value).__name__
+    raise ToolFailed(f"`{name}` should be an integer, not `{came}`")
+
+
+def link_or_url(args: Mapping[str, object]) -> int | str:
+    """The `id` of an open: a link's number (-1: none was given) or a URL. `"3"`, `3.0` and `"【3†About】"` are link 3.
+
+    Raises `ToolFailed` for what is neither.
+    """
+    value = args.get("id")
+    if isinstance(value, str):
+        value = value.strip()
+        number = _LINK_ID.fullmatch(value)
+        return int(number[1]) if number else value or -1
+    if isinstance(value, bool | list | dict):
+        raise ToolFailed(f"`id` should be the number of a link or a URL, not `{type(value).__name__}`")
+    return whole_number(args, "id")
+
+
+def text(args: Mapping[str, object], name: str) -> str:
+    """The text `name`; a number is taken as text. Raises `ToolFailed` where nothing stands in it."""
+    value = args.get(name)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str):
+        raise ToolFailed(f"`{name}` should be a text, not `{type(value).__name__}`")
+    if not value.strip():
+        raise ToolFailed(f"`{name}` is empty: say what to look for")
+    return value
+
+
+def flag(args: Mapping[str, object], name: str) -> bool:
+    """The flag `name`, False where there is none. `"true"` and 1 are True."""
+    value = args.get(name)
+    return value.strip().lower() in ("true", "yes", "1") if isinstance(value, str) else bool(value)
+
+
+def shortened(value: str, max_chars: int = 1024) -> str:
+    """A text for an error's line, as the reference shortens it."""
+    return value if len(value) <= max_chars else value[: max_chars - 3] + "..."
+
+
+def reason(failure: ToolFailed) -> str:
+    """What a source or a loader says of its failure, to stand within a line of ours."""
+    return shortened(" ".join(str(failure).removeprefix("Error: ").split()))

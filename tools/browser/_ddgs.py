@@ -1,0 +1,81 @@
+"""Web search without a key or a server: the `ddgs` package asks search engines as a browser would (an extra).
+
+It has a network stack of its own: our fetch guard and proxy settings don't hold for it. It scrapes pages that are made
+for people, so that it may find nothing for hours.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from tools.browser.document import Hit
+from tools.browser.web import MAX_SNIPPET_CHARS, MAX_TITLE_CHARS, MAX_URL_CHARS, is_web, plain
+from tools.spec import Stop, Taint, ToolFailed
+
+INSTALL = "ddgs isn't installed: install ossia with it, uv tool install 'ossia[ddgs]'"
+
+
+@dataclass(frozen=True, slots=True)
+class DdgsSource:
+    """The source `web`, asked through ddgs; a search takes `timeout_s` at the most.
+
+    Raises `ValueError` where ddgs isn't installed.
+    """
+
+    timeout_s: float = 20.0
+    name: str = field(default="web", init=False)
+    brings: frozenset[Taint] = field(default=frozenset({"outside"}), init=False)
+    sends: bool = field(default=True, init=False)
+
+    def __post_init__(self) -> None:
+        if find_spec("ddgs") is None:
+            raise ValueError(INSTALL)
+
+    def search(self, query: str, *, limit: int, stop: Stop) -> tuple[Hit, ...]:
+        ddgs: Any = import_module("ddgs")  # 0.2 s: not before somebody searches
+
+        def ask() -> list[dict[str, object]]:
+            found: list[dict[str, object]] = ddgs.DDGS().text(query, max_results=limit)
+            return found
+
+        hits = (_hit(result) for result in _in_time(ask, self.timeout_s, stop))
+        return tuple(hit for hit in hits if hit is not None)[:limit]
+
+
+def _hit(result: dict[str, object]) -> Hit | None:
+    url = plain(str(result.get("href", "")), max_chars=MAX_URL_CHARS + 1)
+    if not is_web(url):
+        return None
+    title = plain(str(result.get("title", "")), max_chars=MAX_TITLE_CHARS)
+    return Hit(title or url, url, plain(str(result.get("body", "")), max_chars=MAX_SNIPPET_CHARS))
+
+
+def _in_time(ask: Callable[[], list[dict[str, object]]], timeout_s: float, stop: Stop) -> list[dict[str, object]]:
+    """What `ask` gives, in a thread that is left behind when it takes too long: ddgs can't be interrupted."""
+    found: list[dict[str, object]] = []
+    failed: list[Exception] = []
+    over = threading.Event()
+
+    def work() -> None:
+        try:
+            found.extend(ask())
+        except Exception as error:  # whatever an engine's page made it raise
+            failed.append(error)
+        over.set()
+
+    forget = stop.on_stop(over.set)
+    threading.Thread(target=work, name="ddgs", daemon=True).start()
+    in_time = over.wait(timeout_s)
+    forget()
+    if stop.stopped:
+        raise ToolFailed("interrupted by the user")
+    if failed:
+        raise ToolFailed(f"ddgs: {' '.join(str(failed[0]).split())[:200] or type(failed[0]).__name__}")
+    if not in_time:
+        raise ToolFailed(f"ddgs gave no answer within {timeout_s:g} s")
+    return found

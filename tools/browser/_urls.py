@@ -1,0 +1,59 @@
+"""URLs as models write them, and whether one is known already: then asking for it carries nothing out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_WORD = re.compile(r"[^\s<>\"'`|「」『』（）()\[\]{}]+(?:\([^\s()]*\)[^\s<>\"'`()\[\]{}]*)*")
+_BEHIND = ".,;:!?…。，、；：！？*_~"
+
+
+def scheme_of(url: str) -> str:
+    """The scheme, in lower case; "" for `www.a.test/x` and `localhost:8080`, which name a host first."""
+    found = _SCHEME.match(url)
+    if found is None:
+        return ""
+    rest = url[found.end() :]
+    if not rest.startswith("//") and ("." in found[1] or rest[:1].isdigit()) and found[1].lower() != "doc":
+        return ""
+    return found[1].lower()
+
+
+def whole_url(text: str) -> str:
+    """A URL with a scheme: `https://` stands before one that has none."""
+    text = text.strip()
+    return text if scheme_of(text) else f"https://{text.lstrip('/')}"
+
+
+def is_known(url: str, *, said: str, known: Iterable[str]) -> bool:
+    """Is it a URL that the user typed in `said`, or one of `known`? Equal but for scheme, fragment and case of host.
+
+    A part of what was typed isn't enough, and neither is more than it: `?q=…` behind a known page can carry data.
+    """
+    wanted = _same(url)
+    return wanted in map(_same, known) or wanted in map(_same, _words(said))
+
+
+def _words(said: str) -> Iterable[str]:
+    for word in _WORD.findall(said):
+        if "." in word or ":" in word:
+            yield word
+            yield word.rstrip(_BEHIND)
+
+
+def _same(url: str) -> tuple[str, ...]:
+    """What URLs have in common that ask a server for the same thing."""
+    url = whole_url(url)
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return (url,)
+    if parts.scheme not in ("http", "https"):
+        return (url,)
+    host = (parts.hostname or "").rstrip(".")
+    at_port = "" if port is None or (parts.scheme, port) in (("http", 80), ("https", 443)) else str(port)
+    return host, at_port, parts.netloc.rpartition("@")[0], parts.path or "/", parts.query

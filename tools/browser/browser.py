@@ -1,0 +1,73 @@
+"""The browser of a conversation: three tools over one stack of pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from tools.browser.display import Display
+from tools.browser.document import Loader, Source
+from tools.browser.find import FindTool
+from tools.browser.open import OpenTool
+from tools.browser.page import VIEW_TOKENS
+from tools.browser.search import SearchTool
+from tools.browser.stack import MAX_BYTES, Stack
+from tools.spec import Tool
+
+DESCRIPTION = """\
+Tool for browsing.
+The `cursor` appears in brackets before each browsing display: `[{cursor}]`.
+Cite information from the tool using the following format:
+`【{cursor}†L{line_start}(-L{line_end})?】`, for example: `【6†L9-L11】` or `【8†L3】`.
+Do not quote more than 10 words directly from the tool output.
+"""
+"""The text the model was trained on, as openai_harmony 0.0.8 has it, but for its last line, which names the sources."""
+
+
+class Browser:
+    """`browser.search`, `browser.open` and `browser.find`, in `tools`.
+
+    `sources` are what can be searched; `web`, if it is among them, is the default. `loaders` get pages by the scheme of
+    their URL. `count_view_tokens` counts in the vocabulary that `view_tokens` is meant in, gpt-oss's, whatever model
+    reads the pages. `max_bytes` is the memory for pages; the ones used longest ago are dropped, and say so.
+
+        web = web_source("searxng", url="http://127.0.0.1:8888", client=JsonClient)
+        browser = Browser([library, web], {"doc": library, "https": loader}, count_view_tokens=count)
+        toolbox = Toolbox(browser.tools, policy=policy, context=context)
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        loaders: Mapping[str, Loader],
+        *,
+        count_view_tokens: Callable[[str], int],
+        view_tokens: int = VIEW_TOKENS,
+        max_bytes: int = MAX_BYTES,
+    ) -> None:
+        named = {source.name: source for source in sources}
+        default = "web" if "web" in named else next(iter(named), "web")
+        self._stack = Stack(max_bytes=max_bytes)
+        display = Display(self._stack, count_view_tokens, view_tokens)
+        section = section_of(named, default=default)
+        self.tools: tuple[Tool, ...] = (
+            SearchTool(display, named, default=default, section=section),
+            OpenTool(display, dict(loaders), section=section),
+            FindTool(display, section=section),
+        )
+
+    def restore(self, states: Iterable[Mapping[str, object]]) -> None:
+        """Have the pages that left these states, and no others: after a resume, a fork, an undo.
+
+        `states` are those of the conversation's results, in order; what isn't the browser's, or can't be read, is
+        passed by.
+        """
+        self._stack.restore(states)
+
+
+def section_of(sources: Iterable[str], *, default: str) -> str:
+    """The browser's section of the system prompt: the last line names the sources that are on.
+
+    `section_of(["docs", "web"], default="web")` ends with `sources=docs, web (default: web)`.
+    """
+    names = ", ".join(sources)
+    return DESCRIPTION + (f"sources={names} (default: {default})" if names else "sources=none")

@@ -1,0 +1,56 @@
+"""`browser.find`: where a text stands in a page."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+
+from tools.browser import _arguments
+from tools.browser.display import Display
+from tools.browser.page import find_page
+from tools.browser.stack import View
+from tools.spec import Preview, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
+
+_PARAMETERS: Mapping[str, object] = {
+    "type": "object",
+    "properties": {
+        "pattern": {"type": ["string", "number"]},
+        "cursor": {"description": "number", "default": -1},
+    },
+    "required": ["pattern"],
+}
+
+
+class FindTool:
+    """Pushes a page of the matches; its links lead to the places in the searched page."""
+
+    def __init__(self, display: Display, *, section: str) -> None:
+        self._display = display
+        self.spec = ToolSpec(
+            "browser.find",
+            "Finds exact matches of `pattern` in the current page, or the page given by `cursor`.",
+            _PARAMETERS,
+            effects=frozenset({"read"}),
+            trained=True,
+            section=section,
+        )
+
+    def preview(self, args: object, *, context: ToolContext) -> Preview:
+        pattern, view = self._plan(_arguments.as_mapping(args))
+        return Preview(f"find {pattern!r} in {view.title or view.url}", subjects=(view.address or view.title,))
+
+    def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
+        """The page of matches, at most 50 of them."""
+        pattern, view = self._plan(_arguments.as_mapping(args))
+        page = self._display.stack.page(view.page)
+        if page.kind != "page":
+            raise ToolFailed("Cannot run `find` on search results page or find results page")
+        yield from ()
+        return self._display.new(find_page(page, pattern), brings=view.brings, found_in=view.page)
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+    def _plan(self, args: Mapping[str, object]) -> tuple[str, View]:
+        cursor = _arguments.whole_number(args, "cursor")
+        view = self._display.stack.view(cursor)
+        return _arguments.text(args, "pattern"), view

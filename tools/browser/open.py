@@ -1,0 +1,162 @@
+"""`browser.open`: a link of a page, a URL, or another place of a page that is open already."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tools.browser import _arguments
+from tools.browser._text import plain
+from tools.browser._urls import is_known, scheme_of, whole_url
+from tools.browser.display import Display
+from tools.browser.document import Document, Loader, SourceLoader
+from tools.browser.page import Page
+from tools.browser.stack import View
+from tools.spec import Effect, Preview, Taint, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
+
+# Numbers are checked by the tool and not by the schema: a "3" is link 3, and what is wrong is said in the words that
+# the reference tool has for it.
+_PARAMETERS: Mapping[str, object] = {
+    "type": "object",
+    "properties": {
+        "id": {"description": "number or string", "default": -1},
+        "cursor": {"description": "number", "default": -1},
+        "loc": {"description": "number", "default": -1},
+        "num_lines": {"description": "number", "default": -1},
+        "view_source": {"description": "boolean", "default": False},
+        "source": {"description": "string"},
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """Show page `number` (the cursor that brought it) from `loc` on."""
+
+    number: int
+    loc: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Fetch:
+    """Load `url`, or its source, and show it from `loc` on."""
+
+    url: str
+    loader: Loader
+    loc: int
+    refresh: bool
+    source: bool
+
+
+_Plan: TypeAlias = _Look | _Fetch
+
+
+class OpenTool:
+    """Opens what the loaders can load, by the scheme of its URL. No `id` is a scroll."""
+
+    def __init__(self, display: Display, loaders: Mapping[str, Loader], *, section: str) -> None:
+        self._display, self._loaders = display, loaders
+        sends: frozenset[Effect] = frozenset({"send"} if {"http", "https"} & set(loaders) else ())
+        self.spec = ToolSpec(
+            "browser.open",
+            "Opens the link `id` from the page indicated by `cursor` starting at line number `loc`, "
+            "showing `num_lines` lines.",
+            _PARAMETERS,
+            effects=sends | {"read"},
+            trained=True,
+            section=section,
+        )
+
+    def preview(self, args: object, *, context: ToolContext) -> Preview:
+        plan, number = self._plan(_arguments.as_mapping(args))
+        if isinstance(plan, _Look):
+            view = self._display.stack.view(plan.number)
+            where = f"line {plan.loc} of {view.title or view.url}" if plan.loc > 0 else view.title or view.url
+            return Preview(f"show {where}", subjects=(view.address or view.title,), effects=_READ, plan=plan)
+        harmless = scheme_of(plan.url) not in ("http", "https") or self._is_shown(plan, number, context.said)
+        summary = f"open {'the source of ' if plan.source else ''}{plan.url}"
+        return Preview(summary, subjects=(plan.url,), effects=_READ if harmless else _READ | {"send"}, plan=plan)
+
+    def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
+        """The page, as many lines of it as `num_lines` or a view. Nothing is pushed when that fails."""
+        given = _arguments.as_mapping(args)
+        plan = context.preview.plan if context.preview is not None else None
+        if not isinstance(plan, _Look | _Fetch):
+            plan, _ = self._plan(given)
+        num_lines = _arguments.whole_number(given, "num_lines")
+        yield from ()
+        if isinstance(plan, _Look):
+            return self._display.again(plan.number, loc=plan.loc, num_lines=num_lines)
+        page = Page.of(_loaded(plan, context))
+        return self._display.new(page, brings=_brought_by(plan.url), loc=plan.loc, num_lines=num_lines)
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+    def _plan(self, args: Mapping[str, object]) -> tuple[_Plan, tuple[int, int] | None]:
+        """What to do; beside it the page and the id of the link that is followed, if it is one."""
+        wanted, loc = _arguments.link_or_url(args), _arguments.whole_number(args, "loc")
+        _arguments.whole_number(args, "num_lines")  # a bad one is said before anybody is asked
+        source = _arguments.flag(args, "view_source")
+        if isinstance(wanted, str):
+            return self._fetch(whole_url(wanted), loc, refresh=True, source=source), None
+        stack = self._display.stack
+        view = stack.view(_arguments.whole_number(args, "cursor"))
+        if wanted < 0:
+            return (self._source_of(view, loc) if source else _Look(view.page, loc)), None
+        page = stack.page(view.page)
+        if wanted not in page.links:
+            raise ToolFailed(f"Invalid link id `{wanted}`.")
+        if view.found_in is not None and not source:  # the very page that was searched, where it was found
+            stack.page(view.found_in)
+            return _Look(view.found_in, loc if loc >= 0 else page.landings.get(wanted, 0)), None
+        url = view.address if view.found_in is not None else page.links[wanted]
+        return self._fetch(url, loc, refresh=False, source=source), (view.page, wanted)
+
+    def _source_of(self, view: View, loc: int) -> _Fetch:
+        if not view.address:
+            raise ToolFailed("`view_source` shows the source of a page; search results have none")
+        return self._fetch(view.address, loc, refresh=False, source=True)
+
+    def _fetch(self, url: str, loc: int, *, refresh: bool, source: bool) -> _Fetch:
+        loader = self._loaders.get(scheme_of(url))
+        if loader is None:
+            can = ", ".join(f"{scheme}:" for scheme in self._loaders)
+            raise _failed(url, f"only these can be opened: {can}")
+        if source and not isinstance(loader, SourceLoader):
+            raise _failed(url, "its source can't be shown; open it without `view_source`")
+        return _Fetch(url, loader, loc, refresh, source)
+
+    def _is_shown(self, plan: _Fetch, link: tuple[int, int] | None, said: str) -> bool:
+        """Is it a URL that the model can't have put together: shown as a link, opened before, or typed by the user?
+
+        A link that exists but stood in no line that was shown could be one of many that a page lays out, so that the
+        choice among them tells something.
+        """
+        stack = self._display.stack
+        if link is not None and link[1] in stack.shown_links(link[0]):
+            return True
+        return is_known(plan.url, said=said, known=stack.known_urls())
+
+
+_READ: frozenset[Effect] = frozenset({"read"})
+
+
+def _brought_by(url: str) -> frozenset[Taint]:
+    return frozenset({"private"} if scheme_of(url) == "doc" else {"outside"})
+
+
+def _loaded(plan: _Fetch, context: ToolContext) -> Document:
+    try:
+        if not plan.source:
+            return plan.loader.load(plan.url, refresh=plan.refresh, stop=context.stop)
+        assert isinstance(plan.loader, SourceLoader)
+        document = plan.loader.load_source(plan.url, refresh=plan.refresh, stop=context.stop)
+    except ToolFailed as failure:
+        raise _failed(plan.url, _arguments.reason(failure)) from failure
+    return Document(document.title, f"view-source:{document.url}", plain(document.text))
+
+
+def _failed(url: str, reason: str) -> ToolFailed:
+    return ToolFailed(f"Error fetching URL `{_arguments.shortened(url)}`: {reason}")

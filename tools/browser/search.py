@@ -1,0 +1,98 @@
+"""`browser.search`: a page of results from one of the sources."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+
+from tools.browser import _arguments
+from tools.browser.display import Display
+from tools.browser.document import Source
+from tools.browser.page import search_page
+from tools.spec import Effect, Preview, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
+
+DEFAULT_RESULTS = 10
+"""The trained text's own default of `topn`. (The reference tool always gives 20, whatever is asked for.)"""
+MAX_RESULTS = 20
+
+# Numbers are checked by the tool and not by the schema: a "5" is taken as 5, and what is wrong is said in the words
+# that the reference tool has for it.
+_PARAMETERS: Mapping[str, object] = {
+    "type": "object",
+    "properties": {
+        "query": {"type": ["string", "number"]},
+        "topn": {"description": "number, at most 20", "default": DEFAULT_RESULTS},
+        "source": {"type": ["string", "null"]},
+    },
+    "required": ["query"],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    query: str
+    source: Source
+    limit: int
+
+
+class SearchTool:
+    """Asks a source, `web` unless the call names another one or there is none."""
+
+    def __init__(self, display: Display, sources: Mapping[str, Source], *, default: str, section: str) -> None:
+        self._display, self._sources, self._default = display, sources, default
+        effects: frozenset[Effect] = frozenset().union(*map(_effects, sources.values()))
+        self.spec = ToolSpec(
+            "browser.search",
+            "Searches for information related to `query` and displays `topn` results.",
+            _PARAMETERS,
+            effects=effects or frozenset({"read"}),
+            trained=True,
+            section=section,
+        )
+
+    def preview(self, args: object, *, context: ToolContext) -> Preview:
+        plan = self._plan(_arguments.as_mapping(args))
+        summary = f"search {plan.source.name} for {plan.query!r}"
+        return Preview(summary, subjects=(plan.query,), effects=_effects(plan.source), plan=plan)
+
+    def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
+        """The page of results. A failure of the source is `Error during search for …`."""
+        plan = context.preview.plan if context.preview is not None else None
+        if not isinstance(plan, _Plan):
+            plan = self._plan(_arguments.as_mapping(args))
+        try:
+            hits = plan.source.search(plan.query, limit=plan.limit, stop=context.stop)
+        except ToolFailed as failure:
+            query = _arguments.shortened(plan.query)
+            raise ToolFailed(f"Error during search for `{query}`: {_arguments.reason(failure)}") from failure
+        yield from ()
+        return self._display.new(search_page(plan.query, hits[: plan.limit]), brings=plan.source.brings)
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+    def _plan(self, args: Mapping[str, object]) -> _Plan:
+        query, name = _arguments.text(args, "query"), args.get("source")
+        source = self._sources.get(str(name).strip().lower() if name else self._default)
+        if source is not None:
+            return _Plan(query, source, _results_wanted(args))
+        on = ", ".join(self._sources) or "none"
+        what = "no web search service is set up" if name in ("web", None, "") else f"there is no source {name!r}"
+        raise ToolFailed(
+            f"Error during search for `{_arguments.shortened(query)}`: {what}. "
+            f"The sources are: {on}. `browser.open` of a URL works without one."
+        )
+
+
+def _effects(source: Source) -> frozenset[Effect]:
+    return frozenset({"read", "send"}) if source.sends else frozenset({"read"})
+
+
+def _results_wanted(args: Mapping[str, object]) -> int:
+    """`topn` between 1 and `MAX_RESULTS`; what is no number, or less than 1, is the default."""
+    value = args.get("topn", args.get("top_n"))
+    if isinstance(value, str) and value.strip().isdecimal():
+        value = int(value.strip()[:9])
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 1:
+        return DEFAULT_RESULTS
+    return int(min(value, MAX_RESULTS))

@@ -1,0 +1,218 @@
+"""The pages that a conversation has seen, each under the cursor that showed it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from sys import getsizeof
+
+from tools.browser.page import Page
+from tools.spec import Taint, ToolFailed
+
+MAX_BYTES = 64 << 20
+"""Memory that the pages of one conversation may take, as `Stack` estimates it."""
+
+_MAX_CURSOR = 999_999
+_LINK_SHOWN = re.compile(r"【(\d+)†")
+_NEXT_LINE = re.compile(r"\nL\d+: ")
+_VIEW_SOURCE = "view-source:"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a cursor shows: `View(4, 3, …)` is cursor 4, a scroll on the page that cursor 3 brought.
+
+    `found_in` is the page (the cursor that brought it) whose matches a find page lists; None for other pages. `shown`
+    are the ids of the links that stood in the lines that were shown.
+    """
+
+    cursor: int
+    page: int
+    title: str
+    url: str
+    total_lines: int
+    brings: frozenset[Taint]
+    found_in: int | None = None
+    shown: frozenset[int] = frozenset()
+
+    @property
+    def address(self) -> str:
+        """The URL of the web page or document itself, also for its source and for a find in it; "" for a search."""
+        url = self.url.removeprefix(_VIEW_SOURCE)
+        return url if self.found_in is None else url.rpartition("/find?pattern=")[0]
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A page, read from its stored form when somebody looks at it."""
+
+    stored: Mapping[str, object]
+    page: Page | None = None
+    shown: set[int] = field(default_factory=set)
+
+    def cost(self) -> int:
+        """Bytes in memory, roughly: the text stands there unwrapped and as lines."""
+        links = self.stored.get("links")
+        return 2 * getsizeof(self.stored.get("text", "")) + 300 * (len(links) if isinstance(links, Mapping) else 0)
+
+
+class Stack:
+    """Views by cursor. Each search, open (also a scroll) and find that succeeds pushes one.
+
+    A page is kept as it was when its cursor showed it: neither another search nor a page's reload changes it. The pages
+    that were used last are kept, of `max_bytes` in all; the newest one always.
+    """
+
+    def __init__(self, *, max_bytes: int = MAX_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._views: dict[int, View] = {}
+        self._kept: dict[int, _Kept] = {}  # by View.page, in the order of their last use
+        self._bytes = 0
+
+    @property
+    def next_cursor(self) -> int:
+        """The cursor that the next page gets."""
+        return max(self._views, default=-1) + 1
+
+    def view(self, cursor: int) -> View:
+        """What `cursor` shows; -1 is the newest. Raises `ToolFailed` where there is no such cursor."""
+        if not self._views:
+            raise ToolFailed("No pages to access!")
+        newest = self.next_cursor - 1
+        if not -1 <= cursor <= newest:
+            raise ToolFailed(f"Cursor `{cursor}` is out of range. Available cursor indices: [0 - {newest}].")
+        view = self._views.get(newest if cursor == -1 else cursor)
+        if view is None:  # its message is gone from the conversation, or could not be read
+            raise ToolFailed(f"The page at cursor `{cursor}` is no longer kept. Open its URL again.")
+        return view
+
+    def page(self, number: int) -> Page:
+        """The page that cursor `number` brought (`View.page`). Raises `ToolFailed` when it is no longer kept."""
+        kept = self._kept.get(number)
+        if kept is None:
+            view = self._views.get(number)
+            again = f"Open `{view.address}` again." if view is not None and view.address else "Search again."
+            raise ToolFailed(f"The page at cursor `{number}` is no longer kept. {again}")
+        if kept.page is None:
+            try:
+                kept.page = Page.from_json(kept.stored)
+            except (ValueError, TypeError):
+                raise ToolFailed(f"The page at cursor `{number}` can't be read. Open its URL again.") from None
+        return kept.page
+
+    def shown_links(self, number: int) -> frozenset[int]:
+        """The ids of the links on page `number` that the model was shown, in whatever view of it."""
+        kept = self._kept.get(number)
+        return frozenset(kept.shown) if kept is not None else frozenset()
+
+    def known_urls(self) -> Iterator[str]:
+        """The URLs that this conversation has: of the pages that were opened, and of the links that were shown."""
+        for view in self._views.values():
+            if view.address:
+                yield view.address
+        for kept in self._kept.values():
+            links = kept.stored.get("links")
+            if isinstance(links, Mapping):
+                yield from (str(links[str(number)]) for number in kept.shown if str(number) in links)
+
+    def push(self, page: Page, text: str, *, brings: frozenset[Taint], found_in: int | None = None) -> View:
+        """Put a new page under the next cursor; `text` is what the model was shown of it."""
+        cursor = self.next_cursor
+        view = View(cursor, cursor, page.title, page.url, page.total_lines, brings, found_in, _links_in(text))
+        self._add(view, _Kept(page.to_json(), page))
+        return view
+
+    def push_again(self, number: int, text: str) -> View:
+        """The same page `number` once more, under the next cursor: a scroll, or a link of a find page."""
+        view = replace(self._views[number], cursor=self.next_cursor, shown=_links_in(text))
+        self._add(view, self._kept[number])
+        return view
+
+    def restore(self, states: Iterable[Mapping[str, object]]) -> None:
+        """Become the stack that left these states (see `state`), and forget everything else."""
+        self._views.clear()
+        self._kept.clear()
+        self._bytes = 0
+        for view, stored in _read(states):
+            kept = _Kept(stored) if stored is not None else self._kept.get(view.page)
+            self._add(view, kept)
+
+    def state(self, view: View) -> dict[str, object]:
+        """JSON-like data from which `restore` makes this view: with its page, unless an earlier cursor brought that."""
+        state: dict[str, object] = {"cursor": view.cursor, "shown": sorted(view.shown)}
+        if view.page != view.cursor:
+            return {**state, "same_as": view.page}
+        state |= {"total_lines": view.total_lines, "brings": sorted(view.brings)}
+        if view.found_in is not None:
+            state["found_in"] = view.found_in
+        return {**state, "page": dict(self._kept[view.page].stored)}
+
+    def _add(self, view: View, kept: _Kept | None) -> None:
+        self._views[view.cursor] = view
+        if kept is None:  # a view of a page that was dropped since
+            return
+        kept.shown |= view.shown
+        self._drop(view.page)
+        self._kept[view.page] = kept
+        self._bytes += kept.cost()
+        while self._bytes > self._max_bytes and len(self._kept) > 1:
+            self._drop(next(iter(self._kept)))
+
+    def _drop(self, number: int) -> None:
+        kept = self._kept.pop(number, None)
+        self._bytes -= kept.cost() if kept is not None else 0
+
+
+def read_states(states: Iterable[Mapping[str, object]]) -> tuple[View, ...]:
+    """The views in the states of a conversation, by cursor; what other tools left, and junk, is passed by."""
+    views = {view.cursor: view for view, _ in _read(states)}
+    return tuple(views.values())
+
+
+def _read(states: Iterable[Mapping[str, object]]) -> Iterator[tuple[View, Mapping[str, object] | None]]:
+    """Each view with its stored page; None for a page that an earlier view brought."""
+    views: dict[int, View] = {}
+    for state in states:
+        cursor, page = _number(state.get("cursor")), state.get("page")
+        if cursor is None:
+            continue
+        if isinstance(page, Mapping):
+            view, stored = _new_view(cursor, state, page), page
+        else:
+            same_as = _number(state.get("same_as"))
+            earlier = views.get(same_as) if same_as is not None else None
+            if earlier is None:
+                continue
+            view, stored = replace(earlier, cursor=cursor, shown=_numbers(state.get("shown"))), None
+        views[cursor] = view
+        yield view, stored
+
+
+def _new_view(cursor: int, state: Mapping[str, object], page: Mapping[str, object]) -> View:
+    title, url, brings = page.get("title"), page.get("url"), state.get("brings")
+    taints: tuple[Taint, ...] = ("outside", "private")
+    return View(
+        cursor,
+        cursor,
+        title if isinstance(title, str) else "",
+        url if isinstance(url, str) else "",
+        _number(state.get("total_lines"), most=10**9) or 0,
+        # Of junk the worst is thought: that it is both.
+        frozenset(taint for taint in taints if not isinstance(brings, list) or taint in brings),
+        _number(state.get("found_in")),
+        _numbers(state.get("shown")),
+    )
+
+
+def _number(value: object, *, most: int = _MAX_CURSOR) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most else None
+
+
+def _numbers(value: object) -> frozenset[int]:
+    return frozenset(number for number in value if isinstance(number, int)) if isinstance(value, list) else frozenset()
+
+
+def _links_in(text: str) -> frozenset[int]:
+    """The ids of the links in shown text. A link may be broken into two lines anywhere."""
+    return frozenset(int(number) for number in _LINK_SHOWN.findall(_NEXT_LINE.sub("", text)))

@@ -1,0 +1,259 @@
+"""Web search services: one table of how each is asked and where its results stand in its answer."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal, Protocol
+from urllib.parse import urlsplit
+
+from tools.browser.document import Hit, Source
+from tools.spec import Stop, Taint, ToolFailed
+
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]+")
+_HIGHLIGHT = re.compile(r"</?(?:b|em|i|mark|span|strong)(?:\s[^<>]{0,200})?>|<br\s*/?>", re.IGNORECASE)
+MAX_TITLE_CHARS, MAX_URL_CHARS, MAX_SNIPPET_CHARS = 300, 2_000, 2_000
+
+
+class JsonService(Protocol):
+    """What a service is asked through: `tools.fetch.JsonClient`, which reaches one host and port only."""
+
+    def request_json(
+        self,
+        method: str,
+        url_or_path: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        params: Mapping[str, str | int] | None = None,
+        json: object = None,
+        stop: Stop,
+    ) -> object:
+        """The decoded answer. Raises `ToolFailed`; its `status`, where it has one, is the HTTP status."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Service:
+    """How a service is asked, and where in its answer the results stand.
+
+    `base` "" means that the user names it. `key_in` is the header or the parameter that takes the key, `key_as` what it
+    looks like there. `results` are paths to lists; `title`, `url` and `snippet` are names, the first that is there
+    counts. `marked_up`: titles and snippets are HTML (entities, tags around the words that were found).
+    """
+
+    base: str
+    path: str
+    method: Literal["GET", "POST"] = "GET"
+    query: str = "q"
+    limit: str = ""
+    fixed: Mapping[str, object] = field(default_factory=dict)
+    key_in: str = ""
+    key_as: str = "{key}"
+    key_is_parameter: bool = False
+    results: tuple[str, ...] = ("results",)
+    title: tuple[str, ...] = ("title",)
+    url: tuple[str, ...] = ("url",)
+    snippet: tuple[str, ...] = ("content",)
+    marked_up: bool = False
+
+
+# What the services' own documentation says; Exa and You.com also as the reference tool (gpt-oss 0.0.9) asks them.
+_SERVICES: Mapping[str, _Service] = MappingProxyType(
+    {
+        "searxng": _Service("", "search", fixed={"format": "json"}),
+        "brave": _Service(
+            "https://api.search.brave.com/res/v1/",
+            "web/search",
+            limit="count",
+            key_in="X-Subscription-Token",
+            results=("web.results",),
+            snippet=("description",),
+            marked_up=True,
+        ),
+        "exa": _Service(
+            "https://api.exa.ai/",
+            "search",
+            "POST",
+            "query",
+            "numResults",
+            {"contents": {"summary": True, "text": {"maxCharacters": 500}}},
+            "x-api-key",
+            snippet=("summary", "text"),
+        ),
+        "mojeek": _Service(
+            "https://api.mojeek.com/",
+            "search",
+            limit="t",
+            fixed={"fmt": "json"},
+            key_in="api_key",
+            key_is_parameter=True,
+            results=("response.results",),
+            snippet=("desc",),
+            marked_up=True,
+        ),
+        "serper": _Service(
+            "https://google.serper.dev/",
+            "search",
+            "POST",
+            limit="num",
+            key_in="X-API-KEY",
+            results=("organic",),
+            url=("link",),
+            snippet=("snippet",),
+        ),
+        "tavily": _Service(
+            "https://api.tavily.com/",
+            "search",
+            "POST",
+            "query",
+            "max_results",
+            key_in="Authorization",
+            key_as="Bearer {key}",
+        ),
+        "you": _Service(
+            "https://api.ydc-index.io/",
+            "v1/search",
+            query="query",
+            limit="count",
+            key_in="X-API-Key",
+            results=("results.web", "results.news"),
+            snippet=("snippets", "description"),
+        ),
+    }
+)
+
+KINDS: tuple[str, ...] = (*_SERVICES, "ddgs")
+"""The services by the name that a configuration gives them; `ddgs` is an extra, and asks search engines itself."""
+
+
+def web_source(
+    kind: str, *, url: str | None = None, key: str | None = None, client: Callable[[str], JsonService]
+) -> Source:
+    """The source `web`, asked through `client(base)`.
+
+    `url` is the service's base where it isn't its own public one: a SearXNG (`"http://127.0.0.1:8888"`), a proxy of
+    your own. Raises `ValueError`, with a line for the user, for an unknown kind, and where an address, a key or an
+    extra is missing.
+
+        web_source("searxng", url="http://127.0.0.1:8888", client=JsonClient)
+    """
+    if kind == "ddgs":
+        from tools.browser._ddgs import DdgsSource
+
+        return DdgsSource()
+    service = _SERVICES.get(kind)
+    if service is None:
+        raise ValueError(f"there is no search service {kind!r}: choose one of {', '.join(KINDS)}")
+    if not (base := url or service.base):
+        raise ValueError(f"{kind} needs a url: where does it run? For example http://127.0.0.1:8888")
+    if service.key_in and not key:
+        raise ValueError(f"{kind} needs a key: name the environment variable that holds it")
+    return WebSource(kind, service, client(base if base.endswith("/") else f"{base}/"), key or "")
+
+
+@dataclass(frozen=True, slots=True)
+class WebSource:
+    """One of the services of the table, as the source `web`."""
+
+    kind: str
+    _service: _Service = field(repr=False)
+    _client: JsonService = field(repr=False)
+    _key: str = field(repr=False)
+    name: str = field(default="web", init=False)
+    brings: frozenset[Taint] = field(default=frozenset({"outside"}), init=False)
+    sends: bool = field(default=True, init=False)
+
+    def search(self, query: str, *, limit: int, stop: Stop) -> tuple[Hit, ...]:
+        try:
+            answer = self._ask(query, limit, stop)
+        except ToolFailed as failure:
+            raise ToolFailed(self._explained(failure)) from failure
+        if not isinstance(answer, dict):
+            raise ToolFailed(f"{self.kind} gave JSON of another kind than search results")
+        return tuple(_hits(self._service, answer, limit))
+
+    def _ask(self, query: str, limit: int, stop: Stop) -> object:
+        service = self._service
+        asked: dict[str, object] = {service.query: query, **service.fixed}
+        if service.limit:
+            asked[service.limit] = limit
+        headers = {"Accept": "application/json"}
+        if service.key_in and service.key_is_parameter:
+            asked[service.key_in] = self._key
+        elif service.key_in:
+            headers[service.key_in] = service.key_as.format(key=self._key)
+        if service.method == "POST":
+            return self._client.request_json("POST", service.path, headers=headers, json=asked, stop=stop)
+        params = {name: value for name, value in asked.items() if isinstance(value, str | int)}
+        return self._client.request_json("GET", service.path, headers=headers, params=params, stop=stop)
+
+    def _explained(self, failure: ToolFailed) -> str:
+        """What went wrong, in one line, and what the user can do about it where that is known."""
+        reason = " ".join(str(failure).removeprefix("Error: ").split())
+        status = getattr(failure, "status", None)
+        if self.kind == "searxng" and status == 403:
+            return f"{reason}: enable json in settings.yml search.formats"
+        if status in (401, 403):
+            return f"{reason}: {self.kind} does not take the key"
+        if status in (402, 429):
+            return f"{reason}: too many searches for the {self.kind} key"
+        return reason.replace(self._key, "…") if self._key else reason
+
+
+def _hits(service: _Service, answer: Mapping[str, object], limit: int) -> Iterator[Hit]:
+    """The results that can be opened, each URL once."""
+    seen: set[str] = set()
+    for path in service.results:
+        for result in _list_at(answer, path):
+            hit = _hit(service, result) if isinstance(result, dict) else None
+            if hit is not None and hit.url not in seen and len(seen) < limit:
+                seen.add(hit.url)
+                yield hit
+
+
+def _list_at(answer: Mapping[str, object], path: str) -> list[object]:
+    value: object = answer
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if isinstance(value, list) else []
+
+
+def _hit(service: _Service, result: Mapping[str, object]) -> Hit | None:
+    url = plain(_text(result, service.url), max_chars=MAX_URL_CHARS + 1)
+    if not is_web(url):
+        return None
+    title = plain(_text(result, service.title), marked_up=service.marked_up, max_chars=MAX_TITLE_CHARS)
+    snippet = plain(_text(result, service.snippet), marked_up=service.marked_up, max_chars=MAX_SNIPPET_CHARS)
+    return Hit(title or url, url, snippet)
+
+
+def _text(result: Mapping[str, object], names: tuple[str, ...]) -> str:
+    for name in names:
+        value = result.get(name)
+        if isinstance(value, list):
+            value = " ".join(item for item in value if isinstance(item, str))
+        if isinstance(value, str) and value:
+            return value
+    return ""
+
+
+def plain(text: str, *, marked_up: bool = False, max_chars: int) -> str:
+    """One line of plain text: no controls, no direction marks; `marked_up` text without its tags and entities.
+
+    `plain("Use <b>x</b> &lt;script&gt;", marked_up=True, max_chars=99)` is `"Use x <script>"`: what the page shows.
+    """
+    if marked_up:
+        text = html.unescape(_HIGHLIGHT.sub("", text[: 4 * max_chars]))
+    return " ".join(_UNSEEN.sub(" ", text).split())[:max_chars]
+
+
+def is_web(url: str) -> bool:
+    """May a result lead there? Whole http and https URLs only, of a length that a server takes."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # "http://[::1"
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and " " not in url and len(url) <= MAX_URL_CHARS
