@@ -73,7 +73,7 @@ class _Run:
         self._control = Control()
         self._report = Report(model=settings.model or "")
         self._raw = Raw() if settings.raw else None
-        self._out: Output = self._raw or (Json() if settings.json else Answer(before=display.pause))
+        self._out: Output = self._raw or (Json() if settings.json else Answer(self._report, before=display.pause))
         if isinstance(self._out, Answer):
             display.before = self._out.end_line
 

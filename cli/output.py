@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import codecs
 import json
+import os
 import sys
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from agent.adapt import is_answer
 from agent.events import Delta, Event, MessageAdded
@@ -14,6 +15,9 @@ from agent.worker import Tapped
 from cli.clean import clean
 from cli.report import Report
 from harmony.codec import Codec
+
+if TYPE_CHECKING:
+    from agent.citations import Citations, Footnote
 
 
 class Output(Protocol):
@@ -29,12 +33,15 @@ class Output(Protocol):
 class Answer:
     """The answer: into a pipe exactly, at the end; on a terminal cleaned, as it comes.
 
-    `before` is called before anything of it is written, so that a live line can leave the terminal.
+    Citations in it become numbers, and their footnotes stand under it. `before` is called before anything of it is
+    written, so that a live line can leave the terminal; `report` knows the pages that can be cited.
     """
 
-    def __init__(self, *, before: Callable[[], None]) -> None:
+    def __init__(self, report: Report, *, before: Callable[[], None]) -> None:
         self._streams = sys.stdout.isatty()
         self._before = before
+        self._report = report
+        self._citations: Citations | None = None
         self._index = -1  # of the message that the last delta belongs to
         self._in_line = False  # the cursor stands behind a part of the answer
 
@@ -44,24 +51,50 @@ class Answer:
                 self.end_line()
             self._index = event.index
             if is_answer(event) and event.text:
-                self._before()
-                sys.stdout.write(clean(event.text))
-                sys.stdout.flush()
-                self._in_line = not event.text.endswith("\n")
+                self._write(self._cited(event.text))
 
     def finish(self, report: Report) -> None:
         if self._streams:
             self.end_line()
-        elif report.answer is not None:
-            sys.stdout.write(report.answer.rstrip("\n") + "\n")
+            notes = self._citations.notes if self._citations else ()
+        else:
+            answer, notes = report.cited_answer
+            if answer is not None:
+                sys.stdout.write(answer.rstrip("\n") + "\n")
+        if notes:
+            links = self._streams and os.environ.get("TERM", "dumb") not in ("dumb", "linux")
+            sys.stdout.write("\n" + "".join(f"{line}\n" for line in _footnotes(notes, links=links)))
         sys.stdout.flush()
+
+    def _cited(self, text: str) -> str:
+        """The text with its citations numbered; one that is still open is held back."""
+        if self._citations is None and "【" in text:
+            from agent.citations import Citations
+
+            self._citations = Citations(self._report.page)
+        return self._citations.feed(text) if self._citations else text
+
+    def _write(self, text: str) -> None:
+        if text:
+            self._before()
+            sys.stdout.write(clean(text))
+            sys.stdout.flush()
+            self._in_line = not text.endswith("\n")
 
     def end_line(self) -> None:
         """Something else is about to be written to the terminal: it begins a line of its own."""
+        if self._citations:
+            self._write(self._citations.finish())
         if self._in_line:
             sys.stdout.write("\n")
             sys.stdout.flush()
             self._in_line = False
+
+
+def _footnotes(notes: tuple[Footnote, ...], *, links: bool) -> list[str]:
+    from cli.footnotes import lines
+
+    return lines(notes, links=links)
 
 
 class Raw:

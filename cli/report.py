@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from agent.adapt import is_answer
 from agent.errors import AgentError
@@ -10,6 +12,9 @@ from agent.events import Event, MessageAdded, Repaired, Stats, ToolFinished, Tur
 from cli.exits import ExitCode, exit_code
 from harmony.conversation import message_to_json
 from harmony.messages import Message
+
+if TYPE_CHECKING:
+    from agent.citations import Cited, Footnote
 
 VERSION = 1
 _CODES: dict[TurnEnd, ExitCode] = {
@@ -34,6 +39,7 @@ class Report:
     messages: list[Message] = field(default_factory=list)
     calls: list[ToolFinished] = field(default_factory=list)
     repairs: list[Repaired] = field(default_factory=list)
+    states: list[Mapping[str, object]] = field(default_factory=list)
     prompt_tokens: int = 0
     reused_tokens: int = 0
     completion_tokens: int = 0
@@ -47,6 +53,8 @@ class Report:
                 self.messages.append(message)
             case ToolFinished():
                 self.calls.append(event)
+                if event.result.state is not None:
+                    self.states.append(event.result.state)
             case Repaired():
                 self.repairs.append(event)
             case Stats(step):
@@ -73,6 +81,21 @@ class Report:
         return next((text for text in reversed(finals) if text), None)
 
     @property
+    def cited_answer(self) -> tuple[str | None, tuple[Footnote, ...]]:
+        """The answer with its citations numbered, and their footnotes."""
+        if self.answer is None or "【" not in self.answer:
+            return self.answer, ()
+        from agent.citations import cite
+
+        return cite(self.answer, self.page)
+
+    def page(self, cursor: int) -> Cited | None:
+        """The page behind a cursor of the browser; None when there is none."""
+        from agent.citations import lookup_in
+
+        return lookup_in(self.states)(cursor)
+
+    @property
     def tokens_per_s(self) -> float | None:
         """Decode speed over all steps; None when nothing was decoded."""
         return self.completion_tokens / self.decode_s if self.decode_s > 0 and self.completion_tokens else None
@@ -86,10 +109,12 @@ class Report:
 
     def to_json(self) -> dict[str, object]:
         """The object that `ossia run --json` prints in one line (version 1; docs/formats.md)."""
+        answer, notes = self.cited_answer
         return {
             "version": VERSION,
             "model": self.model,
-            "answer": self.answer,
+            "answer": answer,
+            "citations": [note.to_json() for note in notes],
             "messages": [message_to_json(message) for message in self.messages],
             "calls": [
                 {
