@@ -1,0 +1,144 @@
+"""Code of the user's, run on a thread aside: what it prints comes as it comes, and nobody waits for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import inspect
+import queue
+import threading
+import time
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from tools.functions._capture import Stream, captured
+from tools.spec import Stop, ToolOutput
+
+MAX_PRINTED_CHARS = 200_000
+_GRACE_S = 0.5
+_CUT = f"\n[... what it printed after {MAX_PRINTED_CHARS} characters is left out]\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How the code ended: with a value, or a fault, or not in time. `printed` is what it wrote to stdout.
+
+    `gone`: False when it could not be ended and still runs.
+    """
+
+    how: Literal["returned", "raised", "stopped", "timeout"]
+    value: object = None
+    fault: BaseException | None = None
+    printed: str = ""
+    gone: bool = True
+
+
+class _Abandoned(SystemExit):
+    """Raised in a thread from outside, to end it. As a SystemExit it is silent at the thread's end."""
+
+
+class Aside:
+    """One run of `work`, then of `finish` with what it returned, on a thread of its own.
+
+    What `work` returns may be a coroutine: it is awaited, on the same thread. `module` is the name of the module whose
+    prints are the code's.
+    """
+
+    def __init__(self, work: Callable[[], object], finish: Callable[[object], object], *, module: str) -> None:
+        self._work, self._finish, self._module = work, finish, module
+        self._inbox: queue.SimpleQueue[tuple[Stream, str] | Ending | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._main, name="ossia-function", daemon=True)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._room = MAX_PRINTED_CHARS
+        self._printed: list[str] = []
+        self._abandoned = False
+
+    def run(self, *, call_id: str, stop: Stop, timeout_s: float) -> Generator[ToolOutput, None, Ending]:
+        """Start it, yield what it prints, return how it ended. Closed at a yield, it gives the code up."""
+        forget = stop.on_stop(lambda: self._inbox.put(None))
+        deadline = time.monotonic() + timeout_s
+        ended = False
+        try:
+            self._thread.start()
+            while True:
+                try:
+                    item = self._inbox.get(timeout=max(0.0, deadline - time.monotonic()))
+                except queue.Empty:
+                    ended = True
+                    return Ending("timeout", gone=self._abandon())
+                if item is None:
+                    ended = True
+                    return Ending("stopped", gone=self._abandon())
+                if isinstance(item, Ending):
+                    ended = True
+                    return item
+                yield ToolOutput(call_id, item[1], item[0])
+        finally:
+            forget()
+            if not ended:
+                self._abandon()
+
+    def _main(self) -> None:
+        try:
+            with captured(self._sink, self._module):
+                ending = self._ending()
+            self._inbox.put(ending)
+        except _Abandoned:  # it came between two lines of ours: nobody waits any more
+            pass
+
+    def _ending(self) -> Ending:
+        try:
+            value = self._work()
+            if inspect.iscoroutine(value):
+                value = self._awaited(value)
+            value = self._finish(value)
+        except BaseException as fault:  # SystemExit and KeyboardInterrupt too: they are the code's, not ours
+            return Ending("raised", fault=fault, printed="".join(self._printed))
+        return Ending("returned", value, printed="".join(self._printed))
+
+    def _awaited(self, coroutine: Coroutine[Any, Any, object]) -> object:
+        with asyncio.Runner() as runner:
+            self._loop = runner.get_loop()
+            return runner.run(coroutine)
+
+    def _sink(self, stream: Stream, text: str) -> None:
+        if self._abandoned or self._room <= 0 or not text:
+            return
+        kept = text[: self._room]
+        self._room -= len(kept)
+        if self._room <= 0:
+            kept += _CUT
+        if stream == "stdout":
+            self._printed.append(kept)
+        self._inbox.put((stream, kept))
+
+    def _abandon(self) -> bool:
+        """End the thread if it can be ended: code in Python at its next step, a coroutine at its next await.
+
+        A call into C that does not return can't be ended; the thread dies with the process. True: it is gone.
+        """
+        self._abandoned = True
+        deadline = time.monotonic() + _GRACE_S
+        while self._thread.is_alive() and time.monotonic() < deadline:
+            loop = self._loop
+            if loop is not None:
+                with suppress(RuntimeError):  # it has just been closed
+                    loop.call_soon_threadsafe(_cancel_all, loop)
+            else:
+                _raise_in(self._thread)
+            self._thread.join(_GRACE_S / 5)
+        return not self._thread.is_alive()
+
+
+def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
+    for task in asyncio.all_tasks(loop):
+        task.cancel()
+
+
+def _raise_in(thread: threading.Thread) -> None:
+    if thread.ident is not None:
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(
+            ctypes.c_ulong(cast(int, thread.ident)), ctypes.py_object(_Abandoned)
+        )

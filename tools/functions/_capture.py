@@ -1,0 +1,143 @@
+"""What code of the user's prints, kept from our own stdout, stderr and stdin while it runs in our interpreter.
+
+`sys.stdout` and its like are replaced while such code runs. What it writes goes to a sink, what everybody else writes
+goes where it went. Whose a write is, is told by the context it runs in (also in tasks and `asyncio.to_thread`), else by
+the code that asks for it (in threads that the user's code started). Not seen: what writes to file descriptors itself,
+as processes do that the code starts.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import FrameType
+from typing import IO, Any, Literal, cast
+
+Stream = Literal["stdout", "stderr"]
+Sink = Callable[[Stream, str], None]
+
+_MAX_FRAMES = 64
+
+_sink: ContextVar[Sink | None] = ContextVar("ossia_sink", default=None)
+_modules: set[str] = set()
+_lock = threading.Lock()
+_holders = 0
+_real: dict[str, Any] = {}
+
+
+@contextmanager
+def captured(sink: Sink, module: str) -> Iterator[None]:
+    """Within: what this context and the module named `module` print goes to `sink`; reading stdin is EOFError."""
+    _hold(module)
+    token = _sink.set(sink)
+    try:
+        yield
+    finally:
+        _sink.reset(token)
+        _release()
+
+
+def _hold(module: str) -> None:
+    global _holders
+    with _lock:
+        _modules.add(module)
+        _holders += 1
+        if _holders == 1:
+            for name in ("stdout", "stderr", "stdin"):
+                _real[name] = getattr(sys, name)
+                setattr(sys, name, _Routed(name, _real[name]))
+
+
+def _release() -> None:
+    """The last one out puts the real streams back, unless somebody else has put others there in the meantime."""
+    global _holders
+    with _lock:
+        _holders -= 1
+        if _holders == 0:
+            for name, real in _real.items():
+                if isinstance(getattr(sys, name), _Routed):
+                    setattr(sys, name, real)
+            _real.clear()
+
+
+def _is_foreign() -> bool:
+    """Is it a module of the user's that asks, in a thread that knows no sink?"""
+    frame: FrameType | None = sys._getframe(2)
+    for _ in range(_MAX_FRAMES):
+        if frame is None:
+            return False
+        if frame.f_globals.get("__name__") in _modules:
+            return True
+        frame = frame.f_back
+    return False
+
+
+class _Routed:
+    """A standard stream that asks whose write it is. Whoever keeps it (a log handler) may use it after its time."""
+
+    def __init__(self, name: str, real: IO[str]) -> None:
+        self._name, self._real = name, real
+
+    def write(self, text: str) -> int:
+        sink = _sink.get()
+        if sink is not None:
+            sink(cast(Stream, self._name), str(text))
+        elif self._real is not None and not _is_foreign():
+            return self._real.write(text)
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        if self._real is not None and _sink.get() is None:
+            self._real.flush()
+
+    @property
+    def buffer(self) -> Any:
+        return self._real.buffer if _sink.get() is None else _Bytes(self)
+
+    def fileno(self) -> int:
+        if _sink.get() is not None:
+            raise io.UnsupportedOperation("a function that ossia runs has no file descriptor here")
+        return self._real.fileno()
+
+    def isatty(self) -> bool:
+        return self._real is not None and _sink.get() is None and self._real.isatty()
+
+    def read(self, size: int = -1) -> str:
+        return self._readable().read(size)
+
+    def readline(self, size: int = -1) -> str:
+        return self._readable().readline(size)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._readable())
+
+    def _readable(self) -> IO[str]:
+        if self._real is None or _sink.get() is not None or _is_foreign():
+            raise EOFError("there is no input here: take it as a parameter of the function")
+        return self._real
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)  # encoding, errors, reconfigure…: the real one's
+
+
+class _Bytes(io.RawIOBase):
+    """`sys.stdout.buffer`, for who writes bytes."""
+
+    def __init__(self, text: _Routed) -> None:
+        super().__init__()
+        self._text = text
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._text.write(bytes(data).decode("utf-8", "replace"))
+        return len(data)

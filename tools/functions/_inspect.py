@@ -1,0 +1,178 @@
+"""A function of the user's, looked at: what the model is told of it, and how arguments become a call."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast, get_args
+
+from tools.functions.errors import FunctionsInvalid
+from tools.functions.schema import Schema, flatten, one_line
+from tools.spec import Effect, Taint, ToolFailed
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter, ValidationError
+
+_MAX_LINE_CHARS = 500
+_MAX_FAULTS = 5
+
+_Bound = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    """A function that can be a tool. `parameters` is None when it takes none; `call` is the function itself."""
+
+    description: str
+    parameters: Schema | None
+    effects: frozenset[Effect]
+    brings: frozenset[Taint]
+    module: str
+    call: Callable[..., Any]
+    adapter: TypeAdapter[Any]
+
+    def bound(self, args: Mapping[str, object], name: str) -> _Bound:
+        """The arguments as the function takes them: dates, enums, dataclasses. Raises `ToolFailed`."""
+        from pydantic import ValidationError
+
+        try:
+            return cast(_Bound, self.adapter.validate_json(json.dumps(args)))
+        except ValidationError as error:
+            raise ToolFailed(f"Error: {name}: {_faults(error)}") from None
+        except ToolFailed:
+            raise
+        except Exception as error:  # a validator of the user's own
+            raise ToolFailed(f"Error: {name}: {fault_line(error)}") from None
+
+
+def inspect_function(function: Callable[..., Any], name: str, where: str) -> Inspected:
+    """What a tool needs of `function`. Raises `FunctionsInvalid` that names the function and the parameter."""
+    at = f"{where}: {name}"
+    _check_signature(function, at)
+    adapter = _adapter(function, at)
+    schema = _schema(adapter, at)
+    description, parameters = _documented(function)
+    properties = cast("dict[str, Schema]", schema.get("properties", {}))
+    for key, text in parameters.items():
+        if key in properties and "description" not in properties[key]:
+            properties[key] = {**properties[key], "description": text}
+    return Inspected(
+        description,
+        flatten(schema),
+        cast("frozenset[Effect]", _declared(function, "effects", get_args(Effect), {"run"}, at)),
+        cast("frozenset[Taint]", _declared(function, "brings", get_args(Taint), {"private"}, at)),
+        function.__module__,
+        function,
+        adapter,
+    )
+
+
+def fault_line(fault: BaseException) -> str:
+    """An exception in one line: `"ValueError: no such city"`."""
+    try:
+        text = one_line(str(fault), _MAX_LINE_CHARS)
+    except Exception:
+        text = "(its text can't be had)"
+    kind = type(fault).__name__
+    if isinstance(fault, SystemExit):
+        return f"{kind}: {text} (a function can't end ossia)"
+    return f"{kind}: {text}" if text else kind
+
+
+def _check_signature(function: Callable[..., Any], at: str) -> None:
+    plain = inspect.unwrap(function)
+    if plain.__name__ == "<lambda>":
+        raise FunctionsInvalid(f"{at}: a lambda has no type hints: write a def, or begin its name with _")
+    if inspect.isasyncgenfunction(plain):
+        raise FunctionsInvalid(f"{at}: an async generator can't be a tool: return a list")
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            stars = "*" if parameter.kind == parameter.VAR_POSITIONAL else "**"
+            raise FunctionsInvalid(f"{at}: {stars}{parameter.name} can't be shown to a model: name the parameters")
+        if parameter.kind == parameter.POSITIONAL_ONLY:
+            raise FunctionsInvalid(f"{at}: the parameter {parameter.name!r} is positional-only: take away the /")
+        if parameter.annotation is parameter.empty:
+            example = f"{parameter.name}: str"
+            raise FunctionsInvalid(f"{at}: the parameter {parameter.name!r} has no type hint: write e.g. {example}")
+
+
+def _adapter(function: Callable[..., Any], at: str) -> TypeAdapter[Any]:
+    """Validates arguments and gives them back; the call itself is ours, so that its faults are the function's own."""
+    from functools import wraps
+
+    from pydantic import TypeAdapter
+
+    @wraps(function)
+    def collect(*args: Any, **kwargs: Any) -> _Bound:
+        return args, kwargs
+
+    try:
+        return TypeAdapter(collect)
+    except Exception as error:  # pydantic's own kinds, and a NameError in a hint
+        raise FunctionsInvalid(f"{at}: {_culprit(function)}: {fault_line(error)}") from error
+
+
+def _culprit(function: Callable[..., Any]) -> str:
+    """The parameter that pydantic can't take, if one alone is to blame."""
+    from pydantic import TypeAdapter
+
+    for name, parameter in inspect.signature(function).parameters.items():
+        if isinstance(parameter.annotation, str):
+            continue
+        try:
+            TypeAdapter(parameter.annotation)
+        except Exception:
+            return f"the parameter {name!r} has a type that no JSON can give"
+    return "its type hints can't be used"
+
+
+def _schema(adapter: TypeAdapter[Any], at: str) -> Schema:
+    from pydantic.json_schema import GenerateJsonSchema
+
+    class Quiet(GenerateJsonSchema):  # a default that isn't JSON is left out, and needs no warning on stderr
+        ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
+
+    try:
+        return adapter.json_schema(schema_generator=Quiet)
+    except Exception as error:
+        raise FunctionsInvalid(f"{at}: a parameter has a type that no JSON can give: {fault_line(error)}") from error
+
+
+def _documented(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
+    """The first paragraph of the docstring, and what it says of each parameter (Google, NumPy, reST, Epydoc)."""
+    text = inspect.getdoc(function) or ""
+    first = one_line(text.strip().split("\n\n")[0], 2_000)
+    if not text:
+        return "", {}
+    import docstring_parser
+
+    try:
+        parsed = docstring_parser.parse(text)
+    except docstring_parser.ParseError:
+        return first, {}
+    described = {entry.arg_name: entry.description for entry in parsed.params if entry.description}
+    if described and parsed.description is not None:  # a docstring without a blank line before its Args
+        paragraph = one_line(parsed.description.strip().split("\n\n")[0], 2_000)
+        first = paragraph if first.startswith(paragraph) else first
+    return first, described
+
+
+def _declared(
+    function: Callable[..., Any], attribute: str, known: tuple[str, ...], default: set[str], at: str
+) -> frozenset[str]:
+    """What the function says of itself: `get_weather.effects = {"read"}`."""
+    declared = getattr(function, attribute, None)
+    if declared is None:
+        return frozenset(default)
+    if isinstance(declared, set | frozenset | list | tuple) and all(item in known for item in declared):
+        return frozenset(declared)
+    raise FunctionsInvalid(f"{at}.{attribute}: expected a set of {', '.join(map(repr, known))}, came {declared!r}")
+
+
+def _faults(error: ValidationError) -> str:
+    faults = error.errors(include_url=False, include_context=False, include_input=False)
+    lines = [f"{'.'.join(map(str, fault['loc'])) or 'arguments'}: {fault['msg']}" for fault in faults[:_MAX_FAULTS]]
+    more = f" (and {len(faults) - _MAX_FAULTS} more)" if len(faults) > _MAX_FAULTS else ""
+    return one_line("; ".join(lines), _MAX_LINE_CHARS * 2) + more

@@ -1,0 +1,45 @@
+"""What a function returned, as the model reads it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+
+MAX_RESULT_CHARS = 400_000
+_MAX_ITEMS = 1_000
+
+
+def result_text(value: object) -> str:
+    """A text as it stands; anything else as JSON in one line, as models know it: `{"temperature": 10}`.
+
+    Dataclasses, pydantic models, dates, sets and the like become JSON too, what an iterator gives a list of its first
+    1,000 items, and what JSON has no word for its `repr`. Raises what the value's own methods raise.
+    """
+    if isinstance(value, str):
+        return bounded(value)
+    if isinstance(value, Iterator):
+        value = list(islice(value, _MAX_ITEMS))
+    return bounded(_json(value))
+
+
+def bounded(text: str) -> str:
+    """`text` without halves of surrogates, and without its middle where it has more than 400,000 characters.
+
+    That is far more than a model is shown: it spares us the counting of tokens in 3 MB.
+    """
+    if len(text) > MAX_RESULT_CHARS:
+        tail = MAX_RESULT_CHARS // 4
+        head = MAX_RESULT_CHARS - tail
+        omitted = f"\n[... {len(text) - MAX_RESULT_CHARS} characters omitted]\n"
+        text = text[:head] + omitted + text[len(text) - tail :]
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _json(value: object) -> str:
+    from pydantic_core import to_jsonable_python
+
+    try:
+        return json.dumps(to_jsonable_python(value, fallback=repr, serialize_unknown=True), ensure_ascii=False)
+    except (ValueError, TypeError, RecursionError):  # it contains itself, or is a key of no JSON
+        return repr(value)

@@ -1,0 +1,68 @@
+"""How the functions that somebody else brings are named: `functions.x`, never like what gpt-oss was trained on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tools.spec import Tool
+
+PREFIX = "functions."
+MAX_NAME_CHARS = 64
+
+CONFUSING = frozenset(
+    {
+        *("python", "bash", "sh", "browser", "container", "exec", "functions", "repo_browser", "exec_command"),
+        *("analysis", "commentary", "final", "assistant", "user", "system", "developer", "tool", "all", "json", "code"),
+    }
+)
+"""Recipients, channels and roles that the model was trained on, and tools it makes up: a function of such a name is
+
+called in the trained tool's way (raw code instead of JSON), or isn't seen as a call at all (odysseus#5877,
+llama.cpp#15158).
+"""
+
+_OTHER = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Tools, and what the user should know of them: a line each, e.g. a function that is offered by another name."""
+
+    tools: tuple[Tool, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def plain_name(name: str) -> str:
+    """`name` with what a recipient can't hold as `_`, at most 64 characters: `"weird.name 1"` → `"weird_name_1"`."""
+    return _OTHER.sub("_", name).strip("_")[:MAX_NAME_CHARS] or "tool"
+
+
+def offered_name(name: str) -> str:
+    """The name under which a function is offered: `"get_weather"` as it is, `"python"` as `"python_tool"`."""
+    plain = plain_name(name)
+    return f"{plain}_tool" if plain.lower() in CONFUSING else plain
+
+
+def name_warning(name: str, where: str) -> str | None:
+    """What to tell the user when `offered_name` gave another name; None when it didn't."""
+    offered = offered_name(name)
+    if offered == name:
+        return None
+    if plain_name(name) == name:
+        return f"{where}: gpt-oss takes the name {name!r} for a tool of its own: the function is offered as {offered!r}"
+    return f"{where}: {name!r} can't be a name of a function here: it is offered as {offered!r}"
+
+
+def without_duplicates(tools: Iterable[Tool]) -> Loaded:
+    """The tools, the first of each name; what was left out is told."""
+    kept: dict[str, Tool] = {}
+    warnings = []
+    for tool in tools:
+        first = kept.setdefault(tool.spec.name, tool)
+        if first is not tool:
+            warnings.append(
+                f"{tool.spec.source}: {tool.spec.name} is left out: {first.spec.source} has a tool of that name"
+            )
+    return Loaded(tuple(kept.values()), tuple(warnings))

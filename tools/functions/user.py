@@ -1,0 +1,145 @@
+"""The user's own functions as tools: those of a file (`--tools FILE.py`), those of a package that the config names.
+
+They are the user's code, run as it is: in our interpreter, unconfined. `spec.source` says so to the policy and to
+people: `"file weather.py"`, `"package my-tools"`; such tools are allowed unless a rule or taint says otherwise.
+
+    def get_weather(city: str, unit: Literal["celsius", "fahrenheit"] = "celsius") -> dict[str, object]:
+        \"\"\"The weather of a city now.\"\"\"
+
+    get_weather.effects = {"read"}      # it only looks: it isn't asked about while outside text is in the prompt
+    get_weather.brings = {"outside"}    # what it returns was written by others; set() for harmless text
+
+Without these a function counts as one that runs something (`effects` `{"run"}`), and what it returns as the user's own
+(`brings` `{"private"}`): a web search after it asks, since it could carry that away.
+"""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections.abc import Callable, Generator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tools.functions import _aside, _inspect, _load
+from tools.functions._result import bounded, result_text
+from tools.functions.errors import FunctionsInvalid
+from tools.functions.naming import PREFIX, Loaded, name_warning, offered_name, without_duplicates
+from tools.spec import Preview, Tool, ToolContext, ToolOutput, ToolResult, ToolSpec
+
+ENTRY_POINTS = "ossia.tools"
+_INTERRUPTED = "[interrupted by the user]"
+_MAX_FAULT_CHARS = 600
+
+
+def load_functions(path: Path, *, timeout_s: float = 120.0) -> Loaded:
+    """The public functions of a file, which is run once, with its folder importable, as a script would be.
+
+    Public is what it defines itself and what doesn't begin with `_`; or what its `__all__` names. Raises
+    `FunctionsInvalid`: there is no such file, it fails, or a function can't be a tool.
+
+        load_functions(Path("weather.py")).tools[0].spec.name  →  "functions.get_weather"
+    """
+    module, printed = _load.run_file(path)
+    functions = _load.public_functions(module, path.name)
+    if not functions:
+        raise FunctionsInvalid(f"{path}: it defines no public function: nothing that a model could call")
+    loaded = _as_tools(functions, path.name, f"file {path.name}", timeout_s)
+    if printed:
+        return Loaded(loaded.tools, (*loaded.warnings, f"{path.name} printed while it was loaded: {printed}"))
+    return loaded
+
+
+def load_entry_points(names: Sequence[str], *, timeout_s: float = 120.0) -> Loaded:
+    """The functions that installed packages offer in the group `ossia.tools`: those of these entry points only.
+
+    An entry point is a function, a list of functions, or a module (its public functions). Raises `FunctionsInvalid`:
+    there is none of that name, it can't be imported, or a function can't be a tool.
+    """
+    tools: list[Tool] = []
+    warnings: list[str] = []
+    for name in names:
+        functions, distribution = _load.entry_point(ENTRY_POINTS, name)
+        loaded = _as_tools(functions, name, f"package {distribution}", timeout_s)
+        tools += loaded.tools
+        warnings += loaded.warnings
+    return Loaded(tuple(tools), tuple(warnings))
+
+
+def _as_tools(functions: Mapping[str, Callable[..., Any]], where: str, source: str, timeout_s: float) -> Loaded:
+    tools: list[Tool] = []
+    warnings: list[str] = []
+    for name, function in functions.items():
+        inspected = _inspect.inspect_function(function, name, where)
+        tools.append(UserFunction(inspected, name=offered_name(name), source=source, timeout_s=timeout_s))
+        if warning := name_warning(name, where):
+            warnings.append(warning)
+    unique = without_duplicates(tools)
+    return Loaded(unique.tools, (*warnings, *unique.warnings))
+
+
+class UserFunction:
+    """One function as a tool. `timeout_s` is for a call; code that doesn't end by then is given up.
+
+    A result that is None is what the function printed, or `null`. What it raises (`sys.exit` too) is one line of text.
+    """
+
+    def __init__(self, inspected: _inspect.Inspected, *, name: str, source: str, timeout_s: float) -> None:
+        self._function, self._timeout_s = inspected, timeout_s
+        self.spec = ToolSpec(
+            PREFIX + name, inspected.description, inspected.parameters, effects=inspected.effects, source=source
+        )
+
+    def preview(self, args: object, *, context: ToolContext) -> Preview:
+        given = ", ".join(f"{key}={_short(value)}" for key, value in _dict(args).items())
+        detail = json.dumps(_dict(args), ensure_ascii=False, indent=2) if args else ""
+        return Preview(f"{self.spec.name.removeprefix(PREFIX)}({given})", detail, "json")
+
+    def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
+        positional, named = self._function.bound(_dict(args), self.spec.name)
+
+        def work() -> object:
+            return self._function.call(*positional, **named)
+
+        def finish(value: object) -> object:
+            return None if value is None else result_text(value)
+
+        aside = _aside.Aside(work, finish, module=self._function.module)
+        ending = yield from aside.run(call_id=call_id, stop=context.stop, timeout_s=self._timeout_s)
+        if ending.fault is not None:
+            yield ToolOutput(call_id, self._trace(ending.fault), "stderr")
+        return self._result(ending)
+
+    def close(self) -> None:
+        """There is nothing to give back."""
+
+    def _result(self, ending: _aside.Ending) -> ToolResult:
+        still = "" if ending.gone else "; it could not be ended and still runs"
+        if ending.how == "stopped":
+            return ToolResult(f"{_INTERRUPTED}{still}", error=True)
+        if ending.how == "timeout":
+            what = f"Error: {self.spec.name} did not end within {self._timeout_s:g} seconds"
+            return ToolResult(f"{what}{still}. Ask for less, or choose another way.", error=True)
+        if ending.fault is not None:
+            return ToolResult(f"Error: {self.spec.name}: {_inspect.fault_line(ending.fault)}", error=True)
+        text = ending.value if isinstance(ending.value, str) else bounded(ending.printed.rstrip("\n")) or "null"
+        return ToolResult(text, brings=self._function.brings)
+
+    def _trace(self, fault: BaseException) -> str:
+        """Where in the user's code it went wrong, for the person at the screen: the model gets one line."""
+        try:
+            frames = [
+                frame for frame in traceback.extract_tb(fault.__traceback__) if "/_aside.py" not in frame.filename
+            ]
+            return "".join(traceback.format_list(frames[-8:]))[-4_000:]
+        except Exception:  # a file that isn't text, a __str__ that raises
+            return ""
+
+
+def _dict(args: object) -> Mapping[str, object]:
+    return args if isinstance(args, dict) else {}
+
+
+def _short(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:59]}…"
