@@ -1,0 +1,160 @@
+"""The library's words: what of a text is indexed, what of a query is looked for, which lines of a hit are shown.
+
+SQLite's tokenizer makes one token of a run of letters. In scripts that put no spaces between words that is a whole
+sentence, so it is given each of their characters as a word, and a query their pairs of neighbours: 工具 is found in
+调用工具的函数 (unicode61 alone finds nothing there, and trigram no word of two characters).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import Final
+
+TOKENIZER: Final = "unicode61 remove_diacritics 2 categories 'L* N* Mn Mc'"
+"""For FTS5. Marks are part of a word: the vowels of हिन्दी are marks, and it would fall into single letters."""
+
+MAX_TERMS: Final = 12
+_QUERY_CHARS: Final = 4_000
+_PREFIX_CHARS: Final = 3  # `in*` would be found everywhere
+_LONE: Final = 3  # words of one letter, when a query has no others: "C", "R"
+
+_SPACELESS: Final = (
+    "\u3005-\u3007\u3040-\u30ff\u3100-\u312f\u31a0-\u31bf\u31f0-\u31ff"  # 々〇, kana, bopomofo
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Chinese characters
+    "\u1100-\u11ff\ua000-\ua48f\uac00-\ud7ff"  # Korean (its words carry their particles), Yi
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
+)
+_ONE_SPACELESS: Final = re.compile(f"([{_SPACELESS}])")
+_RUNS: Final = re.compile(f"[{_SPACELESS}]+|[^{_SPACELESS}]+")
+
+
+def indexed(text: str) -> str:
+    """`text` as FTS5 gets it: compatibility forms and case folded, spaces around characters of spaceless scripts.
+
+    indexed("ﬁle 函数") → "file  函  数 "
+    """
+    if text.isascii():
+        return text.lower()
+    return _ONE_SPACELESS.sub(r" \1 ", _folded(text))
+
+
+def _folded(text: str) -> str:
+    """The ligatures of PDFs, full-width letters, decomposed Hangul: each as one would type it."""
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One thing to look for, folded. `prefix`: a word that begins so; `pair`: characters of a spaceless script."""
+
+    text: str
+    prefix: bool = False
+    pair: bool = False
+
+    @property
+    def match(self) -> str:
+        """In the query language of FTS5. The text has letters, digits and marks only: nothing can end the quotes."""
+        return f'"{" ".join(self.text) if self.pair else self.text}"' + ("*" if self.prefix else "")
+
+
+def terms(query: str) -> tuple[Term, ...]:
+    """What of `query` is looked for: at most 12 different ones, the last word also as the beginning of one.
+
+    terms("The 工具 functi") → (Term("the"), Term("工具", pair=True), Term("functi", prefix=True)). Empty when there are
+    no letters or digits in it.
+    """
+    found = list(dict.fromkeys(_all_terms(query)))
+    chosen = [term for term in found if term.pair or len(term.text) > 1][:MAX_TERMS] or found[:_LONE]
+    last = chosen[-1] if chosen else None
+    if last and not last.pair and len(last.text) >= _PREFIX_CHARS:
+        chosen[-1] = Term(last.text, prefix=True)
+    return tuple(chosen)
+
+
+def _all_terms(query: str) -> list[Term]:
+    words = "".join(char if _in_word(char) else " " for char in _folded(query[:_QUERY_CHARS])).split()
+    found: list[Term] = []
+    for run in (run for word in words for run in _RUNS.findall(word)):
+        if not _ONE_SPACELESS.match(run):
+            found.append(Term(run))
+        else:  # by pairs, so that of a long run without spaces parts are found too
+            found += [Term(run[at : at + 2], pair=True) for at in range(max(len(run) - 1, 1))]
+    return found
+
+
+def _in_word(char: str) -> bool:
+    category = unicodedata.category(char)
+    return category[0] in "LN" or category in ("Mn", "Mc")
+
+
+# -- snippets ----------------------------------------------------------------------------------------------------------
+# Not FTS5's snippet(): it tokenizes the whole document again, and gives back the text with the spaces put in.
+
+_WIDTH: Final = 240  # characters
+_BEFORE: Final = 60
+_PLACES: Final = 50  # of each term that are looked at
+_ACCENTED: Final = 200_000  # characters in which letters are compared without accents
+
+
+def snippet(text: str, wanted: tuple[Term, ...]) -> str:
+    """Some 240 characters of `text` in one line, from where most of the terms stand close together; else its start."""
+    start = max(_best_place(_places(text, wanted)) - _BEFORE, 0)
+    if start:
+        start = next((at + 1 for at in range(start, start + _BEFORE) if text[at].isspace()), start)
+    end = start + _WIDTH
+    if end < len(text):
+        end = next((at for at in range(end, end - _BEFORE, -1) if text[at].isspace()), end)
+    shown = " ".join(text[start:end].split())
+    return f"{'… ' if start else ''}{shown}{' …' if end < len(text) else ''}"
+
+
+def _places(text: str, wanted: tuple[Term, ...]) -> list[tuple[int, int]]:
+    """(where, which term), in order."""
+    lowered = text.lower()
+    places = _places_in(lowered if len(lowered) == len(text) else text, wanted)
+    if not places and not text.isascii():
+        places = _places_in(text[:_ACCENTED].translate(_PLAIN), wanted)
+    return sorted(places)
+
+
+def _places_in(text: str, wanted: tuple[Term, ...]) -> list[tuple[int, int]]:
+    found = []
+    for which, term in enumerate(wanted):
+        at = text.find(term.text)
+        for _ in range(_PLACES):
+            if at < 0:
+                break
+            if term.pair or _is_word(text, at, term):
+                found.append((at, which))
+            at = text.find(term.text, at + len(term.text))
+    return found
+
+
+def _is_word(text: str, at: int, term: Term) -> bool:
+    end = at + len(term.text)
+    ends = term.prefix or not text[end : end + 1].isalnum()
+    return ends and not (at and text[at - 1].isalnum())
+
+
+def _best_place(places: list[tuple[int, int]]) -> int:
+    """Where the stretch begins that holds the most different terms; the first of those."""
+    best, best_at = 0, 0
+    for first, (start, _) in enumerate(places):
+        within = {which for at, which in places[first : first + MAX_TERMS * 4] if at < start + _WIDTH - _BEFORE}
+        if len(within) > best:
+            best, best_at = len(within), start
+    return best_at
+
+
+class _Plain(dict[int, int]):
+    """Each letter without accent and case, one for one, so that places stay where they are."""
+
+    def __missing__(self, code: int) -> int:
+        plain = unicodedata.normalize("NFKD", chr(code))[0].lower()
+        self[code] = ord(plain) if len(plain) == 1 else code
+        return self[code]
+
+
+_PLAIN: Final = _Plain()
