@@ -247,9 +247,9 @@ CASES = {
         (
             "+assistant/commentary to=functions.nope: {}",
             "finish functions.nope error: Error: there is no tool 'functions.nope'. "
-            "The tools are: python, functions.double",
+            "The tools are: functions.double, python",
             "+tool/commentary to=assistant: Error: there is no tool 'functions.nope'. "
-            "The tools are: python, functions.double",
+            "The tools are: functions.double, python",
             "+assistant/final: Done.",
             "end answered",
         ),
@@ -290,8 +290,8 @@ CASES = {
         (
             "+assistant/analysis to=python: x=1",
             "refused by policy",
-            "finish python error: Error: python is not allowed here (a rule for python). Choose another way.",
-            "+tool/analysis to=assistant: Error: python is not allowed here (a rule for python). Choose another way.",
+            "finish python error: Error: python is not allowed here (the rule python). Choose another way.",
+            "+tool/analysis to=assistant: Error: python is not allowed here (the rule python). Choose another way.",
             "+assistant/final: Done.",
             "end answered",
         ),
@@ -375,7 +375,7 @@ def test_a_decision_on_another_call_refuses(etude_tokenizer: Tokenizer) -> None:
         ("[1]", "is not of type 'object'"),
         ('{"n": "two"}', "n of functions.double: 'two' is not of type 'integer'"),
         ("{}", "'n' is a required property"),
-        ('{"n": 2, "m": 3}', "Additional properties are not allowed"),
+        ('{"n": 2, "m": 3}', "unknown argument 'm' (it has: n)"),
         ("[" * 100_000, "not valid JSON"),
     ],
 )

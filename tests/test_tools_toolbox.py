@@ -176,7 +176,7 @@ SEND = ToolSpec("browser.open", "", effects=frozenset({"read", "send"}))
     [
         ((), READ, "allow"),
         ((), WRITE, "ask"),
-        ((), SEND, "ask"),
+        ((), SEND, "allow"),
         ((Rule("functions.*", "allow"),), WRITE, "allow"),
         ((Rule("functions.*", "ask"),), READ, "ask"),
         ((Rule("functions.*", "allow"), Rule("functions.write_file", "ask")), WRITE, "ask"),
@@ -187,22 +187,22 @@ SEND = ToolSpec("browser.open", "", effects=frozenset({"read", "send"}))
     ],
 )
 def test_the_strictest_rule_holds(rules: tuple[Rule, ...], spec: ToolSpec, action: Action) -> None:
-    assert Policy(rules).rule_on(spec, "{}").action == action
+    assert Policy(rules).rule_on(spec, Preview("")).action == action
 
 
 def test_what_is_remembered_is_this_call_and_never_beats_a_denial() -> None:
     for rules in ((), (Rule("*", "ask"),)):
         policy = Policy(rules)
-        policy.remember(WRITE, '{"path": "a"}')
-        assert policy.rule_on(WRITE, '{"path": "a"}').action == "allow"
-        assert policy.rule_on(WRITE, '{"path": "b"}').action == "ask"
+        policy.remember(WRITE, Preview(""), {"path": "a"})
+        assert policy.rule_on(WRITE, Preview(""), {"path": "a"}).action == "allow"
+        assert policy.rule_on(WRITE, Preview(""), {"path": "b"}).action == "ask"
     policy = Policy([Rule("*", "deny")])
-    policy.remember(WRITE, "{}")
-    assert policy.rule_on(WRITE, "{}").action == "deny"
+    policy.remember(WRITE, Preview(""), {})
+    assert policy.rule_on(WRITE, Preview(""), {}).action == "deny"
 
 
 def test_a_denied_call_says_why() -> None:
     toolbox = Toolbox([Echo()], policy=Policy([Rule("python", "deny")]), context=CONTEXT)
     events, result = _run(toolbox, ToolCall("c", "python", "x"))
-    assert events[0] == ApprovalDecided("c", False, "policy", "a rule for python")
+    assert events[0] == ApprovalDecided("c", False, "policy", "the rule python")
     assert result.error and "python is not allowed here" in result.text

@@ -1,70 +1,127 @@
-"""The arguments of a call, read as models write them, and checked against the tool's schema."""
+"""The arguments of a call, read as models write them, fitted to the tool's schema, and checked against it."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
+from typing import Any
 
+from tools import _json
+from tools._fit import Misfit, fitted
+from tools._foreign import from_other_tools, patch_in_command
 from tools.spec import ToolFailed, ToolSpec
 
-_FENCED = re.compile(r"\s*```[\w-]*[ \t]*\n(.*?)\n?[ \t]*```\s*", re.DOTALL)
+PATCH_TOOL = "functions.apply_patch"
+SHELL_TOOL = "functions.shell"
+
 _SHOWN_CHARS = 600
-_NO_ARGUMENTS: Mapping[str, object] = {"type": "object", "additionalProperties": False}
+_NO_ARGUMENTS: Mapping[str, object] = {"type": "object", "properties": {}, "additionalProperties": False}
+_WRAPPER_NAMES = frozenset({"name", "tool", "function", "recipient"})
+_WRAPPERS = ("parameters", "arguments", "args", "kwargs", "input")
 
 
 def read_arguments(spec: ToolSpec, text: str) -> object:
     """The arguments that `spec` describes: a dict, or `text` itself for a tool that takes raw text.
 
-    What models are known to write around them is taken off: a Markdown fence, junk behind the first JSON value
-    (`{"n": 2}]`), a wrapper that names the tool again (`{"name": "double", "parameters": {"n": 2}}`). No text at all is
-    `{}`. Raises `ToolFailed` that tells the model what was expected.
+    What models are known to write around them is taken off or mended: a Markdown fence, junk behind the first JSON
+    value (`{"n": 2}]`), a wrapper that names the tool again, trailing commas, single quotes, `"3"` for 3, other names
+    of an argument, the bare text for a tool that takes one text. No text at all is `{}`. Raises `ToolFailed` that tells
+    the model what was expected.
     """
-    if spec.input == "text":
-        return text
-    schema = spec.parameters or _NO_ARGUMENTS
-    args = _unwrapped(spec, schema, _first_value(spec, text))
-    from jsonschema import Draft202012Validator  # 60 ms, and python alone never needs it
+    return ArgumentReader(spec).read(text)
 
-    try:
-        fault = next(Draft202012Validator(schema).iter_errors(args), None)
-    except RecursionError:
-        raise ToolFailed(f"Error: the arguments of {spec.name} are nested too deep. Send simpler ones.") from None
-    if fault is not None:
-        place = "/".join(map(str, fault.absolute_path)) or "arguments"
-        expected = json.dumps(schema, ensure_ascii=False)[:_SHOWN_CHARS]
-        raise ToolFailed(f"Error: {place} of {spec.name}: {_short(fault.message)}. Expected {expected}")
-    return args
+
+class ArgumentReader:
+    """Reads the arguments of one tool's calls, as `read_arguments` does; the schema is compiled once."""
+
+    def __init__(self, spec: ToolSpec) -> None:
+        self._spec = spec
+        self._schema = spec.parameters or _NO_ARGUMENTS
+        self._validator: Any = None
+
+    def read(self, text: str) -> object:
+        """The arguments in `text`. Raises `ToolFailed`."""
+        spec = self._spec
+        if len(text) > _json.MAX_CHARS:
+            raise ToolFailed(f"Error: the arguments of {spec.name} are too long ({len(text)} characters). Send less.")
+        if spec.input == "text":
+            return text
+        try:
+            args = fitted(self._in_form(text), self._schema)
+        except _json.NotJsonError as error:
+            raise ToolFailed(f"Error: the arguments of {spec.name}: {error}. Send one JSON object.") from None
+        except Misfit as error:
+            raise ToolFailed(f"Error: {spec.name}: {error}. Expected {self._expected()}") from None
+        self._check(args)
+        return args
+
+    def _in_form(self, text: str) -> object:
+        """The value in the text, without what was around it, under the tool's own names."""
+        bare = _json.unfenced(text)
+        key = self._text_key()
+        if key is not None and bare and not bare.startswith(("{", "[", '"')):
+            return bare if key == "" else {key: bare}
+        if key is None and "{" in bare and not bare.startswith(("{", "[", '"')):
+            bare = bare[bare.index("{") :]
+        value = self._unwrapped(_json.first_value(bare or "{}"))
+        if key == "" and isinstance(value, dict) and len(value) == 1:
+            return next(iter(value.values()))  # `{"patch": "…"}` where the text itself is wanted
+        if isinstance(value, str) and key:
+            return {key: value}
+        return from_other_tools(self._spec.name, value, self._schema) if isinstance(value, dict | list) else value
+
+    def _text_key(self) -> str | None:
+        """The one argument that raw text can be; "" when the arguments themselves are a text; None: there is none."""
+        if self._schema.get("type") == "string":
+            return ""
+        properties = _mapping(self._schema.get("properties"))
+        required = self._schema.get("required")
+        keys = list(required) if isinstance(required, list | tuple) and required else list(properties)
+        is_text = len(keys) == 1 and _mapping(properties.get(keys[0])).get("type") == "string"
+        return keys[0] if is_text else None
+
+    def _unwrapped(self, value: object) -> object:
+        """The inner arguments of `{"name": …, "parameters": {…}}`, unless the tool has such arguments itself."""
+        own = _mapping(self._schema.get("properties"))
+        if not isinstance(value, dict) or not own.keys().isdisjoint(_WRAPPERS) or self._spec.parameters is None:
+            return value
+        for key in _WRAPPERS:
+            names = value.keys() - {key}
+            inner = value.get(key)
+            if isinstance(inner, dict) and names <= _WRAPPER_NAMES and all(self._is_me(value[name]) for name in names):
+                return inner
+        return value
+
+    def _is_me(self, name: object) -> bool:
+        return name in (self._spec.name, self._spec.name.rpartition(".")[2])
+
+    def _check(self, args: object) -> None:
+        if self._validator is None:
+            from jsonschema import Draft202012Validator  # 60 ms, and python alone never needs it
+
+            self._validator = Draft202012Validator(self._schema)
+        fault = next(self._validator.iter_errors(args), None)
+        if fault is not None:
+            place = "/".join(map(str, fault.absolute_path)) or "arguments"
+            raise ToolFailed(
+                f"Error: {place} of {self._spec.name}: {_short(fault.message)}. Expected {self._expected()}"
+            )
+
+    def _expected(self) -> str:
+        return json.dumps(self._schema, ensure_ascii=False, default=str)[:_SHOWN_CHARS]
+
+
+def patch_in(spec: ToolSpec, args: object) -> str | None:
+    """The patch, when a shell was given one in place of a command; else None."""
+    if spec.name != SHELL_TOOL or not isinstance(args, dict):
+        return None
+    command = args.get("command")
+    return patch_in_command(command) if isinstance(command, str) else None
 
 
 def _short(text: str) -> str:
     return text if len(text) <= _SHOWN_CHARS else f"{text[: _SHOWN_CHARS // 2]} … {text[-_SHOWN_CHARS // 2 :]}"
 
 
-def _first_value(spec: ToolSpec, text: str) -> object:
-    fenced = _FENCED.fullmatch(text)
-    text = (fenced[1] if fenced else text).strip()
-    try:
-        value, end = json.JSONDecoder(parse_constant=_refuse).raw_decode(text or "{}")
-    except (ValueError, RecursionError) as error:
-        problem = f"Error: the arguments of {spec.name} are not valid JSON ({error}). Send one JSON object."
-        raise ToolFailed(problem) from None
-    if any(opening in text[end:] for opening in "{["):
-        raise ToolFailed(f"Error: {spec.name} got more than one JSON value. Send one call with one JSON object.")
-    return value
-
-
-def _refuse(name: str) -> object:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _unwrapped(spec: ToolSpec, schema: Mapping[str, object], value: object) -> object:
-    """The inner arguments of `{"name": …, "parameters": {…}}`, unless the tool has such arguments itself."""
-    properties = schema.get("properties")
-    own = properties if isinstance(properties, dict) else {}
-    if not isinstance(value, dict) or value.get("name") not in (spec.name, spec.name.rpartition(".")[2]):
-        return value
-    for key in ("parameters", "arguments"):
-        if set(value) == {"name", key} and key not in own and isinstance(value[key], dict):
-            return value[key]
-    return value
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

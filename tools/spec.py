@@ -223,7 +223,14 @@ class Tool(Protocol):
 
 
 class ToolFailed(Exception):
-    """A call's own fault; the message goes to the model as it stands: `Error: <what> <where> <what to do>`."""
+    """A call's own fault; the message goes to the model as it stands: `Error: <what> <where> <what to do>`.
+
+    `brings`: the kinds of text in the message; None: whatever this tool's results usually bring.
+    """
+
+    def __init__(self, message: str, *, brings: frozenset[Taint] | None = None) -> None:
+        super().__init__(message)
+        self.brings = brings
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,129 @@
+"""The wildcards of rules: in words of a command, in paths of the workspace, in URLs and other text.
+
+`*` is any characters and `?` is one; brackets and braces stand for themselves (`app/[id]/page.tsx` is a path). A match
+that *allows* is exact. A match that *denies* is generous: it ignores case and Unicode forms, and takes in what lies
+below.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import unicodedata
+from functools import lru_cache
+from typing import Literal
+
+Match = Literal["yes", "maybe", "no"]
+
+_STAR = re.compile(r"(\*+|\?)")
+_URL = re.compile(r"(?P<scheme>[A-Za-z][\w+.-]*)://(?P<place>[^/?#]*)(?P<rest>.*)", re.DOTALL)
+_DOTS = re.compile(r"(?:^|/|%2f|%5c)(?:\.|%2e){1,2}(?:[/?#]|%2f|%5c|$)", re.IGNORECASE)
+_UNCERTAIN = re.compile(r"[\s\\\x00-\x20\x7f-\xa0]")  # parsers of URLs disagree on them
+
+
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str, any_char: str) -> re.Pattern[str]:
+    parts = (
+        any_char if part == "?" else f"{any_char}*" if part.startswith("*") else re.escape(part)
+        for part in _STAR.split(pattern)
+    )
+    return re.compile("".join(parts), re.DOTALL)
+
+
+def text_matches(pattern: str, text: str) -> bool:
+    """Does the whole text match? `*` is any characters at all: a word of a command, a search query."""
+    return _compiled(pattern, ".").fullmatch(text) is not None
+
+
+def folded(text: str) -> str:
+    """What is the same to a file system or a reader that doesn't care for case or Unicode forms."""
+    return unicodedata.normalize("NFC", text).casefold()
+
+
+# -- paths ------------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1024)
+def _path_pattern(pattern: str) -> re.Pattern[str]:
+    """`**` alone between slashes is any folders, also none; at the end it is everything below."""
+    segments = pattern.split("/")
+    last = len(segments) - 1
+    text = ""
+    for index, segment in enumerate(segments):
+        if segment == "**":
+            text += ".+" if index == last else "(?:[^/]+/)*"
+        else:
+            text += _compiled(segment, "[^/]").pattern + ("" if index == last else "/")
+    return re.compile(text, re.DOTALL)
+
+
+def path_allowed(pattern: str, path: str) -> bool:
+    """Does a pattern allow a path of the workspace (`"docs/a.md"`, with slashes, relative, without `..`)?
+
+    `docs/**` is everything below docs, `docs/*.md` what lies right in it, `**/*.md` every Markdown file, `**` all.
+    A path that isn't in its plain form is never allowed.
+    """
+    plain = path == posixpath.normpath(path) and not path.startswith(("/", "../")) and path != ".."
+    if not plain or "\\" in path or not path.isprintable():
+        return False
+    return _path_pattern(_plain_pattern(pattern)).fullmatch(path) is not None
+
+
+def path_denied(pattern: str, path: str) -> Match:
+    """Does a pattern deny a path? "yes" also for what lies below, "maybe" for a folder that could hold such a path."""
+    pattern = folded(_plain_pattern(pattern))
+    forms = {folded(path), folded(posixpath.normpath(path.replace("\\", "/")))}
+    deep = pattern if "/" in pattern else f"**/{pattern}"
+    below = [_path_pattern(deep), _path_pattern(f"{deep}/**")]
+    if deep.endswith("/**"):
+        below.append(_path_pattern(deep.removesuffix("/**")))
+    if any(expression.fullmatch(form) for form in forms for expression in below):
+        return "yes"
+    start = re.split(r"[*?]", pattern, maxsplit=1)[0]
+    holds = any(form == "." or f"{form}/" == start[: len(form) + 1] for form in forms)
+    return "maybe" if holds else "no"
+
+
+def _plain_pattern(pattern: str) -> str:
+    """`./docs/` as `docs/**`."""
+    pattern = pattern.removeprefix("./")
+    return f"{pattern}**" if pattern.endswith("/") else pattern
+
+
+# -- URLs and other text -----------------------------------------------------------------------------------------------
+
+
+def url_allowed(pattern: str, text: str) -> bool:
+    """Does a pattern allow a URL (`https://docs.python.org/*`) or another text (a search query)?
+
+    A `*` in the host stays in the host. A URL that could be read in two ways (blanks, backslashes, `..`) never is.
+    """
+    asked, allowed = _URL.fullmatch(text), _URL.fullmatch(pattern)
+    if asked is None:
+        return allowed is None and text_matches(pattern, text)
+    if _UNCERTAIN.search(text) or _DOTS.search(asked["rest"]) or "@" in asked["place"]:
+        return False
+    if allowed is None:
+        return pattern.strip("*") == ""
+    return (
+        asked["scheme"] == allowed["scheme"]
+        and _compiled(allowed["place"], "[^/?#@]").fullmatch(asked["place"]) is not None
+        and (text_matches(allowed["rest"], asked["rest"]) or allowed["place"] + allowed["rest"] == "*")
+    )
+
+
+def url_denied(pattern: str, text: str) -> Match:
+    """Does a pattern deny a URL or another text? Whatever the scheme, the port, a user's name in it, the case.
+
+    A pattern that is only a host (`https://a.test`, `a.test`) denies all of it.
+    """
+    url, denied = _URL.fullmatch(text), _URL.fullmatch(pattern)
+    if url is None:
+        return "yes" if text_matches(folded(pattern), folded(text)) else "no"
+    host, rest = (_host(denied["place"]), denied["rest"]) if denied else (pattern, "")
+    wanted = folded(f"{host}{rest or ('' if '/' in host or host.endswith('*') else '/*')}")
+    return "yes" if text_matches(wanted, folded(f"{_host(url['place'])}{url['rest'] or '/'}")) else "no"
+
+
+def _host(place: str) -> str:
+    return re.sub(r"\.?(?::\d*)?$", "", place.rpartition("@")[2])

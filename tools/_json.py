@@ -1,0 +1,100 @@
+"""JSON as models write it → a value: fences, trailing commas, single quotes, Python's constants, text around it.
+
+Every step is linear in the length of the text.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+
+MAX_CHARS = 2_000_000
+"""Longer arguments are refused: a whole context of 131,072 tokens is half a million characters."""
+
+MAX_DEPTH = 64
+_CALL_ENDS = ("<|call|>", "<|end|>", "<|channel|>", "<|constrain|>", "<|message|>")
+
+_FENCED = re.compile(r"```[\w+-]*[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
+_TOKEN = re.compile(
+    r"""(?P<double>"(?:[^"\\]|\\.)*(?:"|\Z))"""
+    r"""|(?P<single>'(?:[^'\\]|\\.)*(?:'|\Z))"""
+    r"""|(?P<comma>,(?=\s*[}\]]))"""
+    r"""|(?P<word>[A-Za-z_$][\w$-]*)(?P<colon>\s*:)?""",
+    re.DOTALL,
+)
+_CONSTANTS = {"True": "true", "False": "false", "None": "null", "undefined": "null"}
+_STRING_IN_SINGLE = re.compile(r"""\\'|\\.|\"""", re.DOTALL)
+
+
+class NotJsonError(ValueError):
+    """The text is no JSON, also not by the usual mistakes; the message says what is wrong with it."""
+
+
+def unfenced(text: str) -> str:
+    """What stands in a Markdown fence that holds the whole text; else the text without blanks around it."""
+    text = text.strip()
+    fenced = _FENCED.fullmatch(text) if text.startswith("```") and text.endswith("```") else None
+    return fenced[1] if fenced else text
+
+
+def first_value(text: str) -> object:
+    """The one JSON value in a text. Raises NotJsonError, also when there are two values."""
+    try:
+        return _decoded(text)
+    except _Twice as error:
+        raise NotJsonError(str(error)) from None
+    except (ValueError, RecursionError) as error:
+        first = error
+    try:
+        return _decoded(_repaired(text))
+    except _Twice as error:
+        raise NotJsonError(str(error)) from None
+    except (ValueError, RecursionError):
+        raise NotJsonError(f"not valid JSON ({first})") from None
+
+
+class _Twice(ValueError):
+    pass
+
+
+def _decoded(text: str) -> object:
+    decoder = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite, strict=False)
+    value, end = decoder.raw_decode(text)
+    if any(opening in text[end:] for opening in "{["):
+        raise _Twice("more than one JSON value. Send one call with one JSON object")
+    return value
+
+
+def _refuse(name: str) -> object:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _refuse_number(text)
+
+
+def _refuse_number(text: str) -> float:
+    raise ValueError(f"{text} is too large a number")
+
+
+def _repaired(text: str) -> str:
+    """The text with the mistakes mended that have one meaning only."""
+    return _TOKEN.sub(_mended, text)
+
+
+def _mended(match: re.Match[str]) -> str:
+    if match["single"] is not None:
+        inner = match["single"][1:-1] if match["single"].endswith("'") else match["single"][1:]
+        return '"' + _STRING_IN_SINGLE.sub(_in_double_quotes, inner) + '"'
+    if match["comma"] is not None:
+        return ""
+    if match["word"] is not None:
+        word, colon = match["word"], match["colon"]
+        return _CONSTANTS.get(word, word) if colon is None else f'"{word}"{colon}'
+    return match[0]
+
+
+def _in_double_quotes(match: re.Match[str]) -> str:
+    return {"\\'": "'", '"': '\\"'}.get(match[0], match[0])

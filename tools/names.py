@@ -1,0 +1,99 @@
+"""Which tool a model means: the names that gpt-oss is known to write, onto the tools that are on.
+
+Where the names come from: gpt-oss was trained with other tools than ours (`container.exec`, `repo_browser.…`,
+`applypatch`), and pieces of the format leak into the recipient (llama.cpp#15158, vllm#27385, codex#2186).
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+_CUT = re.compile(r"<\||[\s<>\"'`({\[,;:|]")
+_LEAKED = ("json", "commentary", "analysis", "final", "code", "constrain")
+_PREFIXES = ("functions.", "function.", "tools.", "tool.", "assistant.", "repo_browser.", "container.", "computer.")
+_MAX_CHARS = 300
+_MAX_LISTED = 24
+
+_ALIASES = {
+    "functions.shell": ("exec", "bash", "sh", "zsh", "exec_command", "run_command", "execute_command", "terminal"),
+    "functions.list_dir": ("print_tree", "list_files", "list_directory", "listdir", "ls", "tree"),
+    "functions.read_file": ("open_file", "view_file", "cat", "readfile"),
+    "functions.grep": ("search", "search_files", "grep_search", "rg", "ripgrep", "find_in_files"),
+    "functions.write_file": ("create_file", "save_file", "writefile"),
+    "functions.apply_patch": ("applypatch", "apply_diff"),
+    "python": ("ipython", "python3", "jupyter", "code_interpreter"),
+    "browser.search": ("search", "web_search"),
+    "browser.open": ("open", "open_url"),
+    "browser.find": ("find",),
+}
+"""Other names of ours, without what stands before the last part of them. The first that is on is meant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The tool that is meant, by its whole name, and how it was found; None: none of those that are on.
+
+    `kind`: "exact" as it is written; "repaired" by taking off what doesn't belong to it; "alias" another name for it.
+    """
+
+    name: str | None
+    kind: Literal["exact", "repaired", "alias", "unknown"]
+
+
+def resolve_name(written: str, known: Collection[str]) -> Resolved:
+    """The tool of `known` (whole names) that a recipient means. It never leads to one that is off.
+
+        resolve_name("functions.shell", known)                      →  exact
+        resolve_name("read_file<|channel|>commentary", known)       →  functions.read_file, repaired
+        resolve_name("shelljson", known)                            →  functions.shell, repaired
+        resolve_name("functions.browser.search", known)             →  browser.search, repaired
+        resolve_name("container.exec", known)                       →  functions.shell, alias
+    """
+    if written in known:
+        return Resolved(written, "exact")
+    names = tuple(dict.fromkeys(_readings(written[:_MAX_CHARS])))
+    by_lower = {name.lower(): name for name in known}
+    for name in names:
+        for whole in (name, f"functions.{name}"):
+            found = whole if whole in known else by_lower.get(whole.lower())
+            if found is not None:
+                return Resolved(found, "repaired")
+    lowered = {name.lower() for name in names}
+    for meant, aliases in _ALIASES.items():
+        if meant in known and not lowered.isdisjoint(aliases):
+            return Resolved(meant, "alias")
+    return Resolved(None, "unknown")
+
+
+def unknown_name(written: str, known: Collection[str]) -> str:
+    """What to tell the model of a name that means nothing here: the tools there are, the nearest first."""
+    if not known:
+        return f"Error: there is no tool {_shown(written)}. No tools are on: answer without one."
+    near = difflib.get_close_matches(written[:_MAX_CHARS], known, n=_MAX_LISTED, cutoff=0.5)
+    names = list(dict.fromkeys([*near, *known]))
+    more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
+    return f"Error: there is no tool {_shown(written)}. The tools are: {', '.join(names[:_MAX_LISTED])}{more}"
+
+
+def _shown(name: str) -> str:
+    return repr(name if len(name) <= 80 else f"{name[:80]}…")
+
+
+def _readings(written: str) -> Iterator[str]:
+    """The names that a recipient may stand for: what leaked behind it is off, then what stands before it, too."""
+    name = _CUT.split(written.strip(), maxsplit=1)[0].strip(".")
+    glued = [name[: -len(leak)].rstrip("._-") for leak in _LEAKED if name.lower().endswith(leak)]
+    for reading in (name, *glued):
+        yield reading
+        prefix = next(_stripped(reading), None)
+        while prefix is not None:
+            yield prefix
+            prefix = next(_stripped(prefix), None)
+
+
+def _stripped(name: str) -> Iterator[str]:
+    return (name.removeprefix(prefix) for prefix in _PREFIXES if name.startswith(prefix))
