@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -47,7 +47,7 @@ class Answer:
         return self.headers.get("location") if self.status in _REDIRECTS else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: cached_property wants a place
 class Link:
     """How requests go out: straight, with the guard's look-up, or through the user's proxy."""
 
@@ -57,6 +57,13 @@ class Link:
     def straight_to(self, url: WebUrl) -> bool:
         """A host that the user opened by name is this machine's or its network's: a proxy elsewhere can't reach it."""
         return self.proxy is None or url.host_port in self.guard.allow
+
+    @cached_property
+    def tls(self) -> ssl.SSLContext:
+        """Verifies by the system's certificates; reading them takes 20 ms, so once."""
+        import httpcore2
+
+        return httpcore2.default_ssl_context()
 
 
 def parse_proxy(text: str) -> WebUrl:
@@ -118,7 +125,7 @@ def opened(
         fields["Content-Length"] = str(len(content))
     sent = [(name.encode("ascii"), value.encode("utf-8", "replace")) for name, value in fields.items()]
     with (
-        _pool(None if straight else link.proxy, url.scheme, backend) as pool,
+        _pool(link, None if straight else link.proxy, url.scheme, backend) as pool,
         pool.stream(method, target, headers=sent, content=content, extensions={"sni_hostname": url.host}) as response,
     ):
         # of a header that comes twice the first counts: the order of a redirect's two targets must be nobody's luck
@@ -132,22 +139,16 @@ def _only_to(link: Link) -> Guard:
     return replace(link.guard, allow=frozenset({link.proxy.host_port}))
 
 
-def _pool(proxy: WebUrl | None, scheme: str, backend: httpcore2.NetworkBackend) -> httpcore2.ConnectionPool:
+def _pool(
+    link: Link, proxy: WebUrl | None, scheme: str, backend: httpcore2.NetworkBackend
+) -> httpcore2.ConnectionPool:
     import httpcore2
 
-    context = _tls() if scheme == "https" else None
+    context = link.tls if scheme == "https" else None
     if proxy is None:
         return httpcore2.ConnectionPool(ssl_context=context, network_backend=backend)
     where = httpcore2.URL(scheme=proxy.scheme, host=proxy.host, port=proxy.port, target="/")
     return httpcore2.HTTPProxy(where, ssl_context=context, network_backend=backend)
-
-
-@lru_cache(maxsize=1)
-def _tls() -> ssl.SSLContext:
-    """Reading the system's certificates takes 20 ms: once."""
-    import httpcore2
-
-    return httpcore2.default_ssl_context()
 
 
 def status_text(status: int) -> str:

@@ -98,6 +98,8 @@ def normal_host(host: str) -> str:
     """A host as it is compared: ASCII, lower-case, no final dot, IPv6 addresses in their shortest form."""
     if ":" in host:
         try:
+            if "%" in host:  # a zone: an address of this machine's networks
+                raise ValueError
             return str(ipaddress.IPv6Address(host))
         except ValueError:
             raise Refused("the URL's host isn't an IPv6 address") from None
@@ -131,7 +133,7 @@ def parse_allow_host(text: str) -> tuple[HostPort, ...]:
     >>> parse_allow_host("localhost:8080")
     (HostPort(host='localhost', port=8080),)
     """
-    found = re.fullmatch(r"(?:\[([^\]]*)\]|([^:\[\]]+))(?::(\d{1,5}))?", text.strip())
+    found = re.fullmatch(r"(?:\[([^\]]*:[^\]]*)\]|([^:\[\]]+))(?::(\d{1,5}))?", text.strip())
     host = (found[1] or found[2]) if found else text.strip()
     if not found and host.count(":") < 2:
         raise ValueError(f"{text!r} isn't HOST or HOST:PORT, as in intranet.example:8080 or [fd00::1]:80")
