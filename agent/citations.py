@@ -144,5 +144,5 @@ def cite(text: str, lookup: Callable[[int], Cited | None]) -> tuple[str, tuple[F
 
 def lookup_in(states: Iterable[Mapping[str, object]]) -> Callable[[int], Cited | None]:
     """A lookup in the states that the browser left in a conversation (`session.states`); other tools' are passed by."""
-    shown = {view.cursor: Cited(view.title, view.url, view.total_lines) for view in read_states(states)}
+    shown = {view.cursor: Cited(view.title, view.address, view.total_lines) for view in read_states(states)}
     return shown.get

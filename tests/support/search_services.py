@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -103,12 +103,13 @@ class Asked:
 
 @dataclass(slots=True)
 class Services:
-    """The server. `status` other than 200 is answered to everything; `raw` is sent instead of the JSON."""
+    """The server. `status` is answered to everything, `raw` is sent instead of the JSON, after `answers_after_s`."""
 
     base: str
     asked: list[Asked] = field(default_factory=list)
     status: int = 200
     raw: bytes | None = None
+    answers_after_s: float = 0.0
     answers: dict[str, object] = field(default_factory=lambda: dict(ANSWERS))
 
     def url(self, kind: str) -> str:
@@ -127,9 +128,14 @@ def search_services() -> Iterator[Services]:
             params = dict(parse_qsl(parts.query, keep_blank_values=True))
             headers = {name.lower(): value for name, value in self.headers.items()}
             services.asked.append(Asked(self.command, parts.path, headers, params, json.loads(body or b"null")))
+            over.wait(services.answers_after_s)
             known = parts.path in services.answers
             sent = services.raw if services.raw is not None else json.dumps(services.answers.get(parts.path)).encode()
-            self.send_response(services.status if known else 404)
+            with suppress(ConnectionError):
+                self._send(services.status if known else 404, sent)
+
+        def _send(self, status: int, sent: bytes) -> None:
+            self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(sent)))
             self.end_headers()
@@ -140,6 +146,7 @@ def search_services() -> Iterator[Services]:
         def log_message(self, *args: object) -> None:
             """Tests are quiet."""
 
+    over = threading.Event()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     services = Services(f"http://127.0.0.1:{server.server_port}/")
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
@@ -147,6 +154,7 @@ def search_services() -> Iterator[Services]:
     try:
         yield services
     finally:
+        over.set()
         server.shutdown()
         thread.join()
         server.server_close()

@@ -27,7 +27,7 @@ def whole_number(args: Mapping[str, object], name: str, default: int = -1) -> in
     if isinstance(value, float) and value.is_integer():
         return int(value)
     came = value if isinstance(value, float) else type(value).__name__
-    raise ToolFailed(f"`{name}` should be an integer, not `{came}`")
+    raise fault(f"`{name}` should be an integer, not `{came}`")
 
 
 def link_or_url(args: Mapping[str, object]) -> int | str:
@@ -40,27 +40,20 @@ def link_or_url(args: Mapping[str, object]) -> int | str:
         value = value.strip()
         number = _LINK_ID.fullmatch(value)
         return int(number[1]) if number else value or -1
-    if isinstance(value, bool | list | dict):
-        raise ToolFailed(f"`id` should be the number of a link or a URL, not `{type(value).__name__}`")
     return whole_number(args, "id")
 
 
 def text(args: Mapping[str, object], name: str) -> str:
-    """The text `name`; a number is taken as text. Raises `ToolFailed` where nothing stands in it."""
-    value = args.get(name)
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        value = str(value)
-    if not isinstance(value, str):
-        raise ToolFailed(f"`{name}` should be a text, not `{type(value).__name__}`")
+    """The text `name`. Raises `ToolFailed` where nothing stands in it."""
+    value = str(args[name])
     if not value.strip():
-        raise ToolFailed(f"`{name}` is empty: say what to look for")
+        raise fault(f"`{name}` is empty: say what to look for")
     return value
 
 
-def flag(args: Mapping[str, object], name: str) -> bool:
-    """The flag `name`, False where there is none. `"true"` and 1 are True."""
-    value = args.get(name)
-    return value.strip().lower() in ("true", "yes", "1") if isinstance(value, str) else bool(value)
+def fault(message: str) -> ToolFailed:
+    """A failure in our own words: nothing from outside is in it."""
+    return ToolFailed(message, brings=frozenset())
 
 
 def shortened(value: str, max_chars: int = 1024) -> str:

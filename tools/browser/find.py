@@ -8,13 +8,13 @@ from tools.browser import _arguments
 from tools.browser.display import Display
 from tools.browser.page import find_page
 from tools.browser.stack import View
-from tools.spec import Preview, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
+from tools.spec import Preview, ToolContext, ToolOutput, ToolResult, ToolSpec
 
 _PARAMETERS: Mapping[str, object] = {
     "type": "object",
     "properties": {
-        "pattern": {"type": ["string", "number"]},
-        "cursor": {"description": "number", "default": -1},
+        "pattern": {"type": "string"},
+        "cursor": {"description": "number", "default": -1},  # see open.py
     },
     "required": ["pattern"],
 }
@@ -43,7 +43,7 @@ class FindTool:
         pattern, view = self._plan(_arguments.as_mapping(args))
         page = self._display.stack.page(view.page)
         if page.kind != "page":
-            raise ToolFailed("Cannot run `find` on search results page or find results page")
+            raise _arguments.fault("Cannot run `find` on search results page or find results page")
         yield from ()
         return self._display.new(find_page(page, pattern), brings=view.brings, found_in=view.page)
 

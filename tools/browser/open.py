@@ -15,17 +15,17 @@ from tools.browser.page import Page
 from tools.browser.stack import View
 from tools.spec import Effect, Preview, Taint, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
 
-# Numbers are checked by the tool and not by the schema: a "3" is link 3, and what is wrong is said in the words that
-# the reference tool has for it.
+# As the model was trained, but that no type stands where the tool itself says what is wrong with a number, in the words
+# of the reference tool.
 _PARAMETERS: Mapping[str, object] = {
     "type": "object",
     "properties": {
-        "id": {"description": "number or string", "default": -1},
+        "id": {"type": ["number", "string"], "default": -1},
         "cursor": {"description": "number", "default": -1},
         "loc": {"description": "number", "default": -1},
         "num_lines": {"description": "number", "default": -1},
-        "view_source": {"description": "boolean", "default": False},
-        "source": {"description": "string"},
+        "view_source": {"type": "boolean", "default": False},
+        "source": {"type": "string"},
     },
 }
 
@@ -98,7 +98,7 @@ class OpenTool:
         """What to do; beside it the page and the id of the link that is followed, if it is one."""
         wanted, loc = _arguments.link_or_url(args), _arguments.whole_number(args, "loc")
         _arguments.whole_number(args, "num_lines")  # a bad one is said before anybody is asked
-        source = _arguments.flag(args, "view_source")
+        source = args.get("view_source") is True
         if isinstance(wanted, str):
             return self._fetch(whole_url(wanted), loc, refresh=True, source=source), None
         stack = self._display.stack
@@ -107,7 +107,7 @@ class OpenTool:
             return (self._source_of(view, loc) if source else _Look(view.page, loc)), None
         page = stack.page(view.page)
         if wanted not in page.links:
-            raise ToolFailed(f"Invalid link id `{wanted}`.")
+            raise _arguments.fault(f"Invalid link id `{wanted}`.")
         if view.found_in is not None and not source:  # the very page that was searched, where it was found
             stack.page(view.found_in)
             return _Look(view.found_in, loc if loc >= 0 else page.landings.get(wanted, 0)), None
@@ -116,7 +116,7 @@ class OpenTool:
 
     def _source_of(self, view: View, loc: int) -> _Fetch:
         if not view.address:
-            raise ToolFailed("`view_source` shows the source of a page; search results have none")
+            raise _arguments.fault("`view_source` shows the source of a page; search results have none")
         return self._fetch(view.address, loc, refresh=False, source=True)
 
     def _fetch(self, url: str, loc: int, *, refresh: bool, source: bool) -> _Fetch:
@@ -154,9 +154,10 @@ def _loaded(plan: _Fetch, context: ToolContext) -> Document:
         assert isinstance(plan.loader, SourceLoader)
         document = plan.loader.load_source(plan.url, refresh=plan.refresh, stop=context.stop)
     except ToolFailed as failure:
-        raise _failed(plan.url, _arguments.reason(failure)) from failure
+        brings = _brought_by(plan.url) if failure.brings is None else failure.brings
+        raise _failed(plan.url, _arguments.reason(failure), brings) from failure
     return Document(document.title, f"view-source:{document.url}", plain(document.text))
 
 
-def _failed(url: str, reason: str) -> ToolFailed:
-    return ToolFailed(f"Error fetching URL `{_arguments.shortened(url)}`: {reason}")
+def _failed(url: str, reason: str, brings: frozenset[Taint] = frozenset()) -> ToolFailed:
+    return ToolFailed(f"Error fetching URL `{_arguments.shortened(url)}`: {reason}", brings=brings)

@@ -15,14 +15,12 @@ DEFAULT_RESULTS = 10
 """The trained text's own default of `topn`. (The reference tool always gives 20, whatever is asked for.)"""
 MAX_RESULTS = 20
 
-# Numbers are checked by the tool and not by the schema: a "5" is taken as 5, and what is wrong is said in the words
-# that the reference tool has for it.
 _PARAMETERS: Mapping[str, object] = {
     "type": "object",
     "properties": {
-        "query": {"type": ["string", "number"]},
-        "topn": {"description": "number, at most 20", "default": DEFAULT_RESULTS},
-        "source": {"type": ["string", "null"]},
+        "query": {"type": "string"},
+        "topn": {"type": "number", "default": DEFAULT_RESULTS},
+        "source": {"type": "string"},
     },
     "required": ["query"],
 }
@@ -64,7 +62,9 @@ class SearchTool:
             hits = plan.source.search(plan.query, limit=plan.limit, stop=context.stop)
         except ToolFailed as failure:
             query = _arguments.shortened(plan.query)
-            raise ToolFailed(f"Error during search for `{query}`: {_arguments.reason(failure)}") from failure
+            brings = plan.source.brings if failure.brings is None else failure.brings
+            told = f"Error during search for `{query}`: {_arguments.reason(failure)}"
+            raise ToolFailed(told, brings=brings) from failure
         yield from ()
         return self._display.new(search_page(plan.query, hits[: plan.limit]), brings=plan.source.brings)
 
@@ -78,7 +78,7 @@ class SearchTool:
             return _Plan(query, source, _results_wanted(args))
         on = ", ".join(self._sources) or "none"
         what = "no web search service is set up" if name in ("web", None, "") else f"there is no source {name!r}"
-        raise ToolFailed(
+        raise _arguments.fault(
             f"Error during search for `{_arguments.shortened(query)}`: {what}. "
             f"The sources are: {on}. `browser.open` of a URL works without one."
         )
@@ -89,10 +89,8 @@ def _effects(source: Source) -> frozenset[Effect]:
 
 
 def _results_wanted(args: Mapping[str, object]) -> int:
-    """`topn` between 1 and `MAX_RESULTS`; what is no number, or less than 1, is the default."""
-    value = args.get("topn", args.get("top_n"))
-    if isinstance(value, str) and value.strip().isdecimal():
-        value = int(value.strip()[:9])
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 1:
+    """`topn`, at most `MAX_RESULTS`; the default where there is none, or less than 1."""
+    value = args.get("topn")
+    if not isinstance(value, int | float) or not value >= 1:
         return DEFAULT_RESULTS
     return int(min(value, MAX_RESULTS))

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from sys import getsizeof
 
+from tools.browser._arguments import fault
 from tools.browser.page import Page
 from tools.spec import Taint, ToolFailed
 
@@ -78,13 +79,13 @@ class Stack:
     def view(self, cursor: int) -> View:
         """What `cursor` shows; -1 is the newest. Raises `ToolFailed` where there is no such cursor."""
         if not self._views:
-            raise ToolFailed("No pages to access!")
+            raise fault("No pages to access!")
         newest = self.next_cursor - 1
         if not -1 <= cursor <= newest:
-            raise ToolFailed(f"Cursor `{cursor}` is out of range. Available cursor indices: [0 - {newest}].")
+            raise fault(f"Cursor `{cursor}` is out of range. Available cursor indices: [0 - {newest}].")
         view = self._views.get(newest if cursor == -1 else cursor)
         if view is None:  # its message is gone from the conversation, or could not be read
-            raise ToolFailed(f"The page at cursor `{cursor}` is no longer kept. Open its URL again.")
+            raise fault(f"The page at cursor `{cursor}` is no longer kept. Open its URL again.")
         return view
 
     def page(self, number: int) -> Page:
@@ -98,7 +99,7 @@ class Stack:
             try:
                 kept.page = Page.from_json(kept.stored)
             except (ValueError, TypeError):
-                raise ToolFailed(f"The page at cursor `{number}` can't be read. Open its URL again.") from None
+                raise fault(f"The page at cursor `{number}` can't be read. Open its URL again.") from None
         return kept.page
 
     def shown_links(self, number: int) -> frozenset[int]:

@@ -1,0 +1,60 @@
+"""Pages in memory: a loader and a source over a few documents, for tests of what stands above them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tools.browser import Document, Hit
+from tools.spec import Stop, Taint, ToolFailed
+
+
+@dataclass(slots=True)
+class Pages:
+    """Loads `documents` by URL, their sources from `sources`. `loaded` are the URLs asked for, a refresh with `!`."""
+
+    documents: dict[str, Document]
+    sources: dict[str, str] = field(default_factory=dict)
+    loaded: list[str] = field(default_factory=list)
+
+    def load(self, url: str, *, refresh: bool, stop: Stop) -> Document:
+        self.loaded.append(url + "!" * refresh)
+        if url not in self.documents:
+            raise ToolFailed("Error: the server answered 404 Not Found")
+        return self.documents[url]
+
+    def load_source(self, url: str, *, refresh: bool, stop: Stop) -> Document:
+        page = self.load(url, refresh=refresh, stop=stop)
+        return Document(page.title, page.url, self.sources[url])
+
+
+@dataclass(slots=True)
+class Results:
+    """A source that gives the hits of each query, and keeps what it was asked: `("capybara", 10)`."""
+
+    name: str
+    hits: dict[str, tuple[Hit, ...]]
+    brings: frozenset[Taint] = frozenset({"outside"})
+    sends: bool = True
+    asked: list[tuple[str, int]] = field(default_factory=list)
+
+    def search(self, query: str, *, limit: int, stop: Stop) -> tuple[Hit, ...]:
+        self.asked.append((query, limit))
+        if query not in self.hits:
+            raise ToolFailed(f"Error: {self.name}.test\ngave no answer")
+        return self.hits[query]
+
+
+def documents(*pages: Document) -> dict[str, Document]:
+    """The documents by their own URLs."""
+    return {page.url: page for page in pages}
+
+
+def numbered(count: int) -> str:
+    """A text of `count` lines that differ: `line 0`, `line 1`, …"""
+    return "\n".join(f"line {number}" for number in range(count))
+
+
+def links(urls: Iterable[str]) -> dict[int, str]:
+    """The links of a document, by id."""
+    return dict(enumerate(urls))
