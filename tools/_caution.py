@@ -1,0 +1,59 @@
+"""Which files of a workspace a person is asked about even where a rule allows the call: by their names alone."""
+
+from __future__ import annotations
+
+import re
+
+SECRET = re.compile(
+    r"""(?:^|/)(?:
+      \.env[^/]*|[^/]*\.env                                       # .env.local, prod.env, .envrc
+    | [^/]*\.(?:pem|key|p12|pfx|jks|keystore|kdbx|ppk|tfstate)     # keys, stores of keys, states with passwords
+    | (?:id_(?:rsa|dsa|ecdsa|ed25519)|identity)(?:(?!\.pub$)[^/])*
+    | [._]netrc|\.npmrc|\.pypirc|\.pgpass|\.my\.cnf|\.htpasswd|\.git-credentials|\.vault_pass[^/]*
+    | \.?(?:credentials|secrets?)(?:\.[^/]+)?|service[-_]account[^/]*\.json
+    )$
+    | (?:^|/)\.git/(?:.*/)?(?:config|config\.worktree|credentials)$   # a URL in it may hold a password
+    | (?:^|/)\.(?:ssh|gnupg|aws|azure|kube|docker|config/gcloud)/(?!.*\.pub$)
+    """,
+    re.VERBOSE,
+)
+"""Searched for in a path in lower case: files that often hold secrets."""
+
+_RUNS_LATER = re.compile(
+    r"""(?:^|/)(?:
+      \.git(?:/|$)                                                    # hooks, and settings that name programs
+    | (?:\.githooks|\.husky|hooks)/                                   # `hooks/` is a bare repository's
+    | \.pre-commit-config\.ya?ml$
+    | \.(?:bashrc|bash_profile|bash_login|bash_logout|profile|zshrc|zshenv|zprofile|zlogin)$
+    )""",
+    re.VERBOSE,
+)
+_RULES = re.compile(r"(?:^|/)\.ossia(?:/|$)")
+_IGNORED = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
+"""Some file systems of macOS don't see these: `.g\u200cit` opens `.git` there (CVE-2014-9390)."""
+
+
+def plain(name: str) -> str:
+    """A path as the patterns here take it: lower case, since a file system may see no difference."""
+    return _IGNORED.sub("", name).casefold()
+
+
+def of_reading(*names: str) -> str:
+    """Why a person must agree to these files being read; `""` where nothing speaks against it.
+
+    `of_reading("src/.env")` is `"it reads src/.env, which often holds secrets"`.
+    """
+    return next((f"it reads {name}, which often holds secrets" for name in names if SECRET.search(plain(name))), "")
+
+
+def of_writing(*names: str) -> str:
+    """The same for files that are written, moved or deleted."""
+    for name in names:
+        path = plain(name)
+        if _RUNS_LATER.search(path):
+            return f"it changes {name}, which can make other programs run code"
+        if _RULES.search(path):
+            return f"it changes {name}, which holds rules for this program"
+        if SECRET.search(path):
+            return f"it changes {name}, which often holds secrets"
+    return ""

@@ -1,0 +1,168 @@
+"""The searching half of `functions.grep`, run as a process of its own: an expression can take for ever, a process ends.
+
+Standard library only: it is started as a script by `python -I -S`, which finds no packages. It reads one job as JSON
+from stdin, walks a folder from an inherited descriptor without ever following a link, and writes JSON lines:
+`{"hit": [path, line, text]}` and, at the end, `{"end": {…}}`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import sys
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+_FILE = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+_MAX_DEPTH, _MAX_PASSED = 64, 5
+
+
+@dataclass
+class Search:
+    """One job, and what was passed over on the way."""
+
+    job: dict[str, Any]
+    hits: int = 0
+    files: int = 0
+    passed: dict[str, tuple[int, list[str]]] = field(
+        default_factory=lambda: {"secret": (0, []), "closed": (0, []), "large": (0, [])}
+    )
+    cut: bool = False
+
+    def __post_init__(self) -> None:
+        flags = re.IGNORECASE if self.job["ignore_case"] else 0
+        self._pattern = _compiled(self.job["pattern"], flags)
+        self._glob = _compiled(self.job["glob"], 0)
+        self._secret = re.compile(self.job["secret"], re.VERBOSE)
+
+    def run(self) -> None:
+        if self.job["only"]:
+            self._file(self.job["folder"], self.job["only"], self.job["front"] + self.job["only"])
+        else:
+            self._folder(self.job["folder"], self.job["front"], 0)
+
+    def _folder(self, folder: int, front: str, depth: int) -> None:
+        with suppress(OSError):  # one that may not be listed
+            with os.scandir(folder) as scan:
+                entries = sorted(scan, key=lambda entry: entry.name)
+            for entry in entries:
+                if self.cut:
+                    return
+                path = front + entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    self._enter(folder, entry.name, path, depth)
+                elif entry.is_file(follow_symlinks=False) and self._glob.search(path):
+                    if self._secret.search(path.casefold()):
+                        self._pass("secret", path)
+                    else:
+                        self._file(folder, entry.name, path)
+
+    def _enter(self, folder: int, name: str, path: str, depth: int) -> None:
+        if name in self.job["closed"] or depth >= _MAX_DEPTH:
+            if name != ".git":
+                self._pass("closed", path + "/")
+            return
+        with suppress(OSError):
+            below = os.open(name, _FOLDER, dir_fd=folder)
+            try:
+                self._folder(below, path + "/", depth + 1)
+            finally:
+                os.close(below)
+
+    def _pass(self, kind: str, path: str) -> None:
+        number, names = self.passed[kind]
+        self.passed[kind] = (number + 1, [*names, path] if len(names) < _MAX_PASSED else names)
+
+    def _file(self, folder: int, name: str, path: str) -> None:
+        data = self._read(folder, name, path)
+        if data is None or b"\0" in data[:8192]:
+            return
+        self.files += 1
+        for number, line in enumerate(_decode(data).split("\n"), 1):
+            found = self._pattern.search(line.removesuffix("\r"))
+            if found is None:
+                continue
+            if self.hits >= self.job["max_hits"]:
+                self.cut = True
+                break
+            self.hits += 1
+            _say({"hit": [path, number, self._shown(line.removesuffix("\r"), found.start())]})
+
+    def _read(self, folder: int, name: str, path: str) -> bytes | None:
+        """None for what can't be read, is no plain file, or is too large."""
+        with suppress(OSError):
+            if not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+                return None
+            with os.fdopen(os.open(name, _FILE, dir_fd=folder), "rb") as file:
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    return None
+                data = file.read(self.job["max_file_bytes"] + 1)
+                if len(data) <= self.job["max_file_bytes"]:
+                    return data
+                self._pass("large", path)
+        return None
+
+    def _shown(self, line: str, at: int) -> str:
+        """The line, or the part of a long one around the match."""
+        size = self.job["max_line_chars"]
+        if len(line) <= size:
+            return line
+        start = max(0, min(at - size // 4, len(line) - size))
+        return ("…" if start else "") + line[start : start + size] + ("…" if start + size < len(line) else "")
+
+
+class BadExpression(Exception):
+    """The message is for the model."""
+
+
+def _compiled(expression: str, flags: int) -> re.Pattern[str]:
+    try:
+        return re.compile(expression, flags)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise BadExpression(f"{expression[:200]!r} is no regular expression: {error}") from None
+
+
+def _decode(data: bytes) -> str:
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data.decode("utf-16", "replace")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
+def _say(what: object) -> None:
+    sys.stdout.write(json.dumps(what) + "\n")
+    sys.stdout.flush()  # what was found must stand when this process is killed
+
+
+def _limit(seconds: int, max_bytes: int) -> None:
+    """For the case that nobody is left to end this process."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+        resource.setrlimit(resource.RLIMIT_AS, (max_bytes, max_bytes))
+
+
+def main() -> None:
+    job = json.loads(sys.stdin.read())
+    _limit(job["timeout_s"] + 2, job["max_memory_bytes"])
+    problem = ""
+    try:
+        search = Search(job)
+        search.run()
+    except BadExpression as error:
+        _say({"fault": str(error)})
+        return
+    except MemoryError:
+        problem = "it needs too much memory"
+    _say({"end": {"files": search.files, "cut": search.cut, "passed": search.passed, "problem": problem}})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""`functions.write_file`: a whole file of the workspace, new or instead of the old one."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+from tools import _caution
+from tools._paths import MAX_FILE_BYTES, Content, locate
+from tools.functions import _diff
+from tools.functions._changes import Change, apply, current, require_name
+from tools.functions._folder import as_lines, as_mapping, count, workspace_of
+from tools.functions._text import Text, decode, describe
+from tools.spec import Preview, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
+
+_PARAMETERS = {
+    "type": "object",
+    "properties": {"path": {"type": "string"}, "content": {"type": "string"}},
+    "required": ["path", "content"],
+    "additionalProperties": False,
+}
+_DESCRIPTION = (
+    "Writes a text file: a new one, with the folders above it, or instead of what was there. For a change of some "
+    "lines apply_patch is better."
+)
+
+
+class WriteFile:
+    """Writes a text file whole. Shows the difference first, and writes nothing if the file has changed since.
+
+    A file that is there keeps its permissions, its encoding, and CRLF if all its lines end so. Through a link that
+    stays in the workspace the file behind it is written; the link stays one.
+    """
+
+    def __init__(self) -> None:
+        self.spec = ToolSpec("functions.write_file", _DESCRIPTION, _PARAMETERS, effects=frozenset({"write"}))
+
+    def preview(self, args: object, *, context: ToolContext) -> Preview:
+        asked, workspace = as_mapping(args), workspace_of(context)
+        place = locate(workspace.root, str(asked["path"]))
+        if place.kind == "folder":
+            raise ToolFailed(f"Error: {asked['path']!r} is a folder. Give the path of a file.")
+        if place.kind == "other":
+            raise ToolFailed(f"Error: {asked['path']!r} is no plain file (a pipe, a device), and isn't written.")
+        require_name(place)
+        before = current(workspace.root, place.name)
+        change = Change(place.name, before, _encoded(str(asked["content"]), before, place.name))
+        diff = _diff.unified(before.data if before else None, change.after, name=place.name)
+        caution = _caution.of_writing(*place.subjects)
+        if before is not None and not caution and decode(before.data) is None:
+            caution = f"it replaces {describe(before.data)}, by text"
+        added, removed = _diff.count(diff)
+        verb = "change" if before is not None else "make"
+        summary = f"{verb} {place.name} (+{added} -{removed} lines)"
+        return Preview(summary, diff, "diff", subjects=place.subjects, caution=caution, plan=change)
+
+    def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
+        yield from ()
+        workspace = workspace_of(context)
+        preview = context.preview or self.preview(args, context=context)
+        change = preview.plan
+        assert isinstance(change, Change) and change.after is not None, "it is of our own preview"
+        if change.before is not None and change.before.data == change.after:
+            return ToolResult(f"{change.name} has this content already; nothing was written.")
+        apply([change], workspace)
+        verb = "Changed" if change.before is not None else "Made"
+        text = decode(change.after)
+        lines = count(len(as_lines(text.text)) if text is not None else 0, "line")
+        return ToolResult(f"{verb} {change.name} ({lines}, {count(len(change.after), 'byte')}).")
+
+    def close(self) -> None:
+        pass
+
+
+def _encoded(content: str, before: Content | None, name: str) -> bytes:
+    old = decode(before.data) if before is not None else None
+    if old is not None and "\r\n" in old.text and "\n" not in old.text.replace("\r\n", "") and "\r" not in content:
+        content = content.replace("\n", "\r\n")
+    encoding = "utf-8" if old is None or old.encoding == "latin-1" else old.encoding
+    data = Text(content, encoding).encode(name)
+    if len(data) > MAX_FILE_BYTES:
+        raise ToolFailed(f"Error: {len(data) / 1e6:.1f} MB are too much for one file. Write at most 16 MB.")
+    return data
