@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from harmony.builtins import TRAINED
 from harmony.messages import COMMENTARY, FINAL, NOT_TOOLS, Completion, Delta, FunctionDecl, Message, Namespace
+from tools.names import resolve_name
 from tools.spec import ToolCall, ToolResult, ToolSpec
 
 
@@ -44,7 +45,8 @@ def as_call(completion: Completion, *, call_id: Callable[[], str], specs: Mappin
         return None
     assert message.recipient is not None
     call = ToolCall(call_id(), message.recipient, message.text)
-    return Wish(message, call, _fault(message, specs.get(message.recipient)))
+    name = resolve_name(message.recipient, specs).name
+    return Wish(message, call, _fault(message, specs.get(name) if name else None))
 
 
 def is_call(message: Message | Delta) -> bool:

@@ -11,7 +11,7 @@ from agent.errors import AgentError, ContextFull, EngineFailed
 from agent.events import Decision, Event, MessageAdded, TurnEnd, TurnEnded
 from agent.limits import Budget, Limits, deadline
 from agent.request import Request, Responder
-from agent.session import Session
+from agent.session import Session, UserText
 from harmony.messages import FINAL, Completion
 from tools.toolbox import Toolbox
 
@@ -22,7 +22,13 @@ _Part = Generator[Event, Decision | None, TurnEnd]
 
 
 def run_turn(
-    session: Session, user_text: str, *, responder: Responder, tools: Toolbox, limits: Limits, control: Control
+    session: Session,
+    user_text: str | UserText,
+    *,
+    responder: Responder,
+    tools: Toolbox,
+    limits: Limits,
+    control: Control,
 ) -> Turn:
     """Answer `user_text`: generate, run what the model calls, generate again, until a `final` or a limit.
 
@@ -57,11 +63,13 @@ def _steps(session: Session, responder: Responder, tools: Toolbox, budget: Budge
             if any(map(is_answer, completion.messages)):
                 return "answered"
             break  # only thoughts came: one more step, opened with `final`
-        result = yield from tools.run(wish.call, stop=control, fault=wish.fault)
+        result = yield from tools.run(
+            wish.call, stop=control, fault=wish.fault, taint=session.taint, said=session.said
+        )
         in_vain = budget.failed_too_often(wish.call, result)
         if in_vain:
             result = replace(result, text=f"{result.text}\n{GIVE_UP}")
-        yield session.add(as_message(wish, result))
+        yield session.add_result(as_message(wish, result), result)
         if control.stopped:
             return "time" if control.stop_reason == "time" else "stopped"
         if control.answer_now_asked or in_vain:

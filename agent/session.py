@@ -45,6 +45,14 @@ class Entry:
     typed: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class UserText:
+    """What the user says. `typed` is the part of it that they typed themselves, the rest was piped in or attached."""
+
+    text: str
+    typed: str
+
+
 class Session:
     """The history of one conversation, in memory. `agent.session_file` saves and loads it.
 
@@ -95,14 +103,15 @@ class Session:
         """The states that tools left with their results, in order: what brings a browser's pages back."""
         return tuple(entry.state for entry in self._entries if entry.state is not None)
 
-    def open_turn(self, user_text: str, *, typed: str | None = None) -> list[MessageAdded]:
-        """Begin a turn. An unanswered call of the last one gets its answer first: every call has one.
+    def open_turn(self, user_text: str | UserText) -> list[MessageAdded]:
+        """Begin a turn; a plain text is one that was typed as a whole.
 
-        `typed` is the part of `user_text` that the user typed themselves; None: all of it.
+        An unanswered call of the last turn gets its answer first: every call has one.
         """
         added = self.answer_open_call()
         self._ends.append(None)
-        entry = Entry(Message("user", (user_text,)), len(self._ends) - 1, typed=typed)
+        text, typed = (user_text, None) if isinstance(user_text, str) else (user_text.text, user_text.typed)
+        entry = Entry(Message("user", (text,)), len(self._ends) - 1, typed=typed)
         self._entries.append(entry)
         return [*added, MessageAdded(entry.message)]
 

@@ -29,22 +29,14 @@ _CHOICES: dict[str, _Choice] = {"y": "yes", "yes": "yes", "s": "session", "sessi
 
 
 class Asker:
-    """Answers the questions of a turn: by `--yes`, by asking, or with no.
+    """Answers the questions of a turn: by `--yes`, by asking where stderr is a terminal, or with no.
 
-    `terminal`: stderr is one. `tick` is called while a person thinks. `store` keeps the rules of an "always" answer.
+    `store` keeps the rules of an "always" answer.
     """
 
-    def __init__(
-        self,
-        display: Display,
-        *,
-        terminal: bool,
-        colour: bool,
-        yes: bool,
-        store: Callable[[Sequence[str]], None],
-    ) -> None:
-        self._display, self._terminal, self._colour, self._yes = display, terminal, colour, yes
-        self._store = store
+    def __init__(self, display: Display, *, yes: bool, store: Callable[[Sequence[str]], None]) -> None:
+        self._display, self._yes, self._store = display, yes, store
+        self._colour = display.colour
 
     def decide(self, asked: ApprovalAsked, *, given_up: Callable[[], bool]) -> Decision | None:
         """The answer; None when the turn ended meanwhile (`given_up`) or nobody can be asked: a refusal.
@@ -53,7 +45,7 @@ class Asker:
         """
         if self._yes and not asked.firm:
             return Decision(asked.call.id, True)
-        with _terminal(self._terminal) as tty:
+        with _terminal(self._display.terminal) as tty:
             if tty is None:
                 self._display.note(f"ossia: {_why_not(asked, yes=self._yes)}")
                 return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import os
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -15,20 +14,16 @@ from agent.engine.base import Engine, Sampling
 from agent.respond import LocalResponder, Tap
 from agent.worker import Worker
 from cli import paths
-from cli.config import Settings
-from cli.exits import ExitCode, ExitError
+from cli.config import Resolved, Settings
+from cli.folder import Folder
 from cli.progress import Display
+from cli.toolset import Toolset, collect, wanted
 from harmony.codec import Codec
 from harmony.tokenizer import Tokenizer
-from tools.policy import Policy, Rule
-from tools.spec import NoStop, ToolContext
-from tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from agent.models.plan import Plan
-    from tools.python import PythonTool
 
-_TOOLS = ("python",)
 _MAX_LOG_BYTES = 1 << 20
 _R = TypeVar("_R")
 
@@ -46,8 +41,7 @@ class Assembly:
     engine: Engine
     codec: Codec
     responder: LocalResponder
-    toolbox: Toolbox
-    python: PythonTool | None
+    tools: Toolset
     sampling: Sampling
     today: str
     load_s: float
@@ -64,8 +58,8 @@ class Assembly:
 
     def close_tools(self) -> None:
         """End what the tools have running, and say where the files are that the model's code left."""
-        kept = self.python.kept_folder if self.python else None
-        self.toolbox.close()
+        kept = self.tools.python.kept_folder if self.tools.python else None
+        self.tools.close()
         if kept is not None:
             self.display.aside(f"python's files: {kept}", whole=True)
 
@@ -79,24 +73,28 @@ class Loading:
     """A model on its way: what it is called is known, its weights are being loaded by the worker."""
 
     model_name: str
-    _settings: Settings
+    _resolved: Resolved
+    _folder: Folder | None
     _display: Display
     _started: float
     _engine: Callable[[], Engine]
     _tokenizer: Tokenizer
 
     def finish(self, *, tap: Tap | None) -> Assembly:
-        """Wait for the weights and put everything together."""
-        engine = self._engine()
+        """Put everything together, and wait for the weights."""
+        settings = self._resolved.settings
+        tools = collect(self._resolved, self._folder, self._display, self._tokenizer)
+        try:
+            engine = self._engine()
+        except BaseException:
+            tools.close()
+            raise
         codec = Codec(self._tokenizer, recipient_position="channel", replay=True)
-        settings = self._settings
-        python = _python(settings, self._display) if "python" in _tool_names(settings) else None
         return Assembly(
             engine=engine,
             codec=codec,
             responder=LocalResponder(codec, engine, tap=tap),
-            toolbox=_toolbox([python] if python else [], self._tokenizer),
-            python=python,
+            tools=tools,
             sampling=Sampling(settings.temperature, settings.top_p, settings.top_k, settings.min_p, settings.seed),
             today=datetime.date.today().isoformat(),
             load_s=time.monotonic() - self._started,
@@ -104,20 +102,24 @@ class Loading:
         )
 
 
-def begin(settings: Settings, display: Display, worker: Worker, wait: Wait) -> Loading:
+def begin(resolved: Resolved, folder: Folder | None, display: Display, worker: Worker, wait: Wait) -> Loading:
     """Find the model, look at it, and let the worker load its weights; `wait` is how to wait for it.
 
     Raises ModelError, DoesNotFit, ScriptInvalid, or ExitError for settings that name nothing.
     """
-    _check_tools(settings)
+    settings = resolved.settings
+    wanted(settings)  # a file of functions that isn't there is told before anything is loaded
     started = time.monotonic()
     if settings.engine.startswith("script:"):
         engine, tokenizer = _script(settings)
-        return Loading(engine.name, settings, display, started, lambda: engine, tokenizer)
-    return _llama(settings, display, worker, wait, started)
+        return Loading(engine.name, resolved, folder, display, started, lambda: engine, tokenizer)
+    name, loaded, tokenizer = _llama(settings, display, worker, wait)
+    return Loading(name, resolved, folder, display, started, loaded, tokenizer)
 
 
-def _llama(settings: Settings, display: Display, worker: Worker, wait: Wait, started: float) -> Loading:
+def _llama(
+    settings: Settings, display: Display, worker: Worker, wait: Wait
+) -> tuple[str, Callable[[], Engine], Tokenizer]:
     from agent.models.memory import read_memory
     from agent.models.plan import BATCH_TOKENS, plan
     from agent.models.resolve import resolve
@@ -163,7 +165,7 @@ def _llama(settings: Settings, display: Display, worker: Worker, wait: Wait, sta
         display.detail(f"{model.name}: {model.path}, context {context} tokens, {layers} layers on the GPU")
         return engine
 
-    return Loading(model.name, settings, display, started, loaded, Tokenizer(vocabulary))
+    return model.name, loaded, Tokenizer(vocabulary)
 
 
 def _gpu_free() -> tuple[int, ...]:
@@ -184,56 +186,6 @@ def _script(settings: Settings) -> tuple[Engine, Tokenizer]:
     tokenizer = tokenizer_for(settings.model if script.has_ids or settings.model else "etude")
     context = settings.context if isinstance(settings.context, int) else CONTEXT_TOKENS
     return ScriptedEngine(script, tokenizer, context_tokens=context), tokenizer
-
-
-def _check_tools(settings: Settings) -> None:
-    for name in settings.tools or ():
-        if name not in _TOOLS:
-            raise ExitError(f"--tools: expected {', '.join(_TOOLS)}, got {name!r}", ExitCode.USAGE)
-
-
-def _tool_names(settings: Settings) -> tuple[str, ...]:
-    if settings.no_tools:
-        return ()
-    return _TOOLS if settings.tools is None else settings.tools
-
-
-def _toolbox(tools: list[PythonTool], tokenizer: Tokenizer) -> Toolbox:
-    context = ToolContext(
-        stop=NoStop(),
-        workspace=None,
-        data_dir=paths.data_dir(),
-        count_tokens=lambda text: len(tokenizer.encode(text)),
-    )
-    return Toolbox(tools, policy=Policy([Rule("python", "allow")]), context=context)
-
-
-def _python(settings: Settings, display: Display) -> PythonTool | None:
-    """The python tool; None, with a line that says why and what to do, where nothing confines it."""
-    from tools.python import PythonTool
-    from tools.sandbox import choose, inspect
-
-    confinement = choose(inspect(), unconfined=settings.unconfined)
-    if confinement.name == "off":
-        display.note(f"ossia: warning: python is off: {confinement.reason}")
-        return None
-    if confinement.name == "unconfined":
-        display.note("ossia: warning: python runs unconfined: the model's code can do whatever you can")
-    unwritable = _why_not_writable(paths.data_dir())
-    if unwritable:
-        display.note(f"ossia: warning: python is off: {unwritable}; set XDG_DATA_HOME or HOME to a folder of yours")
-        return None
-    display.detail(confinement.describe())
-    return PythonTool(data_dir=paths.data_dir(), confinement=confinement)
-
-
-def _why_not_writable(folder: Path) -> str | None:
-    """What keeps us from writing into a folder, which is made if it isn't there; None: nothing."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        return f"{folder} can't be made ({error.strerror})"
-    return None if os.access(folder, os.W_OK | os.X_OK) else f"{folder} can't be written to"
 
 
 def _log_file() -> Path | None:

@@ -88,13 +88,15 @@ class Resolved:
     """The settings that hold, and for each key where it came from.
 
     `origins["effort"]` is `"default"`, `"file /home/me/.config/ossia/config.toml"`, `"OSSIA_EFFORT"` or `"--effort"`.
-    `approvals` are the rules of the files, as they stand there: `("shell:git status*", "auto")`.
+    `approvals` are the rules of the file, as they stand there: `("shell:git status*", "auto")`; `folder_approvals`
+    those of a trusted workspace.
     `warnings` are lines for stderr: variables that look like ours and aren't.
     """
 
     settings: Settings
     origins: Mapping[str, str]
     approvals: tuple[tuple[str, str], ...] = ()
+    folder_approvals: tuple[tuple[str, str], ...] = ()
     warnings: tuple[str, ...] = field(default=())
 
 
@@ -124,12 +126,9 @@ def resolve(
     `.ossia/config.toml` comes between the file and the environment. Raises ConfigError.
     """
     variables = {name: value for name, value in environ.items() if name.startswith("OSSIA_") and value}
-    layers = (
-        _file_layer(path or config_path(environ), must_exist=path is not None or "OSSIA_CONFIG" in variables),
-        *((_folder_layer(folder),) if folder else ()),
-        _environment_layer(variables),
-        _flag_layer(flags),
-    )
+    file = _file_layer(path or config_path(environ), must_exist=path is not None or "OSSIA_CONFIG" in variables)
+    own = _folder_layer(folder) if folder else _Layer({}, str)
+    layers = (file, own, _environment_layer(variables), _flag_layer(flags))
     values: dict[str, Value] = {}
     origins = {spec.name: "default" for spec in fields(Settings)}
     for layer in layers:
@@ -139,8 +138,7 @@ def resolve(
         values |= layer.values
         origins |= {key: layer.origin(key) for key in layer.values}
     settings = Settings(**cast("dict[str, object]", values))  # type: ignore[arg-type]
-    approvals = tuple(rule for layer in layers for rule in layer.approvals)
-    return Resolved(settings, origins, approvals, _unknown_variables(variables))
+    return Resolved(settings, origins, file.approvals, own.approvals, _unknown_variables(variables))
 
 
 # `--tools python` beats a `no_tools` of the file, though `no_tools` wins over `tools` of its own layer.

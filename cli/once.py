@@ -12,16 +12,18 @@ from pathlib import Path
 from typing import NoReturn, TypeVar
 
 from agent.control import Control
-from agent.events import ApprovalAsked, MessageAdded, TurnEnd
+from agent.events import ApprovalAsked, MessageAdded, ToolFinished, TurnEnd
 from agent.limits import Limits
 from agent.loop import run_turn
-from agent.session import Options, Session
+from agent.session import Options, Session, UserText
 from agent.worker import Tapped, Worker
+from cli.ask import Asker
 from cli.assemble import Assembly, begin
-from cli.config import Settings, resolve
+from cli.config import Resolved
 from cli.exits import ExitCode, ExitError
+from cli.folder import Folder, settle
 from cli.output import Answer, Json, Output, Raw
-from cli.progress import Display
+from cli.progress import Display, make_display
 from cli.report import Report
 from cli.stdin import read_stdin
 
@@ -40,34 +42,23 @@ _R = TypeVar("_R")
 
 def run_once(prompt: str | None, flags: Mapping[str, object]) -> int:
     """Answer one prompt; returns the exit code. Raises what `cli.main` turns into one line and a code."""
-    resolved = resolve(flags, environ=os.environ)
+    resolved, folder = settle(flags)
     settings = resolved.settings
     if settings.raw and settings.json:
         raise ExitError("--raw and --json both want stdout: expected one of them", ExitCode.USAGE)
     text = _question(prompt, quiet=settings.quiet)
-    terminal = sys.stderr.isatty()
-    live = terminal and os.environ.get("TERM") != "dumb"
-    streaming = settings.raw and sys.stdout.isatty()  # lines of ours would stand in the middle of the stream
-    asides = terminal and not settings.quiet and not streaming
-    display = Display(
-        terminal=terminal,
-        asides=asides,
-        lively=asides and live,
-        thinking=settings.show_thinking,
-        colour=live and not os.environ.get("NO_COLOR"),
-        verbose=settings.verbose,
-        quiet=settings.quiet,
-    )
-    for warning in resolved.warnings:
+    display = make_display(settings)
+    for warning in (*resolved.warnings, *(folder.warnings if folder else ())):
         display.note(f"ossia: warning: {warning}")
-    return _Run(settings, display).answer(text, _instructions(settings.instructions))
+    return _Run(resolved, folder, display).answer(text, prompt or "", _instructions(settings.instructions))
 
 
 class _Run:
     """One run: loads, drives the turn, writes what came."""
 
-    def __init__(self, settings: Settings, display: Display) -> None:
-        self._settings = settings
+    def __init__(self, resolved: Resolved, folder: Folder | None, display: Display) -> None:
+        settings = resolved.settings
+        self._resolved, self._folder, self._settings = resolved, folder, settings
         self._display = display
         self._worker = Worker()
         self._control = Control()
@@ -77,12 +68,15 @@ class _Run:
         if isinstance(self._out, Answer):
             display.before = self._out.end_line
 
-    def answer(self, text: str, instructions: str | None) -> int:
-        """The whole run. What ends it early is in the report, for `--json`'s line, and raised again at the end."""
+    def answer(self, text: str, typed: str, instructions: str | None) -> int:
+        """The whole run; `typed` is the part of `text` that wasn't piped in.
+
+        What ends it early is in the report, for `--json`'s line, and raised again at the end.
+        """
         assembly: Assembly | None = None
         try:
             assembly = self._load()
-            self._turn(assembly, text, instructions)
+            self._turn(assembly, text, typed, instructions)
         except BrokenPipeError:
             raise
         except (KeyboardInterrupt, Exception) as error:
@@ -106,7 +100,7 @@ class _Run:
     def _load(self) -> Assembly:
         """Everything the turn needs. The weights are loaded by the worker, so that Ctrl-C is answered meanwhile."""
         self._display.line.set("loading")
-        loading = begin(self._settings, self._display, self._worker, self._wait)
+        loading = begin(self._resolved, self._folder, self._display, self._worker, self._wait)
         self._report.model = loading.model_name
         assembly = loading.finish(tap=self._worker.tap(self._control) if self._raw else None)
         self._report.load_s = assembly.load_s
@@ -114,16 +108,18 @@ class _Run:
             self._raw.codec = assembly.codec
         return assembly
 
-    def _turn(self, assembly: Assembly, text: str, instructions: str | None) -> None:
-        settings = self._settings
+    def _turn(self, assembly: Assembly, text: str, typed: str, instructions: str | None) -> None:
+        settings, tools = self._settings, assembly.tools
         assembly.warn_of_control_names(text, "the prompt")
         assembly.warn_of_control_names(instructions or "", "--instructions")
-        session = Session(Options(settings.effort, instructions, assembly.today, sampling=assembly.sampling))
+        whole = "\n\n".join(part for part in (instructions, tools.notes) if part) or None
+        options = Options(settings.effort, whole, assembly.today, sampling=assembly.sampling, brings=tools.brings)
+        tools.begin_turn(text)
         turn = run_turn(
-            session,
-            text,
+            Session(options),
+            UserText(text, typed),
             responder=assembly.responder,
-            tools=assembly.toolbox,
+            tools=tools.toolbox,
             limits=Limits(max_tokens=settings.max_tokens, max_seconds=settings.timeout),
             control=self._control,
         )
@@ -154,7 +150,10 @@ class _Run:
             assembly.warn_of_control_names(event.message.text, f"the result of {event.message.name}")
         self._display.line.tick()
         if isinstance(event, ApprovalAsked):
-            self._worker.answer(None)  # there is nobody to ask: a refusal, in band
+            asker = Asker(self._display, yes=self._settings.yes, store=assembly.tools.store)
+            self._worker.answer(asker.decide(event, given_up=lambda: self._control.stopped))
+        if isinstance(event, ToolFinished) and (warning := assembly.tools.view_warning()):
+            self._display.note(f"ossia: {warning}")
 
     def _wait(self, future: Future[_R]) -> _R:
         """The future's result, with the live line going on; in steps, since Windows can't interrupt a wait."""

@@ -22,6 +22,16 @@ def data_dir() -> Path:
     return platformdirs.user_data_path(_APP, appauthor=False)
 
 
+def library_file() -> Path:
+    """The local library of `ossia docs`, e.g. `~/.local/share/ossia/library.sqlite`."""
+    return data_dir() / "library.sqlite"
+
+
+def cache_dir() -> Path:
+    """What may be lost: pages that were fetched. E.g. `~/.cache/ossia`."""
+    return platformdirs.user_cache_path(_APP, appauthor=False)
+
+
 def log_file() -> Path:
     """What llama.cpp says while it loads and runs, e.g. `~/.local/state/ossia/log/ossia.log`."""
     return platformdirs.user_log_path(_APP, appauthor=False) / "ossia.log"

@@ -10,6 +10,7 @@ from typing import TextIO
 
 from agent.events import Delta, Event, MessageAdded, Progress, Repaired, Stats, ToolFinished, ToolOutput, ToolStarted
 from cli.clean import clean
+from cli.config import Settings
 from harmony.messages import ANALYSIS
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -64,11 +65,11 @@ class Display:
     ) -> None:
         self.line = LiveLine(sys.stderr, shown=lively)
         self.before: Callable[[], None] = lambda: None  # called before a line is written: stdout may be within one
-        self._terminal = terminal
+        self.terminal = terminal
         self._asides = asides
         self._quiet = quiet
         self._thinking = thinking
-        self._colour = colour
+        self.colour = colour
         self._verbose = verbose and not quiet
         self._tokens = 0
         self._index = -1  # of the message that the last delta belongs to
@@ -111,7 +112,7 @@ class Display:
             self.before()
             self.line.erase()
             self._end_thought()
-            print(clean(text) if self._terminal else text, file=sys.stderr, flush=True)
+            print(clean(text) if self.terminal else text, file=sys.stderr, flush=True)
 
     def detail(self, text: str) -> None:
         """A line for `--verbose`."""
@@ -131,14 +132,14 @@ class Display:
             self.line.erase()
             self._end_thought()
             text = clean(text) if whole else fitted(clean(text), columns(sys.stderr) - 1)
-            print(f"{_DIM}{text}{_PLAIN}" if self._colour else text, file=sys.stderr, flush=True)
+            print(f"{_DIM}{text}{_PLAIN}" if self.colour else text, file=sys.stderr, flush=True)
 
     def _think(self, text: str) -> None:
         if not text:
             return
         self.line.erase()
-        text = clean(text) if self._terminal else text
-        sys.stderr.write(f"{_DIM}{text}{_PLAIN}" if self._colour else text)
+        text = clean(text) if self.terminal else text
+        sys.stderr.write(f"{_DIM}{text}{_PLAIN}" if self.colour else text)
         sys.stderr.flush()
         self._open = not text.endswith("\n")
         self.line.set("")
@@ -147,6 +148,23 @@ class Display:
         if self._open:
             self._open = False
             print(file=sys.stderr, flush=True)
+
+
+def make_display(settings: Settings) -> Display:
+    """What stderr shows, by the settings and by where it goes."""
+    terminal = sys.stderr.isatty()
+    live = terminal and os.environ.get("TERM") != "dumb"
+    streaming = settings.raw and sys.stdout.isatty()  # lines of ours would stand in the middle of the stream
+    asides = terminal and not settings.quiet and not streaming
+    return Display(
+        terminal=terminal,
+        asides=asides,
+        lively=asides and live,
+        thinking=settings.show_thinking,
+        colour=live and not os.environ.get("NO_COLOR"),
+        verbose=settings.verbose,
+        quiet=settings.quiet,
+    )
 
 
 def columns(stream: TextIO) -> int:

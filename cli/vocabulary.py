@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 # Under which tiktoken keeps its file of o200k: the SHA-1 of the address it comes from.
 _CACHED_NAME = "fb374d419588a4632f3f557e76b4b70aebbca790"
+_O200K_TOKENS = 199_998
+"""Ordinary tokens of o200k: a model with as many has gpt-oss's vocabulary."""
 
 
 def tokenizer_for(model: str | None) -> Tokenizer:
@@ -34,7 +36,7 @@ def _named(model: str) -> Vocabulary:
     return resolve(model, locations=locations(), memory=read_memory()).vocabulary()
 
 
-def _found() -> Vocabulary | None:
+def _found(*, tell: bool = True) -> Vocabulary | None:
     from agent.errors import ModelError
     from agent.models.find import find_models
     from agent.models.model import open_model
@@ -45,7 +47,8 @@ def _found() -> Vocabulary | None:
             try:
                 return open_model(found.path, origin=found.origin).vocabulary()
             except ModelError as error:
-                _say(f"warning: passed over: {error}")
+                if tell:
+                    _say(f"warning: passed over: {error}")
     return None
 
 
@@ -87,3 +90,40 @@ def _say(line: str) -> None:
     from cli.clean import clean
 
     print(f"ossia: {clean(line)}", file=sys.stderr)
+
+
+class ViewCounter:
+    """Counts the tokens of browser pages in gpt-oss's vocabulary, which their size is meant in, whatever model runs.
+
+    It is looked for at the first count: `own`, if it is that of a gpt-oss model; one of a gpt-oss GGUF on this machine;
+    tiktoken's, if it has been downloaded. Where there is none, `own` counts, and `fell_back` says so.
+    """
+
+    def __init__(self, own: Tokenizer) -> None:
+        self._own = own
+        self._counting: Tokenizer | None = None
+        self.fell_back = self._told = False
+
+    def warning(self) -> str | None:
+        """A line for the user, once, after pages were counted in `own`."""
+        if not self.fell_back or self._told:
+            return None
+        self._told = True
+        return "no gpt-oss vocabulary on this machine: the model's own measures how much of a page it is shown"
+
+    def __call__(self, text: str) -> int:
+        """The number of tokens of `text`."""
+        if self._counting is None:
+            self._counting = self._found()
+        return len(self._counting.encode(text))
+
+    def _found(self) -> Tokenizer:
+        from harmony.tokenizer import Tokenizer
+
+        if len(self._own.vocabulary.tokens) >= _O200K_TOKENS:
+            return self._own
+        vocabulary = _found(tell=False)
+        if vocabulary is None and (cached := _cache_file()) is not None and cached.exists():
+            vocabulary = _o200k()
+        self.fell_back = vocabulary is None
+        return self._own if vocabulary is None else Tokenizer(vocabulary)

@@ -12,7 +12,7 @@ from agent.engine.base import Sampling
 from agent.errors import SessionInvalid
 from agent.prompt import DATA, compose
 from agent.request import Request
-from agent.session import Options, Session
+from agent.session import Options, Session, UserText
 from agent.session_file import load_session, save_session
 from harmony import Tokenizer
 from harmony.messages import DeveloperPrompt, Message, ResponseFormat, SystemPrompt
@@ -160,7 +160,7 @@ def test_saving_leaves_no_other_file(tmp_path: Path, etude_tokenizer: Tokenizer)
 
 def test_what_the_tools_left_survives_the_file(tmp_path: Path) -> None:
     session = Session(Options(instructions="Notes.", brings=frozenset({"private"})))
-    session.open_turn("Look at https://a.test/\n\npiped in: https://b.test/", typed="Look at https://a.test/")
+    session.open_turn(UserText("Look at https://a.test/\n\npiped in: https://b.test/", "Look at https://a.test/"))
     message = Message("tool", ("[0] A page",), name="browser.open", recipient="assistant", channel="analysis")
     session.add_result(message, ToolResult("[0] A page", state={"cursor": 0}, brings=frozenset({"outside"})))
     session.close_turn("stopped")

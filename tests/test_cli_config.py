@@ -328,7 +328,7 @@ class TestFolder:
         path = config('[approvals]\nshell = "ask"\n')
         resolved = resolve({}, environ={}, path=path, folder=folder)
         assert resolved.settings.tools == (str(folder / ".ossia" / "own.py"),)
-        assert resolved.approvals == (("shell", "ask"), ("shell:make*", "auto"))
+        assert (resolved.approvals, resolved.folder_approvals) == ((("shell", "ask"),), (("shell:make*", "auto"),))
         assert resolve({}, environ={}, path=path).settings.tools is None
 
     @pytest.mark.parametrize("line", ['model = "x"', "unconfined = true", 'allow = ["shell"]', "yes = true"])

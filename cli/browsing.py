@@ -1,0 +1,87 @@
+"""The browser of a run: what can be searched, how pages are had."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from cli import paths
+from cli.config import Settings
+from cli.exits import ExitCode, ExitError
+from tools.browser import Browser, Document, Source, web_source
+from tools.spec import Stop
+
+if TYPE_CHECKING:
+    from tools.fetch.loader import WebLoader
+
+_KEYS: Mapping[str, str] = {
+    "brave": "BRAVE_API_KEY",
+    "exa": "EXA_API_KEY",
+    "mojeek": "MOJEEK_API_KEY",
+    "serper": "SERPER_API_KEY",
+    "tavily": "TAVILY_API_KEY",
+    "you": "YDC_API_KEY",
+}
+"""The variable that usually holds a service's key: looked at when `--web-key` names no other."""
+
+
+def make_browser(settings: Settings, count: Callable[[str], int]) -> tuple[Browser, Callable[[], None]]:
+    """The browser, and what closes what it has running. Raises ExitError for settings that can't be used."""
+    from tools.browser.library import Library
+
+    library, web = Library(paths.library_file()), _LateLoader(settings)
+    sources: list[Source] = [library]
+    if settings.web:
+        sources.append(_web(settings))
+    return Browser(sources, {"doc": library, "http": web, "https": web}, count_view_tokens=count), web.close
+
+
+def _web(settings: Settings) -> Source:
+    """The web search that `--web` names: an address is a SearXNG's."""
+    from tools.fetch import JsonClient
+
+    assert settings.web is not None
+    is_address = settings.web.startswith(("http://", "https://"))
+    kind, url = ("searxng", settings.web) if is_address else (settings.web, settings.web_url)
+    variable = settings.web_key or _KEYS.get(kind, "")
+    key = os.environ.get(variable) if variable else None
+    try:
+        return web_source(kind, url=url, key=key, client=lambda base: JsonClient(base, proxy=settings.proxy))
+    except ValueError as error:
+        hint = f" ({variable} is not set)" if variable and not key else ""
+        raise ExitError(f"--web {settings.web}: {error}{hint}", ExitCode.USAGE) from None
+
+
+class _LateLoader:
+    """Loads pages from the web. Its parts take a tenth of a second to import: not before a page is wanted."""
+
+    def __init__(self, settings: Settings) -> None:
+        from tools.fetch.guard import parse_allow_host
+
+        self._settings = settings
+        self._loader: WebLoader | None = None
+        try:
+            self._hosts = tuple(host for text in settings.allow_host for host in parse_allow_host(text))
+        except ValueError as error:
+            raise ExitError(f"--allow-host: {error}", ExitCode.USAGE) from None
+
+    def load(self, url: str, *, refresh: bool, stop: Stop) -> Document:
+        return self._ready().load(url, refresh=refresh, stop=stop)
+
+    def close(self) -> None:
+        """End the worker that converts pages."""
+        if self._loader:
+            self._loader.close()
+
+    def _ready(self) -> WebLoader:
+        if self._loader is None:
+            from tools.fetch.cache import PageCache
+            from tools.fetch.loader import WebLoader
+
+            from tools.convert import Converter
+            from tools.fetch import Fetcher
+
+            fetcher = Fetcher(allow_hosts=self._hosts, proxy=self._settings.proxy)
+            self._loader = WebLoader(fetcher, Converter(), PageCache(paths.cache_dir() / "pages"))
+        return self._loader

@@ -1,0 +1,104 @@
+"""The workspace of a run: `--workspace DIR`, whether the user trusts it, and what it brings along."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cli import paths
+from cli.config import FOLDER_CONFIG, Resolved, Settings, resolve
+from cli.exits import ExitCode, ExitError
+from tools.spec import Taint
+from tools.workspace import Workspace
+
+if TYPE_CHECKING:
+    from tools.undo import Journal
+
+NOTES = "AGENTS.md"
+MAX_NOTES_BYTES = 32_768
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A workspace, opened. `notes` is the text of its AGENTS.md as it enters the instructions; None without one.
+
+    `warnings` are lines for stderr: what of the folder is not used, and why.
+    """
+
+    workspace: Workspace
+    journal: Journal
+    notes: str | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def brings(self) -> frozenset[Taint]:
+        """What kinds of text its files are."""
+        return frozenset({"private"} if self.workspace.trusted else {"private", "outside"})
+
+
+def settle(flags: Mapping[str, object]) -> tuple[Resolved, Folder | None]:
+    """The settings that hold, and the workspace. A folder's own settings count once the user trusts it.
+
+    Raises ConfigError, and ExitError for a workspace that can't be one.
+    """
+    resolved = resolve(flags, environ=os.environ)
+    settings = resolved.settings
+    if settings.workspace is None or settings.no_tools:
+        return resolved, None
+    folder = open_folder(settings)
+    if folder.workspace.trusted:
+        resolved = resolve(flags, environ=os.environ, folder=folder.workspace.root)
+    return resolved, folder
+
+
+def open_folder(settings: Settings) -> Folder:
+    """The workspace that `settings` name. Raises ExitError."""
+    from tools.trust import TrustStore
+    from tools.undo import Journal
+
+    assert settings.workspace is not None
+    root, data = _root(settings.workspace), paths.data_dir()
+    if data.resolve().is_relative_to(root):
+        raise ExitError(
+            f"--workspace {settings.workspace}: expected a folder of your work, this one holds ossia's data ({data})",
+            ExitCode.USAGE,
+        )
+    state = "trusted" if settings.trust else TrustStore(data).state(root)
+    journal = Journal(data, root)
+    workspace = Workspace(root, trusted=state == "trusted", keeper=journal)
+    return Folder(workspace, journal, _notes(root), _warnings(root, state))
+
+
+def _root(name: str) -> Path:
+    path = Path(name).expanduser()
+    if not path.is_dir():
+        what = "is no folder" if path.exists() else "isn't there"
+        raise ExitError(f"--workspace {name}: expected a folder, it {what}", ExitCode.USAGE)
+    if not os.access(path, os.R_OK | os.X_OK):
+        raise ExitError(f"--workspace {name}: expected a folder that you can read", ExitCode.USAGE)
+    return path.resolve()
+
+
+def _warnings(root: Path, state: str) -> tuple[str, ...]:
+    own = [name for name in (FOLDER_CONFIG.parent.name, NOTES) if (root / name).exists()]
+    if state == "trusted" or not own:
+        return ()
+    why = "has changed since you trusted it" if state == "changed" else "isn't trusted"
+    return (f"{root.name} {why}: its own rules, tools and servers are not used (`ossia trust {root}` to look at them)",)
+
+
+def _notes(root: Path) -> str | None:
+    """AGENTS.md, as a part of the instructions. Read like any file of the workspace: no link leads out of it."""
+    from tools._paths import read_bytes
+    from tools.spec import ToolFailed
+
+    try:
+        data = read_bytes(root, NOTES).data
+    except ToolFailed:
+        return None
+    text = data[:MAX_NOTES_BYTES].decode("utf-8", "replace").strip()
+    more = "\n[… cut here]" if len(data) > MAX_NOTES_BYTES else ""
+    return f"Notes of the workspace's {NOTES}:\n\n{text}{more}" if text else None

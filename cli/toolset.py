@@ -1,0 +1,201 @@
+"""The tools of a run, put together from the settings, and the rules about them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cli import paths
+from cli.config import Resolved, Settings
+from cli.exits import ExitCode, ExitError
+from cli.folder import Folder
+from cli.progress import Display
+from cli.vocabulary import ViewCounter
+from tools.policy import ACTIONS, Action, Origin, Policy, Rule, parse_rule
+from tools.spec import NoStop, Taint, Tool, ToolContext
+from tools.toolbox import Toolbox
+from tools.trust import Grants
+
+if TYPE_CHECKING:
+    from harmony.tokenizer import Tokenizer
+    from tools.browser import Browser
+    from tools.python import PythonTool
+
+TRAINED = ("python", "browser")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What `--tools` asks for: trained tools by name, files of functions, packages that offer some."""
+
+    trained: tuple[str, ...] = ()
+    files: tuple[Path, ...] = ()
+    packages: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Toolset:
+    """The tools that are on, and what belongs to them. `folder` is the workspace, None without one."""
+
+    toolbox: Toolbox
+    grants: Grants
+    folder: Folder | None = None
+    python: PythonTool | None = None
+    browser: Browser | None = None
+    view: ViewCounter | None = None
+    closers: list[Callable[[], None]] = field(default_factory=list)
+
+    @property
+    def notes(self) -> str | None:
+        """What the workspace's AGENTS.md says; it belongs to the instructions."""
+        return self.folder.notes if self.folder else None
+
+    @property
+    def brings(self) -> frozenset[Taint]:
+        """What kinds of text `notes` are."""
+        return self.folder.brings if self.folder and self.folder.notes else frozenset()
+
+    def view_warning(self) -> str | None:
+        """What to tell the user, once, about how pages were measured."""
+        return self.view.warning() if self.view else None
+
+    def begin_turn(self, label: str) -> None:
+        """What is written from now on is undone together."""
+        if self.folder:
+            self.folder.journal.begin_turn(label)
+
+    def store(self, rules: Sequence[str]) -> None:
+        """Keep the rules of an "always", for this workspace or, without one, for all runs that have none."""
+        self.grants.add(rules, workspace=self.folder.workspace.root if self.folder else None)
+
+    def close(self) -> None:
+        """End what the tools have running."""
+        self.toolbox.close()
+        for close in self.closers:
+            close()
+
+
+def wanted(settings: Settings) -> Wanted:
+    """What `--tools` and `--no-tools` ask for. Raises ExitError for a file that isn't there."""
+    if settings.no_tools:
+        return Wanted()
+    names = settings.tools or ()
+    files = tuple(Path(name) for name in names if name.endswith(".py"))
+    missing = next((path for path in files if not path.is_file()), None)
+    if missing is not None:
+        raise ExitError(f"--tools: expected a file of functions, there is no {missing}", ExitCode.USAGE)
+    trained = tuple(name for name in names if name in TRAINED) or TRAINED
+    return Wanted(trained, files, tuple(name for name in names if name not in TRAINED and not name.endswith(".py")))
+
+
+def collect(resolved: Resolved, folder: Folder | None, display: Display, tokenizer: Tokenizer) -> Toolset:
+    """The tools that the settings ask for. Raises ExitError or FunctionsError for what can't be had."""
+    settings, wish = resolved.settings, wanted(resolved.settings)
+    grants = Grants(paths.data_dir())
+    built = _Builder(settings, folder, display, tokenizer)
+    if "browser" in wish.trained:
+        built.browser()
+    if "python" in wish.trained:
+        built.python()
+    if folder:
+        built.workspace(folder)
+    built.functions(wish)
+    if not settings.no_tools:
+        built.mcp()
+    context = ToolContext(
+        stop=NoStop(),
+        workspace=folder.workspace if folder else None,
+        data_dir=paths.data_dir(),
+        count_tokens=lambda text: len(tokenizer.encode(text)),
+    )
+    policy = Policy(_rules(resolved, grants, folder))
+    toolbox = Toolbox(built.unique(), policy=policy, context=context, dry_run=settings.dry_run)
+    return Toolset(toolbox, grants, folder, built.python_tool, built.browser_tools, built.view, built.closers)
+
+
+class _Builder:
+    """Makes the tools of each family, in the order in which they are offered."""
+
+    def __init__(self, settings: Settings, folder: Folder | None, display: Display, tokenizer: Tokenizer) -> None:
+        self._settings, self._folder, self._display, self._tokenizer = settings, folder, display, tokenizer
+        self._tools: list[Tool] = []
+        self.closers: list[Callable[[], None]] = []
+        self.python_tool: PythonTool | None = None
+        self.browser_tools: Browser | None = None
+        self.view: ViewCounter | None = None
+
+    def browser(self) -> None:
+        from cli.browsing import make_browser
+
+        self.view = ViewCounter(self._tokenizer)
+        self.browser_tools, close = make_browser(self._settings, self.view)
+        self.closers.append(close)
+        self._tools += self.browser_tools.tools
+
+    def python(self) -> None:
+        from cli.python_tool import make_python
+
+        self.python_tool = make_python(self._settings, self._display)
+        if self.python_tool:
+            self._tools.append(self.python_tool)
+
+    def workspace(self, folder: Folder) -> None:
+        """The functions for work in a folder; the shell where something confines it."""
+        from tools.functions import workspace_tools
+        from tools.functions.shell import ShellTool
+        from tools.shell_sandbox import choose
+
+        self._tools += workspace_tools()
+        confinement = choose(unconfined=self._settings.unconfined)
+        if confinement.name == "off":
+            self._display.note(f"ossia: warning: functions.shell is off: {confinement.reason}")
+            return
+        if confinement.name == "unconfined":
+            self._display.note("ossia: warning: commands run unconfined: they can do whatever you can")
+        self._display.detail(confinement.describe())
+        search_path = os.environ.get("PATH", "")
+        self._tools.append(ShellTool(confinement=confinement, home=Path.home(), search_path=search_path))
+
+    def functions(self, wish: Wanted) -> None:
+        """The user's own."""
+        if wish.files or wish.packages:
+            from tools.functions.user import load_entry_points, load_functions
+
+            for loaded in (*map(load_functions, wish.files), load_entry_points(wish.packages)):
+                self._warn(loaded.warnings)
+                self._tools += loaded.tools
+
+    def mcp(self) -> None:
+        """Those of the configured servers."""
+
+    def unique(self) -> tuple[Tool, ...]:
+        """All of them, each name once."""
+        from tools.functions.naming import without_duplicates
+
+        kept = without_duplicates(self._tools)
+        self._warn(kept.warnings)
+        return kept.tools
+
+    def _warn(self, lines: Sequence[str]) -> None:
+        for line in lines:
+            self._display.note(f"ossia: warning: {line}")
+
+
+def _rules(resolved: Resolved, grants: Grants, folder: Folder | None) -> list[Rule]:
+    """Every rule there is. The order means nothing: the strictest that matches holds."""
+    settings = resolved.settings
+    rules = [_rule("--allow", text, "allow") for text in settings.allow]
+    rules += [_rule("--deny", text, "deny") for text in settings.deny]
+    rules += [_rule("approvals", text, ACTIONS[word]) for text, word in resolved.approvals]
+    rules += [_rule("approvals", text, ACTIONS[word], "folder") for text, word in resolved.folder_approvals]
+    return [*rules, *grants.rules(workspace=folder.workspace.root if folder else None)]
+
+
+def _rule(where: str, text: str, action: Action, origin: Origin = "user") -> Rule:
+    try:
+        return parse_rule(text, action, origin=origin)
+    except ValueError as error:
+        raise ExitError(f"{where}: {error}", ExitCode.USAGE) from None
