@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.message import Message
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
@@ -42,14 +42,15 @@ _BAD_REDIRECT = "it redirects to a URL that can't be opened (unknown, not http(s
 class FetchFailed(ToolFailed):
     """A page couldn't be had: ``Error fetching URL `…`: <reason>``. `status` is the HTTP status if that is why.
 
-    The line holds the URL as it was asked for, and of the server's answer nothing but that number.
+    `reason` is the last part alone. The line holds the URL as it was asked for, and of the server's answer nothing but
+    that number.
     """
 
     def __init__(self, url: str, reason: str, status: int | None = None) -> None:
         shown = "".join(char if char.isprintable() else "�" for char in url)
         shown = shown if len(shown) <= _URL_CHARS else shown[:_URL_CHARS] + "…"
-        super().__init__(f"Error fetching URL `{shown}`: {reason}")
-        self.status = status
+        super().__init__(f"Error fetching URL `{shown}`: {reason}", brings=frozenset())
+        self.reason, self.status = reason, status
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,8 @@ class Fetched:
     """What a URL gave. `url`: where it was found after redirects, as it was spelled.
 
     `media_type` is in lower case without parameters, found out from the content where the server said nothing (or hid
-    a PDF); `charset` is the server's word, None without one. `truncated`: `body` is only the first bytes.
+    a PDF); `charset` is the server's word, None without one. `truncated`: `body` is only the first bytes. `private`: a
+    host that only `allow_hosts` opens had part in it.
     """
 
     url: str
@@ -66,6 +68,7 @@ class Fetched:
     charset: str | None
     body: bytes
     truncated: bool = False
+    private: bool = False
 
 
 class Fetcher:
@@ -106,11 +109,14 @@ class Fetcher:
             raise FetchFailed(url, str(error)) from None
 
     def _follow(self, url: str, watch: Watch) -> Fetched:
+        private = False
         for hop in range(self._limits.redirects + 1):
             try:
-                with opened(self._link, watch, "GET", parse_url(url), _HEADERS) as answer:
+                target = parse_url(url)
+                private = private or target.host_port in self._link.guard.allow
+                with opened(self._link, watch, "GET", target, _HEADERS) as answer:
                     if answer.location is None:
-                        return self._read(url, answer)
+                        return replace(self._read(url, answer), private=private)
                     url = _joined(url, answer.location)
             except Refused:
                 if hop == 0:
@@ -121,8 +127,7 @@ class Fetcher:
     def _read(self, url: str, answer: Answer) -> Fetched:
         if answer.status >= 400:
             raise _Status(answer.status)
-        limits = self._limits
-        chunks = plain_chunks(answer)
+        limits, chunks = self._limits, plain_chunks(answer)
         start = _first_bytes(chunks)
         media_type, charset = _content_type(answer.headers.get("content-type", ""), start)
         pdf = media_type == "application/pdf"

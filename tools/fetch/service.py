@@ -36,7 +36,7 @@ class ServiceFailed(ToolFailed):
     """
 
     def __init__(self, reason: str, status: int | None = None) -> None:
-        super().__init__(f"Error: {reason}")
+        super().__init__(f"Error: {reason}", brings=frozenset())
         self.reason = reason
         self.status = status
 

@@ -1,0 +1,137 @@
+"""Converts documents, one at a time, confined. Runs alone: `python -I -S _worker.py SETTINGS`, requests on stdin.
+
+A request is `>I` length + JSON (`kind`, `url`, `charset`), `>Q` length + body; an answer `>Q` length + JSON: either
+`title`, `text`, `links`, or `failed`. The first answer comes unasked and names what confines it. It ends with its
+stdin, or by an alarm when a document takes longer than the one who asks would wait.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib
+import json
+import os
+import signal
+import struct
+import sys
+from pathlib import Path
+from typing import Any, BinaryIO
+
+_LIMITS = {"CORE": 0, "FSIZE": 0, "NOFILE": 64}
+_SPARE_ALARM_S = 2
+_PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _SECCOMP_MODE_FILTER = 22, 38, 2
+
+
+def main() -> None:
+    settings = json.loads(sys.argv[1])
+    sys.path[:] = [*settings["paths"]]
+    requests, answers = _take_pipes()
+    for name in settings["modules"]:  # before the confinement: what is imported later may read less
+        importlib.import_module(name)
+    from tools.convert import _documents
+
+    confined = _confine(settings)
+    _answer(answers, {"confined": confined}, settings["max_result_bytes"])
+    while (asked := _request(requests)) is not None:
+        meta, body = asked
+        _alarm(settings["timeout_s"] + _SPARE_ALARM_S)
+        answer = _documents.convert(body, meta, settings)
+        _alarm(0)
+        _answer(answers, answer, settings["max_result_bytes"])
+
+
+def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
+    """stdin and stdout under other numbers: a library that prints must not get between the answers."""
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    for number, flags in ((0, os.O_RDONLY), (1, os.O_WRONLY)):
+        nothing = os.open(os.devnull, flags)
+        os.dup2(nothing, number)
+        os.close(nothing)
+    return requests, answers
+
+
+def _request(requests: BinaryIO) -> tuple[dict[str, Any], bytes] | None:
+    """None at the end."""
+    head = requests.read(4)
+    if len(head) < 4:
+        return None
+    meta = json.loads(requests.read(struct.unpack(">I", head)[0]))
+    (length,) = struct.unpack(">Q", requests.read(8))
+    return meta, requests.read(length)
+
+
+def _answer(answers: BinaryIO, answer: dict[str, Any], max_bytes: int) -> None:
+    data = json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace")
+    if len(data) > max_bytes:
+        data = json.dumps({"failed": "page too complex: its links and text are too many"}).encode()
+    answers.write(struct.pack(">Q", len(data)) + data)
+    answers.flush()
+
+
+def _alarm(seconds: float) -> None:
+    """The end of this process, also inside a C function, should nobody be there any more to kill it. 0: called off."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+# -- the confinement: each part where this system has it ---------------------------------------------------------------
+
+
+def _confine(settings: dict[str, Any]) -> list[str]:
+    """Give up rights. The names of what holds from here on."""
+    held = []
+    if sys.platform != "win32":
+        held += _limit(settings["memory_bytes"])
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            Path("/proc/self/oom_score_adj").write_text("1000")
+        if _landlock(settings["readable"]):
+            held.append("landlock")
+        if settings["filter"] and _seccomp(bytes.fromhex(settings["filter"])):
+            held.append("seccomp")
+    return held
+
+
+def _limit(memory_bytes: int) -> list[str]:
+    """macOS takes the limit of address space, where it takes it at all, without enforcing it."""
+    import resource
+
+    held = ["memory"] if sys.platform == "linux" else []
+    for name, value in {**_LIMITS, "AS": memory_bytes}.items():
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(getattr(resource, "RLIMIT_" + name), (value, value))
+    return held
+
+
+def _landlock(readable: list[str]) -> bool:
+    """No file but Python's own modules, read-only: codecs are imported when a page names them."""
+    try:
+        from landlockpy import AccessFS, Ruleset, abi_version
+    except ImportError:
+        return False
+    if abi_version() < 1:
+        return False
+    with Ruleset() as rules:
+        for path in readable:
+            if Path(path).is_dir():
+                rules.allow_path(path, AccessFS.READ_FILE | AccessFS.READ_DIR)
+        rules.restrict()
+    return True
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
+
+
+def _seccomp(program: bytes) -> bool:
+    """No sockets, no other processes' business. Without effect where the kernel lacks it."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    zero = ctypes.c_ulong(0)
+    libc.prctl(_PR_SET_NO_NEW_PRIVS, ctypes.c_ulong(1), zero, zero, zero)
+    filter_ = ctypes.byref(_Program(len(program) // 8, program))
+    return bool(libc.prctl(_PR_SET_SECCOMP, ctypes.c_ulong(_SECCOMP_MODE_FILTER), filter_, zero, zero) == 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,255 @@
+"""Documents to text, in a worker process that is kept: started on first need, killed and replaced after a fault."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tools.browser.document import Document
+from tools.convert._documents import kind_of
+from tools.spec import Stop, ToolFailed
+
+_START_S = 30.0
+_MODULES = ("lxml.html", "pypdfium2", "tools.browser._html", "encodings.cp1252", "encodings.latin_1", "encodings.idna")
+_PACKAGES = ("lxml", "pypdfium2", "pypdfium2_raw", "landlockpy")
+
+
+class ConversionFailed(ToolFailed):
+    """No text could be had. ``Error converting `URL`: page too complex…``; `reason` is the part after the URL."""
+
+    def __init__(self, url: str, reason: str) -> None:
+        shown = "".join(char if char.isprintable() else "�" for char in url[:1024])
+        super().__init__(f"Error converting `{shown}`: {reason}", brings=frozenset())
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertLimits:
+    """Bounds of one document.
+
+    `timeout_s` is wall time, after which the worker is killed; `memory_bytes` is its address space, which only Linux
+    enforces. `max_bytes` bounds HTML and text, `max_pdf_bytes` PDFs. `max_result_bytes` bounds text and links together;
+    longer text is cut and says so. `max_pages`: of a PDF, the rest is left out and told.
+    """
+
+    timeout_s: float = 10.0
+    memory_bytes: int = 1 << 30
+    max_bytes: int = 3_000_000
+    max_pdf_bytes: int = 20_000_000
+    max_result_bytes: int = 8_000_000
+    max_pages: int = 1000
+
+
+class Converter:
+    """Makes a `Document` of HTML, PDF or text. Thread-safe: one document at a time, others wait.
+
+    The worker is a Python of ours with an empty environment. On Linux it can't open files other than Python's own,
+    start programs or use the network (as far as this kernel has Landlock and seccomp: `confinement` says what holds);
+    on macOS and Windows it is a process of its own with a time limit, and no more.
+    """
+
+    def __init__(self, limits: ConvertLimits | None = None) -> None:
+        self._limits = limits or ConvertLimits()
+        self._lock = threading.Lock()
+        self._worker: _Worker | None = None
+        self._closed = False
+
+    @property
+    def confinement(self) -> tuple[str, ...]:
+        """What holds the running worker: of `"memory"`, `"landlock"`, `"seccomp"`. Empty while there is none."""
+        return self._worker.confined if self._worker else ()
+
+    def prepare(self) -> None:
+        """Start the worker without waiting for it, e.g. while a page is on its way."""
+        with self._lock:
+            if not self._closed and self._worker is None:
+                self._worker = _Worker(self._limits)
+
+    def convert(
+        self, body: bytes, media_type: str, *, url: str, charset: str | None, stop: Stop, source: bool = False
+    ) -> Document:
+        """The text of `body`. `url` becomes the document's, and its relative links are joined to it.
+
+        `source`: HTML stays as it is spelled; a PDF can't be had so.
+
+        `media_type` as in `"text/html"`; a PDF is known by its content too. `charset` is what the server said, if it
+        did. Raises `ConversionFailed`, within the time limit: damaged or encrypted, too large, or "page too complex".
+
+        >>> converter.convert(b"<title>Hi</title><p>there", "text/html", url="https://a.test/", charset=None, stop=stop)
+        Document(title='Hi', url='https://a.test/', text='there', links={})
+        """
+        kind = kind_of(media_type, body)
+        limit = self._limits.max_pdf_bytes if kind == "pdf" else self._limits.max_bytes
+        if len(body) > limit:
+            raise ConversionFailed(url, f"it has {len(body) / 1e6:.1f} MB, more than {limit / 1e6:g} MB")
+        while not self._lock.acquire(timeout=0.1):
+            if stop.stopped:
+                raise ConversionFailed(url, "interrupted by the user")
+        try:
+            answer = self._ask(body, {"kind": kind, "url": url, "charset": charset, "source": source}, stop)
+        except _Ended as error:
+            raise ConversionFailed(url, str(error)) from None
+        finally:
+            self._lock.release()
+        return _document(answer, url)
+
+    def close(self) -> None:
+        """End the worker. A conversion that runs meanwhile fails; later ones raise. May be called more than once."""
+        self._closed = True
+        worker = self._worker
+        if worker is not None:
+            worker.end()
+
+    def _ask(self, body: bytes, meta: dict[str, object], stop: Stop) -> dict[str, object]:
+        if self._closed:
+            raise _Ended("the converter is closed")
+        worker = self._worker = self._worker or _Worker(self._limits)
+        try:
+            return worker.ask(body, meta, stop)
+        except _Ended:
+            worker.end()
+            self._worker = None
+            raise
+
+
+class _Ended(Exception):
+    """The worker is gone or of no use any more; the message says why."""
+
+
+class _Worker:
+    """One process."""
+
+    def __init__(self, limits: ConvertLimits) -> None:
+        self._limits = limits
+        self.confined: tuple[str, ...] = ()
+        self._ready = False
+        self._popen = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(Path(__file__).with_name("_worker.py")), json.dumps(_settings(limits))],
+            env={"PATH": os.defpath, "LANG": "C.UTF-8", "PYTHONMALLOC": "pymalloc", "MALLOC_ARENA_MAX": "1"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C in the terminal is for us to answer
+            cwd=Path(sys.executable).anchor,
+        )
+
+    def ask(self, body: bytes, meta: dict[str, object], stop: Stop) -> dict[str, object]:
+        """The worker's answer. Raises `_Ended` if none comes: after a stop, in time, or because the worker died."""
+        if not self._ready:
+            hello = self._within(_START_S, self._read, stop, "the worker doesn't start")
+            self.confined = tuple(str(name) for name in _list(hello.get("confined")))
+            self._ready = True
+
+        def exchange() -> dict[str, object]:
+            head = json.dumps(meta).encode()
+            assert self._popen.stdin is not None
+            self._popen.stdin.write(struct.pack(">I", len(head)) + head + struct.pack(">Q", len(body)))
+            self._popen.stdin.write(body)
+            self._popen.stdin.flush()
+            return self._read()
+
+        return self._within(self._limits.timeout_s, exchange, stop, "page too complex: it takes too long to read")
+
+    def end(self) -> None:
+        """Kill it and wait. Thread-safe."""
+        self._popen.kill()
+        self._popen.wait()
+        for pipe in (self._popen.stdin, self._popen.stdout):
+            with contextlib.suppress(OSError):  # what was not flushed into a broken pipe
+                assert pipe is not None
+                pipe.close()
+
+    def _within(
+        self, seconds: float, talk: Callable[[], dict[str, object]], stop: Stop, too_late: str
+    ) -> dict[str, object]:
+        """What `talk` returns. Killing the worker is what ends its blocking reads and writes."""
+        reasons: list[str] = []
+
+        def kill(reason: str) -> None:
+            reasons.append(reason)
+            self._popen.kill()
+
+        timer = threading.Timer(seconds, kill, (too_late,))
+        timer.daemon = True
+        timer.start()
+        forget = stop.on_stop(lambda: kill("interrupted by the user"))
+        try:
+            answer = talk()
+        except (OSError, EOFError, ValueError, RecursionError):
+            raise _Ended(reasons[0] if reasons else "page too complex: the worker ended over it") from None
+        finally:
+            timer.cancel()
+            forget()
+        if reasons:  # it was killed just after it had answered
+            raise _Ended(reasons[0])
+        return answer
+
+    def _read(self) -> dict[str, object]:
+        (length,) = struct.unpack(">Q", self._exactly(8))
+        if length > self._limits.max_result_bytes:
+            raise EOFError
+        answer = json.loads(self._exactly(length))
+        if not isinstance(answer, dict):
+            raise EOFError
+        return answer
+
+    def _exactly(self, length: int) -> bytes:
+        assert self._popen.stdout is not None
+        data = self._popen.stdout.read(length)
+        if len(data) < length:
+            raise EOFError
+        return data
+
+
+def _document(answer: dict[str, object], url: str) -> Document:
+    """The worker reads what anybody wrote: what comes from it is looked at before it is believed."""
+    if "failed" in answer:
+        raise ConversionFailed(url, str(answer["failed"])[:200])
+    title, text, links = answer.get("title"), answer.get("text"), answer.get("links")
+    if not isinstance(title, str) or not isinstance(text, str) or not isinstance(links, dict):
+        raise ConversionFailed(url, "the worker's answer isn't one")
+    return Document(title, url, text, {int(number): str(to) for number, to in links.items() if number.isdecimal()})
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _settings(limits: ConvertLimits) -> dict[str, object]:
+    root = Path(__file__).resolve().parent.parent.parent
+    stdlib = [path for path in sys.path if path.endswith((".zip", "lib-dynload", "DLLs")) or _is_stdlib(path)]
+    packages = {name: spec.submodule_search_locations for name in _PACKAGES if (spec := importlib.util.find_spec(name))}
+    places = [folder for folders in packages.values() for folder in folders or ()]
+    sites = dict.fromkeys(str(Path(folder).parent) for folder in places)
+    return {
+        **asdict(limits),
+        "paths": [*stdlib, str(root), *sites],
+        "readable": [*(path for path in stdlib if Path(path).is_dir()), str(root / "tools"), *places],
+        "modules": [*_MODULES],
+        "filter": _filter(),
+    }
+
+
+def _is_stdlib(path: str) -> bool:
+    return Path(os.__file__).parent == Path(path)
+
+
+def _filter() -> str:
+    """The seccomp filter, empty where there is none for this machine."""
+    if sys.platform != "linux":
+        return ""
+    from tools import _seccomp
+
+    try:
+        return _seccomp.build("landlock").hex()
+    except ValueError:
+        return ""
