@@ -16,9 +16,10 @@ from tests.support.kernels import BACKENDS, StopByHand, confinement, context, co
 from tools import sandbox
 from tools._output import Bounded, clean, trim
 from tools.python import DESCRIPTION, NO_OUTPUT, PythonTool, Timing, code_of
-from tools.spec import Attachment, ToolOutput, ToolResult
+from tools.spec import Attachment, Taint, ToolOutput, ToolResult
 
 LOST = "kernel restarted, variables lost, /mnt/data kept"
+PRIVATE: frozenset[Taint] = frozenset({"private"})
 
 
 @pytest.fixture(scope="module", params=BACKENDS)
@@ -67,7 +68,7 @@ def quick(tool: PythonTool, monkeypatch: pytest.MonkeyPatch) -> PythonTool:
     ],
 )
 def test_the_model_reads(tool: PythonTool, code: str, text: str) -> None:
-    assert run(tool, code).result == ToolResult(text)
+    assert run(tool, code).result == ToolResult(text, brings=PRIVATE)
 
 
 def test_a_fault_is_a_traceback_once_and_without_colours(tool: PythonTool) -> None:
@@ -123,7 +124,9 @@ def test_a_picture_becomes_a_file(tool: PythonTool) -> None:
     code = f"import base64\nfrom IPython.display import Image\nImage(base64.b64decode({base64.b64encode(png())!r}))"
     first, second = run(tool, code), run(tool, code)
     assert first.result == ToolResult(
-        "[image saved: /mnt/data/out_1.png]", attachments=(Attachment(tool.folder / "out_1.png", "image/png"),)
+        "[image saved: /mnt/data/out_1.png]",
+        attachments=(Attachment(tool.folder / "out_1.png", "image/png"),),
+        brings=PRIVATE,
     )
     assert second.text == "[image saved: /mnt/data/out_2.png]"
     assert tool.read_file("out_2.png") == png()
@@ -221,7 +224,8 @@ def test_a_stop_while_the_kernel_starts(tmp_path: Path) -> None:
 )
 def test_a_kernel_that_dies_is_said_and_replaced(tool: PythonTool, code: str, why: str) -> None:
     run(tool, "kept = 1")
-    assert run(tool, code).result == ToolResult(f"before\n[ERROR] kernel died ({why}); {LOST}", error=True)
+    text = f"before\n[ERROR] kernel died ({why}); {LOST}"
+    assert run(tool, code).result == ToolResult(text, error=True, brings=PRIVATE)
     assert "NameError" in run(tool, "kept").text
 
 

@@ -177,7 +177,8 @@ class PythonTool:
         if remark:
             text = f"{text}\n{remark}" if text else remark
         text = text if text.strip() else NO_OUTPUT
-        return ToolResult(text, error=bool(remark) or cell.failed, attachments=tuple(cell.attachments))
+        attached, error = tuple(cell.attachments), bool(remark) or cell.failed
+        return ToolResult(text, error=error, attachments=attached, brings=frozenset({"private"}))
 
     def _until_finished(
         self, kernel: Kernel, cell: Cell, deadline: float, stop: Stop
