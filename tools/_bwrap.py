@@ -12,11 +12,11 @@ from tools._confine import DATA_PATH, MIB, ConfinementName, Job, Launch, clean_e
 from tools._interpreter import Interpreter
 
 _HOME = "/home/user"
-_UNPRIVILEGED = 1000
-_OUTER_ENV = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
+UNPRIVILEGED = 1000
+OUTER_ENV = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
 """bwrap's own environment: process 1 inside is bwrap, and /proc/1/environ shows what bwrap was started with."""
 
-_NAMESPACES = ("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts",
+NAMESPACES = ("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts",
                "--unshare-cgroup-try", "--die-with-parent", "--new-session", "--hostname", "sandbox", "--clearenv",
                "--cap-drop", "ALL")  # fmt: skip
 _SYSTEM = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix/store", "gnu/store")
@@ -26,13 +26,13 @@ _TEMPORARY = (("/dev/shm", 64), ("/tmp", 256), ("/home", 16))
 """Writable, in memory, gone with the kernel: where, MiB."""
 
 
-_READ_ONLY = ("--remount-ro", "/", "--remount-ro", "/dev", "--remount-ro", "/proc")
+READ_ONLY = ("--remount-ro", "/", "--remount-ro", "/dev", "--remount-ro", "/proc")
 """/ and /dev lie in memory without a size: written full they would take half of the machine's. And whoever is root
 
 outside may write /proc/sys from inside, whatever the namespace says: core_pattern there names a program that the
 machine runs as root.
 """
-_FIRST_TO_GO = ("/bin/sh", "-c", 'echo 1000 2>/dev/null >/proc/self/oom_score_adj; exec "$0" "$@"')
+FIRST_TO_GO = ("/bin/sh", "-c", 'echo 1000 2>/dev/null >/proc/self/oom_score_adj; exec "$0" "$@"')
 """If memory runs out, this ends before anything of the user's. Inherited; inside, /proc is read-only."""
 
 
@@ -75,20 +75,20 @@ class Bwrap:
         (job.fixed / "passwd").write_text(f"user:x:{_inner_uid()}:{_inner_gid()}::{_HOME}:/bin/sh\n")
         (job.fixed / "group").write_text(f"user:x:{_inner_gid()}:\n")
         names = [word for name in ("passwd", "group") for word in ("--ro-bind", job.fixed / name, f"/etc/{name}")]
-        filter_fd = _pipe_with(_seccomp.build("bwrap"))
-        command = (*_FIRST_TO_GO, *self._view(job.interpreter), *folders, *names, *_READ_ONLY, "--chdir", DATA_PATH,
+        filter_fd = pipe_with(_seccomp.build("bwrap"))
+        command = (*FIRST_TO_GO, *self._view(job.interpreter), *folders, *names, *READ_ONLY, "--chdir", DATA_PATH,
                    *variables, "--seccomp", filter_fd, "--", *job.kernel_command)  # fmt: skip
         return Launch(
             tuple(map(str, command)),
-            _OUTER_ENV,
+            OUTER_ENV,
             (filter_fd,),
             {"data": DATA_PATH, "limits": _rlimits(job), "terminals": True},
         )
 
     def _view(self, interpreter: Interpreter) -> list[object]:
-        words: list[object] = [self.program, *_NAMESPACES, *(("--disable-userns",) if self.nested else ())]
+        words: list[object] = [self.program, *NAMESPACES, *(("--disable-userns",) if self.nested else ())]
         if os.geteuid() == 0:  # uid 0 inside would be root's own files outside
-            words += ["--uid", _UNPRIVILEGED, "--gid", _UNPRIVILEGED]
+            words += ["--uid", UNPRIVILEGED, "--gid", UNPRIVILEGED]
         for name in _SYSTEM:
             words += _bind_as_it_lies(Path("/", name))
         for name in _ETC:
@@ -104,11 +104,11 @@ class Bwrap:
 
     def probe(self, interpreter: Interpreter) -> str:
         """Start Python with the real flags. Returns an empty string, or what bwrap said."""
-        filter_fd = _pipe_with(_seccomp.build("bwrap"))
-        words = [*self._view(interpreter), *_READ_ONLY, "--seccomp", filter_fd, "--"]
+        filter_fd = pipe_with(_seccomp.build("bwrap"))
+        words = [*self._view(interpreter), *READ_ONLY, "--seccomp", filter_fd, "--"]
         command = [*map(str, words), str(interpreter.executable), "-I", "-S", "-c", "pass"]
         try:
-            done = subprocess.run(command, env=_OUTER_ENV, pass_fds=(filter_fd,), stdin=subprocess.DEVNULL,
+            done = subprocess.run(command, env=OUTER_ENV, pass_fds=(filter_fd,), stdin=subprocess.DEVNULL,
                                   capture_output=True, timeout=20, cwd="/")  # fmt: skip
         except (OSError, subprocess.SubprocessError) as error:
             return str(error)
@@ -142,14 +142,14 @@ def _bind_as_it_lies(path: Path) -> list[object]:
 
 
 def _inner_uid() -> int:
-    return os.geteuid() or _UNPRIVILEGED
+    return os.geteuid() or UNPRIVILEGED
 
 
 def _inner_gid() -> int:
-    return os.getegid() if os.geteuid() else _UNPRIVILEGED
+    return os.getegid() if os.geteuid() else UNPRIVILEGED
 
 
-def _pipe_with(data: bytes) -> int:
+def pipe_with(data: bytes) -> int:
     """The reading end of a pipe that holds `data` (small enough for its buffer) and then ends."""
     reading, writing = os.pipe()
     os.write(writing, data)

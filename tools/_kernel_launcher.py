@@ -1,4 +1,4 @@
-"""Confines itself and becomes a kernel. Runs alone, as `python -I _kernel_launcher.py SETTINGS`.
+"""Confines itself and becomes a kernel, or a shell's command. Runs alone: `python -I _kernel_launcher.py SETTINGS`.
 
 It is copied into a folder that the model's code can't write, since its first lines run before anything is confined. It
 imports nothing of this project.
@@ -39,6 +39,8 @@ def main() -> None:
         _seccomp(bytes.fromhex(settings["filter"]))
     if "prefix" in settings:
         _exec_again(settings)
+    if "command" in settings:  # the shell's: no kernel, a program
+        os.execv(settings["command"][0], settings["command"])
     _run_kernel(settings)
 
 
@@ -167,6 +169,7 @@ def _landlock(settings: dict[str, Any]) -> None:
     rules = [(path, read) for path in (*settings["read"], f"/proc/{os.getpid()}")]
     rules += [(path, write_file) for path in settings["write_files"]]
     rules += [(path, everything) for path in settings["write"]]
+    rules += [(path, AccessFS.READ_DIR) for path in settings.get("list", ())]  # names only, of all below
     with Ruleset(scoped=Scope.ABSTRACT_UNIX_SOCKET | Scope.SIGNAL) as ruleset:
         for path, access in rules:
             if Path(path).is_dir():

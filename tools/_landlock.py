@@ -14,13 +14,13 @@ OLDEST_ABI = 3
 """Linux 6.2: before it truncate() of any file of the user's was open."""
 _SIGNALS_ABI = 6
 
-_READ = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store",
+READ = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store",
          "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime",
          "/etc/timezone", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs", "/etc/nsswitch.conf",
          "/etc/mime.types", "/etc/fonts", "/etc/passwd", "/dev/zero", "/dev/random", "/dev/urandom", "/proc/cpuinfo",
          "/proc/meminfo", "/proc/stat", "/proc/loadavg", "/proc/uptime", "/proc/version",
          "/sys/devices/system/cpu")  # fmt: skip
-_WRITE = ("/dev/null", "/dev/full")
+WRITE = ("/dev/null", "/dev/full")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +68,13 @@ class Landlock:
         return description(self)
 
     def launch(self, job: Job) -> Launch:
-        limits, allowed = job.limits, job.limits.processes + 256 + _threads_of_this_user()
+        limits, allowed = job.limits, job.limits.processes + 256 + threads_of_this_user()
         settings: dict[str, object] = {
             "data": str(job.data),
             "supervise": True,
             "terminals": False,
-            "read": [*_READ, *map(str, job.interpreter.roots), str(job.fixed)],
-            "write_files": [*_WRITE],
+            "read": [*READ, *map(str, job.interpreter.roots), str(job.fixed)],
+            "write_files": [*WRITE],
             "write": [str(folder) for folder in (job.data, job.sockets, job.scratch)],
             "filter": _seccomp.build("landlock").hex(),
             "drop_capabilities": True,
@@ -96,7 +96,7 @@ def abi_version() -> int:
     return int(landlockpy.abi_version())
 
 
-def _threads_of_this_user() -> int:
+def threads_of_this_user() -> int:
     """RLIMIT_NPROC counts every thread of the user, not only the kernel's: the limit starts above those."""
     count = 0
     for process in Path("/proc").iterdir():

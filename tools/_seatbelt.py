@@ -8,7 +8,7 @@ from pathlib import Path
 from tools._confine import ConfinementName, Job, Launch, clean_env, description
 
 PROGRAM = Path("/usr/bin/sandbox-exec")
-_SYSTEM = ("/usr/lib", "/usr/bin", "/usr/share", "/bin", "/System", "/Library/Apple", "/private/etc/ssl",
+SYSTEM = ("/usr/lib", "/usr/bin", "/usr/share", "/bin", "/System", "/Library/Apple", "/private/etc/ssl",
            "/private/var/db/timezone", "/private/var/db/dyld", "/dev/null", "/dev/zero", "/dev/random",
            "/dev/urandom")  # fmt: skip
 
@@ -61,7 +61,7 @@ class Seatbelt:
 
 def profile(job: Job) -> str:
     """The sandbox profile (SBPL) of one job."""
-    reads = [*_SYSTEM, *map(str, job.interpreter.roots), str(job.fixed)]
+    reads = [*SYSTEM, *map(str, job.interpreter.roots), str(job.fixed)]
     writes = [str(folder.resolve()) for folder in (job.data, job.sockets, job.scratch)]
     lines = [
         "(version 1)",
@@ -71,18 +71,18 @@ def profile(job: Job) -> str:
         "(allow process-info* (target same-sandbox))",
         "(allow sysctl-read)",
         "(allow file-read-metadata)",
-        f"(allow file-read* {_subpaths(reads)} {_subpaths(writes)})",
-        f"(allow file-write* {_subpaths(writes)} (literal {_quoted('/dev/null')}))",
-        f"(allow network-bind network-inbound {_subpaths([str(job.sockets.resolve())])})",
+        f"(allow file-read* {subpaths(reads)} {subpaths(writes)})",
+        f"(allow file-write* {subpaths(writes)} (literal {quoted('/dev/null')}))",
+        f"(allow network-bind network-inbound {subpaths([str(job.sockets.resolve())])})",
         "(allow ipc-posix-sem)",
     ]
     return "\n".join(lines)
 
 
-def _subpaths(paths: list[str]) -> str:
-    return " ".join(f"(subpath {_quoted(path)})" for path in paths)
+def subpaths(paths: list[str]) -> str:
+    return " ".join(f"(subpath {quoted(path)})" for path in paths)
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

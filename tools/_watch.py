@@ -67,6 +67,14 @@ def usage_of_processes(root: int) -> Usage:
     return Usage(memory_bytes=memory, processes=threads)
 
 
+def processes_of(root: int) -> list[int]:
+    """The numbers of a process and of all its descendants, itself first. On macOS those of its process group."""
+    if sys.platform == "linux":
+        return [int(process.name) for process, _, _ in _tree(root)] or [root]
+    done = subprocess.run(["pgrep", "-g", str(root)], capture_output=True, text=True, timeout=10, check=False)
+    return [root, *(pid for pid in map(int, done.stdout.split()) if pid != root)]
+
+
 def shared_fairly(root: int) -> int:
     """The memory of a tree with each shared page counted once; forks of one process share most of theirs.
 

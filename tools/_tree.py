@@ -1,0 +1,239 @@
+"""A folder's files by their path in it, read and put back without ever following a link or leaving the folder.
+
+What lies there was made by a model's tools, so any part of any path may have become a link since.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+Kind = Literal["absent", "file", "dir", "link", "other"]
+UNREAD = "unread "
+"""How the hash of a file begins that couldn't be read. What follows is its time of change: two such are never equal."""
+_CHUNK_BYTES = 1 << 20
+_PATH = getattr(os, "O_PATH", 0)  # Linux: enough to go through a folder, also one that can't be listed
+_FOLDER = _PATH | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_FILE = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What lies at a path. `mode`: the permission bits. `hash`: of a file's bytes, sha256. `target`: of a link.
+
+    `State("file", 0o644, "9f86d0…")`, `State("link", target="../x")`, `State()` where there is nothing.
+    """
+
+    kind: Kind = "absent"
+    mode: int = 0
+    hash: str = ""
+    target: str = ""
+    owner: tuple[int, int] | None = None
+
+    @property
+    def readable(self) -> bool:
+        return not self.hash.startswith(UNREAD)
+
+    def equals(self, other: State) -> bool:
+        """Everything but the owner."""
+        return self.same_content(other) and (self.mode == other.mode or self.kind == "link")
+
+    def same_content(self, other: State) -> bool:
+        """Everything but the owner and the mode."""
+        return (self.kind, self.hash, self.target) == (other.kind, other.hash, other.target)
+
+
+class Tree:
+    """The files below `root`. Paths are relative, with `/`: `"docs/a.md"`; "" is the root itself."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def status(self, path: str) -> os.stat_result | None:
+        """None where there is nothing, or where a part of the path is a link or a file."""
+        try:
+            with self._above(path) as (folder, name):
+                return os.stat(name, dir_fd=folder, follow_symlinks=False)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            if _is_a_link(error):
+                return None
+            raise
+
+    def state(self, path: str, *, keep: Callable[[int], str] | None = None) -> State:
+        """What lies there now. `keep` reads a file from a descriptor and returns its hash; None: it is only hashed.
+
+        Raises `OSError` where it can't be looked at.
+        """
+        status = self.status(path)
+        return State() if status is None else self.state_of(path, status, keep=keep)
+
+    def state_of(self, path: str, status: os.stat_result, *, keep: Callable[[int], str] | None = None) -> State:
+        """The same, where the status is known."""
+        mode, owner = stat.S_IMODE(status.st_mode), (status.st_uid, status.st_gid)
+        if stat.S_ISDIR(status.st_mode):
+            return State("dir", mode, owner=owner)
+        if stat.S_ISLNK(status.st_mode):
+            with self._above(path) as (folder, name):
+                return State("link", 0, target=os.readlink(name, dir_fd=folder), owner=owner)
+        if not stat.S_ISREG(status.st_mode):
+            return State("other", mode, owner=owner)
+        try:
+            with self._opened(path) as descriptor:
+                return State("file", mode, (keep or hash_of)(descriptor), owner=owner)
+        except PermissionError:
+            return State("file", mode, f"{UNREAD}{status.st_ctime_ns}", owner=owner)
+
+    @contextmanager
+    def _opened(self, path: str) -> Iterator[int]:
+        with self._above(path) as (folder, name):
+            descriptor = os.open(name, _FILE, dir_fd=folder)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OSError(f"{path} isn't a plain file any more")
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    # -- putting back --------------------------------------------------------------------------------------------------
+
+    def remove(self, path: str) -> None:
+        """Take away a file, a link or an empty folder. Raises `OSError`; for a folder that isn't empty too."""
+
+        def action(folder: int, name: str) -> None:
+            if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+                os.rmdir(name, dir_fd=folder)
+            else:
+                os.unlink(name, dir_fd=folder)
+
+        self._change(path, action)
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder that can be worked in, its real mode comes last; one that is there already stays."""
+
+        def action(folder: int, name: str) -> None:
+            with suppress(FileExistsError):
+                os.mkdir(name, 0o700, dir_fd=folder)
+
+        self._change(path, action)
+
+    def make_link(self, path: str, target: str) -> None:
+        """Make a symbolic link where nothing is."""
+        self._change(path, lambda folder, name: os.symlink(target, name, dir_fd=folder))
+
+    def write(self, path: str, state: State, source: Path) -> None:
+        """Make a file with the bytes of `source` and the mode and owner of `state`, whole or not at all.
+
+        A file with several names (hard links) is written where it lies, so that it keeps them.
+        """
+
+        def action(folder: int, name: str) -> None:
+            now = _status_at(folder, name)
+            if now is not None and stat.S_ISREG(now.st_mode) and now.st_nlink > 1:
+                os.chmod(name, 0o600, dir_fd=folder)
+                flags = os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+                _fill(os.open(name, flags, dir_fd=folder), source, state)
+                return
+            temporary = f".ossia-{secrets.token_hex(6)}"
+            try:
+                _fill(os.open(temporary, _NEW, 0o600, dir_fd=folder), source, state)
+                os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(temporary, dir_fd=folder)
+                raise
+
+        self._change(path, action)
+
+    def set_mode(self, path: str, mode: int) -> None:
+        """Set the permission bits of a file or a folder, never of what a link leads to."""
+
+        def action(folder: int, name: str) -> None:
+            now = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            if not stat.S_ISLNK(now.st_mode) and stat.S_IMODE(now.st_mode) != mode:
+                os.chmod(name, mode, dir_fd=folder)
+
+        self._change(path, action)
+
+    def _change(self, path: str, action: Callable[[int, str], None]) -> None:
+        """Do it in the folder above; where that is closed to its owner, it is opened for as long as it takes."""
+        try:
+            with self._above(path) as (folder, name):
+                action(folder, name)
+            return
+        except PermissionError:
+            above = path.rpartition("/")[0]
+            status = self.status(above) if above else self.root.stat()
+            if status is None or stat.S_IMODE(status.st_mode) & 0o700 == 0o700:
+                raise
+        mode = stat.S_IMODE(status.st_mode)
+        self._set_folder_mode(above, mode | 0o700)
+        try:
+            with self._above(path) as (folder, name):
+                action(folder, name)
+        finally:
+            self._set_folder_mode(above, mode)
+
+    def _set_folder_mode(self, path: str, mode: int) -> None:
+        if path:
+            self.set_mode(path, mode)
+        else:
+            self.root.chmod(mode)
+
+    @contextmanager
+    def _above(self, path: str) -> Iterator[tuple[int, str]]:
+        """A descriptor of the folder that holds `path`, each part of the way opened without following links."""
+        parts = path.split("/")
+        if not all(part and part not in (".", "..") for part in parts):
+            raise FileNotFoundError(f"{path!r} is no path in a workspace")
+        here = os.open(self.root, _FOLDER & ~getattr(os, "O_NOFOLLOW", 0))
+        try:
+            for part in parts[:-1]:
+                below = os.open(part, _FOLDER, dir_fd=here)
+                os.close(here)
+                here = below
+            yield here, parts[-1]
+        finally:
+            os.close(here)
+
+
+def hash_of(descriptor: int) -> str:
+    """sha256 of what a descriptor reads, to its end."""
+    digest = hashlib.sha256()
+    while chunk := os.read(descriptor, _CHUNK_BYTES):
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _status_at(folder: int, name: str) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def _fill(descriptor: int, source: Path, state: State) -> None:
+    with os.fdopen(descriptor, "wb") as file, source.open("rb") as bytes_before:
+        shutil.copyfileobj(bytes_before, file, _CHUNK_BYTES)
+        file.flush()
+        now = os.fstat(descriptor)
+        if state.owner is not None and (now.st_uid, now.st_gid) != state.owner:
+            with suppress(OSError):  # only root may give a file away
+                os.fchown(descriptor, *state.owner)
+        os.fchmod(descriptor, state.mode)
+
+
+def _is_a_link(error: OSError) -> bool:
+    import errno
+
+    return error.errno == errno.ELOOP  # macOS says that, Linux ENOTDIR
