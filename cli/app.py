@@ -11,6 +11,7 @@ import typer
 
 from cli import __version__, config_cmd, harmony, models, python_cmd
 from cli.run import run
+from cli.trust import trust
 
 app = typer.Typer(
     rich_markup_mode=None,  # rich's help takes 0.1 s more to start
@@ -39,6 +40,7 @@ def ossia(
 
 
 app.command()(run)
+app.command()(trust)
 app.add_typer(config_cmd.app, name="config")
 app.add_typer(models.app, name="models")
 app.add_typer(python_cmd.app, name="python")
