@@ -9,7 +9,7 @@ from typing import Annotated, cast
 
 import typer
 
-from cli import __version__, config_cmd, harmony, models, python_cmd
+from cli import __version__, config_cmd, docs, harmony, models, python_cmd
 from cli.run import run
 from cli.trust import trust
 
@@ -43,6 +43,7 @@ app.command()(run)
 app.command()(trust)
 app.add_typer(config_cmd.app, name="config")
 app.add_typer(models.app, name="models")
+app.add_typer(docs.app, name="docs")
 app.add_typer(python_cmd.app, name="python")
 app.add_typer(harmony.app, name="harmony")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -56,11 +56,11 @@ class Unreadable:
     reason: str
 
 
-def walk(root: Path, *, apart: frozenset[str]) -> Iterator[File | Passed | Unreadable]:
+def walk(root: Path, *, apart: Mapping[str, str]) -> Iterator[File | Passed | Unreadable]:
     """The files below a folder, or the one file, in the order of their names.
 
-    `apart` are places that are passed by: other roots, and what the user took out. A file that is itself the root is
-    taken whatever its name is.
+    `apart` are places that are passed by, with the reason: other roots, and what the user took out. A file that is
+    itself the root is taken whatever its name is.
     """
     try:
         status = root.lstat()
@@ -80,7 +80,7 @@ def walk(root: Path, *, apart: frozenset[str]) -> Iterator[File | Passed | Unrea
         yield item
 
 
-def _folder(root: str, apart: frozenset[str]) -> Iterator[File | Passed | Unreadable]:
+def _folder(root: str, apart: Mapping[str, str]) -> Iterator[File | Passed | Unreadable]:
     pending = [("", Ignores())]
     while pending:
         folder, ignores = pending.pop()
@@ -105,7 +105,7 @@ def _folder(root: str, apart: frozenset[str]) -> Iterator[File | Passed | Unread
 
 
 def _judged(
-    entry: os.DirEntry[str], name: str, ignores: Ignores, apart: frozenset[str]
+    entry: os.DirEntry[str], name: str, ignores: Ignores, apart: Mapping[str, str]
 ) -> File | Passed | Unreadable | None:
     """None: a folder to go into."""
     try:
@@ -121,11 +121,11 @@ def _judged(
     return None if folder else File(entry.path, name, status.st_size, status.st_mtime_ns)
 
 
-def _why_not(entry: os.DirEntry[str], name: str, folder: bool, ignores: Ignores, apart: frozenset[str]) -> str:
+def _why_not(entry: os.DirEntry[str], name: str, folder: bool, ignores: Ignores, apart: Mapping[str, str]) -> str:
     if not entry.name.isprintable() and not _is_text(entry.name):
         return "a name that isn't UTF-8"
     if entry.path in apart:
-        return "added by itself, or taken out"
+        return apart[entry.path]
     if not folder and _caution.of_reading(entry.path.replace(os.sep, "/")):
         return SECRET
     if entry.name.startswith("."):

@@ -12,7 +12,7 @@ import re
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -22,11 +22,13 @@ from typing import Final, Literal, Protocol
 from tools.browser import _library_files as files
 from tools.browser._library_files import MAKER, MAX_PDF_BYTES, NotADocument
 from tools.browser._library_store import Row, Seen
-from tools.browser._library_walk import File, Passed, Unreadable, read_plain, walk
+from tools.browser._library_walk import SECRET, File, Passed, Unreadable, read_plain, walk
 from tools.browser.document import Document, Loader
 from tools.browser.library import Known, Library, Root, is_within, local_url, without_links
 from tools.convert import ConversionFailed
 from tools.spec import NoStop, Stop, ToolFailed
+
+__all__ = ["SECRET", "Converter", "Event", "Failed", "Found", "Indexed", "Indexer", "Skipped", "Vanished"]
 
 _BATCH_ROWS: Final = 100
 _BATCH_CHARACTERS: Final = 8_000_000
@@ -102,7 +104,7 @@ class Indexer:
         self._converter = converter
         self._web = web
 
-    def run(self, root: Root, *, stop: Stop | None = None) -> Iterator[Event]:
+    def run(self, root: Root, *, stop: Stop | None = None) -> Generator[Event, None, None]:
         """Index one root; ends early after a stop. Raises `LibraryError`.
 
         Closing the generator, or an exception in it (KeyboardInterrupt), stores what is ready first.
@@ -200,9 +202,10 @@ class _Run:
             self._pool.shutdown(cancel_futures=True)
             self._converters.close()
 
-    def _apart(self) -> frozenset[str]:
-        others = {root.place for root in self._library.roots() if root.id != self._root.id and root.kind != "url"}
-        return self._library.left_out() | others
+    def _apart(self) -> dict[str, str]:
+        others = [root.place for root in self._library.roots() if root.id != self._root.id and root.kind != "url"]
+        taken_out = dict.fromkeys(self._library.left_out(), "taken out before")
+        return taken_out | dict.fromkeys(others, "added by itself")
 
     def _made(self, found: Iterable[File]) -> Iterator[tuple[File, Future[Row | _Same] | None]]:
         """Each file with what was made of it, None when it is as it was; some are worked on ahead."""

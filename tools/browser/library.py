@@ -151,6 +151,13 @@ class Library:
         with self._store.reading() as db:
             return () if db is None else tuple(Root(*row) for row in db.execute(query))
 
+    def root_of(self, origin: str) -> Root | None:
+        """The root that a document is of, None when `origin` isn't a document."""
+        query = "SELECT r.id, r.kind, r.place FROM documents d JOIN roots r ON r.id = d.root WHERE d.origin=?"
+        with self._store.reading() as db:
+            found = None if db is None else db.execute(query, (origin,)).fetchone()
+        return None if found is None else Root(*found)
+
     def remove(self, what: str) -> Removed | None:
         """Take out a root, a document or all documents below a folder, and their bytes from the file.
 

@@ -1,0 +1,214 @@
+"""`ossia docs`, run as users run it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from cli import paths
+from tests.support.command import OSSIA, ossia_text, start
+from tools.browser.library import Library
+
+TIMEOUT_S = 60
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    folder = tmp_path / "notes"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "ideas.md").write_text("# Ideas\nAn idea about capybaras and green grass.\n")
+    (folder / "sub" / "page.html").write_text("<title>A page</title><p>Water for <a href='../ideas.md'>capybaras</a>.")
+    (folder / ".env").write_text("TOKEN=1")
+    (folder / "picture.png").write_bytes(b"\x89PNG")
+    return folder.resolve()
+
+
+def _library() -> Library:
+    return Library(paths.data_dir() / "library.sqlite")
+
+
+def test_without_a_command_the_help() -> None:
+    done = ossia_text("docs")
+    assert (done.returncode, done.stderr) == (0, "")
+    for command in ("add", "list", "rm", "search", "show"):
+        assert f"\n  {command} " in done.stdout
+
+
+def test_an_empty_library_says_how_to_fill_it() -> None:
+    hint = "ossia: the library is empty; add to it: ossia docs add PATH\n"
+    for arguments in (["list"], ["search", "x"]):
+        done = ossia_text("docs", *arguments)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", hint)
+    done = ossia_text("docs", "add")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "the library is empty, name what to add" in done.stderr
+    assert not _library().path.exists()
+
+
+def test_add_list_search_show_update_rm(notes: Path) -> None:
+    done = ossia_text("docs", "add", str(notes))
+    sums, passed = done.stdout.splitlines()
+    assert done.returncode == 0, done.stderr
+    assert sums.startswith("2 added (")
+    assert sums.endswith(" documents/s)")
+    assert passed == "passed by: 1 may hold secrets, 1 not text"
+    assert done.stderr == f"ossia: passed by: {notes}/.env: may hold secrets\n", "no bar into a pipe"
+
+    listed = ossia_text("docs", "list").stdout.splitlines()
+    assert [line.split(maxsplit=3)[-1] for line in listed] == ["PLACE", str(notes), "in all"]
+    assert json.loads(ossia_text("docs", "list", "--json").stdout) == {
+        "version": 1,
+        "path": str(_library().path),
+        "roots": [{"kind": "folder", "place": str(notes), "documents": 2, "characters": 69}],
+    }
+
+    assert ossia_text("docs", "search", "capybaras grass", "--limit", "1").stdout == (
+        f"    1  Ideas\n       {notes}/ideas.md\n       # Ideas An idea about capybaras and green grass.\n\n"
+    )
+    found = json.loads(ossia_text("docs", "search", "water", "--json").stdout)
+    page = {"id": 2, "title": "A page", "origin": f"{notes}/sub/page.html", "snippet": "Water for capybaras."}
+    assert found == {"version": 1, "query": "water", "results": [page]}
+    assert ossia_text("docs", "show", "2").stdout.strip() == "Water for capybaras."
+    nothing = ossia_text("docs", "search", "nowhere")
+    assert (nothing.returncode, nothing.stdout, nothing.stderr) == (0, "", "ossia: nothing was found\n")
+
+    (notes / "ideas.md").write_text("# Other ideas\n")
+    (notes / "sub" / "page.html").unlink()
+    (notes / "new.txt").write_text("new")
+    updated = ossia_text("docs", "add")
+    assert updated.stdout.startswith("1 added, 1 updated, 1 taken out (")
+
+    gone = ossia_text("docs", "rm", "1", cwd=notes)
+    assert (gone.returncode, gone.stdout) == (0, "1: 1 document taken out; it stays out until it is added again\n")
+    assert ossia_text("docs", "add").stdout.splitlines()[0] == "0 added, 1 unchanged"
+    assert ossia_text("docs", "rm", ".", cwd=notes).stdout == ".: 1 document taken out\n"
+    assert json.loads(ossia_text("docs", "list", "--json").stdout)["roots"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["add", "nowhere"], 2, "nowhere: no such file or folder"),
+        (["add", "ftp://a.test/x"], 2, "ftp://a.test/x: expected a path or an http(s) URL"),
+        (["rm", "nowhere"], 2, "nowhere isn't in the library; `ossia docs list` prints what is"),
+        (["rm", "17"], 2, "17 isn't in the library"),
+        (["show", "17"], 2, "no document `doc:17` in the local library"),
+        (["show", "../x"], 2, "no document"),
+        (["search", "x", "--limit", "0"], 2, "--limit"),
+        (["search"], 2, "QUERY"),
+    ],
+)
+def test_bad_usage_is_one_line(arguments: list[str], code: int, message: str, tmp_path: Path) -> None:
+    done = ossia_text("docs", *arguments, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_file_that_is_no_document_is_an_error_and_is_not_remembered(tmp_path: Path) -> None:
+    (tmp_path / "x.bin").write_bytes(b"\x00\x01")
+    done = ossia_text("docs", "add", "x.bin", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "0 added, 1 failed\n")
+    assert done.stderr == f"ossia: error: {tmp_path.resolve()}/x.bin: not text\n"
+    assert _library().roots() == ()
+
+
+def test_what_fails_in_a_folder_is_named_and_the_rest_is_there(notes: Path) -> None:
+    (notes / "broken.pdf").write_bytes(b"%PDF-1.7 broken")
+    done = ossia_text("docs", "add", str(notes))
+    assert done.returncode == 0
+    assert done.stdout.startswith("2 added, 1 failed (")
+    assert f"ossia: error: {notes}/broken.pdf: " in done.stderr
+
+
+def test_verbose_names_what_is_passed_by(notes: Path) -> None:
+    said = ossia_text("docs", "add", "--verbose", str(notes)).stderr
+    assert f"ossia: passed by: {notes}/picture.png: not text\n" in said
+
+
+def test_a_file_of_a_folder_that_is_in_it_brings_the_folder_up_to_date(notes: Path) -> None:
+    ossia_text("docs", "add", str(notes))
+    (notes / "ideas.md").write_text("# New\n")
+    done = ossia_text("docs", "add", "ideas.md", cwd=notes)
+    assert done.stdout.startswith("0 added, 1 updated, 1 unchanged (")
+    assert [root.place for root in _library().roots()] == [str(notes)]
+
+
+def test_a_library_that_is_newer_is_one_line(notes: Path) -> None:
+    ossia_text("docs", "add", str(notes))
+    path = _library().path
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA user_version=9")
+    db.close()
+    for arguments in (["list"], ["search", "x"], ["add", str(notes)], ["rm", str(notes)], ["show", "1"]):
+        done = ossia_text("docs", *arguments)
+        assert done.returncode in (1, 2)
+        assert (done.stdout, done.stderr.count("\n")) == ("", 1)
+        assert "expected a library of version 1, got 9: use the ossia that wrote it" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
+def test_an_interrupted_add_keeps_what_it_did_and_goes_on(tmp_path: Path) -> None:
+    folder = tmp_path / "many"
+    folder.mkdir()
+    for number in range(4_000):
+        (folder / f"{number}.txt").write_text(f"text number{number} " * 20)
+    process = start("docs", "add", str(folder))
+    deadline = time.monotonic() + TIMEOUT_S
+    while not (_library().path.exists() and _library().count()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=TIMEOUT_S)
+    kept = _library().count()
+    assert process.returncode == 130
+    assert err.decode() == "ossia: stopped; what is done is kept, the same command goes on from there\n"
+    assert out.decode().startswith(f"{kept} added (")
+    assert 0 < kept < 4_000
+    again = ossia_text("docs", "add", str(folder))
+    assert again.stdout.startswith(f"{4_000 - kept} added, {kept} unchanged (")
+
+
+def _on_a_terminal(*arguments: str, stdout: bool) -> tuple[int, str, str]:
+    """(exit code, what came on the terminal, what came through the pipe)."""
+    import pty
+
+    ours, theirs = pty.openpty()
+    streams = {"stdout": theirs, "stderr": subprocess.PIPE} if stdout else {"stdout": subprocess.PIPE, "stderr": theirs}
+    process = subprocess.Popen([str(OSSIA), *arguments], env=os.environ, **streams)  # type: ignore[call-overload]
+    piped = b"".join(part or b"" for part in process.communicate(timeout=TIMEOUT_S))
+    os.close(theirs)
+    drawn = os.read(ours, 1 << 20).decode()
+    os.close(ours)
+    return process.returncode, drawn, piped.decode()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_on_a_terminal_a_bar_and_nothing_that_acts(tmp_path: Path) -> None:
+    """Hostile row 10, for the library: titles, names and texts of files."""
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    for number in range(300):
+        (folder / f"{number}.txt").write_text("text " * 50)
+    evil = "\x1b]52;c;eA==\x07\x1b[2J\u202e"
+    (folder / "evil.md").write_text(f"# {evil} title\n{evil} unique words")
+    (folder / f"{evil}.pdf").write_bytes(b"%PDF-1.4 broken")
+    code, drawn, piped = _on_a_terminal("docs", "add", str(folder), stdout=False)
+    assert (code, piped.startswith("301 added, 1 failed (")) == (0, True)
+    assert "╌ " in drawn
+    assert " of 302" in drawn
+    assert drawn.endswith("\r\x1b[K") or drawn.endswith("\n"), "the bar is gone at the end"
+    shown = drawn.replace("\r\x1b[K", "")
+    code, found, _ = _on_a_terminal("docs", "search", "unique", stdout=True)
+    assert code == 0
+    assert "unique words" in found
+    code, page, _ = _on_a_terminal("docs", "show", "1", stdout=True)
+    for text in (shown, found, page):
+        assert not set(text) & {"\x1b", "\x07", "\u202e", "\x9b"}
