@@ -154,7 +154,7 @@ def open_library() -> Library:
     from cli import paths
     from tools.browser.library import Library
 
-    return Library(paths.data_dir() / "library.sqlite")
+    return Library(paths.library_file())
 
 
 # -- adding ------------------------------------------------------------------------------------------------------------
@@ -206,17 +206,21 @@ def _roots(library: Library, targets: list[tuple[RootKind, str]]) -> Iterator[Ro
 
 
 def _web(network: dict[str, object], converter: Converter) -> Loader:
-    """Gets URLs, by the rules that `browser.open` is under."""
+    """Gets URLs, by the rules that `browser.open` is under. Raises `ExitError`."""
     import os
 
     from cli.config import resolve
+    from cli.exits import ExitCode, ExitError
     from tools.fetch.client import Fetcher
     from tools.fetch.guard import parse_allow_host
     from tools.fetch.loader import WebLoader
 
     settings = resolve(network, environ=os.environ).settings
-    hosts = [host for text in settings.allow_host for host in parse_allow_host(text)]
-    return WebLoader(Fetcher(allow_hosts=hosts, proxy=settings.proxy), converter)
+    try:
+        hosts = [host for text in settings.allow_host for host in parse_allow_host(text)]
+        return WebLoader(Fetcher(allow_hosts=hosts, proxy=settings.proxy), converter)
+    except ValueError as error:  # the line names the value
+        raise ExitError(str(error), ExitCode.USAGE) from None
 
 
 # -- names and lines ---------------------------------------------------------------------------------------------------

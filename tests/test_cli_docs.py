@@ -8,7 +8,9 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ import pytest
 from cli import paths
 from tests.support.command import OSSIA, ossia_text, start
 from tools.browser.library import Library
+from tools.spec import NoStop
 
 TIMEOUT_S = 60
 
@@ -32,7 +35,7 @@ def notes(tmp_path: Path) -> Path:
 
 
 def _library() -> Library:
-    return Library(paths.data_dir() / "library.sqlite")
+    return Library(paths.library_file())
 
 
 def test_without_a_command_the_help() -> None:
@@ -155,6 +158,46 @@ def test_a_library_that_is_newer_is_one_line(notes: Path) -> None:
         assert "expected a library of version 1, got 9: use the ossia that wrote it" in done.stderr
 
 
+class _Pages(BaseHTTPRequestHandler):
+    """One page, whose text is the server's `page`; anything else is not found."""
+
+    def do_GET(self) -> None:
+        page = getattr(self.server, "page", b"") if self.path == "/page" else b""
+        self.send_response(200 if page else 404)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.end_headers()
+        self.wfile.write(page)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_a_web_page_is_kept_and_read_again(home: Path) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Pages) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        server.page = b"<title>A page</title><p>old words, <a href='/other'>a link</a>"  # type: ignore[attr-defined]
+        host = f"127.0.0.1:{server.server_port}"
+        url, allowed = f"http://{host}/page", ["--allow-host", host]
+        refused = ossia_text("docs", "add", url)
+        assert (refused.returncode, refused.stdout) == (7, "0 added, 1 failed\n")
+        assert refused.stderr.startswith(f"ossia: error: {url}: ")
+        assert _library().roots() == ()
+        assert ossia_text("docs", "add", url, *allowed).stdout.startswith("1 added (")
+        (match,) = _library().find("words", limit=5)
+        assert (match.title, match.origin, match.snippet) == ("A page", url, "old words, a link")
+        page = _library().load(f"doc:{match.id}", refresh=False, stop=NoStop())
+        assert (page.text.strip(), page.links) == ("old words, 【0†a link】", {0: f"http://{host}/other"})
+        server.page = b"<title>A page</title><p>new words"  # type: ignore[attr-defined]
+        assert ossia_text("docs", "add", *allowed).stdout.startswith("0 added, 1 updated (")
+        server.page = b""  # type: ignore[attr-defined]
+        assert ossia_text("docs", "add", url, *allowed).returncode == 7
+        assert [match.snippet for match in _library().find("words", limit=5)] == ["new words"], "what there was stays"
+        assert ossia_text("docs", "rm", url).stdout == f"{url}: 1 document taken out\n"
+        server.shutdown()
+    bad = ossia_text("docs", "add", url, "--allow-host", "a b")
+    assert (bad.returncode, bad.stderr.count("\n")) == (2, 1)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
 def test_an_interrupted_add_keeps_what_it_did_and_goes_on(tmp_path: Path) -> None:
     folder = tmp_path / "many"
@@ -204,7 +247,7 @@ def test_on_a_terminal_a_bar_and_nothing_that_acts(tmp_path: Path) -> None:
     assert (code, piped.startswith("301 added, 1 failed (")) == (0, True)
     assert "╌ " in drawn
     assert " of 302" in drawn
-    assert drawn.endswith("\r\x1b[K") or drawn.endswith("\n"), "the bar is gone at the end"
+    assert drawn.endswith(("\r\x1b[K", "\n")), "the bar is gone at the end"
     shown = drawn.replace("\r\x1b[K", "")
     code, found, _ = _on_a_terminal("docs", "search", "unique", stdout=True)
     assert code == 0
