@@ -222,7 +222,7 @@ def opened_folder(root: Path, name: str, *, make: list[str] | None = None) -> It
             below = _open_below(here, "/".join(done), make)
             os.close(here)
             here = below
-        _require_inside(top, here, name)
+        require_inside(top, here, name)
         yield here
     finally:
         os.close(here)
@@ -261,7 +261,7 @@ def read_bytes(root: Path, name: str, *, max_bytes: int = MAX_FILE_BYTES) -> Con
         file = stack.enter_context(os.fdopen(descriptor, "rb", buffering=0))
         status = os.fstat(descriptor)
         _require_file(status.st_mode, name)
-        _require_inside(folder, descriptor, name)
+        require_inside(folder, descriptor, name)
         data = b"" if status.st_size > max_bytes else _read(file.fileno(), max_bytes + 1)
         if status.st_size > max_bytes or len(data) > max_bytes:
             size = f"{max(status.st_size, len(data)) / 1e6:.1f} MB"
@@ -283,7 +283,7 @@ def _require_file(mode: int, name: str) -> None:
         raise ToolFailed(f"Error: {name!r} is {what}.")
 
 
-def _require_inside(top: int, descriptor: int, name: str) -> None:
+def require_inside(top: int, descriptor: int, name: str) -> None:
     """A second look at what was opened: the kernel's own name for it is below the name of `top`.
 
     Only a folder that was moved out of the workspace while it was walked fails here.

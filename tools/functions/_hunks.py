@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -22,8 +23,12 @@ _PUNCTUATION = str.maketrans(
 )
 
 
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+"""A model is never shown these, so its patch can't have them."""
+
+
 def _plain(line: str) -> str:
-    return line.strip().translate(_PUNCTUATION).strip()
+    return _UNSEEN.sub("", line).translate(_PUNCTUATION).strip()
 
 
 _LEVELS: tuple[Callable[[str], str], ...] = (str, str.rstrip, str.strip, _plain)
@@ -212,7 +217,7 @@ def _misfit(file: _File, hunk: Hunk, start: int) -> Misfit:
     last = len(_LEVELS) - 1
     elsewhere = file.places(hunk.old, 0, last)
     if elsewhere and elsewhere[0] < start:
-        return Misfit(f"{what} behind the one before it, but at line {elsewhere[0] + 1}. Give hunks in the file's order")
+        return Misfit(f"{what} behind the one before it, but at line {elsewhere[0] + 1}. Keep the file's order")
     if elsewhere:
         place = "at the end of the file" if hunk.at_end else "behind its '@@' line"
         return Misfit(f"{what} {place}, but at line {elsewhere[0] + 1}. Leave that line out, or name another")
@@ -270,7 +275,7 @@ def _indentation(file: _File, found: _Found) -> Callable[[str], str]:
 
 
 def _indent(line: str) -> str:
-    return line[: len(line) - len(line.lstrip())]
+    return line[: len(line) - len(line.lstrip(" \t"))]
 
 
 def _mapped(indent: str, pairs: dict[str, str]) -> str | None:

@@ -35,9 +35,9 @@ where a section begins with one of
 *** Update File: PATH   (next, to rename it: '*** Move to: NEW_PATH'; then hunks)
 
 A hunk begins with '@@', or with '@@ ' and the text of a line above it (a class, a function) where its lines alone \
-could stand in more than one place. Each of its lines has ' ' in front if it stays, '-' if it goes, '+' if it is new; \
-show 3 lines that stay before and after a change, exactly as the file has them. '*** End of File' after a hunk puts it at the \
-end. Hunks stand in the order of the file. Paths are relative to the workspace.
+could stand in more than one place. Each of its lines has ' ' in front if it stays, '-' if it goes, '+' if it is \
+new; show 3 lines that stay before and after a change, exactly as the file has them. '*** End of File' after a hunk \
+puts it at the end. Hunks stand in the order of the file. Paths are relative to the workspace.
 
 *** Begin Patch
 *** Update File: src/app.py

@@ -1,0 +1,98 @@
+"""A workspace and the toolbox of its functions, for tests."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tools.functions import workspace_tools
+from tools.policy import Policy, Rule
+from tools.spec import ApprovalAsked, Decision, NoStop, ToolCall, ToolContext, ToolEvent, ToolResult
+from tools.toolbox import Toolbox
+from tools.workspace import Workspace
+
+
+@dataclass
+class Kept:
+    """A keeper that notes what it was told, and whether the file was still as before."""
+
+    paths: list[Path] = field(default_factory=list)
+    seen: list[bytes | None] = field(default_factory=list)
+
+    def keep(self, path: Path) -> None:
+        self.paths.append(path)
+        try:
+            self.seen.append(path.read_bytes())
+        except OSError:  # it isn't there, or is no file
+            self.seen.append(None)
+
+
+class Folder:
+    """A folder, and calls of the functions that work in it. Every question is answered with yes and kept in `asked`."""
+
+    def __init__(
+        self, root: Path, *, rules: tuple[Rule, ...] = (), trusted: bool = True, max_tokens: int = 6_000
+    ) -> None:
+        root.mkdir(parents=True, exist_ok=True)
+        self.root = root.resolve()
+        self.kept = Kept()
+        self.asked: list[ApprovalAsked] = []
+        self.events: list[ToolEvent] = []
+        context = ToolContext(
+            stop=NoStop(),
+            workspace=Workspace(self.root, trusted=trusted, keeper=self.kept),
+            data_dir=root.parent / "data",
+            count_tokens=lambda text: len(text.encode("utf-8", "replace")) // 4,
+        )
+        self.toolbox = Toolbox(workspace_tools(max_tokens=max_tokens), policy=Policy(rules), context=context)
+
+    def write(self, name: str, data: str | bytes = "") -> Path:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data.encode() if isinstance(data, str) else data)
+        return path
+
+    def call(self, name: str, /, **arguments: object) -> ToolResult:
+        """The result of one call, e.g. `call("read_file", path="a.txt")`."""
+        return self.send(name, json.dumps(arguments))
+
+    def send(self, name: str, arguments: str, *, answer: bool = True, between: object = None) -> ToolResult:
+        """The same with the arguments as text. `between` is called, if it can be, when the question is asked."""
+        call = ToolCall("call_1", f"functions.{name}", arguments)
+        running = self.toolbox.run(call, stop=NoStop())
+        decision: Decision | None = None
+        while True:
+            try:
+                event = running.send(decision)
+            except StopIteration as stop:
+                result = stop.value
+                assert isinstance(result, ToolResult)
+                return result
+            decision = None
+            self.events.append(event)
+            if isinstance(event, ApprovalAsked):
+                self.asked.append(event)
+                if callable(between):
+                    between()
+                decision = Decision(call.id, answer)
+
+    def tree(self) -> dict[str, bytes | str | None]:
+        """Everything in the folder: a file's bytes, a link's target, None for a folder."""
+        return tree(self.root)
+
+
+def tree(root: Path) -> dict[str, bytes | str | None]:
+    found: dict[str, bytes | str | None] = {}
+    for above, folders, files in os.walk(root):
+        for name in (*folders, *files):
+            path = Path(above, name)
+            key = path.relative_to(root).as_posix()
+            if path.is_symlink():
+                found[key] = str(path.readlink())
+            elif path.is_dir():
+                found[key] = None
+            else:
+                found[key] = path.read_bytes() if path.is_file() else "special"
+    return found
