@@ -374,15 +374,27 @@ def test_the_arguments_that_say_nothing_are_a_scroll() -> None:  # hostile row 1
         assert desk.text("open", empty).startswith("[1] Capy")
 
 
-def test_no_find_on_pages_of_results() -> None:
+def test_no_find_on_a_find_page() -> None:
     desk = Desk()
-    refused = "Cannot run `find` on search results page or find results page"
-    desk.call("search", query="capybara")
-    assert desk.call("find", pattern="x") == ToolResult(refused, error=True)
-    desk.call("open", id=0)
+    desk.call("open", id=CAPY.url)
     desk.call("find", pattern="swims")
-    assert desk.text("find", pattern="x") == refused
-    assert desk.text("find", pattern="x", cursor=1).endswith("No `find` results for pattern: `x`")
+    refused = "Cannot run `find` on search results page or find results page"
+    assert desk.call("find", pattern="x") == ToolResult(refused, error=True)
+    assert desk.text("find", pattern="xx", cursor=0) == (
+        "[2] Find results for text: `xx` in `Capy — facts` (http://a.test/capy/find?pattern=xx)\n"
+        "**viewing lines [0 - 0] of 0**\n\nL0: No `find` results for pattern: `xx`"
+    )
+
+
+def test_a_find_on_search_results_leads_back_to_them() -> None:
+    desk = Desk()
+    desk.call("search", query="capybara")
+    assert "# 【0†match at L5】\nL1:   * Wiki A rodent." in desk.text("find", pattern="a rodent")
+    assert desk.text("open", id=0) == (
+        "[2] capybara\n**viewing lines [1 - 5] of 5**\n\nL1: URL: \nL2: # Search Results\nL3: \n"
+        "L4:   * 【0†Capybara facts†a.test】 The largest.\nL5:   * 【1†Wiki†en.wikipedia.org】 A rodent."
+    )
+    assert desk.text("open", id=0).startswith("[3] Capy")
 
 
 @pytest.mark.parametrize(

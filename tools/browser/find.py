@@ -42,7 +42,7 @@ class FindTool:
         """The page of matches, at most 50 of them."""
         pattern, view = self._plan(_arguments.as_mapping(args))
         page = self._display.stack.page(view.page)
-        if page.kind != "page":
+        if page.kind == "find":  # the reference, whatever its message says, does look in search results
             raise _arguments.fault("Cannot run `find` on search results page or find results page")
         yield from ()
         return self._display.new(find_page(page, pattern), brings=view.brings, found_in=view.page)
