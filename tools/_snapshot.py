@@ -222,7 +222,7 @@ class Store:
 
     def _load(self) -> None:
         """Read the list, unless it is as we left it. Another ossia in the same workspace may have gone on with it."""
-        self.bytes.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(self.bytes.folder)
         try:
             status = self._list.stat()
             if self._list_status == (status.st_ino, status.st_size, status.st_mtime_ns):
@@ -261,6 +261,14 @@ class Store:
             append(self._list, b"".join(rows))
         status = self._list.stat()
         self._list_status = (status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder, and those above it that aren't there, closed to other users."""
+    if not folder.is_dir():
+        make_private(folder.parent)
+        with suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
 
 
 def append(path: Path, data: bytes) -> None:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools._snapshot import Bytes, append, private_file, row_of, state_of
+from tools._snapshot import Bytes, append, make_private, private_file, row_of, state_of
 from tools._tree import State
 
 _MAX_LABEL_CHARS = 200
@@ -99,7 +99,7 @@ class TurnFolder:
 
     def make(self, label: str) -> None:
         self.label = label
-        self.bytes.folder.mkdir(parents=True, mode=0o700)
+        make_private(self.bytes.folder)
         with private_file(self._list) as file:
             file.write(_first_line(label))
 
@@ -167,7 +167,7 @@ class TurnFolders:
         """Note that a command is about to run."""
         import fcntl
 
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(self._folder)
         repositories = tuple(repositories)
         path = self._folder / f"running-{secrets.token_hex(6)}"
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from tools._snapshot import Known, Store, TooMuch, walk
+from tools._snapshot import Known, Store, TooMuch, make_private, walk
 from tools._tree import State, Tree
 from tools._turns import Pending, Turn, TurnFolder, TurnFolders
 from tools._undoing import Skipped, Undone, undo_turn
@@ -297,7 +297,7 @@ class Journal:
             if self._depth:
                 yield
                 return
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private(self._folder)
             descriptor = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)

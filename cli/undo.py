@@ -1,0 +1,101 @@
+"""`ossia undo`: the files of a workspace as they were before the last turn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tools.undo import Journal, Undone
+
+_LABEL_CHARS = 60
+
+
+def undo(
+    workspace: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The workspace that was changed. [default: this folder]")
+    ] = None,
+    listed: Annotated[bool, typer.Option("--list", help="List what can be undone, the last turn first.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Also files that were changed since the turn.")] = False,
+    skip: Annotated[bool, typer.Option("--skip", help="Forget about files that can't be undone.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")] = False,
+) -> None:
+    """Take back what the last turn changed in a workspace. Repeat it for the turns before.
+
+    Files that you changed since are left as they are and named; the exit code is then 1, as it is when there is nothing
+    to undo.
+    """
+    from cli import paths
+    from cli.exits import ExitCode, ExitError
+    from tools.undo import Journal
+
+    folder = workspace or Path()
+    if not folder.is_dir():
+        raise ExitError(f"--workspace {folder}: expected a folder", ExitCode.USAGE)
+    if force and skip:
+        raise ExitError("undo: expected --force or --skip, not both", ExitCode.USAGE)
+    root, data = folder.resolve(), paths.data_dir()
+    journal = Journal(data, root)
+    if listed:
+        _list(journal)
+        return
+    undone = journal.undo(force=force, skip=skip, dry_run=dry_run)
+    if undone is None:
+        above = next((parent for parent in root.parents if Journal(data, parent).turns()), None)
+        hint = f"; in {above} there is: ossia undo --workspace {above}" if above else ""
+        raise ExitError(f"there is nothing to undo in {root}{hint}", ExitCode.FAILED)
+    _show(undone, dry_run=dry_run)
+    if undone.skipped and not skip:
+        count = f"{len(undone.skipped)} file{'s were' if len(undone.skipped) > 1 else ' was'} left as above"
+        raise ExitError(f"{count}: --force overwrites, --skip forgets about it", ExitCode.FAILED)
+
+
+def _list(journal: Journal) -> None:
+    from datetime import datetime
+
+    show = _showing()
+    for turn in journal.turns():
+        when = datetime.fromtimestamp(turn.changed_at).strftime("%Y-%m-%d %H:%M")
+        files = f"{len(turn.paths)} file{'' if len(turn.paths) == 1 else 's'}"
+        print(f"{when}  {files:>9}  {show(_short(turn.label))}")
+
+
+def _show(undone: Undone, *, dry_run: bool) -> None:
+    import sys
+
+    show = _showing()
+    would = "would be " if dry_run else ""
+    begin = "this would be undone" if dry_run else "undone"
+    print(f"ossia: {begin}: {_cleaned(_short(undone.label))}", file=sys.stderr)
+    for path in undone.restored:
+        print(f"{would}restored  {show(path)}")
+    for path in undone.removed:
+        print(f"{would}removed   {show(path)}")
+    for one in undone.skipped:
+        print(f"left as it is  {show(one.path)}  ({one.reason})")
+
+
+def _showing() -> Callable[[str], str]:
+    """What a path goes through on its way to stdout: one line in any case, harmless on a terminal."""
+    import sys
+
+    return _cleaned if sys.stdout.isatty() else _one_line
+
+
+def _cleaned(text: str) -> str:
+    from cli.clean import clean
+
+    return _one_line(clean(text))
+
+
+def _one_line(text: str) -> str:
+    return text.replace("\n", "␊")
+
+
+def _short(label: str) -> str:
+    label = " ".join(label.split())
+    return label if len(label) <= _LABEL_CHARS else f"{label[: _LABEL_CHARS - 1]}…"

@@ -1,0 +1,111 @@
+"""`ossia undo`, as its users run it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from tests.support.command import OSSIA, ossia, ossia_text
+from tests.support.trees import snapshot
+from tools.undo import Journal
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="undo works by descriptors of folders")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "ws"
+    folder.mkdir()
+    (folder / "a.txt").write_text("one")
+    return folder.resolve()
+
+
+def data_dir(home: Path) -> Path:
+    """Where the command looks: the home of a test is its own."""
+    return home / ("Library/Application Support" if sys.platform == "darwin" else ".local/share") / "ossia"
+
+
+def change(home: Path, root: Path, label: str, **files: str) -> None:
+    journal = Journal(data_dir(home), root)
+    journal.begin_turn(label)
+    for name, text in files.items():
+        path = root / f"{name}.txt"
+        journal.keep(path)
+        path.write_text(text)
+    journal.end_turn()
+
+
+def test_the_last_turn_then_the_one_before(home: Path, root: Path) -> None:
+    first = snapshot(root)
+    change(home, root, "make a better", a="two")
+    change(home, root, "add b\nand more", a="three", b="b")
+    listed = ossia_text("undo", "--list", cwd=root)
+    lines = [line.split("  ", 1)[1].strip() for line in listed.stdout.splitlines()]
+    assert (lines, listed.stderr, listed.returncode) == (["2 files  add b and more", "1 file  make a better"], "", 0)
+    dry = ossia_text("undo", "--dry-run", cwd=root)
+    assert dry.stdout == "would be restored  a.txt\nwould be removed   b.txt\n"
+    assert dry.stderr == "ossia: this would be undone: add b and more\n" and dry.returncode == 0
+    done = ossia_text("undo", cwd=root)
+    assert (done.stdout, done.returncode) == ("restored  a.txt\nremoved   b.txt\n", 0)
+    assert done.stderr == "ossia: undone: add b and more\n"
+    done = ossia_text("undo", "--workspace", str(root))
+    assert (done.stdout, done.stderr) == ("restored  a.txt\n", "ossia: undone: make a better\n")
+    assert snapshot(root) == first
+    done = ossia_text("undo", cwd=root)
+    assert (done.stdout, done.returncode) == ("", 1)
+    assert done.stderr == f"ossia: error: there is nothing to undo in {root}\n"
+
+
+def test_in_a_folder_below_the_workspace_the_way_is_said(home: Path, root: Path) -> None:
+    change(home, root, "t", a="two")
+    (root / "sub").mkdir()
+    done = ossia_text("undo", cwd=root / "sub")
+    assert done.stderr == (
+        f"ossia: error: there is nothing to undo in {root / 'sub'}; in {root} there is: ossia undo --workspace {root}\n"
+    )
+    assert (root / "a.txt").read_text() == "two"
+
+
+def test_what_the_user_changed_since(home: Path, root: Path) -> None:
+    change(home, root, "t", a="two", b="b")
+    (root / "a.txt").write_text("mine")
+    done = ossia_text("undo", cwd=root)
+    assert (done.stdout, done.returncode) == (
+        "removed   b.txt\nleft as it is  a.txt  (it was changed since)\n", 1,
+    )  # fmt: skip
+    assert done.stderr.endswith("error: 1 file was left as above: --force overwrites, --skip forgets about it\n")
+    assert ossia("undo", "--skip", cwd=root).returncode == 0
+    assert (root / "a.txt").read_text() == "mine"
+    assert ossia("undo", "--force", cwd=root).returncode == 1  # it is forgotten
+    change(home, root, "t", a="two")
+    (root / "a.txt").write_text("mine again")
+    assert ossia_text("undo", "--force", cwd=root).stdout == "restored  a.txt\n"
+    assert (root / "a.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--workspace", "/nowhere/at/all"), ("--force", "--skip"), ("--workspace", __file__), ("extra",)]
+)
+def test_bad_usage(arguments: tuple[str, ...]) -> None:
+    done = ossia_text("undo", *arguments)
+    assert (done.stdout, done.returncode) == ("", 2) and len(done.stderr.splitlines()) == 1
+
+
+def test_names_and_labels_reach_no_terminal_as_they_are(home: Path, root: Path) -> None:
+    journal = Journal(data_dir(home), root)
+    journal.begin_turn("a\x1b]52;c;aGk=\x07label")
+    name = "x\x1b[2J\ny\u202e.txt"
+    journal.keep(root / name)
+    (root / name).write_text("x")
+    journal.end_turn()
+    for arguments in (["undo", "--list"], ["undo"]):
+        child = pexpect.spawn(str(OSSIA), arguments, cwd=str(root), timeout=30)
+        child.expect(pexpect.EOF)
+        text = child.before.decode()
+        child.close()
+        assert "\x1b" not in text and "\x07" not in text and "\u202e" not in text
+        assert "label" in text
+    assert "x␛[2J␊y.txt" in text
