@@ -121,7 +121,8 @@ class UserFunction:
             what = f"Error: {self.spec.name} did not end within {self._timeout_s:g} seconds"
             return ToolResult(f"{what}{still}. Ask for less, or choose another way.", error=True)
         if ending.fault is not None:
-            return ToolResult(f"Error: {self.spec.name}: {_inspect.fault_line(ending.fault)}", error=True)
+            line = f"Error: {self.spec.name}: {_inspect.fault_line(ending.fault)}"
+            return ToolResult(line, error=True, brings=self._function.brings)
         text = ending.value if isinstance(ending.value, str) else bounded(ending.printed.rstrip("\n")) or "null"
         return ToolResult(text, brings=self._function.brings)
 

@@ -1,0 +1,87 @@
+"""An MCP server that does what it shouldn't, on stdio, with nothing but the standard library: `mcp_hostile.py HOW`.
+
+HOW: `exits`, `hangs`, `junk` (other text between its messages), `deaf` (ignores the end of its input and SIGTERM),
+`tools FILE` (the tools of a JSON file), `dies FILE` (ends after each answer to a call), `many`, `endless-pages`,
+`regex`, `garbage` (answers that are none), `silent-call` (never answers a call).
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+HOW = sys.argv[1]
+ECHO = {"name": "echo", "description": "Says it again.", "inputSchema": {"type": "object", "properties": {
+    "text": {"type": "string"}}, "required": ["text"]}}  # fmt: skip
+
+
+def tools(cursor: str | None) -> dict[str, Any]:
+    if HOW in ("tools", "dies"):
+        return {"tools": json.loads(Path(sys.argv[2]).read_text())}
+    if HOW == "many":
+        return {"tools": [{**ECHO, "name": f"tool{n}"} for n in range(300)]}
+    if HOW == "endless-pages":
+        n = int(cursor or 0)
+        return {"tools": [{**ECHO, "name": f"tool{n}"}], "nextCursor": str(n + 1)}
+    if HOW == "regex":
+        pattern = {"type": "object", "properties": {"text": {"type": "string", "pattern": "^(a+)+$"}}}
+        return {"tools": [{**ECHO, "inputSchema": pattern, "outputSchema": pattern}]}
+    return {"tools": [ECHO]}
+
+
+def called(params: dict[str, Any]) -> dict[str, Any]:
+    if HOW == "regex":
+        return {"content": [], "structuredContent": {"text": "a" * 60 + "!"}}
+    if HOW == "garbage":
+        return {"content": "no list", "isError": "perhaps"}
+    said = json.dumps(params.get("arguments"))
+    return {"content": [{"type": "text", "text": f"{params['name']} {said}"}]}
+
+
+def answers(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if "id" not in message:
+        return
+    result: dict[str, Any] | None = None
+    match message["method"]:
+        case "initialize":
+            info = {"name": "Hostile \x1b[2J server", "version": "0"}
+            result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info}
+        case "tools/list":
+            result = tools(message.get("params", {}).get("cursor"))
+        case "tools/call":
+            if HOW == "silent-call":
+                return
+            result = called(message["params"])
+        case method:
+            error = {"code": -32601, "message": f"no {method}"}
+            yield {"jsonrpc": "2.0", "id": message["id"], "error": error}
+            return
+    yield {"jsonrpc": "2.0", "id": message["id"], "result": result}
+
+
+def main() -> None:
+    if HOW == "exits":
+        print("I can't: \x1b]52;c;aGk=\x07 no such key", file=sys.stderr)
+        sys.exit(1)
+    if HOW == "deaf":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if HOW in ("hangs", "deaf"):
+        while True:
+            time.sleep(60)
+    for line in sys.stdin:
+        message = json.loads(line)
+        for answer in answers(message):
+            if HOW == "junk":
+                print("starting up…\n{}\n[1, 2]\n\x00\xff not JSON", flush=True)
+            print(json.dumps(answer), flush=True)
+        if HOW == "dies" and message.get("method") == "tools/call":
+            sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

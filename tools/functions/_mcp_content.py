@@ -1,0 +1,80 @@
+"""What an MCP server answered, as the model reads it, and the pictures in it as files."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import os
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tools.functions._result import bounded
+from tools.functions.schema import one_line
+from tools.spec import Attachment, ToolResult
+
+if TYPE_CHECKING:
+    from mcp.types import CallToolResult, ContentBlock
+
+_PICTURES = {"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp"}
+_MAX_PICTURE_BYTES = 16 << 20
+_MAX_PICTURES = 16
+_MAX_PARTS = 1_000
+
+
+def as_result(answer: CallToolResult, *, name: str, folder: Path) -> ToolResult:
+    """The result of a call: its texts, joined; without any, its structured content as JSON.
+
+    A picture becomes a file in `folder` and a placeholder, anything else that isn't text a placeholder.
+    """
+    attachments: list[Attachment] = []
+    parts = [_part(block, folder, attachments) for block in answer.content[:_MAX_PARTS]]
+    if len(answer.content) > _MAX_PARTS:
+        parts.append(f"[{len(answer.content) - _MAX_PARTS} parts left out]")
+    if answer.structured_content is not None and not any(block.type == "text" for block in answer.content):
+        parts.append(_json(answer.structured_content))
+    text = bounded("\n".join(part for part in parts if part)) or "[no content]"
+    if answer.is_error:
+        text = f"Error: {name}: {text}"
+    return ToolResult(text, answer.is_error, tuple(attachments), brings=frozenset({"outside", "private"}))
+
+
+def _part(block: ContentBlock, folder: Path, attachments: list[Attachment]) -> str:
+    if block.type == "text":
+        return block.text
+    if block.type == "image":
+        return _picture(block.data, block.mime_type, folder, attachments)
+    if block.type == "audio":
+        return f"[sound, {one_line(block.mime_type, 40)}: left out]"
+    if block.type == "resource_link":
+        return f"[link to a resource: {one_line(block.title or block.name, 100)} {one_line(block.uri, 300)}]"
+    resource, uri = block.resource, one_line(block.resource.uri, 300)
+    text = getattr(resource, "text", None)
+    if isinstance(text, str):
+        return f"[resource {uri}]\n{text}"
+    return f"[resource {uri}, {one_line(resource.mime_type or 'bytes', 40)}: left out]"
+
+
+def _picture(data: str, media_type: str, folder: Path, attachments: list[Attachment]) -> str:
+    suffix = _PICTURES.get(media_type)
+    what = f"picture, {one_line(media_type, 40)}"
+    if suffix is None or len(data) > _MAX_PICTURE_BYTES * 4 // 3 or len(attachments) >= _MAX_PICTURES:
+        return f"[{what}: left out]"
+    try:
+        content = base64.b64decode(data, validate=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{secrets.token_hex(8)}{suffix}"
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(content)
+    except (binascii.Error, ValueError, OSError):
+        return f"[{what}: can't be kept]"
+    attachments.append(Attachment(path, media_type))
+    return f"[{what}, {len(content):,} bytes: you can't see it; it is kept for the user]"
+
+
+def _json(value: object) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (ValueError, TypeError, RecursionError):
+        return "[structured content that can't be written as JSON]"

@@ -1,0 +1,61 @@
+"""The one thread on which everything of MCP happens: its library is asyncio only, and we are not."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import Any, TypeVar
+
+_Value = TypeVar("_Value")
+
+_LOGGERS = ("mcp", "mcp_types", "httpx2", "httpcore2")
+_MAX_LOG_BYTES = 1 << 20
+
+
+class LoopThread:
+    """An asyncio loop on a daemon thread. What the libraries log goes to `log`, at most 2 MB, never to a terminal."""
+
+    def __init__(self, log: Path) -> None:
+        self._ready = threading.Event()
+        self._handler = RotatingFileHandler(log, maxBytes=_MAX_LOG_BYTES, backupCount=1, encoding="utf-8", delay=True)
+        self._handler.setLevel(logging.WARNING)
+        self._propagated = {name: logging.getLogger(name).propagate for name in _LOGGERS}
+        for name in _LOGGERS:
+            logging.getLogger(name).addHandler(self._handler)
+            logging.getLogger(name).propagate = False  # the root's last resort is stderr
+        self._thread = threading.Thread(target=self._main, name="ossia-mcp", daemon=True)
+        self._thread.start()
+        self._ready.wait()
+
+    def submit(self, coroutine: Coroutine[Any, Any, _Value]) -> Future[_Value]:
+        """Run a coroutine on the loop. Cancelling the future cancels it there."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+
+    def close(self, timeout_s: float) -> None:
+        """Cancel what runs and end the thread; after `timeout_s` it is left alone (it ends with the process)."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._closing.set)
+            self._thread.join(timeout_s)
+        for name in _LOGGERS:
+            logging.getLogger(name).removeHandler(self._handler)
+            logging.getLogger(name).propagate = self._propagated[name]
+        self._handler.close()
+
+    def _main(self) -> None:
+        with asyncio.Runner() as runner:
+            runner.run(self._until_closed())
+
+    async def _until_closed(self) -> None:
+        self._loop, self._closing = asyncio.get_running_loop(), asyncio.Event()
+        self._loop.set_exception_handler(_log_fault)
+        self._ready.set()
+        await self._closing.wait()
+
+
+def _log_fault(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    logging.getLogger("mcp").error("%s: %r", context.get("message"), context.get("exception"))

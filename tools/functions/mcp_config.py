@@ -1,0 +1,265 @@
+"""How an MCP server is configured: the tables of `[mcpServers.NAME]` or of an `mcp.json`, with the ecosystem's keys.
+
+    [mcpServers.files]
+    command = "npx"
+    args = ["-y", "@modelcontextprotocol/server-filesystem", "/home/me/notes"]
+
+    [mcpServers.tickets]
+    url = "https://tickets.example/mcp"
+    headers = { Authorization = "Bearer ${TICKETS_TOKEN}" }
+
+A secret stands there by its name only, as `${VAR}` (`${env:VAR}` and `${VAR:-default}` are read too): its value comes
+from the environment when the server is started. What looks like a secret itself is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from urllib.parse import parse_qsl, urlsplit
+
+from tools.functions.errors import McpConfigInvalid
+
+CONNECT_TIMEOUT_S = 30.0
+CALL_TIMEOUT_S = 60.0
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
+_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.()-]*")
+_SECRET_KEY = re.compile(
+    r"(^|[_-])(TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PAT|APIKEY|CREDENTIALS?|AUTH|AUTHORIZATION|COOKIE|BEARER)([_-]|$)"
+    r"|(^|[_-])(API|ACCESS|PRIVATE|SECRET|AUTH|SUBSCRIPTION)[_-]?KEY([_-]|$)|[_-]KEY$|^KEY$|^(SIG|SIGNATURE)$",
+    re.IGNORECASE,
+)
+_SECRET_VALUE = re.compile(
+    r"\b(sk-[\w-]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abprs]-[\w-]{10,}|AKIA[A-Z0-9]{16}"
+    r"|AIza[\w-]{30,}|hf_\w{20,}|npm_\w{30,}|eyJ[\w-]{10,}\.[\w-]{10,}\.)|-----BEGIN [A-Z ]*PRIVATE KEY"
+    r"|^(Bearer|Basic|Token)\s+[\w+/=.~-]{8,}$",
+    re.IGNORECASE,
+)
+_HARMLESS = re.compile(r"|\d{1,6}|true|false|yes|no|on|off|none|null|[~./\\].*|[A-Za-z]:[\\/].*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class McpConfig:
+    """One server: a program that is started (`command`), or an address (`url`); one of both, the other None.
+
+    Texts may hold `${VAR}`: `expanded` gives the values. `cwd` None: the user's home. `timeout_s` is for a call.
+    `where` is the file and the table, for messages: `"mcp.json: mcpServers.files"`.
+    """
+
+    name: str
+    command: str | None = None
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    cwd: str | None = None
+    url: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    timeout_s: float = CALL_TIMEOUT_S
+    enabled: bool = True
+    where: str = ""
+
+    @property
+    def target(self) -> str:
+        """What is started or asked, in one line, unexpanded: `"npx -y server"`, `"https://tickets.example/mcp"`."""
+        return self.url if self.url is not None else " ".join([self.command or "", *self.args])
+
+
+def parse_servers(table: object, where: str) -> tuple[McpConfig, ...]:
+    """The servers of a `mcpServers` table, by name; `where` is the file. Raises `McpConfigInvalid`.
+
+    Keys that are other programs' own (`autoApprove`, `inputs`) mean nothing here.
+    """
+    if not isinstance(table, Mapping):
+        raise McpConfigInvalid(f"{where}: mcpServers: expected a table of servers, came {_short(table)}")
+    return tuple(parse_server(name, entry, f"{where}: mcpServers.{name}") for name, entry in table.items())
+
+
+def parse_server(name: str, entry: object, where: str) -> McpConfig:
+    """One server. Raises `McpConfigInvalid`, with the key that is wrong."""
+    if not _NAME.fullmatch(name):
+        raise McpConfigInvalid(f"{where}: a name has letters, digits, - _ and . only, up to 40: came {name!r}")
+    if not isinstance(entry, Mapping):
+        raise McpConfigInvalid(f'{where}: expected a table with "command" or "url", came {_short(entry)}')
+    reader = _Reader(entry, where)
+    config = McpConfig(
+        name,
+        command=reader.text("command"),
+        args=reader.texts("args"),
+        env=reader.named("env"),
+        cwd=reader.text("cwd"),
+        url=reader.text("url"),
+        headers=reader.named("headers"),
+        timeout_s=reader.seconds("timeout_s", CALL_TIMEOUT_S),
+        enabled=reader.switch("enabled", True) and not reader.switch("disabled", False),
+        where=where,
+    )
+    _check_kind(config, entry.get("type"))
+    _check_secrets(config)
+    return config
+
+
+def expanded(config: McpConfig, environ: Mapping[str, str]) -> McpConfig:
+    """The same with the values of its variables. Raises `McpConfigInvalid` for one that isn't set."""
+
+    def fill(key: str) -> Callable[[str], str]:
+        def value(match: re.Match[str]) -> str:
+            found = environ.get(match[1]) or match[2]
+            if found is None:
+                raise McpConfigInvalid(f"{config.where}.{key}: the environment variable {match[1]} is not set")
+            return found
+
+        return lambda text: _VARIABLE.sub(value, text)
+
+    return replace(
+        config,
+        command=None if config.command is None else fill("command")(config.command),
+        args=tuple(map(fill("args"), config.args)),
+        env={key: fill(f"env.{key}")(text) for key, text in config.env.items()},
+        cwd=None if config.cwd is None else fill("cwd")(config.cwd),
+        url=None if config.url is None else _checked_url(fill("url")(config.url), config.where),
+        headers={key: _checked_header(fill(f"headers.{key}")(text), config.where, key) for key, text in _items(config)},
+    )
+
+
+def child_environment(config: McpConfig, environ: Mapping[str, str]) -> dict[str, str]:
+    """All that a server is given: where programs and the home are, the language, and what its config says."""
+    kept = {name: value for name, value in environ.items() if _is_passed_on(name) and not value.startswith("()")}
+    return {**kept, **config.env}
+
+
+_PASSED_ON = frozenset(
+    {
+        *("PATH", "HOME", "LANG", "TMPDIR", "USER", "LOGNAME", "SHELL", "TERM", "TZ"),
+        *("SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "TEMP", "TMP", "APPDATA", "LOCALAPPDATA"),
+        *("PROGRAMDATA", "PROGRAMFILES", "USERPROFILE", "USERNAME", "HOMEDRIVE", "HOMEPATH", "PROCESSOR_ARCHITECTURE"),
+    }
+)
+
+
+def _is_passed_on(name: str) -> bool:
+    return name.upper() in _PASSED_ON or name.startswith("LC_")
+
+
+def _items(config: McpConfig) -> Iterable[tuple[str, str]]:
+    return config.headers.items()
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    entry: Mapping[str, object]
+    where: str
+
+    def text(self, key: str) -> str | None:
+        value = self.entry.get(key)
+        if value is None or (isinstance(value, str) and value and "\0" not in value):
+            return value
+        raise self._wrong(key, "a text", value)
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        value = self.entry.get(key, [])
+        if isinstance(value, list | tuple) and all(isinstance(item, str) and "\0" not in item for item in value):
+            return tuple(value)
+        raise self._wrong(key, "a list of texts", value)
+
+    def named(self, key: str) -> dict[str, str]:
+        value = self.entry.get(key, {})
+        if not isinstance(value, Mapping):
+            raise self._wrong(key, "a table of texts", value)
+        for name, text in value.items():
+            if not isinstance(text, str) or "\0" in text or not _ENV_NAME.fullmatch(name):
+                raise self._wrong(f"{key}.{name}", "a name and a text", text)
+        return dict(value)
+
+    def switch(self, key: str, default: bool) -> bool:
+        value = self.entry.get(key, default)
+        if isinstance(value, bool):
+            return value
+        raise self._wrong(key, "true or false", value)
+
+    def seconds(self, key: str, default: float) -> float:
+        value = self.entry.get(key, default)
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 86_400:
+            return float(value)
+        raise self._wrong(key, "a number of seconds above 0", value)
+
+    def _wrong(self, key: str, expected: str, value: object) -> McpConfigInvalid:
+        return McpConfigInvalid(f"{self.where}.{key}: expected {expected}, came {_short(value)}")
+
+
+def _check_kind(config: McpConfig, kind: object) -> None:
+    if (config.command is None) == (config.url is None):
+        what = "came both" if config.command is not None else "came neither"
+        raise McpConfigInvalid(f'{config.where}: expected "command" or "url", {what}')
+    if kind == "sse":
+        raise McpConfigInvalid(
+            f"{config.where}.type: the sse transport is not supported: servers since 2025 have streamable HTTP"
+        )
+    fits = ("stdio",) if config.command is not None else ("http", "streamable-http", "streamableHttp")
+    if kind is not None and kind not in fits:
+        raise McpConfigInvalid(f"{config.where}.type: expected {' or '.join(map(repr, fits))}, came {_short(kind)}")
+    if config.url is not None and not _VARIABLE.match(config.url):
+        _checked_url(config.url, config.where)
+
+
+def _checked_url(url: str, where: str) -> str:
+    try:
+        parts = urlsplit(url)
+        fine = parts.scheme in ("http", "https") and bool(parts.hostname) and not re.search(r"[\x00-\x20\x7f]", url)
+    except ValueError:
+        fine = False
+    if not fine:
+        raise McpConfigInvalid(f"{where}.url: expected http://… or https://…, came {_short(url)}")
+    return url
+
+
+def _checked_header(value: str, where: str, key: str) -> str:
+    if not value.isascii() or re.search(r"[\x00-\x08\x0a-\x1f\x7f]", value):
+        raise McpConfigInvalid(f"{where}.headers.{key}: a header has printable ASCII characters only")
+    return value
+
+
+# -- secrets ----------------------------------------------------------------------------------------------------------
+
+
+def _check_secrets(config: McpConfig) -> None:
+    """A secret in the file is one that is read by whoever reads the file: refused, with the key and what to write."""
+    for key, name, value in _literals(config):
+        bare = _VARIABLE.sub(lambda match: match[2] or "", value)
+        by_name = name and _SECRET_KEY.search(name) and not _HARMLESS.fullmatch(bare.strip())
+        if by_name and _VARIABLE.search(value) and re.fullmatch(r"\s*(Bearer|Basic|Token)?\s*", bare, re.IGNORECASE):
+            continue
+        if by_name or _SECRET_VALUE.search(bare.strip()):
+            advice = "put it into an environment variable and write ${VAR}"
+            raise McpConfigInvalid(f"{config.where}.{key}: this looks like a secret: {advice}")
+
+
+def _literals(config: McpConfig) -> Iterator[tuple[str, str, str]]:
+    """Every place where a secret could stand: the key, the name that may tell, the value."""
+    for name, value in config.env.items():
+        yield f"env.{name}", name, value
+    for name, value in config.headers.items():
+        yield f"headers.{name}", name, value
+    name = ""
+    for arg in config.args:  # --api-key VALUE, --api-key=VALUE, API_KEY=VALUE
+        flag, equals, value = arg.partition("=")
+        if equals:
+            yield "args", flag.lstrip("-"), value
+        else:
+            yield "args", name, arg
+        name = arg.lstrip("-") if arg.startswith("-") and not equals else ""
+    if config.url is not None:
+        parts = urlsplit(_VARIABLE.sub("x", config.url) if "[" in config.url else config.url)
+        if parts.password or (parts.username and not _VARIABLE.search(parts.username)):
+            yield "url", "password", parts.password or parts.username or ""
+        for name, value in parse_qsl(parts.query, keep_blank_values=True):
+            yield "url", name, value
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"
