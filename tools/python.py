@@ -17,7 +17,7 @@ from tools import _data
 from tools._cell import Cell
 from tools._confine import DATA_PATH, Confinement, Limits
 from tools._interpreter import Interpreter, InterpreterUnusable, inspect
-from tools.spec import Preview, Stop, ToolContext, ToolOutput, ToolResult, ToolSpec
+from tools.spec import Effect, Preview, Stop, ToolContext, ToolOutput, ToolResult, ToolSpec
 
 if TYPE_CHECKING:
     from tools._kernel import Kernel
@@ -74,7 +74,9 @@ class PythonTool:
         note: str = "",
     ) -> None:
         section = f"{DESCRIPTION}\n\n{note}" if note else None
-        self.spec = ToolSpec("python", DESCRIPTION, None, "text", frozenset({"run"}), trained=True, section=section)
+        # Confined, it can neither write the user's files nor send anything.
+        effects: frozenset[Effect] = frozenset({"run"} if confinement.name == "unconfined" else ())
+        self.spec = ToolSpec("python", DESCRIPTION, None, "text", effects, trained=True, section=section)
         self.confinement = confinement
         self._data_dir, self._interpreter = data_dir, interpreter
         self._timeout_s, self._max_tokens = timeout_s, max_tokens

@@ -1,0 +1,558 @@
+"""The policy: rules and their patterns, what holds without one, and what stands in the prompt."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tools import sandbox
+from tools._command import command_allowed, command_denied, words_of
+from tools._glob import path_allowed, path_denied, url_allowed, url_denied
+from tools.policy import Action, Origin, Policy, Rule, Ruling, parse_rule, parse_rules, suggested_rules
+from tools.python import PythonTool
+from tools.spec import Effect, NoStop, Preview, Taint, ToolContext, ToolSpec
+
+READS: frozenset[Effect] = frozenset({"read"})
+WRITES: frozenset[Effect] = frozenset({"write"})
+RUNS: frozenset[Effect] = frozenset({"run"})
+
+READ = ToolSpec("functions.read_file", "", effects=READS)
+WRITE = ToolSpec("functions.write_file", "", effects=WRITES)
+SHELL = ToolSpec("functions.shell", "", effects=RUNS)
+PYTHON = ToolSpec("python", "", input="text", effects=RUNS, trained=True)
+SEARCH = ToolSpec("browser.search", "", effects=frozenset({"read", "send"}), trained=True)
+OPEN = ToolSpec("browser.open", "", effects=frozenset({"read", "send"}), trained=True)
+MINE = ToolSpec("functions.weather", "", effects=RUNS, source="file weather.py")
+SERVER = ToolSpec("functions.files__list", "", effects=frozenset({"run", "send"}), source="mcp files")
+
+CLEAN: frozenset[Taint] = frozenset()
+OUTSIDE: frozenset[Taint] = frozenset({"outside"})
+PRIVATE: frozenset[Taint] = frozenset({"private"})
+BOTH: frozenset[Taint] = frozenset({"outside", "private"})
+
+
+def _command(text: str) -> Preview:
+    return Preview(f"run {text}", subjects=(text,), command=True)
+
+
+def _paths(*paths: str, caution: str = "") -> Preview:
+    return Preview("write", subjects=paths, caution=caution)
+
+
+PLAIN = Preview("")
+CONFINED = Preview("", effects=frozenset())
+UNCONFINED = Preview("", effects=RUNS, unconfined=True)
+SHOWN_LINK = Preview("", subjects=("http://a.test/",), effects=READS)
+
+# -- what holds: the table of docs/approvals.md -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spec", "preview", "clean", "outside", "private"),
+    [
+        (READ, _paths("a.md"), "allow", "allow", "allow"),
+        (READ, _paths(".env", caution="it often holds secrets"), "ask", "ask", "ask"),
+        (PYTHON, CONFINED, "allow", "allow", "allow"),
+        (PYTHON, UNCONFINED, "firm", "firm", "firm"),
+        (SEARCH, PLAIN, "allow", "allow", "firm"),
+        (SEARCH, Preview("", effects=READS), "allow", "allow", "allow"),  # the local library
+        (OPEN, PLAIN, "allow", "allow", "firm"),
+        (OPEN, SHOWN_LINK, "allow", "allow", "allow"),
+        (WRITE, _paths("a.md"), "ask", "firm", "ask"),
+        (SHELL, _command("ls"), "ask", "firm", "ask"),
+        (MINE, PLAIN, "allow", "firm", "allow"),
+        (ToolSpec("functions.f", "", source="package tools_of_mine"), PLAIN, "allow", "firm", "allow"),
+        (SERVER, PLAIN, "ask", "firm", "firm"),
+        (ToolSpec("functions.files__get", "", effects=READS, source="mcp files"), PLAIN, "ask", "ask", "ask"),
+    ],
+)
+def test_what_holds_without_a_rule(spec: ToolSpec, preview: Preview, clean: str, outside: str, private: str) -> None:
+    def word(taint: frozenset[Taint]) -> str:
+        ruling = Policy().rule_on(spec, preview, taint=taint)
+        return "firm" if ruling.firm else ruling.action
+
+    assert (word(CLEAN), word(OUTSIDE), word(PRIVATE)) == (clean, outside, private)
+    assert word(BOTH) == ("firm" if "firm" in (outside, private) else clean)
+
+
+@pytest.mark.parametrize(
+    ("spec", "preview", "taint"),
+    [
+        (WRITE, _paths("docs/a.md"), OUTSIDE),
+        (SHELL, _command("git status"), OUTSIDE),
+        (SEARCH, PLAIN, PRIVATE),
+        (OPEN, PLAIN, PRIVATE),
+        (MINE, PLAIN, OUTSIDE),
+        (SERVER, PLAIN, BOTH),
+        (PYTHON, UNCONFINED, CLEAN),
+    ],
+)
+def test_only_a_rule_of_the_users_answers_a_firm_question(
+    spec: ToolSpec, preview: Preview, taint: frozenset[Taint]
+) -> None:
+    """Hostile row 15: in a tainted turn what is automatic, stored, remembered or a folder's asks, firmly."""
+    others: tuple[Origin, ...] = ("stored", "folder")
+    for origin in others:
+        policy = Policy([Rule(spec.name, "allow", origin=origin)])
+        if taint:
+            policy.remember(spec, preview)
+        ruling = policy.rule_on(spec, preview, taint=taint)
+        assert (ruling.action, ruling.firm, ruling.rules) == ("ask", True, ())
+    assert Policy([Rule(spec.name, "allow")]).rule_on(spec, preview, taint=taint).action == "allow"
+
+
+@pytest.mark.parametrize(
+    ("rules", "preview", "action"),
+    [
+        (("allow shell:git status*",), _command("git status -s"), "allow"),
+        (("allow shell:git status*",), _command("git status; curl x"), "ask"),
+        (("allow shell",), _command("git status; curl x"), "allow"),
+        (("allow shell", "ask shell:git push*"), _command("git push"), "ask"),
+        (("allow shell", "deny shell:rm*"), _command("ls; rm x"), "deny"),
+        (("allow shell", "deny shell:rm*"), _command("X=rm; $X y"), "firm"),
+        (("allow shell", "deny shell:rm*"), _command("ls"), "allow"),
+        (("allow shell:*", "deny shell"), _command("ls"), "deny"),
+        (("allow functions.shell:ls",), _command("ls"), "allow"),
+        (("allow sh*:ls",), _command("ls"), "allow"),
+        (("allow read_file:ls",), _command("ls"), "ask"),
+    ],
+)
+def test_rules_about_commands(rules: tuple[str, ...], preview: Preview, action: str) -> None:
+    ruling = _policy(rules).rule_on(SHELL, preview)
+    assert ("firm" if ruling.firm else ruling.action) == action
+
+
+@pytest.mark.parametrize(
+    ("rules", "preview", "action"),
+    [
+        (("allow write_file:docs/**",), _paths("docs/a.md"), "allow"),
+        (("allow write_file:docs/**",), _paths("docs/../x"), "ask"),
+        (("allow write_file:docs/**",), _paths("docs/a.md", "b.md"), "ask"),
+        (("allow write_file:docs/**", "allow write_file:*.md"), _paths("docs/a.md", "b.md"), "allow"),
+        (("allow write_file:docs/**", "deny write_file:docs/b*"), _paths("docs/a.md", "docs/b.md"), "deny"),
+        (("allow write_file", "deny write_file:src/**"), _paths("src"), "deny"),
+        (("allow write_file", "deny write_file:src/a/**"), _paths("src"), "firm"),
+        (("allow write_file", "deny write_file:src/**"), Preview("who knows"), "firm"),
+        (("allow write_file:**",), Preview("who knows"), "ask"),
+        (("allow write_file",), _paths(".git/config", caution="git runs what it says"), "ask"),
+        (("allow write_file:.git/**",), _paths(".git/config", caution="git runs what it says"), "allow"),
+        (("allow write_file:.git/**", "ask write_file"), _paths(".git/config"), "ask"),
+    ],
+)
+def test_rules_about_paths(rules: tuple[str, ...], preview: Preview, action: str) -> None:
+    ruling = _policy(rules).rule_on(WRITE, preview)
+    assert ("firm" if ruling.firm else ruling.action) == action
+
+
+def _policy(rules: tuple[str, ...]) -> Policy:
+    actions: dict[str, Action] = {"allow": "allow", "ask": "ask", "deny": "deny"}
+    return Policy(parse_rule(rule.partition(" ")[2], actions[rule.partition(" ")[0]]) for rule in rules)
+
+
+def test_a_rule_of_another_origin_clears_no_caution() -> None:
+    preview = _paths(".env", caution="it often holds secrets")
+    assert Policy([Rule("read_file", "allow", ".env", "stored")]).rule_on(READ, preview).action == "ask"
+
+
+def test_what_is_remembered_is_the_exact_command_or_path() -> None:
+    policy = Policy()
+    policy.remember(SHELL, _command("git status; ls"))
+    policy.remember(WRITE, _paths("a", "b"))
+    policy.remember(PYTHON, UNCONFINED, "print(1)")
+    assert policy.rule_on(SHELL, _command("git status; ls")).action == "allow"
+    assert policy.rule_on(SHELL, _command("git status;  ls")).action == "ask"
+    assert policy.rule_on(WRITE, _paths("b")).action == "allow"
+    assert policy.rule_on(WRITE, _paths("b", "c")).action == "ask"
+    assert policy.rule_on(WRITE, _paths("b", caution="it can't be undone")).action == "ask"
+    assert policy.rule_on(PYTHON, UNCONFINED, "print(1)").action == "allow"
+    assert policy.rule_on(PYTHON, UNCONFINED, "print(2)").action == "ask"
+
+
+def test_python_says_whether_it_is_confined(tmp_path: Path) -> None:
+    context = ToolContext(stop=NoStop(), workspace=None, data_dir=tmp_path, count_tokens=len)
+    tool = PythonTool(data_dir=tmp_path, confinement=sandbox.choose(sandbox.inspect(), unconfined=True))
+    preview = tool.preview("1", context=context)
+    assert preview.unconfined == (tool.confinement.name == "unconfined")
+    assert preview.effects == (RUNS if preview.unconfined else frozenset())
+    off = PythonTool(data_dir=tmp_path, confinement=sandbox.Off("nothing confines here"))
+    assert Policy().rule_on(off.spec, off.preview("1", context=context)).action == "allow"  # it says that it's off
+
+
+# -- writing rules ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("shell:git status*", Rule("shell", "allow", "git status*")),
+        ("shell: git status*", Rule("shell", "allow", "git status*")),
+        ("functions.write_file:docs/**", Rule("functions.write_file", "allow", "docs/**")),
+        ("browser.open:https://docs.python.org/*", Rule("browser.open", "allow", "https://docs.python.org/*")),
+        ("python", Rule("python", "allow")),
+        ("files__*", Rule("files__*", "allow")),
+        ("shell:git commit -m 'a; b'", Rule("shell", "allow", "git commit -m 'a; b'")),
+    ],
+)
+def test_a_rule_is_read(text: str, rule: Rule) -> None:
+    assert parse_rule(text, "allow") == rule
+
+
+@pytest.mark.parametrize(
+    ("text", "action", "complaint"),
+    [
+        ("", "allow", "expected NAME or NAME:PATTERN"),
+        (":ls", "allow", "expected NAME or NAME:PATTERN"),
+        ("git status", "allow", "expected NAME or NAME:PATTERN"),
+        ("shell:", "allow", "no pattern behind the colon"),
+        ("shell:git 'status", "deny", "no pattern of a command"),
+        ("shell:ls; rm", "allow", "can never allow anything"),
+        ("shell:ls > x", "allow", "can never allow anything"),
+        ("write_file:../x", "allow", "can never allow anything"),
+        ("browser.open:https://a.test*", "allow", "would allow other hosts too: write https://a.test/*"),
+    ],
+)
+def test_a_rule_that_would_not_do_what_it_says_is_refused(text: str, action: Action, complaint: str) -> None:
+    with pytest.raises(ValueError) as raised:
+        parse_rule(text, action)
+    assert complaint in str(raised.value)
+
+
+def test_the_rules_of_a_config() -> None:
+    assert parse_rules({"python": "never", "shell:ls*": "auto"}) == (
+        Rule("python", "deny"),
+        Rule("shell", "allow", "ls*"),
+    )
+    with pytest.raises(ValueError, match="expected auto, ask, never, came 'allow'"):
+        parse_rules({"python": "allow"})
+
+
+def test_rules_that_name_no_tool_are_found() -> None:
+    typo = Rule("shel", "deny")
+    assert Policy([typo, Rule("shell", "deny"), Rule("*", "ask")]).unused([SHELL]) == (typo,)
+
+
+@pytest.mark.parametrize(
+    ("spec", "preview", "rules"),
+    [
+        (SHELL, _command("git status"), ("shell:git status",)),
+        (SHELL, _command("git commit -m 'a; b'"), ("shell:git commit -m 'a; b'",)),
+        (SHELL, _command("git status; ls"), ()),
+        (SHELL, _command("grep 'a*' x"), ()),
+        (WRITE, _paths("docs/a.md", "b c.md"), ("write_file:docs/a.md", "write_file:b c.md")),
+        (WRITE, _paths("app/[id].tsx"), ("write_file:app/[id].tsx",)),
+        (WRITE, _paths("a*"), ()),
+        (WRITE, _paths("a", caution="it can't be undone"), ()),
+        (PYTHON, UNCONFINED, ()),
+        (SERVER, PLAIN, ("functions.files__list",)),
+    ],
+)
+def test_what_always_would_store(spec: ToolSpec, preview: Preview, rules: tuple[str, ...]) -> None:
+    assert suggested_rules(spec, preview) == rules
+    if rules:
+        assert Policy().rule_on(spec, preview).rules == rules
+        stored = Policy(parse_rule(rule, "allow", origin="stored") for rule in rules)
+        assert stored.rule_on(spec, preview).action == "allow"
+
+
+# -- patterns of commands ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("git status", ("git", "status")),
+        (" git\tstatus  -s ", ("git", "status", "-s")),
+        ("git commit -m 'a; b' \"c d\"", ("git", "commit", "-m", "a; b", "c d")),
+        ("a'b'\"c\"d ''", ("abcd", "")),
+        ("git show HEAD~1 HEAD^^ a=b", ("git", "show", "HEAD~1", "HEAD^^", "a=b")),
+        ("echo héllo 'né pas'", ("echo", "héllo", "né pas")),
+    ],
+)
+def test_the_words_of_a_simple_command(command: str, words: tuple[str, ...]) -> None:
+    assert words_of(command) == words
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("", "   ", "''", "a;b", "a&", "a|b", "a && b", "a\nb", "a\rb", "a $X", "a `b`", 'a "$(b)"', "a (b)", "{ a;}"),
+        *("a > b", "a < b", "a *", "a ?", "a [b]", "a ~", "a ~/x", "a b:~", "a #b", "! a", "X=1 a", "a \\; b", "a 'b"),
+        *('a "b', 'a "b\\"', "a {b,c}", "if a", "time a", "=a b", "a\x1b[2J", "a\u202eb", "a 'b\u202e'", "a\u00a0b"),
+        *("a\x00b", "a\u3164b", 'a "!b"', "a $'b'", "a\x7f", "a 'b\nc'", "x" * 10_001),
+    ],
+)
+def test_what_is_no_simple_command(command: str) -> None:
+    assert words_of(command) is None
+    assert not command_allowed("*", command)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "command", "allowed"),
+    [
+        ("git status*", "git status", True),
+        ("git status*", "git status -s .", True),
+        ("git status*", "git 'status' -s", True),
+        ("git status*", "git statusx", True),
+        ("git status*", "git stat", False),
+        ("git status*", "git -c x=y status", False),
+        ("git status*", "git 'status;' curl", True),  # one word of one command: `status;`
+        ("git status*", "gitx status", False),
+        ("git log *", "git log", True),
+        ("git log *", "git log -1 x", True),
+        ("git log *", "git logs", False),
+        ("git * -s", "git status -s", True),
+        ("git * -s", "git status x -s", False),
+        ("git", "git", True),
+        ("git", "git status", False),
+        ("*", "anything at all", True),
+        ("cat ?.md", "cat a.md", True),
+        ("cat ?.md", "cat ab.md", False),
+        ("echo 'a b'", "echo 'a b'", True),
+        ("echo 'a b'", "echo a b", False),
+        ("Git status", "git status", False),
+    ],
+)
+def test_what_a_pattern_allows(pattern: str, command: str, allowed: bool) -> None:
+    assert command_allowed(pattern, command) is allowed
+
+
+_HOLDS_RM = (
+    *("rm", "rm -rf x", "/bin/rm x", "cd a && rm b", "a|rm", "a;rm", "a\nrm", "RM x", "r''m x", "'rm' x", "r\\m x"),
+    *("\\rm x", "sudo -n rm x", "FOO=1 rm x", "env A=b rm x", "$(rm x)", "`rm x`", "if rm x; then a", "a & rm x"),
+    *("xargs -n 1 rm", "timeout 5s rm x", "(rm x)", "{ rm x; }"),
+)
+_MAY_HOLD_RM = (
+    *("sh -c 'rm x'", "sh -c \"r'm' x\"", "find -exec rm x", "cat rm.md", "X=rm; $X y", "ls *", "a > b", "{r,}m x"),
+    "x" * 10_001,
+)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "command", "match"),
+    [
+        *(("rm*", command, "yes") for command in _HOLDS_RM),
+        *(("rm*", command, "maybe") for command in _MAY_HOLD_RM),
+        *(("rm*", command, "no") for command in ("ls", "git status -s", "form x", "echo a.rm")),
+        ("rm", "rm -rf x", "yes"),
+        ("git push*", "git push -f", "yes"),
+        ("git push*", "git -C x push", "maybe"),
+        ("git push *", "git push", "yes"),
+        ("git push*", "git log", "no"),
+    ],
+)
+def test_what_a_pattern_denies(pattern: str, command: str, match: str) -> None:
+    assert command_denied(pattern, command) == match
+
+
+_PIECES = st.sampled_from(
+    [
+        *"ab;|&<>(){}$`\\\"'!*?[]~^#=-_./,:+@% \t\n\r\x00\x1b\x7f",
+        *("é", "\u00a0", "\u202e", "''", '""', "$(", "&&", "'a b'"),
+    ]
+)
+_COMMANDS = st.lists(_PIECES, max_size=12).map("".join)
+_UNQUOTED = frozenset(";|&<>(){}$`\\!*?[]#\n\r")
+
+
+def _outside_quotes(command: str) -> str:
+    """An independent reading: what is left when quoted parts are taken out."""
+    kept, quote = [], ""
+    for char in command:
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "'\"":
+            quote = char
+        else:
+            kept.append(char)
+    assert not quote
+    return "".join(kept)
+
+
+@given(_COMMANDS, st.sampled_from(["*", "a*", "a *", "* *", "a b*"]))
+@settings(max_examples=200)
+@example("a 'b'\\''c'", "*")
+def test_nothing_that_is_allowed_has_a_metacharacter_outside_quotes(command: str, pattern: str) -> None:
+    if command_allowed(pattern, command):
+        assert _UNQUOTED.isdisjoint(_outside_quotes(command))
+        assert "\n" not in command
+        ruling = Policy([Rule("shell", "allow", pattern)]).rule_on(SHELL, _command(command))
+        assert ruling.action == "allow"
+
+
+@pytest.mark.parametrize("shell", ["bash", "dash"])
+def test_a_shell_reads_the_same_words(shell: str, tmp_path: Path) -> None:
+    """`printf` gets what the command would: had a shell anything left to work out, the words would differ."""
+    path = shutil.which(shell)
+    if path is None:
+        pytest.skip(f"there is no {shell} here")
+    chars = [*map(chr, range(1, 128)), "é", "\u00a0", "ß", "''", '""', "'c d'"]
+    pairs = [first + second for first in chars for second in chars]
+    written = [form.format(pair) for pair in pairs for form in ("{}", "a{}", "{}b", "a {} c")]
+    accepted = [(command, words) for command in written if (words := words_of(command)) is not None]
+    assert len(accepted) > 20_000
+    script = tmp_path / "script"
+    script.write_text("\n".join(f"printf '%s\\0' {command}" for command, _ in accepted), encoding="utf-8")
+    environment = {"PATH": "/nowhere", "LC_ALL": "C.UTF-8"}
+    done = subprocess.run(
+        [path, str(script)], cwd=tmp_path, capture_output=True, env=environment, timeout=60, check=False
+    )
+    expected = b"".join(word.encode() + b"\0" for _, words in accepted for word in words)
+    assert (done.stdout == expected, done.stderr) == (True, b"")
+
+
+_RULES = st.lists(
+    st.builds(
+        Rule,
+        st.sampled_from(["shell", "functions.*", "*", "write_file"]),
+        st.sampled_from(["allow", "ask", "deny"]),
+        st.sampled_from([None, "*", "a*", "a b", "rm*"]),
+        st.sampled_from(["user", "stored", "folder"]),
+    ),
+    max_size=5,
+)
+
+
+@given(_RULES, _COMMANDS, st.sampled_from([CLEAN, OUTSIDE, BOTH]), st.sampled_from(["a*", "rm*", "*", "a b"]))
+@settings(max_examples=200)
+def test_a_denial_always_wins(rules: list[Rule], command: str, taint: frozenset[Taint], pattern: str) -> None:
+    """Whatever else is allowed, remembered or tainted: what would be allowed by a pattern is denied by it."""
+    preview = _command(command)
+    policy = Policy([*rules, Rule("shell", "deny", pattern)])
+    policy.remember(SHELL, preview)
+    ruling = policy.rule_on(SHELL, preview, taint=taint)
+    if command_allowed(pattern, command):
+        assert ruling.action == "deny"
+    denied: Ruling = Policy([*rules, Rule("*", "deny")]).rule_on(SHELL, preview, taint=taint)
+    assert denied.action == "deny"
+
+
+@given(_COMMANDS, st.sampled_from(["a", "a b", "ab"]))
+@settings(max_examples=200)
+def test_what_is_denied_alone_is_never_allowed_inside(around: str, denied: str) -> None:
+    for command in (f"{around};{denied}", f"{denied} {around}", f"{around} && {denied}", f"{around}\n{denied} x"):
+        assert command_denied(f"{denied}*", command) != "no"
+
+
+# -- patterns of paths and URLs --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "allowed"),
+    [
+        ("docs/**", "docs/a.md", True),
+        ("docs/**", "docs/a/b.md", True),
+        ("docs/**", "docs/.hidden", True),
+        ("docs/**", "docs", False),
+        ("docs/**", "docs/../x", False),
+        ("docs/**", "docs/./a", False),
+        ("docs/**", "/docs/a", False),
+        ("docs/**", "../docs/a", False),
+        ("docs/**", "xdocs/a", False),
+        ("docs/**", "docs/a\nb", False),
+        ("docs/**", "docs\\a", False),
+        ("docs/", "docs/a/b", True),
+        ("./docs/*", "docs/a", True),
+        ("docs/*", "docs/a/b", False),
+        ("**/*.md", "a.md", True),
+        ("**/*.md", "x/y/a.md", True),
+        ("**/*.md", "a.mdx", False),
+        ("a/**/b", "a/b", True),
+        ("a/**/b", "a/x/y/b", True),
+        ("**", "a/b", True),
+        ("**", ".", True),
+        ("**", "..", False),
+        ("*.md", "a/b.md", False),
+        ("a?", "ab", True),
+        ("a?", "a/", False),
+        ("[ab].md", "a.md", False),
+        ("[ab].md", "[ab].md", True),
+        ("Docs/**", "docs/a", False),
+    ],
+)
+def test_what_a_pattern_allows_of_paths(pattern: str, path: str, allowed: bool) -> None:
+    assert path_allowed(pattern, path) is allowed
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "match"),
+    [
+        (".env", ".env", "yes"),
+        (".env", ".ENV", "yes"),
+        (".env", "a/b/.env", "yes"),
+        ("secret", "secret/a/b", "yes"),
+        ("secret/**", "secret", "yes"),
+        ("secret/**", "SECRET/x", "yes"),
+        ("secret/**", "docs/../secret/x", "yes"),
+        ("a/secret/**", "a", "maybe"),
+        ("a/secret/**", ".", "maybe"),
+        ("**/*.pem", ".", "maybe"),
+        ("caf\u00e9/**", "cafe\u0301/x", "yes"),
+        ("secret/**", "docs/a", "no"),
+        ("secret/**", "secrets", "no"),
+        ("*.pem", "a.md", "no"),
+    ],
+)
+def test_what_a_pattern_denies_of_paths(pattern: str, path: str, match: str) -> None:
+    assert path_denied(pattern, path) == match
+
+
+_PATHS = st.lists(st.sampled_from(["a", "b", ".", "..", "", "*", "é"]), min_size=1, max_size=5).map("/".join)
+
+
+@given(_PATHS, _PATHS)
+def test_no_pattern_allows_what_leads_out_or_is_denied_by_it(pattern: str, path: str) -> None:
+    if path_allowed(pattern, path):
+        assert ".." not in path.split("/") and not path.startswith("/")
+        assert path_denied(pattern, path) == "yes"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "url", "allowed"),
+    [
+        ("https://a.test/*", "https://a.test/x?y=z", True),
+        ("https://a.test/*", "https://a.test/", True),
+        ("https://a.test/*", "https://a.test", False),
+        ("https://a.test/*", "http://a.test/", False),
+        ("https://a.test/*", "https://a.test.evil.test/", False),
+        ("https://a.test/*", "https://a.test@evil.test/", False),
+        ("https://a.test/*", "https://a.test:80@evil.test/", False),
+        ("https://a.test/*", "https://a.test\\@evil.test/", False),
+        ("https://*.a.test/*", "https://evil.test/.a.test/", False),
+        ("https://*.a.test/*", "https://evil.test?.a.test/", False),
+        ("https://*.a.test/*", "https://b.a.test/x", True),
+        ("https://a.test/docs/*", "https://a.test/docs/../x", False),
+        ("https://a.test/docs/*", "https://a.test/docs/%2E%2e/x", False),
+        ("https://a.test/docs/*", "https://a.test/docs/..%2fx", False),
+        ("https://a.test/docs/*", "https://a.test/docs/a..b", True),
+        ("https://a.test/*", "https://a.test/ x", False),
+        ("*", "https://a.test/", True),
+        ("https://*", "https://a.test/x", True),
+        ("https://*", "http://a.test/x", False),
+        ("a.test/*", "https://a.test/x", False),
+        ("python *", "python docs", True),
+        ("doc:*", "doc:17", True),
+        ("https://a.test/*", "a search for https://a.test/x", False),
+    ],
+)
+def test_what_a_pattern_allows_of_urls(pattern: str, url: str, allowed: bool) -> None:
+    assert url_allowed(pattern, url) is allowed
+
+
+@pytest.mark.parametrize(
+    ("pattern", "url", "match"),
+    [
+        ("https://evil.test/*", "http://u@EVIL.test.:80/x", "yes"),
+        ("https://evil.test", "https://evil.test/x", "yes"),
+        ("evil.test", "https://evil.test/x", "yes"),
+        ("*.evil.test/*", "https://a.evil.test/x", "yes"),
+        ("https://evil.test/*", "https://good.test/x", "no"),
+        ("*Secret*", "a secret plan", "yes"),
+    ],
+)
+def test_what_a_pattern_denies_of_urls(pattern: str, url: str, match: str) -> None:
+    assert url_denied(pattern, url) == match
