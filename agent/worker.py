@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 from agent.control import Control
 from agent.events import ApprovalAsked, Decision, Event
-from agent.loop import Turn
 
 _R = TypeVar("_R")
 _PATIENCE_S = 0.1
@@ -64,8 +63,8 @@ class Worker:
         """Is a job under way, or waiting?"""
         return self._last is not None and not self._last.done()
 
-    def drive(self, turn: Turn, control: Control) -> None:
-        """Run a turn to its end, on the worker's thread. Every event goes into `inbox`, in order."""
+    def drive(self, turn: Generator[Event, Decision | None, object], control: Control) -> None:
+        """Run a turn, or a single call, to its end, on the worker's thread. Every event goes into `inbox`, in order."""
         decision: Decision | None = None
         while True:
             try:

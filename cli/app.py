@@ -9,9 +9,10 @@ from typing import Annotated, cast
 
 import typer
 
-from cli import __version__, config_cmd, docs, harmony, models, python_cmd
+from cli import __version__, config_cmd, docs, harmony, models, python_cmd, tools
 from cli.run import run
 from cli.trust import trust
+from cli.undo import undo
 
 app = typer.Typer(
     rich_markup_mode=None,  # rich's help takes 0.1 s more to start
@@ -41,9 +42,11 @@ def ossia(
 
 app.command()(run)
 app.command()(trust)
+app.command()(undo)
 app.add_typer(config_cmd.app, name="config")
 app.add_typer(models.app, name="models")
 app.add_typer(docs.app, name="docs")
+app.add_typer(tools.app, name="tools")
 app.add_typer(python_cmd.app, name="python")
 app.add_typer(harmony.app, name="harmony")
 

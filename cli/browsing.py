@@ -13,6 +13,7 @@ from tools.browser import Browser, Document, Source, web_source
 from tools.spec import Stop
 
 if TYPE_CHECKING:
+    from tools.convert import Converter
     from tools.fetch.loader import WebLoader
 
 _KEYS: Mapping[str, str] = {
@@ -59,7 +60,8 @@ class _LateLoader:
     def __init__(self, settings: Settings) -> None:
         from tools.fetch.guard import parse_allow_host
 
-        self._settings = settings
+        self._proxy = settings.proxy
+        self._converter: Converter | None = None
         self._loader: WebLoader | None = None
         try:
             self._hosts = tuple(host for text in settings.allow_host for host in parse_allow_host(text))
@@ -69,19 +71,22 @@ class _LateLoader:
     def load(self, url: str, *, refresh: bool, stop: Stop) -> Document:
         return self._ready().load(url, refresh=refresh, stop=stop)
 
+    def load_source(self, url: str, *, refresh: bool, stop: Stop) -> Document:
+        return self._ready().load_source(url, refresh=refresh, stop=stop)
+
     def close(self) -> None:
         """End the worker that converts pages."""
-        if self._loader:
-            self._loader.close()
+        if self._converter:
+            self._converter.close()
 
     def _ready(self) -> WebLoader:
         if self._loader is None:
+            from tools.convert import Converter
+            from tools.fetch import Fetcher
             from tools.fetch.cache import PageCache
             from tools.fetch.loader import WebLoader
 
-            from tools.convert import Converter
-            from tools.fetch import Fetcher
-
-            fetcher = Fetcher(allow_hosts=self._hosts, proxy=self._settings.proxy)
-            self._loader = WebLoader(fetcher, Converter(), PageCache(paths.cache_dir() / "pages"))
+            self._converter = Converter()
+            fetcher = Fetcher(allow_hosts=self._hosts, proxy=self._proxy)
+            self._loader = WebLoader(fetcher, self._converter, PageCache(paths.cache_dir() / "pages"))
         return self._loader

@@ -59,6 +59,8 @@ def exit_code(error: BaseException) -> ExitCode | None:
         SessionInvalid,
     )
     from cli.config import ConfigError
+    from tools.functions.errors import FunctionsError
+    from tools.trust import TrustError
 
     if isinstance(error, ExitError):
         return error.code
@@ -72,6 +74,8 @@ def exit_code(error: BaseException) -> ExitCode | None:
         (ScriptInvalid, ExitCode.USAGE),
         (SessionInvalid, ExitCode.USAGE),
         (ConfigError, ExitCode.USAGE),
+        (FunctionsError, ExitCode.USAGE),
+        (TrustError, ExitCode.USAGE),
         (AgentError, ExitCode.FAILED),
     )
     return next((code for kind, code in by_kind if isinstance(error, kind)), None)

@@ -1,13 +1,17 @@
 """The flags that commands share, each once: its type, its name and its help.
 
-    def run(model: flags.Model = None, …): …
+    @with_run_flags
+    def run(prompt: …, given: dict[str, object]) -> None: …
 
 None means "not given". `cli.config` says what each may hold.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -74,3 +78,65 @@ GpuLayers = Annotated[int | None, typer.Option(metavar="N", help="Layers on the 
 Timeout = Annotated[float | None, typer.Option(metavar="S", help="End the turn after S seconds, loading not counted.")]
 Raw = Annotated[bool | None, typer.Option("--raw", help="Print the Harmony stream as it comes.")]
 Json = Annotated[bool | None, typer.Option("--json", help="Print one line of JSON about the whole turn.")]
+
+
+_ALL: dict[str, object] = {
+    "model": Model,
+    "engine": Engine,
+    "effort": Effort,
+    "instructions": Instructions,
+    "tools": Tools,
+    "no_tools": NoTools,
+    "workspace": Workspace,
+    "trust": Trust,
+    "allow": Allow,
+    "deny": Deny,
+    "yes": Yes,
+    "dry_run": DryRun,
+    "web": Web,
+    "web_key": WebKey,
+    "web_url": WebUrl,
+    "allow_host": AllowHost,
+    "proxy": Proxy,
+    "python": Python,
+    "unconfined": Unconfined,
+    "show_thinking": ShowThinking,
+    "verbose": Verbose,
+    "quiet": Quiet,
+    "max_tokens": MaxTokens,
+    "temperature": Temperature,
+    "top_p": TopP,
+    "top_k": TopK,
+    "min_p": MinP,
+    "seed": Seed,
+    "context": Context,
+    "threads": Threads,
+    "gpu_layers": GpuLayers,
+    "timeout": Timeout,
+    "raw": Raw,
+    "json": Json,
+}
+"""The flags of `ossia run`, by their setting, in the order of its help."""
+
+
+def with_run_flags(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with every flag of `ossia run` added; its parameter `given` gets them, by setting (None: not given).
+
+    @app.command()
+    @with_run_flags
+    def call(name: …, given: dict[str, object]) -> None: …
+    """
+    hints = get_type_hints(command, include_extras=True)
+    own = [p.replace(annotation=hints[p.name]) for p in signature(command).parameters.values() if p.name != "given"]
+    flags = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in _ALL.items()]
+
+    @wraps(command)
+    def with_flags(**arguments: Any) -> None:
+        given = {name: arguments.pop(name) for name in _ALL}
+        command(**arguments, given=given)
+
+    parameters = [*(p.replace(kind=Parameter.KEYWORD_ONLY) for p in own), *flags]
+    with_flags.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    with_flags.__annotations__ = {p.name: p.annotation for p in parameters} | {"return": None}
+    del with_flags.__wrapped__  # typer would look at its signature
+    return with_flags

@@ -15,7 +15,7 @@ from cli.folder import Folder
 from cli.progress import Display
 from cli.vocabulary import ViewCounter
 from tools.policy import ACTIONS, Action, Origin, Policy, Rule, parse_rule
-from tools.spec import NoStop, Taint, Tool, ToolContext
+from tools.spec import NoStop, Taint, Tool, ToolContext, ToolSpec
 from tools.toolbox import Toolbox
 from tools.trust import Grants
 
@@ -41,6 +41,7 @@ class Toolset:
     """The tools that are on, and what belongs to them. `folder` is the workspace, None without one."""
 
     toolbox: Toolbox
+    policy: Policy
     grants: Grants
     folder: Folder | None = None
     python: PythonTool | None = None
@@ -66,6 +67,10 @@ class Toolset:
         """What is written from now on is undone together."""
         if self.folder:
             self.folder.journal.begin_turn(label)
+
+    def rules_about(self, spec: ToolSpec) -> tuple[Rule, ...]:
+        """The rules that name this tool, with or without a pattern."""
+        return tuple(rule for rule in self.policy.rules if not Policy([rule]).unused([spec]))
 
     def store(self, rules: Sequence[str]) -> None:
         """Keep the rules of an "always", for this workspace or, without one, for all runs that have none."""
@@ -113,7 +118,7 @@ def collect(resolved: Resolved, folder: Folder | None, display: Display, tokeniz
     )
     policy = Policy(_rules(resolved, grants, folder))
     toolbox = Toolbox(built.unique(), policy=policy, context=context, dry_run=settings.dry_run)
-    return Toolset(toolbox, grants, folder, built.python_tool, built.browser_tools, built.view, built.closers)
+    return Toolset(toolbox, policy, grants, folder, built.python_tool, built.browser_tools, built.view, built.closers)
 
 
 class _Builder:

@@ -92,6 +92,24 @@ def _say(line: str) -> None:
     print(f"ossia: {clean(line)}", file=sys.stderr)
 
 
+def own_tokenizer(model: str | None) -> Tokenizer:
+    """The tokenizer of `model`; None: gpt-oss's if it is on this machine, else the built-in étude's. No downloads."""
+    if model is not None:
+        return tokenizer_for(model)
+    from harmony.tokenizer import Tokenizer
+
+    vocabulary = _gpt_oss_here()
+    return tokenizer_for("etude") if vocabulary is None else Tokenizer(vocabulary)
+
+
+def _gpt_oss_here() -> Vocabulary | None:
+    """gpt-oss's vocabulary, of a GGUF or of what tiktoken downloaded before; None when neither is on this machine."""
+    vocabulary = _found(tell=False)
+    if vocabulary is None and (cached := _cache_file()) is not None and cached.exists():
+        return _o200k()
+    return vocabulary
+
+
 class ViewCounter:
     """Counts the tokens of browser pages in gpt-oss's vocabulary, which their size is meant in, whatever model runs.
 
@@ -122,8 +140,6 @@ class ViewCounter:
 
         if len(self._own.vocabulary.tokens) >= _O200K_TOKENS:
             return self._own
-        vocabulary = _found(tell=False)
-        if vocabulary is None and (cached := _cache_file()) is not None and cached.exists():
-            vocabulary = _o200k()
+        vocabulary = _gpt_oss_here()
         self.fell_back = vocabulary is None
         return self._own if vocabulary is None else Tokenizer(vocabulary)

@@ -134,10 +134,11 @@ def declares_functions(messages: Iterable[Message]) -> bool:
 
 def _tools_section(tools: Mapping[str, Namespace] | None) -> list[str]:
     """`# Tools` and the blocks, in the order of their keys' code points."""
-    return ["# Tools", *(_namespace(tools[key]) for key in sorted(tools))] if tools else []
+    return ["# Tools", *(tool_block(tools[key]) for key in sorted(tools))] if tools else []
 
 
-def _namespace(namespace: Namespace) -> str:
+def tool_block(namespace: Namespace) -> str:
+    """One block of `# Tools`: `## browser`, its description, its functions."""
     lines = [f"## {namespace.name}\n"]
     if namespace.description is not None:
         prefix = "// " if namespace.functions else ""

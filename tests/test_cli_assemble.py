@@ -9,7 +9,7 @@ from typing import Any
 from agent.engine.base import Sampling
 from agent.worker import Worker
 from cli.assemble import Assembly, begin
-from cli.config import Settings
+from cli.config import Resolved, Settings
 from cli.progress import Display
 from tests.support.command import write_script
 
@@ -20,7 +20,8 @@ def _assembled(folder: Path, **settings: Any) -> Assembly:
     engine = write_script(folder, "<|channel|>final<|message|>Done.<|return|>")
     worker = Worker()
     try:
-        loading = begin(Settings(engine=engine, **settings), QUIET, worker, lambda future: future.result())
+        resolved = Resolved(Settings(engine=engine, **settings), {})
+        loading = begin(resolved, None, QUIET, worker, lambda future: future.result())
         return loading.finish(tap=None)
     finally:
         worker.close()
@@ -39,10 +40,21 @@ def test_today_is_today(tmp_path: Path) -> None:
 
 
 def test_the_tools_that_are_on(tmp_path: Path) -> None:
-    assert [spec.name for spec in _assembled(tmp_path, no_tools=True).toolbox.specs] == []
-    on = _assembled(tmp_path, unconfined=True)
-    assert [spec.name for spec in on.toolbox.specs] == ["python"]
-    on.close_tools()
+    def on(**settings: Any) -> list[str]:
+        assembly = _assembled(tmp_path, **settings)
+        assembly.close_tools()
+        return [spec.name for spec in assembly.tools.toolbox.specs]
+
+    browser = ["browser.search", "browser.open", "browser.find"]
+    (tmp_path / "own.py").write_text("def double(n: int) -> int:\n    return 2 * n\n")
+    own = str(tmp_path / "own.py")
+    assert on(no_tools=True) == []
+    assert on(unconfined=True) == [*browser, "python"]
+    assert on(tools=("browser",)) == browser
+    assert on(tools=("python",), unconfined=True) == ["python"]
+    assert on(tools=(own,), unconfined=True) == [*browser, "python", "functions.double"]
+    assert on(tools=("browser", own)) == [*browser, "functions.double"]
+    assert on(no_tools=True, tools=(own,)) == []
 
 
 def test_the_context_of_a_script(tmp_path: Path) -> None:

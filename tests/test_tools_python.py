@@ -255,7 +255,7 @@ def test_the_description_is_the_trained_one() -> None:
 def test_its_specification(tool: PythonTool) -> None:
     spec = tool.spec
     assert (spec.name, spec.input, spec.parameters, spec.trained) == ("python", "text", None, True)
-    assert spec.effects == {"run"}
+    assert spec.effects == set()
     assert spec.section is None
 
 

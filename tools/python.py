@@ -120,9 +120,7 @@ class PythonTool:
         code = code_of(str(args))
         lines = len(code.splitlines())
         where = f"run {lines} line{'' if lines == 1 else 's'} of Python ({self.confinement.name})"
-        if self.confinement.name == "unconfined":
-            return Preview(where, code, "python", effects=frozenset({"run"}), unconfined=True)
-        return Preview(where, code, "python", effects=frozenset())  # it can neither write the user's files nor send
+        return Preview(where, code, "python", unconfined=self.confinement.name == "unconfined")
 
     def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
         """Run code: raw, or in one of the wrappings that models use (`code_of`). The state stays for the next call."""

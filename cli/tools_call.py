@@ -1,0 +1,147 @@
+"""What `ossia tools call` does: one call, or a script of them, through the same toolbox as a model's."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import queue
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import IO
+
+from agent.control import Control
+from agent.worker import Tapped, Worker
+from cli.ask import Asker
+from cli.clean import clean
+from cli.exits import ExitCode, ExitError
+from cli.folder import settle
+from cli.progress import Display, make_display
+from cli.toolset import Toolset, collect
+from cli.vocabulary import own_tokenizer
+from tools.spec import ApprovalAsked, Taint, ToolCall, ToolFinished
+
+_TICK_S = 0.05
+_GRACE_S = 5.0
+
+
+def call_once(name: str, arguments: str, flags: Mapping[str, object]) -> None:
+    """Run one call and print its text, exactly; on a terminal cleaned, and a line of its own."""
+    with closing(_Caller(flags)) as caller:
+        done = caller.call(name, arguments, typed=arguments)
+        if caller.as_json:
+            _print_json(done)
+        elif sys.stdout.isatty():
+            print(clean(done.result.text))
+        else:
+            sys.stdout.write(done.result.text)
+
+
+def call_script(source: str, flags: Mapping[str, object]) -> None:
+    """Run the calls of a file, or of standard input (`-`), in one session; each is answered before the next is read."""
+    with _opened(source) as lines, closing(_Caller(flags)) as caller:
+        for name, arguments in _calls(lines, source):
+            done = caller.call(name, arguments, typed="")
+            if caller.as_json:
+                _print_json(done)
+            else:
+                print(clean(done.result.text) if sys.stdout.isatty() else done.result.text, flush=True)
+
+
+class _Caller:
+    """One session: what a call's result brings stands in the "prompt" of the next, as it would with a model."""
+
+    def __init__(self, flags: Mapping[str, object]) -> None:
+        resolved, folder = settle(flags)
+        settings = resolved.settings
+        self.as_json = settings.json
+        self._display: Display = make_display(settings)
+        for warning in (*resolved.warnings, *(folder.warnings if folder else ())):
+            self._display.note(f"ossia: warning: {warning}")
+        self._tools: Toolset = collect(resolved, folder, self._display, own_tokenizer(settings.model))
+        self._asker = Asker(self._display, yes=settings.yes, store=self._tools.store)
+        self._worker = Worker()
+        self._taint: frozenset[Taint] = self._tools.brings
+        self._numbers = itertools.count(1)
+        self._tools.begin_turn("ossia tools call")
+
+    def call(self, name: str, arguments: str, *, typed: str) -> ToolFinished:
+        """Run one call to its end; `typed` is what of it the user typed just now."""
+        control = Control()
+        call = ToolCall(f"call_{next(self._numbers)}", name, arguments)
+        running = self._tools.toolbox.run(call, stop=control, taint=self._taint, said=typed)
+        done = self._worker.submit(lambda: self._worker.drive(running, control))
+        finished: ToolFinished | None = None
+        try:
+            while not (done.done() and self._worker.inbox.empty()):
+                finished = self._next(control) or finished
+        except KeyboardInterrupt:
+            control.stop()
+            done.result(timeout=_GRACE_S)
+            raise
+        finally:
+            self._display.pause()
+        done.result()
+        assert finished is not None
+        self._taint |= finished.result.brings
+        if warning := self._tools.view_warning():
+            self._display.note(f"ossia: {warning}")
+        return finished
+
+    def close(self) -> None:
+        self._tools.close()
+        self._worker.close()
+
+    def _next(self, control: Control) -> ToolFinished | None:
+        try:
+            event = self._worker.inbox.get(timeout=_TICK_S)
+        except queue.Empty:
+            self._display.line.tick()
+            return None
+        if isinstance(event, ApprovalAsked):
+            self._worker.answer(self._asker.decide(event, given_up=lambda: control.stopped))
+        elif not isinstance(event, Tapped | ToolFinished):
+            self._display.see(event)
+        self._display.line.tick()
+        return event if isinstance(event, ToolFinished) else None
+
+
+def _opened(source: str) -> IO[str]:
+    try:
+        return os.fdopen(os.dup(0), encoding="utf-8") if source == "-" else Path(source).open(encoding="utf-8")
+    except OSError as error:
+        raise ExitError(f"--script {source}: {error.strerror}", ExitCode.USAGE) from None
+
+
+def _calls(lines: IO[str], source: str) -> Iterator[tuple[str, str]]:
+    """The calls, as they come. Raises ExitError at a line that is none."""
+    for number in itertools.count(1):
+        try:
+            line = lines.readline()
+        except UnicodeDecodeError:
+            raise ExitError(f"--script {source}: line {number}: expected UTF-8 text", ExitCode.USAGE) from None
+        if not line:
+            return
+        if line.strip():
+            yield _call(line, f"--script {source}: line {number}")
+
+
+def _call(line: str, where: str) -> tuple[str, str]:
+    """A text is passed on as it is; anything else is the JSON that a model would have written."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ExitError(f"{where}: expected a call in JSON: {error}", ExitCode.USAGE) from None
+    if not isinstance(value, dict) or not isinstance(value.get("name"), str) or set(value) - {"name", "arguments"}:
+        expected = '{"name": "browser.open", "arguments": {…}}'
+        raise ExitError(f"{where}: expected {expected}, got {line.strip()[:80]}", ExitCode.USAGE)
+    arguments = value.get("arguments", {})
+    return value["name"], arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+
+
+def _print_json(done: ToolFinished) -> None:
+    result = done.result
+    line = {"name": done.call.name, "text": result.text, "error": result.error, "ms": done.ms}
+    print(json.dumps(line, ensure_ascii=sys.stdout.isatty()), flush=True)
