@@ -178,7 +178,7 @@ def test_python_says_whether_it_is_confined(tmp_path: Path) -> None:
     tool = PythonTool(data_dir=tmp_path, confinement=sandbox.choose(sandbox.inspect(), unconfined=True))
     preview = tool.preview("1", context=context)
     assert preview.unconfined == (tool.confinement.name == "unconfined")
-    assert preview.effects == (RUNS if preview.unconfined else frozenset())
+    assert Policy().rule_on(tool.spec, preview).action == ("ask" if preview.unconfined else "allow")
     off = PythonTool(data_dir=tmp_path, confinement=sandbox.Off("nothing confines here"))
     assert Policy().rule_on(off.spec, off.preview("1", context=context)).action == "allow"  # it says that it's off
 
