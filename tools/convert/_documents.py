@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import json
 import re
 import time
 from typing import TYPE_CHECKING, Any, Literal
@@ -24,8 +25,8 @@ _PDF_TIME_SHARE = 0.7
 """Of the time limit, what the pages of a PDF may take: what there is by then is better than nothing."""
 _PASSWORD, _FORMAT = 4, 3
 """FPDF_ERR_PASSWORD, FPDF_ERR_FORMAT of pdfium's fpdfview.h."""
-_JSON_ROOM = 0.9
-"""Of the bytes an answer may have, what its text gets: quotes are escaped, links are in it too."""
+_NOTE_BYTES = 200
+"""What a note about a cut takes, at most."""
 
 
 def kind_of(media_type: str, body: bytes) -> Kind:
@@ -38,19 +39,39 @@ def kind_of(media_type: str, body: bytes) -> Kind:
     return "html" if xml and b"<html" in body[:_SNIFFED_BYTES].lower() else "text"
 
 
-def convert(body: bytes, meta: dict[str, Any], limits: dict[str, Any]) -> dict[str, Any]:
-    """The answer to a request: `title`, `text`, `links`, or `failed`, a reason. `limits` as `ConvertLimits`."""
+def convert(body: bytes, meta: dict[str, Any], limits: dict[str, Any]) -> tuple[bytes, bytes]:
+    """The answer to a request: JSON (`title` and `links`, or `failed`: a reason) and the text as UTF-8.
+
+    `limits` as `ConvertLimits`; both parts together have at most `max_result_bytes`.
+    """
     from tools.browser._html import PageTooComplex
 
     try:
         document = _convert(body, meta["kind"], meta["url"], meta["charset"], meta["source"], limits)
+        links = {str(number): url for number, url in document.links.items()}
+        head = json.dumps({"title": document.title, "links": links}, ensure_ascii=False).encode("utf-8", "replace")
+        room = limits["max_result_bytes"] - len(head) - _NOTE_BYTES
+        if room < min(len(document.text), limits["max_result_bytes"] // 8):
+            return _failed("page too complex: its links take too much room")
+        return head, bounded(document.text, room)
     except (MemoryError, RecursionError):
-        return {"failed": "page too complex: it takes more memory than a page may"}
+        return _failed("page too complex: it takes more memory than a page may")
     except (Unreadable, PageTooComplex) as error:
-        return {"failed": str(error)}
-    text = bounded(document.text, int(limits["max_result_bytes"] * _JSON_ROOM))
-    links = {str(number): url for number, url in document.links.items()}
-    return {"title": document.title, "text": text, "links": links}
+        return _failed(str(error))
+
+
+def _failed(reason: str) -> tuple[bytes, bytes]:
+    return json.dumps({"failed": reason}).encode(), b""
+
+
+def bounded(text: str, max_bytes: int) -> bytes:
+    """UTF-8 of the text, cut at a line where it is longer than that, with a last line that says so."""
+    data = text.encode("utf-8", "replace")
+    if len(data) <= max_bytes:
+        return data
+    kept = data[:max_bytes].decode("utf-8", "ignore")
+    kept = kept[: kept.rfind("\n") + 1] or kept + "\n"
+    return f"{kept}[cut here: {len(text) - len(kept)} more characters are left out]".encode("utf-8", "replace")
 
 
 def _convert(
@@ -71,16 +92,6 @@ def _convert(
 
 class Unreadable(Exception):
     """No text can be had from this document; the message says why."""
-
-
-def bounded(text: str, max_bytes: int) -> str:
-    """The text, cut at a line where its UTF-8 is longer than that, with a last line that says so."""
-    data = text.encode("utf-8", "replace")
-    if len(data) <= max_bytes:
-        return text
-    kept = data[:max_bytes].decode("utf-8", "ignore")
-    kept = kept[: kept.rfind("\n") + 1] or kept
-    return f"{kept}\n[cut here: {len(text) - len(kept)} more characters are left out]"
 
 
 # -- text --------------------------------------------------------------------------------------------------------------
@@ -138,7 +149,7 @@ def _from_pdf(body: bytes, url: str, limits: dict[str, Any]) -> Document:
 
 def _pages(pdf: PdfDocument, limits: dict[str, Any]) -> str:
     started, count = time.monotonic(), len(pdf)
-    room = limits["max_result_bytes"] * _JSON_ROOM
+    room = limits["max_result_bytes"] - _NOTE_BYTES
     parts: list[str] = []
     for number in range(count):
         slow = time.monotonic() - started > limits["timeout_s"] * _PDF_TIME_SHARE

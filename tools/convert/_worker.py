@@ -1,8 +1,8 @@
 """Converts documents, one at a time, confined. Runs alone: `python -I -S _worker.py SETTINGS`, requests on stdin.
 
-A request is `>I` length + JSON (`kind`, `url`, `charset`), `>Q` length + body; an answer `>Q` length + JSON: either
-`title`, `text`, `links`, or `failed`. The first answer comes unasked and names what confines it. It ends with its
-stdin, or by an alarm when a document takes longer than the one who asks would wait.
+A request is two parts, each `>Q` its length and then its bytes: JSON (`kind`, `url`, `charset`, `source`) and the body.
+So is an answer: JSON (`title` and `links`, or `failed`) and the text. The first answer comes unasked and names what
+confines it. It ends with its stdin, or by an alarm when a document takes longer than the one who asks would wait.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ def main() -> None:
     from tools.convert import _documents
 
     confined = _confine(settings)
-    _answer(answers, {"confined": confined}, settings["max_result_bytes"])
-    while (asked := _request(requests)) is not None:
-        meta, body = asked
+    _write(answers, json.dumps({"confined": confined}).encode(), b"")
+    while (meta := _part(requests)) is not None and (body := _part(requests)) is not None:
         _alarm(settings["timeout_s"] + _SPARE_ALARM_S)
-        answer = _documents.convert(body, meta, settings)
+        answer = _documents.convert(body, json.loads(meta), settings)
+        del body
         _alarm(0)
-        _answer(answers, answer, settings["max_result_bytes"])
+        _write(answers, *answer)
 
 
 def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
@@ -51,21 +51,15 @@ def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
     return requests, answers
 
 
-def _request(requests: BinaryIO) -> tuple[dict[str, Any], bytes] | None:
+def _part(requests: BinaryIO) -> bytes | None:
     """None at the end."""
-    head = requests.read(4)
-    if len(head) < 4:
-        return None
-    meta = json.loads(requests.read(struct.unpack(">I", head)[0]))
-    (length,) = struct.unpack(">Q", requests.read(8))
-    return meta, requests.read(length)
+    head = requests.read(8)
+    return requests.read(struct.unpack(">Q", head)[0]) if len(head) == 8 else None
 
 
-def _answer(answers: BinaryIO, answer: dict[str, Any], max_bytes: int) -> None:
-    data = json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace")
-    if len(data) > max_bytes:
-        data = json.dumps({"failed": "page too complex: its links and text are too many"}).encode()
-    answers.write(struct.pack(">Q", len(data)) + data)
+def _write(answers: BinaryIO, *parts: bytes) -> None:
+    for part in parts:
+        answers.write(struct.pack(">Q", len(part)) + part)
     answers.flush()
 
 

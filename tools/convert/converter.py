@@ -133,7 +133,7 @@ class _Worker:
         self.confined: tuple[str, ...] = ()
         self._ready = False
         self._popen = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(Path(__file__).with_name("_worker.py")), json.dumps(_settings(limits))],
+            worker_command(limits),
             env={"PATH": os.defpath, "LANG": "C.UTF-8", "PYTHONMALLOC": "pymalloc", "MALLOC_ARENA_MAX": "1"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -150,10 +150,10 @@ class _Worker:
             self._ready = True
 
         def exchange() -> dict[str, object]:
-            head = json.dumps(meta).encode()
             assert self._popen.stdin is not None
-            self._popen.stdin.write(struct.pack(">I", len(head)) + head + struct.pack(">Q", len(body)))
-            self._popen.stdin.write(body)
+            for part in (json.dumps(meta).encode(), body):
+                self._popen.stdin.write(struct.pack(">Q", len(part)))
+                self._popen.stdin.write(part)
             self._popen.stdin.flush()
             return self._read()
 
@@ -194,13 +194,18 @@ class _Worker:
         return answer
 
     def _read(self) -> dict[str, object]:
-        (length,) = struct.unpack(">Q", self._exactly(8))
-        if length > self._limits.max_result_bytes:
-            raise EOFError
-        answer = json.loads(self._exactly(length))
+        """An answer's JSON, and its other part as `text`. Raises `EOFError` or `ValueError` for what isn't one."""
+        answer = json.loads(self._part(self._limits.max_result_bytes))
+        text = self._part(self._limits.max_result_bytes).decode("utf-8")
         if not isinstance(answer, dict):
             raise EOFError
-        return answer
+        return {**answer, "text": text}
+
+    def _part(self, max_bytes: int) -> bytes:
+        (length,) = struct.unpack(">Q", self._exactly(8))
+        if length > max_bytes:
+            raise EOFError
+        return self._exactly(length)
 
     def _exactly(self, length: int) -> bytes:
         assert self._popen.stdout is not None
@@ -222,6 +227,12 @@ def _document(answer: dict[str, object], url: str) -> Document:
 
 def _list(value: object) -> list[object]:
     return value if isinstance(value, list) else []
+
+
+def worker_command(limits: ConvertLimits) -> list[str]:
+    """What starts a worker: our interpreter, isolated, without site packages but those it needs; settings as JSON."""
+    script = str(Path(__file__).with_name("_worker.py"))
+    return [sys.executable, "-I", "-S", script, json.dumps(_settings(limits))]
 
 
 def _settings(limits: ConvertLimits) -> dict[str, object]:
