@@ -173,14 +173,14 @@ def test_what_is_remembered_is_the_exact_command_or_path() -> None:
     assert policy.rule_on(PYTHON, UNCONFINED, "print(2)").action == "ask"
 
 
-def test_python_says_whether_it_is_confined(tmp_path: Path) -> None:
+@pytest.mark.parametrize("unconfined", [True, False])
+def test_python_says_whether_it_is_confined(unconfined: bool, tmp_path: Path) -> None:
     context = ToolContext(stop=NoStop(), workspace=None, data_dir=tmp_path, count_tokens=len)
-    tool = PythonTool(data_dir=tmp_path, confinement=sandbox.choose(sandbox.inspect(), unconfined=True))
+    confinement = sandbox.Unconfined() if unconfined else sandbox.Off("nothing confines here")
+    tool = PythonTool(data_dir=tmp_path, confinement=confinement)
     preview = tool.preview("1", context=context)
-    assert preview.unconfined == (tool.confinement.name == "unconfined")
-    assert Policy().rule_on(tool.spec, preview).action == ("ask" if preview.unconfined else "allow")
-    off = PythonTool(data_dir=tmp_path, confinement=sandbox.Off("nothing confines here"))
-    assert Policy().rule_on(off.spec, off.preview("1", context=context)).action == "allow"  # it says that it's off
+    assert preview.unconfined is unconfined
+    assert Policy().rule_on(tool.spec, preview, taint=OUTSIDE).action == ("ask" if unconfined else "allow")
 
 
 # -- writing rules ----------------------------------------------------------------------------------------------------
