@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from tools.fetch.cache import PageCache
 from tools.fetch.client import Fetched, Fetcher, FetchFailed
 from tools.fetch.guard import HostPort, parse_allow_host
 from tools.fetch.limits import FetchLimits
+from tools.fetch.loader import WebLoader
 from tools.fetch.service import JsonClient, ServiceFailed
 
 __all__ = [
@@ -14,6 +16,8 @@ __all__ = [
     "Fetcher",
     "HostPort",
     "JsonClient",
+    "PageCache",
     "ServiceFailed",
+    "WebLoader",
     "parse_allow_host",
 ]
