@@ -92,12 +92,12 @@ def _warnings(root: Path, state: str) -> tuple[str, ...]:
 
 def _notes(root: Path) -> str | None:
     """AGENTS.md, as a part of the instructions. Read like any file of the workspace: no link leads out of it."""
-    from tools._paths import read_bytes
+    from tools._paths import locate, read_bytes
     from tools.spec import ToolFailed
 
     try:
-        data = read_bytes(root, NOTES).data
-    except ToolFailed:
+        data = read_bytes(root, locate(root, NOTES).name).data
+    except (ToolFailed, OSError):  # there is none, or it is nothing that could be read
         return None
     text = data[:MAX_NOTES_BYTES].decode("utf-8", "replace").strip()
     more = "\n[… cut here]" if len(data) > MAX_NOTES_BYTES else ""

@@ -174,7 +174,7 @@ class _Builder:
                 self._tools += loaded.tools
 
     def mcp(self) -> None:
-        """Those of the configured servers."""
+        """Those of the configured servers, and of the workspace's, if it is trusted. One that fails is told, no more."""
 
     def unique(self) -> tuple[Tool, ...]:
         """All of them, each name once."""
