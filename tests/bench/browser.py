@@ -1,0 +1,121 @@
+"""`python -m tests.bench.browser [FILE.html…]`: what a `browser.open` costs after the fetch; and the load.
+
+Of a page of 100 kB made here, and of the files that are named: the fetch alone, the conversion in a worker that runs
+(warm) and with its start (cold), and the whole call through the toolbox, from a site on loopback and from the cache.
+"Processor" is this process and the worker together: what it would take on an idle machine at the least.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from harmony.tokenizer import Tokenizer, vocabulary_from_byte_level
+from tests.support.calls import call, toolbox_of
+from tests.support.site import Names, Site
+from tests.support.vocabularies import ETUDE, gguf_tokens
+from tools.browser import Browser
+from tools.convert import Converter
+from tools.fetch import Fetcher, PageCache, WebLoader
+from tools.spec import NoStop
+
+ROUNDS = 15
+TARGET_MS = 150
+
+
+def main() -> None:
+    pages = {"made here": made_page(100_000)} | {name: Path(name).read_bytes() for name in sys.argv[1:]}
+    print(f"load {os.getloadavg()[0]:.1f}; the aim: a page of 100 kB below {TARGET_MS} ms after the fetch")
+    for name, body in pages.items():
+        print(f"{name}, {len(body) / 1000:.0f} kB, medians of {ROUNDS}, ms (processor)")
+        _measure(body)
+
+
+def made_page(size: int) -> bytes:
+    """HTML as an encyclopedia has it: sections, paragraphs with links, lists, a table."""
+    parts = ["<!doctype html><html><head><title>Capybaras</title><style>p { color: red }</style></head><body>"]
+    while sum(map(len, parts)) < size:
+        n = len(parts)
+        links = " ".join(f"<a href='/wiki/Animal_{n}_{k}' title='x'>animal {k}</a> and some words," for k in range(5))
+        items = "".join(f"<li class=item><span>point {k}</span> of <i>many</i></li>" for k in range(5))
+        cells = "".join(f"<tr><td>row {k}</td><td>{k * n}</td></tr>" for k in range(4))
+        parts.append(f"<h2 id=s{n}>Section {n}</h2><p>The capybara {links}<sup>{n}</sup></p><ul>{items}</ul>"
+                     f"<table>{cells}</table>")  # fmt: skip
+    return "".join(parts).encode()
+
+
+def _measure(body: bytes) -> None:
+    cold = _timed(lambda: _convert(Converter(), body, close=True), rounds=5)
+    _print("conversion, cold", cold)
+    converter = Converter()
+    _convert(converter, body)
+    started = _children_s()
+    warm = [_wall_ms(lambda: _convert(converter, body)) for _ in range(ROUNDS)]
+    converter.close()
+    worker_ms = ((_children_s() - started) * 1000 - cold[1]) / ROUNDS
+    _print("conversion, warm", (statistics.median(warm), worker_ms))
+    with Site() as site, tempfile.TemporaryDirectory() as folder:
+        site.page("/page", body)
+        fetcher = Fetcher(proxy=site.url(), resolver=Names())  # by way of which a public name stays on this machine
+        fetch = _timed(lambda: fetcher.fetch("http://capy.example/page", stop=NoStop()))
+        _print("fetch on loopback", fetch)
+        _open(WebLoader(fetcher, Converter(), PageCache(Path(folder) / "cache")), fetch[0], Path(folder))
+
+
+def _open(loader: WebLoader, fetch_ms: float, folder: Path) -> None:
+    tokens, types = gguf_tokens(ETUDE)
+    tokenizer = Tokenizer(vocabulary_from_byte_level(tokens, token_types=types))
+    browser = Browser([], {"http": loader}, count_view_tokens=lambda text: len(tokenizer.encode(text)))
+    toolbox = toolbox_of(browser.tools, folder)
+
+    def again(arguments: dict[str, object]) -> None:
+        called = call(toolbox, "browser.open", arguments, folder=folder)
+        assert not called.result.error, called.text
+
+    url = "http://capy.example/page"
+    again({"id": url})
+    whole = _timed(lambda: again({"id": url}))
+    _print("browser.open of a URL, in all", whole)
+    _print("  of it after the fetch", (whole[0] - fetch_ms, 0.0))
+    _print("a page from the cache", _timed(lambda: loader.load(url, refresh=False, stop=NoStop())))
+    _print("a scroll", _timed(lambda: again({"loc": 100})))
+    toolbox.close()
+
+
+def _convert(converter: Converter, body: bytes, *, close: bool = False) -> None:
+    converter.convert(body, "text/html", url="http://capy.example/page", charset=None, stop=NoStop())
+    if close:
+        converter.close()
+
+
+def _timed(what: Callable[[], object], *, rounds: int = ROUNDS) -> tuple[float, float]:
+    """Median wall milliseconds, and processor milliseconds of a round (those of a worker that ended, too)."""
+    started = time.process_time() + _children_s()
+    walls = [_wall_ms(what) for _ in range(rounds)]
+    return statistics.median(walls), (time.process_time() + _children_s() - started) * 1000 / rounds
+
+
+def _wall_ms(what: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    what()
+    return (time.perf_counter() - started) * 1000
+
+
+def _children_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _print(name: str, times: tuple[float, float]) -> None:
+    wall, processor = times
+    print(f"  {name:<32}{wall:8.1f}" + (f"   ({processor:.1f})" if processor > 0 else ""))
+
+
+if __name__ == "__main__":
+    main()
