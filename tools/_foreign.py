@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Mapping
 
-_SHELL = "functions.shell"
+_SHELL, _PATCH = "functions.shell", "functions.apply_patch"
 
 # What other programs call an argument of ours. A name counts only where ours isn't given and the tool has no such one.
 _OTHER_NAMES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
@@ -26,7 +26,6 @@ _OTHER_NAMES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "path": ("file", "filename", "file_path", "filepath", "target_file"),
         "content": ("contents", "text", "data", "file_text", "body"),
     },
-    "functions.apply_patch": {"patch": ("input", "diff", "content", "text", "changes", "command", "cmd")},
 }
 _ENDS = ("line_end", "end_line", "end", "to_line")
 _MS_FROM = 1000
@@ -44,6 +43,9 @@ def from_other_tools(name: str, value: object, schema: Mapping[str, object]) -> 
     """
     properties = schema.get("properties")
     own = properties if isinstance(properties, Mapping) else {}
+    if name == _PATCH and "patch" in own:
+        patch = _one_patch(value)
+        return value if patch is None else {"patch": patch}
     if isinstance(value, list):
         if name != _SHELL:
             return value
@@ -60,6 +62,15 @@ def from_other_tools(name: str, value: object, schema: Mapping[str, object]) -> 
     elif name == "functions.read_file":
         _mend_range(args, own)
     return args
+
+
+def _one_patch(value: object) -> str | None:
+    """The text of a patch in `{"anything": patch}` or `{"command": ["apply_patch", patch]}`; None: there isn't one."""
+    if isinstance(value, dict):
+        value = next(iter(value.values())) if len(value) == 1 else value.get("patch")
+    words = value if isinstance(value, list) else [value]
+    patches = [word for word in words if isinstance(word, str) and (_BEGIN in word or len(words) == 1)]
+    return patches[0] if len(patches) == 1 else None
 
 
 def _mend_shell(args: dict[str, object]) -> None:
