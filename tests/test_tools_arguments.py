@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
+import json
+import math
+from typing import Any
 
-from tools.arguments import read_arguments
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tools.arguments import ArgumentReader, patch_in, read_arguments
 from tools.spec import ToolFailed, ToolSpec
 
 DOUBLE = ToolSpec(
@@ -18,6 +24,37 @@ NAMED = ToolSpec(
     {"type": "object", "properties": {"name": {"type": "string"}, "parameters": {"type": "object"}}},
 )
 NOTHING = ToolSpec("functions.now", "")
+FREE = ToolSpec("functions.free", "", {"type": "object"})
+MANY = ToolSpec(
+    "functions.many",
+    "",
+    {
+        "type": "object",
+        "properties": {
+            "n": {"type": "integer"},
+            "x": {"type": "number"},
+            "text": {"type": "string"},
+            "yes": {"type": "boolean"},
+            "list": {"type": "array", "items": {"type": "integer"}},
+            "maybe": {"type": ["integer", "null"]},
+            "inner": {"type": "object", "properties": {"file_path": {"type": "string"}}},
+            "any": {},
+        },
+    },
+)
+WEATHER = ToolSpec("functions.weather", "", {"type": "object", "properties": {"city": {"type": "string"}}})
+
+
+def _tool(name: str, required: list[str], **properties: str) -> ToolSpec:
+    kinds = {key: {"type": kind} for key, kind in properties.items()}
+    return ToolSpec(f"functions.{name}", "", {"type": "object", "properties": kinds, "required": required})
+
+
+SHELL = _tool("shell", ["command"], command="string", timeout="number")
+PATCH = _tool("apply_patch", ["patch"], patch="string")
+READ = _tool("read_file", ["path"], path="string", start="integer", limit="integer")
+GREP = _tool("grep", ["pattern"], pattern="string", path="string")
+A_PATCH = "*** Begin Patch\n*** Delete File: a\n*** End Patch"
 RAW = ToolSpec("python", "", input="text")
 
 
@@ -68,3 +105,166 @@ def test_what_is_refused_tells_the_model_why(spec: ToolSpec, text: str, complain
         read_arguments(spec, text)
     assert complaint in str(raised.value)
     assert len(str(raised.value)) < 2000
+
+
+@pytest.mark.parametrize(
+    ("text", "args"),
+    [
+        ('{"n": "3", "x": "2.5"}', {"n": 3, "x": 2.5}),
+        ('{"n": 3.0, "x": 2, "text": 7}', {"n": 3, "x": 2, "text": "7"}),
+        ('{"n": "3.0", "text": true, "yes": "True"}', {"n": 3, "text": "true", "yes": True}),
+        ('{"yes": 0, "list": "[1, \\"2\\"]"}', {"yes": False, "list": [1, 2]}),
+        ('{"list": 4}', {"list": [4]}),
+        ('{"n": null, "maybe": null, "text": null}', {"maybe": None}),
+        ('{"inner": {"filePath": "a"}}', {"inner": {"file_path": "a"}}),
+        ('{"inner": "{\\"file-path\\": 3}"}', {"inner": {"file_path": "3"}}),
+        ('{"n": 1, "nope": null, "more": []}', {"n": 1}),
+        ('{"n": 1,}', {"n": 1}),
+        ('{"list": [1, 2, ], }', {"list": [1, 2]}),
+        ("{'text': 'it\\'s \"so\"', 'yes': True, 'maybe': None}", {"text": 'it\'s "so"', "yes": True, "maybe": None}),
+        ('{text: "a, }", n: 2}', {"text": "a, }", "n": 2}),
+        ('{"text": "two\nlines"}', {"text": "two\nlines"}),
+        ('"{\\"n\\": 2}"', {"n": 2}),
+        ('Here it is: {"n": 2}', {"n": 2}),
+        ('{"arguments": {"n": 2}}', {"n": 2}),
+        ('{"tool": "many", "args": {"n": 2}}', {"n": 2}),
+        ('{"any": {"deep": [1.0, "x"]}}', {"any": {"deep": [1.0, "x"]}}),
+        ('{"text": "\\ud800"}', {"text": "?"}),
+    ],
+)
+def test_values_are_fitted_to_the_schema(text: str, args: object) -> None:
+    """Hostile row 31: what has one meaning is taken in it."""
+    got = read_arguments(MANY, text)
+    assert (got, json.dumps(got)) == (args, json.dumps(args))
+
+
+@pytest.mark.parametrize(
+    ("spec", "text", "args"),
+    [
+        (SHELL, "ls -la", {"command": "ls -la"}),
+        (SHELL, "```bash\nls -la\n```", {"command": "ls -la"}),
+        (SHELL, '{"cmd": "ls"}', {"command": "ls"}),
+        (SHELL, '{"cmd": ["bash", "-lc", "ls -la | wc"], "timeout": 10000}', {"command": "ls -la | wc", "timeout": 10}),
+        (SHELL, '{"command": ["git", "log", "a b"], "timeout_ms": 500}', {"command": "git log 'a b'", "timeout": 0.5}),
+        (SHELL, '{"command": "[\\"bash\\",\\"-lc\\",\\"ls\\"]"}', {"command": "ls"}),
+        (SHELL, '["bash", "-lc", "ls"]', {"command": "ls"}),
+        (SHELL, '{"command": "[ -f a ] && ls", "workdir": "."}', {"command": "[ -f a ] && ls"}),
+        (SHELL, '{"command": ["/bin/sh", "-c", "ls", "x"]}', {"command": "/bin/sh -c ls x"}),
+        (PATCH, A_PATCH, {"patch": A_PATCH}),
+        (PATCH, json.dumps(A_PATCH), {"patch": A_PATCH}),
+        (PATCH, json.dumps({"whatever": A_PATCH}), {"patch": A_PATCH}),
+        (PATCH, json.dumps({"command": ["apply_patch", A_PATCH]}), {"patch": A_PATCH}),
+        (PATCH, f"```\n{A_PATCH}\n```", {"patch": A_PATCH}),
+        (READ, '{"file_path": "a", "line_start": 3, "line_end": 7}', {"path": "a", "start": 3, "limit": 5}),
+        (READ, '{"path": "a", "file": null}', {"path": "a"}),
+        (GREP, '{"query": "x", "dir": "src"}', {"pattern": "x", "path": "src"}),
+        (WEATHER, "Paris", {"city": "Paris"}),
+        (ToolSpec("functions.say", "", {"type": "string"}), "hello", "hello"),
+        (ToolSpec("functions.say", "", {"type": "string"}), '{"text": "hello"}', "hello"),
+        (FREE, '{"a": {"b": [null]}}', {"a": {"b": [None]}}),
+    ],
+)
+def test_the_arguments_of_other_programs_tools(spec: ToolSpec, text: str, args: object) -> None:
+    """Hostile row 31, and what gpt-oss was trained to write."""
+    assert read_arguments(spec, text) == args
+
+
+@pytest.mark.parametrize(
+    ("spec", "text", "complaint"),
+    [
+        (MANY, '{"n": "three"}', "n of functions.many: 'three' is not of type 'integer'"),
+        (MANY, '{"n": 3.5}', "3.5 is not of type 'integer'"),
+        (MANY, '{"n": 1, "nope": 1}', "functions.many: unknown argument 'nope' (it has: n, x, text, yes, list"),
+        (MANY, '{"inner": {"other": 1}}', "unknown argument 'other' (it has: file_path)"),
+        (MANY, '{"x": 1e999}', "1e999 is too large a number"),
+        (MANY, '{"x": -Infinity}', "-Infinity is not JSON"),
+        (MANY, '{"n": ' + "1" * 5000 + "}", "not valid JSON"),
+        (MANY, '{"text": "a\\u0000b"}', "the arguments hold a NUL character"),
+        (MANY, '{"any": ' + "[" * 10_000 + "]" * 10_000 + "}", "not valid JSON"),
+        (MANY, '{"any": ' + "[" * 100 + "]" * 100 + "}", "nested too deep (more than 64 levels)"),
+        (MANY, '{"any": "' + "x" * 2_000_000 + '"}', "too long (2000011 characters)"),
+        (SHELL, '{"command": "ls", "workdir": "src"}', "unknown argument 'workdir' (it has: command, timeout)"),
+        (SHELL, '{"command": ["ls", 1]}', "command of functions.shell: ['ls', 1] is not of type 'string'"),
+        (SHELL, "[1]", "is not of type 'string'"),
+        (READ, "[1]", "is not of type 'object'"),
+        (RAW, "x" * 2_000_001, "too long"),
+    ],
+)
+def test_what_has_no_one_meaning_is_refused(spec: ToolSpec, text: str, complaint: str) -> None:
+    """Hostile row 31: NaN, unknown keys, 10,000 levels, too much."""
+    with pytest.raises(ToolFailed) as raised:
+        read_arguments(spec, text)
+    assert complaint in str(raised.value)
+    assert str(raised.value).startswith("Error: ") and len(str(raised.value)) < 2000
+
+
+def test_a_megabyte_is_read() -> None:
+    """Hostile row 31."""
+    args = read_arguments(MANY, json.dumps({"text": "x\n" * 500_000}))
+    assert args == {"text": "x\n" * 500_000}
+
+
+@pytest.mark.parametrize(
+    ("command", "patch"),
+    [
+        (A_PATCH, A_PATCH),
+        (f"apply_patch <<'EOF'\n{A_PATCH}\nEOF\n", A_PATCH),
+        (f'applypatch "{A_PATCH}"', A_PATCH),
+        (f"cd x && apply_patch <<'EOF'\n{A_PATCH}\nEOF", None),
+        (f"apply_patch <<'EOF'\n{A_PATCH}\nEOF\nrm x", None),
+        (f"{A_PATCH}\nrm x", None),
+        ("apply_patch --help", None),
+        ("ls", None),
+    ],
+)
+def test_a_patch_in_place_of_a_command(command: str, patch: str | None) -> None:
+    assert patch_in(SHELL, {"command": command}) == patch
+    assert patch_in(READ, {"command": command}) is None
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=10,
+)
+_KINDS = st.sampled_from(["integer", "number", "string", "boolean", "array", "object", "null"])
+_SOME_KINDS = st.lists(_KINDS, min_size=1, max_size=2, unique=True)
+_SCHEMAS: st.SearchStrategy[Any] = st.recursive(
+    st.just({}) | _KINDS.map(lambda kind: {"type": kind}) | _SOME_KINDS.map(lambda some: {"type": some}),
+    lambda inner: st.fixed_dictionaries(
+        {"type": st.sampled_from(["object", "array"])},
+        optional={
+            "properties": st.dictionaries(st.sampled_from(["n", "command", "path", "a_b"]), inner, max_size=3),
+            "items": inner,
+            "required": st.lists(st.sampled_from(["n", "command"]), max_size=2, unique=True),
+            "additionalProperties": st.booleans() | inner,
+        },
+    ),
+    max_leaves=5,
+)
+_PIECES = st.sampled_from(
+    [*"{}[]:,\"'\\ \n", "n", "1", "NaN", "true", "None", "```json\n", "```", "\\u0000", "command", "-1e9"]
+)
+
+
+@given(
+    st.sampled_from(["functions.f", "functions.shell", "functions.read_file", "functions.apply_patch"]),
+    _SCHEMAS,
+    _JSON.map(lambda value: json.dumps(value)) | st.lists(_PIECES, max_size=20).map("".join) | st.text(),
+)
+@settings(max_examples=300)
+@example("functions.f", {"type": "object"}, '{"a": 1e400}')
+def test_nothing_breaks_it(name: str, schema: dict[str, Any], text: str) -> None:
+    """Arguments that fit, or a line for the model; and what fits can be written as strict JSON."""
+    try:
+        args = ArgumentReader(ToolSpec(name, "", schema)).read(text)
+    except ToolFailed as failed:
+        assert str(failed).startswith("Error: ")
+        return
+    assert not any(isinstance(value, float) and not math.isfinite(value) for value in _values(args))
+    json.dumps(args, allow_nan=False, ensure_ascii=False).encode()
+
+
+def _values(value: object) -> list[object]:
+    inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+    return [value, *(leaf for one in inner for leaf in _values(one))]
