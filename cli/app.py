@@ -9,7 +9,7 @@ from typing import Annotated, cast
 
 import typer
 
-from cli import __version__, config_cmd, docs, harmony, models, python_cmd, tools
+from cli import __version__, config_cmd, docs, harmony, mcp, models, python_cmd, tools
 from cli.run import run
 from cli.trust import trust
 from cli.undo import undo
@@ -47,6 +47,7 @@ app.add_typer(config_cmd.app, name="config")
 app.add_typer(models.app, name="models")
 app.add_typer(docs.app, name="docs")
 app.add_typer(tools.app, name="tools")
+app.add_typer(mcp.app, name="mcp")
 app.add_typer(python_cmd.app, name="python")
 app.add_typer(harmony.app, name="harmony")
 

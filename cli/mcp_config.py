@@ -1,0 +1,125 @@
+"""Which MCP servers are configured: `[mcpServers.NAME]` in the config file, and the `mcp.json` beside it.
+
+`ossia mcp add` and `rm` write the `mcp.json` only; the config file is the user's to edit. A trusted workspace may have
+servers of its own, in its `.ossia/config.toml` or `.ossia/mcp.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import cast
+
+from cli.config import FOLDER_CONFIG, MCP_TABLE, config_path
+from tools.functions.errors import McpConfigInvalid
+from tools.functions.mcp_config import McpConfig, parse_server, parse_servers
+
+_FILE = "mcp.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """A server, and the file that it stands in."""
+
+    config: McpConfig
+    path: Path
+
+
+def configured_servers(environ: Mapping[str, str], *, folder: Path | None = None) -> tuple[McpConfig, ...]:
+    """All servers of the user's files, and those of `folder`: a workspace that is trusted.
+
+    Raises `McpConfigInvalid`: a file can't be read, a server can't be used as it is written, a name stands twice.
+    """
+    return tuple(configured.config for configured in all_configured(environ, folder=folder))
+
+
+def all_configured(environ: Mapping[str, str], *, folder: Path | None = None) -> tuple[Configured, ...]:
+    """The same, with the files that they stand in."""
+    found: dict[str, Configured] = {}
+    config = config_path(environ)
+    files = [config, mcp_file(environ)]
+    if folder is not None:
+        files += [folder / FOLDER_CONFIG, (folder / FOLDER_CONFIG).with_name(_FILE)]
+    for path in files:
+        for server in parse_servers(_table(path), str(path)):
+            if server.name in found:
+                raise McpConfigInvalid(
+                    f"{server.where}: {found[server.name].path} has a server of that name: rename one"
+                )
+            if folder is not None and path.is_relative_to(folder) and server.cwd is None:
+                server = replace(server, cwd=str(folder))  # its programs stand there, and it is trusted
+            found[server.name] = Configured(server, path)
+    return tuple(found.values())
+
+
+def mcp_file(environ: Mapping[str, str]) -> Path:
+    """The `mcp.json` beside the config file in use."""
+    return config_path(environ).with_name(_FILE)
+
+
+def add_server(environ: Mapping[str, str], name: str, entry: Mapping[str, object]) -> McpConfig:
+    """Write a server into the `mcp.json`; everything else in there stays. Raises `McpConfigInvalid`, OSError."""
+    path = mcp_file(environ)
+    config = parse_server(name, entry, f"{path}: {MCP_TABLE}.{name}")
+    there = next((one for one in all_configured(environ) if one.config.name == name), None)
+    if there is not None:
+        raise McpConfigInvalid(f"{there.path} has a server {name!r} already: `ossia mcp rm {name}` first")
+    whole = _read_json(path)
+    servers = dict(cast("Mapping[str, object]", whole.get(MCP_TABLE, {})))
+    _write(path, {**whole, MCP_TABLE: {**servers, name: dict(entry)}})
+    return config
+
+
+def remove_server(environ: Mapping[str, str], name: str) -> None:
+    """Take a server out of the `mcp.json`. Raises `McpConfigInvalid` when it isn't in there, OSError."""
+    path = mcp_file(environ)
+    there = next((one for one in all_configured(environ) if one.config.name == name), None)
+    if there is None:
+        names = ", ".join(one.config.name for one in all_configured(environ)) or "none"
+        raise McpConfigInvalid(f"no MCP server {name!r} is configured (there are: {names})")
+    if there.path != path:
+        raise McpConfigInvalid(f"{name!r} stands in {there.path}: take [{MCP_TABLE}.{name}] out of it yourself")
+    whole = _read_json(path)
+    servers = dict(cast("Mapping[str, object]", whole[MCP_TABLE]))
+    del servers[name]
+    _write(path, {**whole, MCP_TABLE: servers})
+
+
+def _table(path: Path) -> object:
+    """The `mcpServers` of a file; none when there is no file."""
+    if path.suffix == ".json":
+        return _read_json(path).get(MCP_TABLE, {})
+    try:
+        return tomllib.loads(_text(path)).get(MCP_TABLE, {})
+    except tomllib.TOMLDecodeError as error:
+        raise McpConfigInvalid(f"{path}: expected TOML: {error}") from None
+
+
+def _read_json(path: Path) -> Mapping[str, object]:
+    try:
+        value = json.loads(_text(path) or "{}")
+    except (ValueError, RecursionError) as error:
+        raise McpConfigInvalid(f"{path}: expected JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise McpConfigInvalid(f'{path}: expected {{"{MCP_TABLE}": {{…}}}}, came {type(value).__name__}')
+    return value
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except OSError as error:
+        raise McpConfigInvalid(f"{path}: can't be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise McpConfigInvalid(f"{path}: can't be read: it isn't UTF-8") from None
+
+
+def _write(path: Path, value: Mapping[str, object]) -> None:
+    from tools.functions._mcp_pins import write_whole
+
+    write_whole(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")
