@@ -201,17 +201,16 @@ class Maker:
                 self.holds.add("anchor")
         shown, added = self.fuzzed(old, new)
         where = self.expected_at(lines, shown, reached, at_anchor=bool(anchors), first=first)
-        if where != "apply":
-            self.expect = where if self.expect != "refuse" else "refuse"
         pieces = [mark + line for mark, line in zip(marks, shown, strict=True)]
         middle = start - first
         text = [*pieces[: middle + stop - start], *(f"+{line}" for line in added), *pieces[middle + stop - start :]]
         head = [f"@@ {anchor}" for anchor in anchors] or ["@@"]
         if last == len(lines) and old and not anchors and draw.random() < 0.2:
             self.holds.add("end of file")
-            if where == "refuse" and _places(lines, shown, len(lines) - len(old), 0):
-                self.expect = "either"
+            where = "either" if where == "refuse" else where  # the end may be the one place
             text.append("*** End of File")
+        if self.expect != "refuse" and where != "apply":
+            self.expect = where
         return head + text, last
 
     def expected_at(
