@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -247,13 +248,31 @@ class Journal:
     def _after(self, before: Before) -> tuple[dict[str, Known], bool]:
         """What there is after a command, and whether all of it was read. If it is too much for that: names only."""
         try:
-            return self._store.look(before.repositories)[0], True
+            return self._look_into_closed(before), True
         except (TooMuch, OSError) as error:
             if isinstance(error, TooMuch):
                 self._give_up(error)
         found = walk(self._root, max_files=1 << 40, max_bytes=1 << 60, left_out=self._ours,
                      repositories=before.repositories)  # fmt: skip
         return {path: Known(key, State("other")) for path, key in found.keys.items()}, False
+
+    def _look_into_closed(self, before: Before) -> dict[str, Known]:
+        """What there is, also in folders that the command closed to their owner: these are open meanwhile."""
+        opened: dict[str, int] = {}
+        try:
+            while True:
+                known, found = self._store.look(before.repositories)
+                closed = [path for path in found.unlisted - before.unlisted - opened.keys() if path in found.keys]
+                for path in closed:
+                    opened[path] = stat.S_IMODE(found.keys[path][0])
+                    with suppress(OSError):  # not ours to open
+                        self._tree.set_mode(path, opened[path] | 0o700)
+                if not closed:
+                    return known
+        finally:
+            for path in reversed(opened):
+                with suppress(OSError):
+                    self._tree.set_mode(path, opened[path])
 
     # -- inside --------------------------------------------------------------------------------------------------------
 

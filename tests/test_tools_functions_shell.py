@@ -1,0 +1,531 @@
+"""`functions.shell` under each confinement, through the toolbox: what works, what is contained, what is cut and ended.
+
+Spec tools §4, row 29, is the section "hostile row 29".
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support.kernels import NO_BWRAP, StopByHand, count_tokens, descendants
+from tests.support.trees import snapshot
+from tools import shell_sandbox
+from tools._shell_bwrap import ShellBwrap
+from tools._shell_confine import ShellConfinement, ShellJob, ShellLimits
+from tools._shell_supervised import ShellLandlock, ShellSeatbelt, shell_profile
+from tools.functions.shell import NO_OUTPUT, ShellTiming, ShellTool
+from tools.policy import Policy, Rule
+from tools.spec import (
+    ApprovalAsked,
+    Decision,
+    NoStop,
+    Stop,
+    ToolCall,
+    ToolContext,
+    ToolFailed,
+    ToolOutput,
+    ToolResult,
+)
+from tools.toolbox import Toolbox
+from tools.undo import Journal, KeepLimits
+from tools.workspace import Workspace
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are Linux's")
+
+SECRET = "a-secret-of-the-user"
+ROOT = os.geteuid() == 0
+LIMITS = ShellLimits(processes=60, memory_bytes=300 << 20, file_bytes=20 << 20, disk_bytes=60 << 20)
+TIMING = ShellTiming(grace_s=0.3, stop_grace_s=0.15)
+
+
+@dataclass
+class Ran:
+    """A finished call: what the screen got, what the model gets, what was asked."""
+
+    outputs: list[ToolOutput]
+    result: ToolResult
+    asked: list[ApprovalAsked]
+
+    @property
+    def text(self) -> str:
+        return self.result.text
+
+
+class Shell:
+    """One workspace with a repository, its journal, and a toolbox with the shell in it."""
+
+    def __init__(self, folder: Path, confinement: ShellConfinement, user_home: Path, **options: object) -> None:
+        self.root = (folder / "ws").resolve()
+        self.root.mkdir()
+        subprocess.run(["git", "init", "-q", str(self.root)], check=True)
+        (self.root / "inner").mkdir()
+        (self.root / "inner" / "a.txt").write_text("a")
+        (self.root / "top.txt").write_text("top")
+        self.data = folder / "data"
+        self.data.mkdir()
+        (self.data / "key").write_text(SECRET)
+        self.journal = Journal(self.data, self.root)
+        self.tool = ShellTool(confinement=confinement, home=user_home, limits=LIMITS, timing=TIMING, **options)  # type: ignore[arg-type]
+        self.trusted, self.keeper = True, True
+
+    @property
+    def name(self) -> str:
+        return self.tool.confinement.name
+
+    def run(self, command: str, *, stop: Stop | None = None, answer: bool = True, **arguments: object) -> Ran:
+        """One call. A `stop` by hand is stopped at the first output."""
+        workspace = Workspace(self.root, self.trusted, self.journal if self.keeper else None)
+        context = ToolContext(NoStop(), workspace, self.data, count_tokens)
+        toolbox = Toolbox([self.tool], policy=Policy([Rule("*", "ask")]), context=context)
+        call = ToolCall("call_1", "functions.shell", json.dumps({"command": command, **arguments}))
+        running = toolbox.run(call, stop=stop or NoStop())
+        ran, decision = Ran([], ToolResult(""), []), None
+        while True:
+            try:
+                event = running.send(decision)
+            except StopIteration as end:
+                ran.result = end.value
+                return ran
+            decision = None
+            if isinstance(event, ToolOutput):
+                ran.outputs.append(event)
+                if isinstance(stop, StopByHand):
+                    stop.stop()
+            elif isinstance(event, ApprovalAsked):
+                ran.asked.append(event)
+                decision = Decision("call_1", answer)
+
+
+def confinement(name: str) -> ShellConfinement:
+    found = shell_sandbox.choose(bwrap=NO_BWRAP if name == "landlock" else None)
+    if found.name != name:
+        pytest.skip(f"no {name} here: {found.reason}")
+    return found
+
+
+@pytest.fixture
+def user_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(params=[pytest.param("bwrap", marks=pytest.mark.needs_bwrap), "landlock"])
+def shell(request: pytest.FixtureRequest, tmp_path: Path, user_home: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    monkeypatch.setenv("OSSIA_SECRET", SECRET)
+    (user_home / ".ssh").mkdir()
+    (user_home / ".ssh" / "id_rsa").write_text(SECRET)
+    return Shell(tmp_path, confinement(request.param), user_home)
+
+
+@pytest.fixture
+def bwrap(tmp_path: Path, user_home: Path) -> Shell:
+    return Shell(tmp_path, confinement("bwrap"), user_home)
+
+
+def landlocked(shell: Shell) -> bool:
+    return shell.name == "landlock"
+
+
+def no_process_left() -> bool:
+    """Nothing that a call started lives on: given a moment, since the kernel ends a namespace in its own time."""
+    for _ in range(100):
+        if not descendants(os.getpid()):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+# -- what works --------------------------------------------------------------------------------------------------------
+
+
+def test_output_of_both_streams_in_its_order_and_the_exit_status(shell: Shell) -> None:
+    ran = shell.run("echo one; echo two >&2; echo three; exit 3")
+    assert ran.result == ToolResult("one\ntwo\nthree\n[exit status 3]", error=True, brings=frozenset({"private"}))
+    assert "".join(output.text for output in ran.outputs) == "one\ntwo\nthree\n"
+    ran = shell.run("true")
+    assert ran.result == ToolResult(NO_OUTPUT, brings=frozenset({"private"})) and ran.outputs == []
+
+
+def test_it_is_bash_in_the_workspace(shell: Shell) -> None:
+    text = shell.run("pwd; [[ a == a ]] && echo bash; cat inner/a.txt; cat <(echo ' sub'); git status --short").text
+    assert text.splitlines() == [str(shell.root), "bash", "a sub", "?? inner/", "?? top.txt"]
+
+
+def test_it_writes_the_workspace_and_undo_takes_it_back(shell: Shell) -> None:
+    first = snapshot(shell.root)
+    shell.journal.begin_turn("t")
+    ran = shell.run("echo more >> inner/a.txt; mkdir inner/x; mv inner/a.txt inner/x/b.txt; echo y > top.txt")
+    assert ran.text == NO_OUTPUT
+    assert (shell.root / "inner" / "x" / "b.txt").read_text() == "amore\n"
+    shell.journal.end_turn()
+    undone = shell.journal.undo()
+    assert undone and undone.skipped == ()
+    assert snapshot(shell.root) == first
+
+
+def test_the_output_streams_as_it_comes(shell: Shell) -> None:
+    """The command waits for a file that is made only once its first line was seen."""
+    workspace = Workspace(shell.root, True, None)
+    context = ToolContext(NoStop(), workspace, shell.data, count_tokens)
+    arguments = {"command": "echo first; while [ ! -e inner/go ]; do sleep 0.02; done; echo second"}
+    running = shell.tool.run(arguments, call_id="call_1", context=context)
+    assert next(running) == ToolOutput("call_1", "first\n")
+    (shell.root / "inner" / "go").touch()
+    assert next(running) == ToolOutput("call_1", "second\n")
+    running.close()
+
+
+def test_text_is_decoded_across_pieces_and_cleaned(shell: Shell) -> None:
+    ran = shell.run(r"printf '\303'; sleep 0.2; printf '\251 \377 \033[31mred\033[0m 10%%\r100%%\n'")
+    assert ran.text == "100%"
+    assert "".join(output.text for output in ran.outputs) == "é � \x1b[31mred\x1b[0m 10%\r100%\n"
+
+
+def test_the_question(shell: Shell) -> None:
+    ran = shell.run("rm -rf inner", answer=False)
+    (asked,) = ran.asked
+    assert ran.result.error and (shell.root / "inner").exists()
+    assert asked.preview.summary == f"run a command in {shell.root} ({shell.name}, no network)"
+    assert (asked.preview.detail, asked.preview.subjects, asked.preview.command) == (
+        "rm -rf inner", ("rm -rf inner",), True,
+    )  # fmt: skip
+    assert asked.preview.unconfined is False
+
+
+def test_the_question_says_what_cannot_be_undone(shell: Shell) -> None:
+    shell.keeper = False
+    assert "it can't be undone: nothing keeps what it changes" in shell.run("true").asked[0].preview.summary
+    shell.keeper = True
+    shell.journal = Journal(shell.data, shell.root, limits=KeepLimits(command_files=2))
+    ran = shell.run("echo x > inner/new; echo done")
+    assert "it can't be undone: the workspace holds more than 2 files" in ran.asked[0].preview.summary
+    assert ran.text == "done"
+
+
+def test_what_it_brings(shell: Shell) -> None:
+    shell.trusted = False
+    assert shell.run("echo x").result.brings == {"private", "outside"}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "apply_patch <<'EOF'\n*** Begin Patch\n*** End Patch\nEOF",
+        "cd inner && apply_patch '*** Begin Patch'",
+        "applypatch x",
+    ],
+)
+def test_a_patch_as_a_command_is_sent_to_its_tool(shell: Shell, command: str) -> None:
+    ran = shell.run(command)
+    assert ran.result.error and ran.asked == []
+    assert ran.text.startswith("Error: apply_patch is not a program: call the tool functions.apply_patch")
+
+
+@pytest.mark.parametrize("command", ["", "  \n", "echo \0", "echo \ud800", "echo " + "x" * 100_001])
+def test_commands_that_are_none(shell: Shell, command: str) -> None:
+    """By itself: the toolbox mends or refuses some of these before."""
+    context = ToolContext(NoStop(), Workspace(shell.root), shell.data, count_tokens)
+    with pytest.raises(ToolFailed, match="Error: `command` "):
+        shell.tool.preview({"command": command}, context=context)
+
+
+def test_without_a_workspace_and_in_the_systems_folders(shell: Shell, user_home: Path) -> None:
+    context = ToolContext(NoStop(), None, shell.data, count_tokens)
+    call = ToolCall("c", "functions.shell", '{"command": "ls"}')
+    for workspace, said in (
+        (None, "there is no workspace"),
+        (Workspace(Path("/")), "/ belongs to the system"),
+        (Workspace(Path("/proc/self")), "belongs to the system"),
+        (Workspace(user_home.parent.resolve()), "holds whole home folders"),
+    ):
+        toolbox = Toolbox([shell.tool], policy=Policy(), context=ToolContext(
+            context.stop, workspace, shell.data, count_tokens))  # fmt: skip
+        running = toolbox.run(call, stop=NoStop())
+        with pytest.raises(StopIteration) as end:
+            while True:
+                next(running)
+        assert said in end.value.value.text
+
+
+def test_the_wish_for_time_is_bounded(shell: Shell) -> None:
+    assert shell.run("echo x", timeout=10_000_000).text == "x"
+    assert shell.run("echo x", timeout=0).text == "x"
+    assert shell.run("sleep 20", timeout=0.2).text == (
+        "[ERROR] timed out after 0.2 s: the command and all it started were ended; "
+        "a longer `timeout` can be given, at most 600"
+    )
+
+
+# -- hostile row 29 ----------------------------------------------------------------------------------------------------
+
+
+def test_row_29_the_repository_is_only_read(shell: Shell) -> None:
+    before = snapshot(shell.root / ".git")
+    shell.run("echo evil > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; ln -s ../../x .git/hooks/post-merge")
+    shell.run("rm -rf .git; mv .git elsewhere; git config core.fsmonitor evil; git commit -m x --allow-empty")
+    shell.run("cp inner/a.txt .git/config; mkdir .git/new; mv inner/a.txt .git/; rmdir .git; ln -sfn inner .git")
+    assert snapshot(shell.root / ".git") == before
+    assert shell.run("git log 2>&1 | head -1; test -e .git/HEAD && echo there").text.endswith("there")
+
+
+@pytest.mark.parametrize("kind", [".git file", ".ossia", "link"])
+def test_row_29_other_guarded_places(shell: Shell, kind: str) -> None:
+    if kind == ".git file":
+        shutil.rmtree(shell.root / ".git")
+        (shell.root / ".git").write_text("gitdir: ../elsewhere")
+    elif kind == ".ossia":
+        (shell.root / ".ossia").mkdir()
+        (shell.root / ".ossia" / "config.toml").write_text("x")
+    else:
+        (shell.root / ".git").rename(shell.root / "real")
+        (shell.root / ".git").symlink_to("real")
+    before = snapshot(shell.root)
+    shell.run("echo y > .git; rm -rf .ossia; echo y > .ossia/config.toml; echo y > .git/config; echo y > .git/hooks/z")
+    assert snapshot(shell.root) == before
+
+
+@pytest.mark.needs_bwrap
+def test_row_29_a_repository_further_down_is_only_read_too(bwrap: Shell) -> None:
+    subprocess.run(["git", "init", "-q", str(bwrap.root / "inner" / "sub")], check=True)
+    before = snapshot(bwrap.root / "inner" / "sub" / ".git")
+    bwrap.run("echo evil > inner/sub/.git/hooks/pre-commit; rm -rf inner/sub/.git; echo x > inner/sub/file")
+    assert snapshot(bwrap.root / "inner" / "sub" / ".git") == before
+    assert (bwrap.root / "inner" / "sub" / "file").exists()
+
+
+def test_row_29_it_kills_only_its_own(shell: Shell) -> None:
+    with subprocess.Popen(["sleep", "60"]) as bystander:
+        try:
+            shell.run(f"kill -9 {bystander.pid} {os.getpid()} {os.getppid()}; kill -9 -1; echo left")
+            assert bystander.poll() is None
+        finally:
+            bystander.kill()
+    assert shell.run("echo still here").text == "still here"
+
+
+def test_row_29_nothing_outlives_the_call(shell: Shell) -> None:
+    ran = shell.run(
+        "sleep 300 & disown; (setsid sleep 300 &); nohup sleep 300 >/dev/null 2>&1 & "
+        "(trap '' TERM HUP INT; exec setsid -f sleep 300) ; echo started"
+    )
+    assert ran.text == "started"
+    assert no_process_left()
+
+
+def test_row_29_no_network(shell: Shell) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        ran = shell.run(f"exec 3<>/dev/tcp/127.0.0.1/{port} && echo CONNECTED; exec 3<>/dev/udp/192.0.2.1/53 && "
+                        "echo SENT >&3 && echo UDP; getent hosts example.com && echo RESOLVED")  # fmt: skip
+        if shutil.which("curl"):
+            ran.outputs += shell.run(f"curl -sm 2 http://127.0.0.1:{port}/ && echo CONNECTED").outputs
+        assert select.select([server], [], [], 0)[0] == []
+    shown = "".join(output.text for output in ran.outputs)
+    assert "CONNECTED" not in shown and "RESOLVED" not in shown and "UDP" not in ran.text.replace("SENT", "")
+
+
+def test_row_29_sockets_with_a_path_outside_the_workspace(shell: Shell, tmp_path: Path) -> None:
+    path = tmp_path / "docker.sock"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+        python = f"import socket; s = socket.socket(socket.AF_UNIX); s.connect({str(path)!r}); print('CONNECTED')"
+        assert "CONNECTED" not in shell.run(f'/usr/bin/python3 -c "{python}"').text
+        assert select.select([server], [], [], 0)[0] == []
+
+
+def test_row_29_a_flood_of_output_is_cut_while_it_comes(shell: Shell) -> None:
+    ran = shell.run("echo begin; head -c 300000000 /dev/zero | tr '\\0' x; echo; echo end", timeout=120)
+    assert ran.text.startswith("begin\n") and ran.text.endswith("end") and "characters omitted]" in ran.text
+    assert count_tokens(ran.text) < 4200
+    assert sum(len(output.text) for output in ran.outputs) < 201_000
+
+
+def test_row_29_the_input_is_empty(shell: Shell) -> None:
+    assert shell.run("cat; read line || echo nothing to read").text == "nothing to read"
+
+
+def test_row_29_ignoring_sigterm_does_not_help(shell: Shell) -> None:
+    ran = shell.run("trap '' TERM INT HUP; while :; do sleep 0.05; done", timeout=0.4)
+    assert ran.text.startswith("[ERROR] timed out after 0.4 s") and ran.result.error
+    assert no_process_left()
+
+
+def test_row_29_it_is_asked_to_end_first(shell: Shell) -> None:
+    ran = shell.run("trap 'echo cleaned up; exit 0' TERM; while :; do sleep 0.05; done", timeout=2)
+    assert "cleaned up\n[ERROR] timed out after 2 s" in ran.text
+
+
+def test_a_stop_ends_it(shell: Shell) -> None:
+    ran = shell.run("trap '' TERM; echo on; sleep 300 & sleep 300", stop=StopByHand())
+    assert ran.text == "on\n[ERROR] interrupted by the user: the command and all it started were ended"
+    assert no_process_left()
+
+
+def test_closing_the_call_ends_it(shell: Shell) -> None:
+    context = ToolContext(NoStop(), Workspace(shell.root, True, shell.journal), shell.data, count_tokens)
+    running = shell.tool.run({"command": "echo x > inner/new; echo on; sleep 300"}, call_id="c", context=context)
+    assert next(running).text == "on\n"
+    running.close()
+    assert no_process_left()
+    undone = shell.journal.undo()
+    assert undone and undone.removed == ("inner/new",)
+
+
+# -- what it doesn't see -----------------------------------------------------------------------------------------------
+
+
+def test_secrets_are_not_there(shell: Shell, user_home: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").write_text(SECRET)
+    places = [user_home / ".ssh" / "id_rsa", shell.data / "key", tmp_path / "other", "/etc/shadow", "/root/.bashrc",
+              f"/proc/{os.getpid()}/environ", f"/proc/{os.getppid()}/environ", "/proc/1/environ"]  # fmt: skip
+    look = '; do [ -s "$f" ] && cat "$f" | head -c 300; done'
+    text = shell.run("env; for f in " + " ".join(map(str, places)) + look).text
+    assert SECRET not in text and "root:" not in text
+    variables = {line.split("=")[0] for line in shell.run("env").text.splitlines()}
+    known = {"PATH", "LANG", "TERM", "HOME", "TMPDIR", "PWD", "PAGER", "GIT_PAGER", "GIT_TERMINAL_PROMPT", "SHLVL", "_",
+             "OLDPWD"}  # fmt: skip
+    assert variables <= known
+    inside = shell.run("for p in /proc/[0-9]*; do cat $p/environ 2>/dev/null; done | tr '\\0' '\\n'").text
+    assert SECRET not in inside
+
+
+def test_nothing_outside_is_written(shell: Shell, tmp_path: Path, user_home: Path) -> None:
+    places = ["/x", "/usr/x", "/etc/x", "/var/x", "/run/x", "/opt/x", str(tmp_path / "x"), str(shell.data / "x"),
+              f"{shell.root}/../x"]  # fmt: skip
+    shell.run("; ".join(f"echo x > {place}" for place in places) + "; ln -s / inner/out; echo x > inner/out/x")
+    assert [place for place in places if Path(place).exists()] == []
+    shell.run("echo x > ~/x; echo x > /tmp/x; ls ~ /tmp")  # in memory, or a folder that is gone
+    assert not (user_home / "x").exists()
+
+
+def test_set_user_id_files_cannot_be_made(shell: Shell) -> None:
+    shell.run("cp /bin/true inner/t; chmod 4755 inner/t; chmod u+s inner/t; install -m 4755 /bin/true inner/t2")
+    assert not any(path.stat().st_mode & 0o6000 for path in (shell.root / "inner").iterdir())
+
+
+def test_links_in_the_workspace_grant_nothing(shell: Shell, user_home: Path) -> None:
+    (shell.root / "keys").symlink_to(user_home / ".ssh")
+    (shell.root / "inner" / "key").symlink_to(user_home / ".ssh" / "id_rsa")
+    text = shell.run("cat keys/id_rsa inner/key; echo x > keys/new; echo x > inner/key").text
+    assert SECRET not in text
+    assert (user_home / ".ssh" / "id_rsa").read_text() == SECRET and not (user_home / ".ssh" / "new").exists()
+
+
+def test_the_home_as_the_workspace_hides_its_secrets(shell: Shell, user_home: Path) -> None:
+    shell.root = user_home.resolve()
+    shell.journal = Journal(shell.data, shell.root)
+    (user_home / "notes.txt").write_text("notes")
+    text = shell.run("cat notes.txt .ssh/id_rsa; echo x >> notes.txt; rm -rf .ssh/id_rsa").text
+    assert text.startswith("notes") and SECRET not in text
+    assert (user_home / ".ssh" / "id_rsa").read_text() == SECRET
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        (":(){ : | : & }; f() { sleep 30 & f; }; f", ("processes", "fork", "Resource temporarily unavailable")),
+        ("/usr/bin/python3 -c \"x = ['y' * 9_000_000 for _ in range(99)]; import time; time.sleep(9)\"", ("memory",)),
+        ("head -c 50000000 /dev/zero > inner/big; ls -l inner/big", ("File size limit", "20971520", "File too large")),
+        ("i=0; while :; do i=$((i+1)); head -c 15000000 /dev/zero > inner/$i; sleep 0.05; done", ("disk space",)),
+    ],
+    ids=["processes", "memory", "a file", "the disk"],
+)
+def test_limits(shell: Shell, script: str, said: tuple[str, ...]) -> None:
+    text = shell.run(script, timeout=20).text
+    assert any(one in text for one in said), text[-300:]
+    assert sum(path.stat().st_size for path in (shell.root / "inner").iterdir()) < 400 << 20
+    assert no_process_left()
+
+
+def test_ossia_killed_leaves_nothing_running(shell: Shell, tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from tools import shell_sandbox\n"
+        "from tools.functions.shell import ShellTool\n"
+        "from tools.spec import NoStop, ToolContext; from tools.workspace import Workspace\n"
+        f"tool = ShellTool(confinement=shell_sandbox.choose(bwrap={NO_BWRAP if landlocked(shell) else None!r}))\n"
+        f"context = ToolContext(NoStop(), Workspace(Path({str(shell.root)!r})), Path({str(tmp_path)!r}), len)\n"
+        "for output in tool.run({'command': 'echo on; sleep 300 & sleep 300'}, call_id='c', context=context):\n"
+        "    print(output.text, flush=True)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=environment) as ours:
+        assert ours.stdout is not None and ours.stdout.readline() == b"on\n"
+        started = descendants(ours.pid)
+        assert started
+        ours.send_signal(signal.SIGKILL)
+        ours.wait()
+    for _ in range(200):
+        alive = [pid for pid in started if _is_a_sleep(pid)]
+        if not alive:
+            break
+        time.sleep(0.05)
+    assert alive == []
+
+
+def _is_a_sleep(pid: int) -> bool:
+    try:
+        return b"sleep" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+# -- choosing ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.needs_bwrap
+def test_bubblewrap_is_the_first_choice() -> None:
+    assert confinement("bwrap").reason == ""
+
+
+def test_without_bubblewrap_landlock_and_the_reason() -> None:
+    found = confinement("landlock")
+    assert "bubblewrap doesn't work here" in found.reason and f"why: {found.reason}" in found.describe()
+
+
+def test_with_nothing_it_is_off_unless_asked_for(tmp_path: Path, user_home: Path) -> None:
+    off = shell_sandbox.choose(bwrap=NO_BWRAP, allow_landlock=False)
+    assert off.name == "off" and "--unconfined" in off.reason
+    ran = Shell(tmp_path, off, user_home).run("ls")
+    assert ran.text.startswith("Error: the shell is off on this machine: bubblewrap") and ran.asked == []
+
+
+def test_unconfined_runs_and_says_so(tmp_path: Path, user_home: Path) -> None:
+    shell = Shell(tmp_path, shell_sandbox.choose(unconfined=True), user_home)
+    ran = shell.run(f"echo x > {tmp_path}/outside; echo ~; sleep 300 & disown")
+    assert ran.text == str(user_home) and (tmp_path / "outside").exists()
+    assert ran.asked[0].preview.unconfined and "UNCONFINED" in ran.asked[0].preview.summary
+    assert no_process_left()
+
+
+@pytest.mark.parametrize(("platform", "said"), [("win32", "WSL2"), ("freebsd14", "--unconfined")])
+def test_other_systems(monkeypatch: pytest.MonkeyPatch, platform: str, said: str) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+    found = shell_sandbox.choose()
+    assert found.name == "off" and said in found.reason
+
+
+@pytest.mark.parametrize("found", [ShellBwrap(Path("bwrap")), ShellLandlock(5), ShellSeatbelt()])
+def test_each_says_what_it_does_not_hold(found: ShellConfinement) -> None:
+    text = found.describe()
+    assert text.startswith(f"shell: {found.name}\n") and found.confines
+    assert [gap for gap in found.gaps if f"  not confined: {gap}" not in text.splitlines()] == []
+
+
+def test_the_profile_of_macos_names_what_is_only_read(tmp_path: Path) -> None:
+    root = tmp_path.resolve()
+    job = ShellJob("ls", root, ShellLimits(), root, guarded=(root / ".git",))
+    text = shell_profile(job, root / "home")
+    assert text.startswith("(version 1)\n(deny default)\n")
+    assert f'(deny file-write* (subpath "{root}/.git"))' in text.splitlines()[-1]
