@@ -31,11 +31,13 @@ _CHOICES: dict[str, _Choice] = {"y": "yes", "yes": "yes", "s": "session", "sessi
 class Asker:
     """Answers the questions of a turn: by `--yes`, by asking where stderr is a terminal, or with no.
 
-    `store` keeps the rules of an "always" answer.
+    `store` keeps the rules of an "always" answer. `hint` is what else helps where nobody can be asked.
     """
 
-    def __init__(self, display: Display, *, yes: bool, store: Callable[[Sequence[str]], None]) -> None:
-        self._display, self._yes, self._store = display, yes, store
+    def __init__(
+        self, display: Display, *, yes: bool, store: Callable[[Sequence[str]], None], hint: str = ""
+    ) -> None:
+        self._display, self._yes, self._store, self._hint = display, yes, store, hint
         self._colour = display.colour
 
     def decide(self, asked: ApprovalAsked, *, given_up: Callable[[], bool]) -> Decision | None:
@@ -47,7 +49,7 @@ class Asker:
             return Decision(asked.call.id, True)
         with _terminal(self._display.terminal) as tty:
             if tty is None:
-                self._display.note(f"ossia: {_why_not(asked, yes=self._yes)}")
+                self._display.note(f"ossia: {_why_not(asked, yes=self._yes)}{self._hint if asked.firm else ''}")
                 return None
             choice = self._ask(asked, tty, given_up)
         if choice is None:
@@ -143,7 +145,6 @@ def _flat(text: str) -> str:
 def _why_not(asked: ApprovalAsked, *, yes: bool) -> str:
     """`functions.shell was refused: …`, and how to allow it."""
     name = asked.call.name
-    if asked.firm and yes:
-        return f"{name} was refused: {asked.reason}; --yes doesn't answer that, only a person at a terminal or a rule"
     rule = f"--allow '{asked.rules[0]}'" if asked.rules else f"--allow {name.removeprefix('functions.')}"
-    return f"{name} was refused: {asked.reason}, and there is no terminal to ask on; {rule} allows it"
+    nobody = "--yes doesn't answer that" if yes else "there is no terminal to ask on"
+    return f"{name} was refused: {asked.reason}, and {nobody}; {rule} allows it"

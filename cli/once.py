@@ -150,7 +150,8 @@ class _Run:
             assembly.warn_of_control_names(event.message.text, f"the result of {event.message.name}")
         self._display.line.tick()
         if isinstance(event, ApprovalAsked):
-            asker = Asker(self._display, yes=self._settings.yes, store=assembly.tools.store)
+            tools = assembly.tools
+            asker = Asker(self._display, yes=self._settings.yes, store=tools.store, hint=tools.hint)
             self._worker.answer(asker.decide(event, given_up=lambda: self._control.stopped))
         if isinstance(event, ToolFinished) and (warning := assembly.tools.view_warning()):
             self._display.note(f"ossia: {warning}")

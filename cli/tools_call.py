@@ -61,7 +61,7 @@ class _Caller:
         for warning in (*resolved.warnings, *(folder.warnings if folder else ())):
             self._display.note(f"ossia: warning: {warning}")
         self._tools: Toolset = collect(resolved, folder, self._display, own_tokenizer(settings.model))
-        self._asker = Asker(self._display, yes=settings.yes, store=self._tools.store)
+        self._asker = Asker(self._display, yes=settings.yes, store=self._tools.store, hint=self._tools.hint)
         self._worker = Worker()
         self._taint: frozenset[Taint] = self._tools.brings
         self._numbers = itertools.count(1)

@@ -72,6 +72,12 @@ class Toolset:
         """The rules that name this tool, with or without a pattern."""
         return tuple(rule for rule in self.policy.rules if not Policy([rule]).unused([spec]))
 
+    @property
+    def hint(self) -> str:
+        """What helps where a question can't be asked."""
+        untrusted = self.folder is not None and not self.folder.workspace.trusted
+        return ", or --trust if the files of the workspace are your own" if untrusted else ""
+
     def store(self, rules: Sequence[str]) -> None:
         """Keep the rules of an "always", for this workspace or, without one, for all runs that have none."""
         self.grants.add(rules, workspace=self.folder.workspace.root if self.folder else None)
@@ -174,7 +180,7 @@ class _Builder:
                 self._tools += loaded.tools
 
     def mcp(self) -> None:
-        """Those of the configured servers, and of the workspace's, if it is trusted. One that fails is told, no more."""
+        """Those of the configured servers, and of a trusted workspace's. One that fails is only told."""
 
     def unique(self) -> tuple[Tool, ...]:
         """All of them, each name once."""
