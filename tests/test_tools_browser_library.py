@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sqlite3
@@ -16,12 +17,16 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import ROOT
+from tools.browser import Browser
 from tools.browser._gitignore import Ignores
+from tools.browser._library_store import Row, Seen
 from tools.browser.document import Document, Hit
 from tools.browser.indexing import Event, Failed, Found, Indexed, Indexer, Skipped, Vanished
 from tools.browser.library import EMPTY, Library, LibraryError, Removed, Root, RootKind
 from tools.convert import Converter
-from tools.spec import NoStop, Stop, ToolFailed
+from tools.policy import Policy
+from tools.spec import NoStop, Stop, ToolCall, ToolContext, ToolFailed, ToolResult
+from tools.toolbox import Toolbox
 
 NO_STOP = NoStop()
 
@@ -131,6 +136,59 @@ def test_hostile_row_14_a_query_is_never_more_than_words(library: Library, tmp_p
     _filled(library, tmp_path / "docs", {"a.txt": "some words or other, e.g. 1=1", "b.txt": "工具"})
     for hit in library.search(query, limit=5, stop=NO_STOP):
         assert hit.url in ("doc:1", "doc:2")
+    result = _call(_toolbox(library), "search", query=query)
+    assert not result.error or result.text.startswith(("Error", "`query`")), result.text
+
+
+def _toolbox(library: Library) -> Toolbox:
+    def count(text: str) -> int:
+        return len(text) // 4
+
+    browser = Browser([library], {"doc": library}, count_view_tokens=count)
+    context = ToolContext(stop=NO_STOP, workspace=None, data_dir=library.path.parent, count_tokens=count)
+    return Toolbox(browser.tools, policy=Policy(), context=context)
+
+
+def _call(toolbox: Toolbox, name: str, **arguments: object) -> ToolResult:
+    running = toolbox.run(ToolCall("c", f"browser.{name}", json.dumps(arguments)), stop=NO_STOP)
+    while True:
+        try:
+            next(running)
+        except StopIteration as ended:
+            result: ToolResult = ended.value
+            return result
+
+
+def test_the_model_searches_opens_and_follows_links(library: Library, tmp_path: Path) -> None:
+    toolbox = _toolbox(library)
+    empty = _call(toolbox, "search", query="capybara")
+    assert (empty.text, empty.error) == (f"Error during search for `capybara`: {EMPTY}", True)
+    files = {
+        "start.html": "<title>Start</title><p>All about <a href='capybara.html'>capybaras</a>.",
+        "capybara.html": "<title>Capybara</title><p>It eats green grass.",
+    }
+    _filled(library, tmp_path / "docs", files)
+    found = _call(toolbox, "search", query="about capybaras", source="docs")
+    assert "【0†Start" in found.text
+    assert found.brings == {"private"}
+    opened = _call(toolbox, "open", id=0)
+    assert "All about 【0†capybaras】." in opened.text
+    followed = _call(toolbox, "open", id=0)
+    assert "It eats green grass." in followed.text
+    assert "doc:1" in followed.text
+    assert followed.brings == {"private"}
+
+
+def test_in_a_large_library_a_rare_word_counts_among_common_ones(library: Library) -> None:
+    common = [f"word{number}" for number in range(12)]
+    root = library.add_root("folder", "/somewhere")
+    texts = [f"{' '.join(common[:11])} x{number}" for number in range(2_000)] + [f"{' '.join(common[:6])} capybara"]
+    seen = Seen(0, 0, b"", 1)
+    library.put(root, [Row(f"/somewhere/{n}", f"{n}", seen, "title", text, text) for n, text in enumerate(texts)])
+    query = " ".join([*common[:11], "capybara"])
+    assert library.find(query, limit=5)[0].origin == "/somewhere/2000"
+    assert len(library.find(" ".join(common), limit=5)) == 5
+    assert library.find("word11", limit=5) == ()
 
 
 def test_documents_with_every_word_come_first_and_titles_weigh_more(library: Library, tmp_path: Path) -> None:

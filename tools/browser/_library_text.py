@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
@@ -140,11 +141,18 @@ def _is_word(text: str, at: int, term: Term) -> bool:
 
 def _best_place(places: list[tuple[int, int]]) -> int:
     """Where the stretch begins that holds the most different terms; the first of those."""
-    best, best_at = 0, 0
-    for first, (start, _) in enumerate(places):
-        within = {which for at, which in places[first : first + MAX_TERMS * 4] if at < start + _WIDTH - _BEFORE}
+    best, best_at, first = 0, 0, 0
+    within: Counter[int] = Counter()
+    for at, which in places:
+        within[which] += 1
+        while places[first][0] < at - (_WIDTH - _BEFORE):
+            gone = places[first][1]
+            within[gone] -= 1
+            if not within[gone]:
+                del within[gone]
+            first += 1
         if len(within) > best:
-            best, best_at = len(within), start
+            best, best_at = len(within), places[first][0]
     return best_at
 
 

@@ -12,6 +12,7 @@ import sqlite3
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote, unquote, urlsplit
@@ -28,6 +29,7 @@ EMPTY: Final = "The local library is empty: `ossia docs add PATH` adds to it"
 SCHEME: Final = "doc"
 
 _QUERY_S: Final = 5.0
+_POSTINGS: Final = 10_000  # that are ranked: 10 to 25 ms
 _MAX_HITS: Final = 100
 _LOCAL: Final = "http://library.invalid"
 _MARK: Final = re.compile(r"【(\d+)†([^【】]*?)(?:†[^【】†]*)?】")
@@ -253,9 +255,21 @@ def _number(url: str) -> int | None:
 
 
 def _best(db: sqlite3.Connection, wanted: tuple[Term, ...], limit: int) -> list[int]:
-    found = store.matching(db, " AND ".join(term.match for term in wanted), limit)
-    if len(found) < limit and len(wanted) > 1:
-        found += store.matching(db, " OR ".join(term.match for term in wanted), limit)
+    """Documents with every term that there is, then those with some.
+
+    Ranking looks at each document of each term. In a large library it is given the rarest ones: the others are in most
+    documents, and tell them apart the least.
+    """
+    counts = {term.match: store.frequency(db, term.match) for term in wanted}
+    there = sorted((match for match in counts if counts[match]), key=counts.__getitem__)
+    if not there:
+        return []
+    looked_at = accumulate(counts[match] for match in there)
+    ranked = [match for match, postings in zip(there, looked_at, strict=True) if postings <= _POSTINGS] or there[:1]
+    every = there if counts[there[0]] * len(there) <= _POSTINGS else ranked
+    found = store.matching(db, " AND ".join(every), limit)
+    if len(found) < limit and len(there) > 1:
+        found += store.matching(db, " OR ".join(ranked), limit)
     return list(dict.fromkeys(found))[:limit]
 
 
