@@ -15,7 +15,7 @@ MAX_CHARS = 2_000_000
 MAX_DEPTH = 64
 _CALL_ENDS = ("<|call|>", "<|end|>", "<|channel|>", "<|constrain|>", "<|message|>")
 
-_FENCED = re.compile(r"```[\w+-]*[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
+_FENCE = re.compile(r"```[\w+-]*[ \t]*")
 _TOKEN = re.compile(
     r"""(?P<double>"(?:[^"\\]|\\.)*(?:"|\Z))"""
     r"""|(?P<single>'(?:[^'\\]|\\.)*(?:'|\Z))"""
@@ -34,8 +34,10 @@ class NotJsonError(ValueError):
 def unfenced(text: str) -> str:
     """What stands in a Markdown fence that holds the whole text; else the text without blanks around it."""
     text = text.strip()
-    fenced = _FENCED.fullmatch(text) if text.startswith("```") and text.endswith("```") else None
-    return fenced[1] if fenced else text
+    first, _, rest = text.partition("\n")
+    if len(text) < 6 or not rest or not _FENCE.fullmatch(first) or not rest.endswith("```"):
+        return text
+    return rest.removesuffix("```").rstrip(" \t").removesuffix("\n")
 
 
 def first_value(text: str) -> object:
