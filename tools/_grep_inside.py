@@ -82,7 +82,10 @@ class Search:
         if data is None or b"\0" in data[:8192]:
             return
         self.files += 1
-        for number, line in enumerate(_decode(data).split("\n"), 1):
+        lines = _decode(data).split("\n")
+        if not lines[-1]:  # behind the last line's end is no line
+            lines.pop()
+        for number, line in enumerate(lines, 1):
             found = self._pattern.search(line.removesuffix("\r"))
             if found is None:
                 continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from tools.functions._text import decode, describe
@@ -15,13 +16,22 @@ _MAX_CHARS = 400_000
 _Op = tuple[str, int, int, int, int]
 
 
-def unified(before: bytes | None, after: bytes | None, *, name: str, new_name: str | None = None) -> str:
-    """A unified diff, `""` for equal contents of one name. None: the file isn't there.
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """A unified diff of one file, and how many lines come and go in all, also where the text is cut."""
 
-    Of a binary file it says what it is. A diff of more than 400,000 characters is cut, and says so.
+    text: str = ""
+    added: int = 0
+    removed: int = 0
+
+
+def unified(before: bytes | None, after: bytes | None, *, name: str, new_name: str | None = None) -> Diff:
+    """The difference; its text is `""` for equal contents of one name. None: the file isn't there.
+
+    Of a binary file it says what it is. A text of more than 400,000 characters is cut, and says so.
     """
     if before == after and new_name in (None, name):
-        return ""
+        return Diff()
     old = f"a/{name}" if before is not None else "/dev/null"
     new = f"b/{new_name or name}" if after is not None else "/dev/null"
     lines: list[str] = [f"--- {old}\n", f"+++ {new}\n"]
@@ -29,23 +39,16 @@ def unified(before: bytes | None, after: bytes | None, *, name: str, new_name: s
     for data, text, verb in ((before, texts[0], "is gone"), (after, texts[1], "comes")):
         if data is not None and text is None:
             lines.append(f"{describe(data)}: {verb}\n")
-    a, b = ([] if text is None else text.text.split("\n") for text in texts)
-    lines += _hunks(_lines(a), _lines(b))
-    return _bounded("".join(lines))
+    a, b = (_lines([] if text is None else text.text.split("\n")) for text in texts)
+    hunks = list(_hunks(a, b))
+    added, removed = (sum(hunk.startswith(sign) for hunk in hunks) for sign in "+-")
+    return Diff(_bounded("".join((*lines, *hunks))), added, removed)
 
 
 def _bounded(text: str) -> str:
     if len(text) <= _MAX_CHARS:
         return text
     return f"{text[:_MAX_CHARS]}\n[... {len(text) - _MAX_CHARS} characters of the diff are not shown]\n"
-
-
-def count(diff: str) -> tuple[int, int]:
-    """How many lines a diff adds and removes."""
-    lines = diff.split("\n")
-    added = sum(line.startswith("+") and not line.startswith("+++ ") for line in lines)
-    removed = sum(line.startswith("-") and not line.startswith("--- ") for line in lines)
-    return added, removed
 
 
 def _lines(pieces: list[str]) -> list[str]:

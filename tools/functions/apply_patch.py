@@ -87,8 +87,9 @@ class ApplyPatch:
             summary, caution = f"look at {names[-1]}: the patch doesn't fit", _caution.of_reading(*names)
             reads: frozenset[Effect] = frozenset({"read"})
             return Preview(summary, str(misfit), subjects=names, effects=reads, caution=caution, plan=_Refusal(text))
-        diff, names = "".join(planner.diffs), planner.subjects
-        added, removed = _diff.count(diff)
+        diff, names = "".join(diff.text for diff in planner.diffs), planner.subjects
+        added = sum(diff.added for diff in planner.diffs)
+        removed = sum(diff.removed for diff in planner.diffs)
         summary = f"change {count(len(planner.lines), 'file')} (+{added} -{removed} lines): {', '.join(names)}"
         plan = _Plan(tuple(planner.changes), tuple(planner.lines))
         return Preview(summary, diff, "diff", subjects=names, caution=_caution.of_writing(*names), plan=plan)
@@ -124,7 +125,7 @@ class _Planner:
         self._workspace = workspace
         self.changes: list[Change] = []
         self.lines: list[str] = []
-        self.diffs: list[str] = []
+        self.diffs: list[_diff.Diff] = []
         self._subjects: dict[str, None] = {}
 
     @property
@@ -193,7 +194,7 @@ class _Planner:
             raise ToolFailed(f"Error: {name!r} stands in the patch twice. Put all changes of a file in one section.")
         self.changes.append(Change(name, before, after, like))
 
-    def _say(self, line: str, diff: str) -> None:
+    def _say(self, line: str, diff: _diff.Diff) -> None:
         self.lines.append(line)
         self.diffs.append(diff)
 

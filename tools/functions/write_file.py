@@ -48,10 +48,9 @@ class WriteFile:
         caution = _caution.of_writing(*place.subjects)
         if before is not None and not caution and decode(before.data) is None:
             caution = f"it replaces {describe(before.data)}, by text"
-        added, removed = _diff.count(diff)
         verb = "change" if before is not None else "make"
-        summary = f"{verb} {place.name} (+{added} -{removed} lines)"
-        return Preview(summary, diff, "diff", subjects=place.subjects, caution=caution, plan=change)
+        summary = f"{verb} {place.name} (+{diff.added} -{diff.removed} lines)"
+        return Preview(summary, diff.text, "diff", subjects=place.subjects, caution=caution, plan=change)
 
     def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
         yield from ()
