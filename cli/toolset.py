@@ -181,6 +181,20 @@ class _Builder:
 
     def mcp(self) -> None:
         """Those of the configured servers, and of a trusted workspace's. One that fails is only told."""
+        from cli.mcp_config import configured_servers
+
+        trusted = self._folder.workspace.root if self._folder and self._folder.workspace.trusted else None
+        configs = configured_servers(os.environ, folder=trusted)
+        if not configs:
+            return
+        from tools.functions.mcp import McpServers
+
+        data, logs = paths.data_dir(), paths.log_file().parent
+        servers = McpServers(configs, data_dir=data, log_dir=logs, environ=os.environ)
+        self.closers.append(servers.close)
+        for status in servers.connect():
+            self._warn(status.warnings)
+        self._tools += servers.tools
 
     def unique(self) -> tuple[Tool, ...]:
         """All of them, each name once."""

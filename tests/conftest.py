@@ -40,6 +40,7 @@ _DROPPED_PREFIXES = (
 )
 _DROPPED = (
     *("PYTHONPATH", "PYTHONUNBUFFERED", "PYTHONIOENCODING", "PYTHONUTF8", "PYTHONSAFEPATH", "PYTHONWARNINGS"),
+    "PYTHONDONTWRITEBYTECODE",  # each of the commands that the tests start would compile everything: half a second
     *("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "PAGER", "LANGUAGE"),
 )
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
