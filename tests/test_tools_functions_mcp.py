@@ -272,7 +272,8 @@ def test_headers_are_sent_and_never_told(tmp_path: Path) -> None:
         site.shutdown()
         site.server_close()
     assert set(seen) == {"Bearer secret-token-1"}
-    assert [status.error for status in statuses] == ["no: …", "the server compressed its answer, which we did not ask for"]
+    compressed = "the server compressed its answer, which we did not ask for"
+    assert [status.error for status in statuses] == ["no: …", compressed]
 
 
 # -- pins -------------------------------------------------------------------------------------------------------------

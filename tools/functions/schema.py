@@ -172,7 +172,7 @@ class _Flattener:
             if len(kinds) == 1:
                 kind = kinds[0]
             elif kinds:
-                return {"type": kinds}
+                return {"type": [kind for kind in kinds if kind != "integer" or "number" not in kinds]}
             else:
                 kind = "object" if _mapping(schema.get("properties")) else _kind_of(schema)
         match kind:
