@@ -22,7 +22,9 @@ from tests.support.site import Names, Site
 from tests.support.vocabularies import ETUDE, gguf_tokens
 from tools.browser import Browser
 from tools.convert import Converter
-from tools.fetch import Fetcher, PageCache, WebLoader
+from tools.fetch import Fetcher
+from tools.fetch.cache import PageCache
+from tools.fetch.loader import WebLoader
 from tools.spec import NoStop
 
 ROUNDS = 15

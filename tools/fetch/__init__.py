@@ -1,12 +1,13 @@
-"""Getting pages from the network: which addresses may be reached, the fetch itself, the cache of pages."""
+"""Getting pages from the network: which addresses may be reached, the fetch itself.
+
+`tools.fetch.loader.WebLoader` and `tools.fetch.cache.PageCache` are not named here: they import the browser's pages.
+"""
 
 from __future__ import annotations
 
-from tools.fetch.cache import PageCache
 from tools.fetch.client import Fetched, Fetcher, FetchFailed
 from tools.fetch.guard import HostPort, parse_allow_host
 from tools.fetch.limits import FetchLimits
-from tools.fetch.loader import WebLoader
 from tools.fetch.service import JsonClient, ServiceFailed
 
 __all__ = [
@@ -16,8 +17,6 @@ __all__ = [
     "Fetcher",
     "HostPort",
     "JsonClient",
-    "PageCache",
     "ServiceFailed",
-    "WebLoader",
     "parse_allow_host",
 ]
