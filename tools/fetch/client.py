@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from email.message import Message
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
@@ -161,6 +160,8 @@ def _first_bytes(chunks: Iterator[bytes]) -> bytes:
 
 def _content_type(header: str, start: bytes) -> tuple[str, str | None]:
     """Media type and charset. Raises `ExchangeFailed` for what can't be read as text."""
+    from email.message import Message
+
     message = Message()
     message["content-type"] = header
     media_type, charset = message.get_content_type() if header else "", message.get_content_charset()
