@@ -11,22 +11,26 @@ import pytest
 
 from agent.control import Control
 from tests.support.turns import Double, Echo
-from tools.policy import Action, Policy, Rule
+from tools.policy import Action, Origin, Policy, Rule
 from tools.spec import (
     ApprovalAsked,
     ApprovalDecided,
     Decision,
+    Effect,
     NoStop,
     Preview,
+    Taint,
     ToolCall,
     ToolContext,
     ToolEvent,
+    ToolFailed,
     ToolFinished,
     ToolOutput,
     ToolResult,
     ToolSpec,
 )
-from tools.toolbox import Toolbox
+from tools.toolbox import DRY_RUN, REFUSED, REFUSED_AGAIN, Toolbox
+from tools.workspace import Workspace
 
 CONTEXT = ToolContext(stop=NoStop(), workspace=None, data_dir=Path("nowhere"), count_tokens=len)
 
@@ -206,3 +210,254 @@ def test_a_denied_call_says_why() -> None:
     events, result = _run(toolbox, ToolCall("c", "python", "x"))
     assert events[0] == ApprovalDecided("c", False, "policy", "the rule python")
     assert result.error and "python is not allowed here" in result.text
+
+
+# -- what a call is given, and what is made of its result --------------------------------------------------------------
+
+OUTSIDE: frozenset[Taint] = frozenset({"outside"})
+PRIVATE: frozenset[Taint] = frozenset({"private"})
+RUNS: frozenset[Effect] = frozenset({"run"})
+
+
+@dataclass
+class Notes:
+    """A tool that keeps what it was given, and gives back what it is told to."""
+
+    spec: ToolSpec
+    preview_is: Preview = field(default_factory=lambda: Preview("do it"))
+    result: ToolResult = field(default_factory=lambda: ToolResult("done"))
+    failure: ToolFailed | None = None
+    failure_at: str = "run"
+    ran: list[object] = field(default_factory=list)
+    contexts: list[ToolContext] = field(default_factory=list)
+
+    def preview(self, args: object, *, context: ToolContext) -> Preview:
+        self.contexts.append(context)
+        if self.failure is not None and self.failure_at == "preview":
+            raise self.failure
+        return self.preview_is
+
+    def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
+        self.contexts.append(context)
+        self.ran.append(args)
+        yield from ()
+        if self.failure is not None:
+            raise self.failure
+        return self.result
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+def _shell(command: str = "rm -rf ~") -> Notes:
+    parameters = {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}
+    spec = ToolSpec("functions.shell", "", parameters, effects=RUNS)
+    return Notes(spec, Preview(f"run {command}", command, "sh", (command,), command=True))
+
+
+def _patch() -> Notes:
+    parameters = {"type": "object", "properties": {"patch": {"type": "string"}}, "required": ["patch"]}
+    spec = ToolSpec("functions.apply_patch", "", parameters, effects=frozenset({"write"}))
+    return Notes(spec, Preview("delete a", "-a", "diff", ("a",)))
+
+
+def _drive(
+    toolbox: Toolbox,
+    call: ToolCall,
+    answer: Decision | None = None,
+    *,
+    taint: frozenset[Taint] = frozenset(),
+    said: str = "",
+) -> tuple[ToolResult, list[ApprovalAsked]]:
+    """The result of a call, its questions all answered with `answer`; and the questions."""
+    running = toolbox.run(call, stop=NoStop(), taint=taint, said=said)
+    asked: list[ApprovalAsked] = []
+    event = next(running)
+    while True:
+        try:
+            if isinstance(event, ApprovalAsked):
+                asked.append(event)
+                event = running.send(answer)
+            else:
+                event = next(running)
+        except StopIteration as stop:
+            return stop.value, asked
+
+
+def _call(name: str, arguments: str) -> ToolCall:
+    return ToolCall("c", name, arguments)
+
+
+LS = _call("functions.shell", '{"command": "ls"}')
+YES, NO = Decision("c", allow=True), Decision("c", allow=False)
+
+
+def test_a_tool_sees_what_stands_in_the_prompt_what_was_said_and_its_own_preview() -> None:
+    tool = _shell("ls")
+    _drive(Toolbox([tool], policy=Policy(), context=CONTEXT), LS, YES, taint=PRIVATE, said="list it")
+    first, second = tool.contexts
+    assert (first.taint, first.said, first.preview) == (PRIVATE, "list it", None)
+    assert (second.taint, second.said, second.preview) == (PRIVATE, "list it", tool.preview_is)
+
+
+def test_the_name_and_the_arguments_of_another_program() -> None:
+    """Hostile row 30: what is asked and run is ours; the events carry the call as it was written."""
+    tool = _shell("ls -la")
+    call = _call("container.exec<|channel|>commentary", '{"cmd": ["bash", "-lc", "ls -la"]}')
+    result, asked = _drive(Toolbox([tool], policy=Policy(), context=CONTEXT), call, YES)
+    assert (result, tool.ran) == (ToolResult("done"), [{"command": "ls -la"}])
+    assert asked == [ApprovalAsked(call, tool.preview_is, "it can run", rules=("shell:ls -la",))]
+
+
+def test_an_alias_is_no_way_around_a_rule_or_to_what_is_off() -> None:
+    """Hostile row 30."""
+    tool = _shell()
+    toolbox = Toolbox([tool], policy=Policy([Rule("shell", "deny")]), context=CONTEXT)
+    denied, _ = _drive(toolbox, _call("bash", "ls"), YES)
+    assert denied.text == "Error: functions.shell is not allowed here (the rule shell). Choose another way."
+    off, _ = _drive(Toolbox([Double()], policy=Policy(), context=CONTEXT), _call("container.exec", "ls"), YES)
+    assert off.text == "Error: there is no tool 'container.exec'. The tools are: functions.double"
+    assert tool.ran == []
+
+
+def test_a_patch_for_the_shell_is_a_patch() -> None:
+    """It gets the approval that a patch gets, also where the shell is allowed."""
+    text = "*** Begin Patch\n*** Delete File: a\n*** End Patch"
+    call = _call("functions.shell", f"apply_patch <<'EOF'\n{text}\nEOF")
+    shell, patch = _shell(), _patch()
+    policy = Policy([Rule("shell", "allow")])
+    result, asked = _drive(Toolbox([shell, patch], policy=policy, context=CONTEXT), call, NO)
+    assert (result.text, [question.preview for question in asked]) == (REFUSED, [patch.preview_is])
+    _drive(Toolbox([shell, patch], policy=policy, context=CONTEXT), call, YES)
+    assert (shell.ran, patch.ran) == ([], [{"patch": text}])
+    _drive(Toolbox([shell], policy=policy, context=CONTEXT), call, YES)
+    assert len(shell.ran) == 1  # no such tool is on: it is a command, and fails as one
+
+
+def test_a_page_that_says_what_to_run_runs_nothing_unasked() -> None:
+    """Hostile row 15: with text from outside in the prompt, what is allowed without a rule of the user's asks."""
+    origins: tuple[Origin, ...] = ("stored", "folder")
+    for origin in origins:
+        tool = _shell("rm -rf ~")
+        toolbox = Toolbox([tool], policy=Policy([Rule("shell", "allow", origin=origin)]), context=CONTEXT)
+        call = _call("functions.shell", '{"command": "rm -rf ~"}')
+        result, asked = _drive(toolbox, call, None, taint=OUTSIDE)
+        assert (result.text, tool.ran) == (REFUSED, [])
+        assert [(question.firm, question.rules) for question in asked] == [(True, ())]
+    tool = _shell("rm -rf ~")
+    toolbox = Toolbox([tool], policy=Policy(), context=CONTEXT)
+    _drive(toolbox, call, Decision("c", allow=True, remember="session"), taint=OUTSIDE)
+    assert len(tool.ran) == 1
+    _, asked = _drive(toolbox, call, YES, taint=OUTSIDE)
+    assert [question.firm for question in asked] == [True]  # what was remembered doesn't count in such a turn
+
+
+def test_what_is_allowed_for_the_session_is_not_asked_again() -> None:
+    tool = _shell("ls")
+    toolbox = Toolbox([tool], policy=Policy(), context=CONTEXT)
+    _, asked = _drive(toolbox, LS, Decision("c", allow=True, remember="session"))
+    _, again = _drive(toolbox, LS, None)
+    assert (len(asked), again, len(tool.ran)) == (1, [], 2)
+
+
+def test_a_second_refusal_is_final() -> None:
+    """Hostile row 32: the same call, however it is written, is not asked again, until the user says something new."""
+    tool = _shell("ls")
+    toolbox = Toolbox([tool], policy=Policy(), context=CONTEXT)
+    first, asked = _drive(toolbox, LS, NO, said="hi")
+    assert (first, len(asked)) == (ToolResult(REFUSED, error=True), 1)
+    for written in (LS, _call("shell", "ls"), _call("container.exec", '{"cmd": ["ls"]}')):
+        again, asked = _drive(toolbox, written, YES, said="hi")
+        assert (again, asked) == (ToolResult(REFUSED_AGAIN, error=True), [])
+    other, asked = _drive(toolbox, _call("shell", "ls -l"), YES, said="hi")
+    assert (other.text, len(asked)) == ("done", 1)
+    _, asked = _drive(toolbox, LS, YES, said="hi\ndo list it")
+    assert (len(asked), len(tool.ran)) == (1, 2)
+
+
+def test_a_stop_at_the_question_is_not_remembered_as_a_refusal() -> None:
+    tool, control = _shell("ls"), Control()
+    toolbox = Toolbox([tool], policy=Policy(), context=CONTEXT)
+    running = toolbox.run(LS, stop=control)
+    next(running)
+    control.stop()
+    for _ in running:
+        pass
+    _, asked = _drive(toolbox, LS, YES)
+    assert (len(asked), len(tool.ran)) == (1, 1)
+
+
+def test_a_dry_run_shows_what_would_be_done() -> None:
+    read = Notes(ToolSpec("functions.read_file", "", effects=frozenset({"read"})))
+    patch, shell = _patch(), _shell("ls")
+    search = Notes(ToolSpec("browser.search", "", effects=frozenset({"read", "send"}), trained=True))
+    policy = Policy([Rule("shell", "deny")])
+    toolbox = Toolbox([read, patch, shell, search], policy=policy, context=CONTEXT, dry_run=True)
+    result, asked = _drive(toolbox, _call("functions.apply_patch", "x"), YES)
+    assert (result, asked) == (ToolResult(f"{DRY_RUN} delete a\n-a"), [])
+    assert (patch.ran, patch.contexts[0].preview) == ([], None)
+    denied, _ = _drive(toolbox, LS, YES)
+    assert "is not allowed here" in denied.text
+    for name in ("functions.read_file", "browser.search"):
+        assert _drive(toolbox, _call(name, "{}"), None)[0].text == "done"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\tb\n", "a\tb\n"),
+        ("\x1b[31mred\x1b[0m \x1b[2J", "red "),
+        ("\x1b]52;c;aGk=\x07\x1b]8;;http://a.test\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("a\r\nb\rc", "a\nb\nc"),
+        ("\x00\x07\x08\x0c\x1b\x7f\x9b2J", "2J"),
+        ("a\u202egpj.exe\u2066\u200f\u061c", "agpj.exe"),
+        ("\ud83d", "?"),
+        ("naïve 工具 👍🏽", "naïve 工具 👍🏽"),
+    ],
+)
+def test_the_text_for_the_model_holds_no_controls(text: str, shown: str) -> None:
+    echo = Notes(ToolSpec("functions.echo", "", effects=frozenset({"read"})), result=ToolResult(text))
+    failing = Notes(echo.spec, failure=ToolFailed(text))
+    for tool in (echo, failing):
+        result, _ = _drive(Toolbox([tool], policy=Policy(), context=CONTEXT), _call("functions.echo", ""))
+        assert result.text == shown
+
+
+def test_three_megabytes_are_cut() -> None:
+    counted: list[int] = []
+
+    def count(text: str) -> int:
+        counted.append(len(text))
+        return len(text)
+
+    context = ToolContext(stop=NoStop(), workspace=None, data_dir=Path("nowhere"), count_tokens=count)
+    echo = Notes(ToolSpec("functions.echo", "", effects=frozenset({"read"})), result=ToolResult("é" * 3_000_000))
+    toolbox = Toolbox([echo], policy=Policy(), context=context, max_result_tokens=100)
+    result, _ = _drive(toolbox, _call("functions.echo", ""))
+    assert result.text == "é" * 75 + "\n[... 2999900 characters omitted]\n" + "é" * 25
+    assert max(counted) <= 1600  # not all of it is counted
+
+
+@pytest.mark.parametrize("failure_at", ["preview", "run"])
+@pytest.mark.parametrize(
+    ("spec", "trusted", "brings"),
+    [
+        (ToolSpec("functions.files__get", "", effects=RUNS, source="mcp files"), True, {"outside"}),
+        (ToolSpec("browser.open", "", effects=RUNS, trained=True), True, {"outside"}),
+        (ToolSpec("functions.apply_patch", "", effects=RUNS), True, {"private"}),
+        (ToolSpec("functions.apply_patch", "", effects=RUNS), False, {"private", "outside"}),
+        (ToolSpec("functions.apply_patch", "", effects=RUNS), None, set()),
+    ],
+)
+def test_a_failure_may_quote_what_the_tool_read(
+    failure_at: str, spec: ToolSpec, trusted: bool | None, brings: set[Taint]
+) -> None:
+    workspace = None if trusted is None else Workspace(Path("nowhere"), trusted=trusted)
+    context = ToolContext(stop=NoStop(), workspace=workspace, data_dir=Path("nowhere"), count_tokens=len)
+    policy = Policy([Rule("*", "allow")])
+    tool = Notes(spec, failure=ToolFailed("Error: no"), failure_at=failure_at)
+    result, _ = _drive(Toolbox([tool], policy=policy, context=context), _call(spec.name, ""))
+    assert result == ToolResult("Error: no", error=True, brings=frozenset(brings))
+    exact = Notes(spec, failure=ToolFailed("Error: no", brings=PRIVATE), failure_at=failure_at)
+    result, _ = _drive(Toolbox([exact], policy=policy, context=context), _call(spec.name, ""))
+    assert result.brings == PRIVATE
