@@ -1,0 +1,183 @@
+"""`ossia tools list` and `ossia tools call`: what is on, and a call by hand through the same toolbox as a model's."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.main import invoke
+from tests.support.command import OSSIA, ossia, ossia_text, start
+from tests.support.site import Site
+
+OWN = '''\
+import sys, time
+
+def double(n: int) -> int:
+    """Doubles a number."""
+    print("on the screen")
+    return 2 * n
+
+def leave() -> str:
+    """Leaves."""
+    sys.exit(3)
+
+def wait(seconds: float) -> str:
+    """Waits."""
+    time.sleep(seconds)
+    return "waited"
+'''
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> str:
+    (tmp_path / "own.py").write_text(OWN)
+    return str(tmp_path / "own.py")
+
+
+def _script(folder: Path, *calls: object) -> str:
+    path = folder / "calls.jsonl"
+    path.write_text("".join(json.dumps(call) + "\n" for call in calls))
+    return str(path)
+
+
+def _answers(*arguments: str) -> list[dict[str, Any]]:
+    done = ossia("tools", "call", "--json", *arguments)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.decode().splitlines()]
+
+
+class TestList:
+    def test_it_shows_the_text_of_the_prompt(self, own: str, capsys: pytest.CaptureFixture[str]) -> None:
+        assert invoke(["tools", "list", "--tools", own, "--allow", "double:3", "--deny", "leave"]) == 0
+        out, err = capsys.readouterr()
+        assert err == ""
+        assert "\n    // sources=docs (default: docs)\n    namespace browser {\n" in out
+        assert "browser.search    built-in, auto\n" in out
+        assert "functions.double  file own.py, auto; auto: double:3\n" in out
+        assert "functions.leave   file own.py, never\n" in out
+        assert "    // Doubles a number.\n    type double = (_: {\n    n: number,\n    }) => any;\n" in out
+
+    def test_as_json(self, own: str, capsys: pytest.CaptureFixture[str]) -> None:
+        assert invoke(["tools", "list", "--json", "--tools", own, "--tools", "browser"]) == 0
+        listed = json.loads(capsys.readouterr().out)
+        assert listed["version"] == 1
+        by_name = {tool["name"]: tool for tool in listed["tools"]}
+        assert set(by_name) == {"browser.search", "browser.open", "browser.find", "functions.double",
+                                "functions.leave", "functions.wait"}  # fmt: skip
+        assert by_name["functions.double"] == {
+            "name": "functions.double",
+            "source": "file own.py",
+            "effects": ["run"],
+            "approval": "auto",
+            "rules": [],
+            "text": "// Doubles a number.\ntype double = (_: {\nn: number,\n}) => any;",
+        }
+
+    def test_a_workspace_turns_its_functions_on(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (tmp_path / "work").mkdir()
+        assert invoke(["tools", "list", "--json", "--workspace", str(tmp_path / "work"), "--unconfined"]) == 0
+        approvals = {tool["name"]: tool["approval"] for tool in json.loads(capsys.readouterr().out)["tools"]}
+        assert {name: approvals[f"functions.{name}"] for name in ("read_file", "list_dir", "grep")} == {
+            "read_file": "auto", "list_dir": "auto", "grep": "auto"
+        }  # fmt: skip
+        assert {approvals[f"functions.{name}"] for name in ("write_file", "apply_patch", "shell")} == {"ask"}
+
+    def test_nothing_is_on(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert invoke(["tools", "list", "--no-tools"]) == 0
+        assert capsys.readouterr().out == ""
+
+
+class TestCall:
+    def test_exactly_what_the_model_is_given(self) -> None:
+        done = ossia("tools", "call", "python", "print('a'); 1/0")
+        assert done.returncode == 0 and done.stdout.startswith(b"a\n")
+        assert b"ZeroDivisionError" in done.stdout and not done.stdout.endswith(b"\n")
+        assert done.stderr == b""
+
+    def test_no_newline_is_added(self, own: str) -> None:
+        done = ossia("tools", "call", "double", '{"n": "21"}', "--tools", own)
+        assert (done.returncode, done.stdout) == (0, b"42")
+
+    @pytest.mark.parametrize(
+        ("name", "arguments", "part"),
+        [
+            ("nope", "{}", "there is no tool 'nope'"),
+            ("double", "{", "not valid JSON"),
+            ("double", '{"n": "x"}', "n of functions.double"),
+            ("double", '{"m": 1}', "unknown argument 'm'"),
+            ("leave", "", "SystemExit"),
+        ],
+    )
+    def test_a_fault_is_the_models_text(self, name: str, arguments: str, part: str, own: str) -> None:
+        done = ossia_text("tools", "call", name, arguments, "--tools", own)
+        assert done.returncode == 0 and part in done.stdout
+
+    def test_bad_usage_is_2(self, tmp_path: Path) -> None:
+        for arguments in ([], ["a", "--script", "b"], ["--script", str(tmp_path / "none")], ["a", "--tools", "no.py"]):
+            done = ossia("tools", "call", *arguments)
+            assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (2, b"", 1), arguments
+
+    def test_as_json(self, own: str) -> None:
+        (answer,) = _answers("functions.double", '{"n": 4}', "--tools", own)
+        assert answer.pop("ms") >= 0
+        assert answer == {"name": "functions.double", "text": "8", "error": False}
+
+    def test_an_address_that_was_typed_is_opened_though_private_text_stands_there(self, tmp_path: Path) -> None:
+        """On the command line the user types it; in a script it may come from anywhere."""
+        with Site() as site:
+            site.page("/", "<title>A</title><p>Hello.")
+            call = {"name": "browser.open", "arguments": {"id": site.url()}}
+            flags = ("--allow-host", str(site.at()))
+            (once,) = _answers("browser.open", json.dumps(call["arguments"]), *flags)
+            secret = {"name": "python", "arguments": "print('secret')"}
+            leak = {"name": "browser.open", "arguments": {"id": site.url("/?q=secret")}}
+            first, _, last = _answers("--script", _script(tmp_path, call, secret, leak), *flags)
+        assert (once["error"], first["error"], last["error"]) == (False, False, True)
+        assert "denied" in last["text"] and "Hello." in first["text"]
+
+
+class TestScript:
+    def test_one_session_answered_line_by_line(self, own: str, tmp_path: Path) -> None:
+        calls = (
+            {"name": "python", "arguments": "x = 20"},
+            {"name": "double", "arguments": {"n": 1}},
+            {"name": "python", "arguments": "print(x + 1)"},
+        )
+        answers = _answers("--script", _script(tmp_path, *calls), "--tools", own)
+        assert [(answer["name"], answer["text"]) for answer in answers[1:]] == [("double", "2"), ("python", "21")]
+
+    def test_each_answer_comes_before_the_next_call(self, own: str) -> None:
+        child = subprocess.Popen([str(OSSIA), "tools", "call", "--json", "--script", "-", "--tools", own],
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=dict(os.environ))  # fmt: skip
+        assert child.stdin and child.stdout
+        with child:
+            for number in (1, 2, 3):
+                child.stdin.write(json.dumps({"name": "double", "arguments": {"n": number}}).encode() + b"\n")
+                child.stdin.flush()
+                assert json.loads(child.stdout.readline())["text"] == str(2 * number)
+            child.stdin.close()
+        assert child.returncode == 0
+
+    @pytest.mark.parametrize("line", ["{", "[]", '{"name": 1}', '{"arguments": {}}', '{"name": "a", "argument": {}}'])
+    def test_a_line_that_is_no_call_is_2_and_named(self, line: str, own: str, tmp_path: Path) -> None:
+        path = tmp_path / "calls.jsonl"
+        path.write_text('{"name": "double", "arguments": {"n": 1}}\n\n' + line + "\n")
+        done = ossia_text("tools", "call", "--json", "--script", str(path), "--tools", own)
+        assert done.returncode == 2 and "line 3" in done.stderr and done.stderr.count("\n") == 1
+        assert json.loads(done.stdout)["text"] == "2"
+
+    def test_ctrl_c_ends_a_call_at_once(self, own: str) -> None:
+        child = start("tools", "call", "wait", '{"seconds": 60}', "--tools", own)
+        time.sleep(3)
+        began = time.monotonic()
+        os.killpg(child.pid, signal.SIGINT)
+        _, err = child.communicate(timeout=30)
+        assert child.returncode == 130 and b"Traceback" not in err
+        assert time.monotonic() - began < 15
