@@ -199,6 +199,16 @@ def test_one_property(property_: object, text: str) -> None:
     assert "pattern" not in json.dumps(flat)
 
 
+def test_an_object_that_takes_more_than_it_names_says_so() -> None:
+    named = {"type": "object", "properties": {"a": {"type": "string"}}}
+    assert flatten(named) == named
+    assert flatten({**named, "additionalProperties": False}) == named
+    for more in (True, {}, {"type": "string"}):
+        assert flatten({**named, "additionalProperties": more}) == {**named, "additionalProperties": True}
+    cut = flatten({"type": "object", "properties": {f"p{n}": {} for n in range(100)}, "required": ["p1", "p99"]})
+    assert cut is not None and cut["additionalProperties"] is True and cut["required"] == ["p1"]
+
+
 def _deep(levels: int) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": "string"}
     for _ in range(levels):

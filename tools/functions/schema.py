@@ -191,17 +191,24 @@ class _Flattener:
         properties: Schema = {}
         required = {key for key in _sequence(schema.get("required")) if isinstance(key, str)}
         must: list[str] = []
-        for key, value in islice(_mapping(schema.get("properties")).items(), self._limits.max_entries):
+        told = _mapping(schema.get("properties"))
+        for key, value in islice(told.items(), self._limits.max_entries):
             if not isinstance(key, str) or not key or len(key) > 100 or _UNSEEN.search(key):
                 continue
             flat = self.node(value, depth + 1, chain)
-            flat = _without_null(flat) if key not in required else flat
-            properties[key] = _with_values_told(flat)
+            properties[key] = _with_values_told(flat if key in required else _without_null(flat))
             if key in required:
                 must.append(key)
         if not properties:
             return {"type": ["object"]}
-        return {"type": "object", "properties": properties, **({"required": must} if must else {})}
+        more = schema.get("additionalProperties")
+        is_open = more is True or isinstance(more, Mapping) or len(properties) < len(told)
+        flat = {"type": "object", "properties": properties}
+        if must:
+            flat["required"] = must
+        if is_open:  # said, because without a word an object with properties has no others here
+            flat["additionalProperties"] = True
+        return flat
 
     def _choice(self, variants: Sequence[object], depth: int, chain: tuple[str, ...]) -> Schema:
         """One of several: a list of types, one enum, the variants of a `oneOf`; else anything."""
