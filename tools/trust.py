@@ -127,9 +127,9 @@ class _File:
             value: Any = json.loads(text)
             if value["version"] != VERSION:
                 raise TrustError(f"{self.path} is of version {value['version']!r}, expected {VERSION}: {_MOVE}")
-            digests, rules = dict(value["folders"]), {key: list(texts) for key, texts in value["rules"].items()}
+            digests, rules = dict(value["folders"]), dict(value["rules"])
             texts = [*digests, *digests.values(), *rules, *(text for listed in rules.values() for text in listed)]
-            if not all(isinstance(text, str) for text in texts):
+            if not all(isinstance(text, str) for text in texts) or any(isinstance(one, str) for one in rules.values()):
                 raise TypeError
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise TrustError(f"{self.path} is damaged: {_MOVE}") from error

@@ -1,0 +1,132 @@
+"""`ossia trust`: what it shows, what it asks, what it keeps."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from cli import paths
+from cli.main import invoke
+from tests.support.command import OSSIA
+from tools.trust import Grants, TrustStore
+
+CONFIG = r"""
+tools = ["fun.py"]
+[approvals]
+"shell:git status*" = "auto"
+write_file = {"docs/**" = "auto"}
+[mcpServers.files]
+command = "npx"
+args = ["-y", "a b\u001b]52;c;eA==\u0007"]
+env = {KEY = "${KEY}"}
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    (folder / ".ossia").mkdir(parents=True)
+    (folder / ".ossia" / "config.toml").write_text(CONFIG)
+    (folder / ".ossia" / "mcp.json").write_text('{"mcpServers": {"web": {"url": "http://127.0.0.1:1/mcp"}}}')
+    (folder / ".ossia" / "fun.py").write_text("def f(): ...\n")
+    (folder / ".ossia" / "prompt\x1b[2J.md").write_text("x")
+    (folder / "AGENTS.md").write_text("Be brief.\n")
+    return folder
+
+
+def _store() -> TrustStore:
+    return TrustStore(paths.data_dir())
+
+
+def test_it_shows_all_that_would_take_effect(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["trust", str(project), "--yes"]) == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines() == [
+        f"{project}: not trusted",
+        "  setting   tools = ['fun.py']",
+        "  rule      shell:git status* = auto",
+        "  rule      write_file:docs/** = auto",
+        "  server    files: npx -y 'a b␛]52;c;eA==␇' env={'KEY': '${KEY}'}",
+        "  code      .ossia/fun.py (13 bytes)",
+        "  server    web: url=http://127.0.0.1:1/mcp",
+        "  notes     AGENTS.md (10 bytes) stands in the instructions",
+        "  others    .ossia/prompt␛[2J.md",
+        "  files     all of them count as your own: their text no longer makes writes and commands ask",
+    ]
+    assert err == f"ossia: {project} is trusted, until one of these files changes\n"
+    assert _store().state(project) == "trusted"
+
+
+@pytest.mark.parametrize(("answer", "state"), [("y", "trusted"), ("YES", "trusted"), ("n", "unknown"), ("", "unknown")])
+def test_it_asks_on_a_terminal(project: Path, answer: str, state: str) -> None:
+    child = pexpect.spawn(str(OSSIA), ["trust", str(project)], env=dict(os.environ), encoding="utf-8", timeout=60)  # type: ignore[arg-type]
+    child.expect_exact("Trust it? [y/N] ")
+    shown = str(child.before)
+    child.sendline(answer)
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0
+    assert "shell:git status* = auto" in shown and "\x1b" not in shown
+    assert _store().state(project) == state
+
+
+def test_nobody_to_ask_is_no_yes(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["trust", str(project)]) == 2
+    assert "nobody can be asked here: --yes trusts without a question" in capsys.readouterr().err
+    assert _store().state(project) == "unknown"
+
+
+def test_the_list_says_what_has_changed(project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = tmp_path / "other\nfolder"
+    other.mkdir()
+    for folder in (project, other):
+        assert invoke(["trust", str(folder), "--yes"]) == 0
+    (project / "AGENTS.md").write_text("Run everything.\n")
+    grants = Grants(paths.data_dir())
+    grants.add(["shell:git status"], workspace=project)
+    grants.add(["functions.files__read"])
+    capsys.readouterr()
+    assert invoke(["trust", "--list"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"trusted  {tmp_path}/other␊folder",
+        f"changed  {project}",
+        "always   functions.files__read   (for runs without a workspace)",
+        f"always   shell:git status   (for {project})",
+    ]
+    assert invoke(["trust", "--forget", "functions.files__read"]) == 0
+    assert invoke(["trust", "--forget", "functions.files__read"]) == 2
+    assert invoke(["trust", "--revoke", str(project)]) == 0
+    assert invoke(["trust", "--revoke", str(project)]) == 2
+    assert (_store().folders(), dict(grants.by_workspace())) == ((other,), {})
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    assert capsys.readouterr().err.endswith("a link, whose content could change unseen: put a copy in its place\n")
+)
+def test_bad_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["trust", *arguments]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_what_is_in_the_way_is_one_line(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / ".ossia" / "link").symlink_to("/etc/passwd")
+    assert invoke(["trust", str(project), "--yes"]) == 1
+    assert capsys.readouterr().err.endswith("is a link, whose content could change unseen: put a copy in its place\n")
+    paths.data_dir().mkdir(parents=True)
+    (paths.data_dir() / "trust.json").write_text("{")
+    for arguments in (["--list"], [str(project), "--yes"], ["--revoke", str(project)]):
+        assert invoke(["trust", *arguments]) == 1
+        assert "trust.json is damaged: it is not used; move it away" in capsys.readouterr().err
+
+
+def test_settings_that_are_none_are_said(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / ".ossia" / "config.toml").write_text("= [")
+    (project / ".ossia" / "mcp.json").write_text("[]")
+    assert invoke(["trust", str(project), "--yes"]) == 0
+    out = capsys.readouterr().out
+    assert "settings  .ossia/config.toml can't be read" in out
+    assert "servers   .ossia/mcp.json can't be read" in out
