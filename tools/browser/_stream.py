@@ -1,0 +1,232 @@
+"""A tree of lxml → a flat stream of tags and texts, in which links, images and indices have become text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import SplitResult, urljoin, urlsplit
+
+from lxml import etree
+
+# Segments that don't begin with a dot, no empty one; a query and a fragment that aren't empty.
+_SEGMENT = r"[\w~%+,=$-][\w~%+,=$.-]*"
+_PLAIN_PATH = re.compile(rf"/?{_SEGMENT}(?:/{_SEGMENT})*/?(?:\?[\w~%+,=$.&/-]+)?(?:#[\w.-]+)?")
+_INDEX = re.compile(r"[\w\-]+")
+_INDEX_SIGNS = {"sup": "^", "sub": "_"}
+_KEPT = {"a": ("href",), "img": ("alt", "title"), "abbr": ("title",), "ol": ("start",), "ul": ("start",)}
+_NOTHING: Mapping[str, str] = {}
+_BRACKETS = str.maketrans({"【": "〖", "】": "〗"})
+_TAGS_IN_A_COMMENT = re.compile(r"(?:<[^>]*>)+(?=\w)")
+_BLANKS = re.compile(r"\s+")
+
+
+Piece = tuple[Literal["open", "close", "comment", "text"], str, Mapping[str, str]]
+"""A start tag, an end tag, a comment, or a text: its kind, the tag's name or the text itself, the tag's attributes.
+
+Bare tuples: a page may have a million of them.
+"""
+
+
+@dataclass(slots=True)
+class _Anchor:
+    """An `<a href>`: the place of its end tag in the stream, and what its text is replaced by."""
+
+    href: str
+    end: int = -1
+    has_text: bool = False
+    around: tuple[str, str] | None = None
+
+
+class Links:
+    """The links of a page at `url`: `urls` by ids in the order they come, one for each URL.
+
+    `base` is what relative ones are joined to.
+    """
+
+    def __init__(self, url: str, base: str) -> None:
+        self.urls: dict[int, str] = {}
+        self._ids: dict[str, int] = {}
+        self._host = _split(url).netloc
+        self._base = base
+        parts = _split(base)
+        # Where "/x" and "x" lead, for the plain paths that most links are: urljoin takes 5 µs for each (100,000 links:
+        # half of the whole page's time). Else None.
+        self._origin = self._folder = None
+        if parts.scheme in ("http", "https") and parts.netloc and "arxiv.org" not in parts.netloc:
+            self._origin = f"{parts.scheme}://{parts.netloc}"
+            if parts.path in ("", "/") or _PLAIN_PATH.fullmatch(parts.path):
+                self._folder = self._origin + (parts.path.rpartition("/")[0] + "/")
+        self._base_host = parts.netloc
+
+    def around(self, href: str) -> tuple[str, str] | None:
+        """What stands around the text of a link: `("【0†", "】")`, `("【3†", "†en.wikipedia.org】")`, `("", "")` for a
+        fragment; None for what can't be opened (mailto, javascript, data, file, no address at all)."""
+        if href.startswith("#"):
+            return "", ""
+        address, host = self._join(href.strip())
+        if address is None:
+            return None
+        number = self._ids.setdefault(address, len(self._ids))
+        self.urls[number] = address
+        if host == self._host:
+            return f"【{number}†", "】"
+        return f"【{number}†", f"†{host.translate(_BRACKETS).replace('†', '‡')}】"
+
+    def _join(self, href: str) -> tuple[str | None, str]:
+        """The URL and its host; None for one that isn't of the web."""
+        start = self._origin if href.startswith("/") else self._folder
+        if start is not None and _PLAIN_PATH.fullmatch(href):
+            return start + href, self._base_host
+        try:
+            address = urljoin(self._base, href)
+            parts = urlsplit(address)
+        except ValueError:  # http://[
+            return None, ""
+        if parts.scheme not in ("http", "https") or not parts.netloc:
+            return None, ""
+        if "arxiv.org" in parts.netloc:  # ar5iv has the same papers as HTML; the page shows the name it had
+            address = parts._replace(netloc=parts.netloc.replace("arxiv.org", "ar5iv.org")).geturl()
+        return address, parts.netloc
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return urlsplit("")
+
+
+def flatten(root: etree._Element) -> list[Piece]:
+    """The tree as it would be written. Brackets that an entity stood for can't forge a link."""
+    pieces: list[Piece] = []
+    for event, node in etree.iterwalk(root, events=("start", "end", "comment", "pi")):
+        if event == "start":
+            tag = node.tag
+            kept = _KEPT.get(tag, ())
+            attributes = {name: value for name in kept if (value := node.get(name)) is not None} if kept else _NOTHING
+            pieces.append(("open", tag, attributes))
+            text = node.text
+        elif event == "end":
+            pieces.append(("close", node.tag, _NOTHING))
+            text = node.tail
+        else:
+            pieces.append(("comment", node.text or "", _NOTHING))
+            text = node.tail
+        if text:
+            pieces.append(("text", text.translate(_BRACKETS) if "【" in text or "】" in text else text, _NOTHING))
+    return pieces
+
+
+def resolve(pieces: list[Piece], links: Links) -> list[Piece]:
+    """The stream with links and images as text, without formulas, every text whole: what a reader would be told.
+
+    Links get their ids here; one in another link's text gets an id too, which is shown nowhere. The tree's root is
+    never replaced itself.
+    """
+    anchors = _anchors(pieces)
+    for anchor in anchors.values():
+        anchor.around = links.around(anchor.href) if anchor.has_text else None
+    told = _Told()
+    images = formulas = place = 0
+    while place < len(pieces):
+        kind, value, attributes = piece = pieces[place]
+        if kind == "text":
+            if not formulas:
+                told.text(value)
+        elif value == "img" and place:
+            if kind == "open":
+                if not formulas:
+                    told.text(_image(images, attributes))
+                images += 1
+        elif value == "math" and (place if kind == "open" else formulas):
+            formulas += 1 if kind == "open" else -1
+        elif value == "a" and (link := anchors.get(place)) is not None and link.around is not None:
+            if not formulas:
+                told.text(_words(pieces[place : link.end]).join(link.around))
+            place = link.end
+        elif not formulas:
+            told.tag(piece)
+        place += 1
+    return told.pieces()
+
+
+def _image(number: int, attributes: Mapping[str, str]) -> str:
+    name = attributes.get("alt", attributes.get("title"))
+    return f"[Image {number}: {name}]" if name else f"[Image {number}]"
+
+
+def _words(pieces: list[Piece]) -> str:
+    text = " ".join([value for kind, value, _ in pieces if kind == "text"])
+    return _BLANKS.sub(" ", text).replace("†", "‡")
+
+
+def _anchors(pieces: list[Piece]) -> dict[int, _Anchor]:
+    """The `<a href>` of the stream by the places of their start tags, in their order."""
+    anchors: dict[int, _Anchor] = {}
+    open_now: list[_Anchor | None] = []
+    for place, (kind, value, attributes) in enumerate(pieces):
+        if kind == "text":
+            for anchor in reversed(open_now):
+                if anchor is not None:
+                    if anchor.has_text:  # and so have all around it
+                        break
+                    anchor.has_text = True
+        elif value == "a" and kind == "open":
+            href = attributes.get("href") if place else None
+            open_now.append(None if href is None else anchors.setdefault(place, _Anchor(href)))
+        elif value == "a" and kind == "close":
+            anchor = open_now.pop()
+            if anchor is not None:
+                anchor.end = place
+    return anchors
+
+
+class _Told:
+    """Puts the stream together again: texts that now stand side by side are one text."""
+
+    def __init__(self) -> None:
+        self._pieces: list[Piece | list[str]] = []
+
+    def text(self, text: str) -> None:
+        if self._pieces and isinstance(last := self._pieces[-1], list):
+            last.append(text)
+        else:
+            self._pieces.append([text])
+
+    def tag(self, piece: Piece) -> None:
+        if not (piece[0] == "close" and piece[1] in _INDEX_SIGNS and self._index(piece[1])):
+            self._pieces.append(piece)
+
+    def pieces(self) -> list[Piece]:
+        """All of it. Where only tags stood between two words, a blank stands too: two cells aren't one word."""
+        ends_in_word: list[str] | None = None
+        for piece in self._pieces:
+            if isinstance(piece, list):
+                if ends_in_word is not None and _is_word(piece[0][:1]):
+                    ends_in_word.append(" ")
+                ends_in_word = piece if _is_word(piece[-1][-1:]) else None
+            elif piece[0] == "comment" and ">" in piece[1]:
+                if ends_in_word is not None and _TAGS_IN_A_COMMENT.match(f"<!--{piece[1]}-->"):
+                    ends_in_word.append(" ")
+                ends_in_word = None
+        return [("text", "".join(each), _NOTHING) if isinstance(each, list) else each for each in self._pieces]
+
+    def _index(self, tag: str) -> bool:
+        """Was it `<sup>word</sup>`? Then it is `^{word}` now."""
+        if len(self._pieces) < 2:
+            return False
+        begin, words = self._pieces[-2:]
+        if begin[:2] != ("open", tag) or not isinstance(words, list):
+            return False
+        word = "".join(words)
+        if not _INDEX.fullmatch(word):
+            return False
+        del self._pieces[-2:]
+        self.text(f"{_INDEX_SIGNS[tag]}{{{word}}}")
+        return True
+
+
+def _is_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
