@@ -383,12 +383,12 @@ def test_a_stop_ends_a_fetch_at_once(site: Site, where: str) -> None:
     assert told == [f"Error fetching URL `{site.url(f'/{where}')}`: interrupted by the user"]
 
 
-def test_a_turn_that_is_stopped_already_connects_to_nothing(site: Site, fetcher: Fetcher) -> None:
-    control = Control()
+def test_a_turn_that_is_stopped_already_asks_for_nothing(site: Site) -> None:
+    control, names = Control(), Names(NAMES)
     control.stop()
     with pytest.raises(FetchFailed, match="interrupted by the user"):
-        fetcher.fetch(site.url("/", host="a.test"), stop=control)
-    assert site.connections == 0
+        Fetcher(allow_hosts=[site.at("a.test")], resolver=names).fetch(site.url("/", host="a.test"), stop=control)
+    assert (names.asked, site.connections) == ([], 0)
 
 
 # -- the user's proxy --------------------------------------------------------------------------------------------------
@@ -527,6 +527,15 @@ def test_a_service_is_one_host_and_port(site: Site) -> None:
     site.json("/final", "own")
     site.redirect("/search", "/final")
     assert client.request_json("GET", "/search", stop=NoStop()) == "own"
+
+
+def test_a_service_on_the_web_is_asked_through_the_proxy_and_a_local_one_is_not(site: Site) -> None:
+    site.json("/search", "here")
+    public = JsonClient("http://search.example/", proxy=site.url(), resolver=Names())
+    assert public.request_json("GET", "search", stop=NoStop()) == "here"
+    assert site.requests[0].target == "http://search.example:80/search"
+    local = JsonClient(site.url(), proxy="http://127.0.0.1:9", resolver=Names())
+    assert local.request_json("GET", "search", stop=NoStop()) == "here"
 
 
 def test_a_key_that_holds_a_line_break_is_not_sent(site: Site) -> None:

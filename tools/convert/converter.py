@@ -70,9 +70,12 @@ class Converter:
 
     def prepare(self) -> None:
         """Start the worker without waiting for it, e.g. while a page is on its way."""
-        with self._lock:
-            if not self._closed and self._worker is None:
-                self._worker = _Worker(self._limits)
+        if self._lock.acquire(blocking=False):  # else there is one, at work
+            try:
+                if not self._closed and self._worker is None:
+                    self._worker = _Worker(self._limits)
+            finally:
+                self._lock.release()
 
     def convert(
         self, body: bytes, media_type: str, *, url: str, charset: str | None, stop: Stop, source: bool = False
@@ -134,7 +137,7 @@ class _Worker:
         self._ready = False
         self._popen = subprocess.Popen(
             worker_command(limits),
-            env={"PATH": os.defpath, "LANG": "C.UTF-8", "PYTHONMALLOC": "pymalloc", "MALLOC_ARENA_MAX": "1"},
+            env={"PATH": os.defpath, "LANG": "C.UTF-8", "MALLOC_ARENA_MAX": "1"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -10,7 +10,7 @@ from functools import cached_property
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from tools.fetch.guard import Guard, Refused, WebUrl, parse_url
+from tools.fetch.guard import Guard, HostPort, Refused, WebUrl, parse_url
 from tools.spec import Stop
 
 if TYPE_CHECKING:
@@ -49,14 +49,17 @@ class Answer:
 
 @dataclass(frozen=True)  # no slots: cached_property wants a place
 class Link:
-    """How requests go out: straight, with the guard's look-up, or through the user's proxy."""
+    """How requests go out: straight, with the guard's look-up, or through the user's proxy.
+
+    `direct` are hosts that the proxy is passed by for: this machine's or its network's, which it couldn't reach.
+    """
 
     guard: Guard
     proxy: WebUrl | None = None
+    direct: frozenset[HostPort] = frozenset()
 
     def straight_to(self, url: WebUrl) -> bool:
-        """A host that the user opened by name is this machine's or its network's: a proxy elsewhere can't reach it."""
-        return self.proxy is None or url.host_port in self.guard.allow
+        return self.proxy is None or url.host_port in self.direct
 
     @cached_property
     def tls(self) -> ssl.SSLContext:

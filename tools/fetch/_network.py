@@ -92,6 +92,7 @@ class GuardedBackend(httpcore2.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.NetworkStream:
+        self._watch.check()
         addresses = _in_a_thread(lambda: self._guard.addresses(host, port), self._watch)
         return _Stream(_connect_to_first(addresses, port, self._watch), self._watch)
 

@@ -89,8 +89,8 @@ class Fetcher:
         proxy: str | None = None,
         limits: FetchLimits | None = None,
     ) -> None:
-        guard = Guard(frozenset(allow_hosts), resolver)
-        self._link = Link(guard, parse_proxy(proxy) if proxy else None)
+        allow = frozenset(allow_hosts)
+        self._link = Link(Guard(allow, resolver), parse_proxy(proxy) if proxy else None, direct=allow)
         self._limits = limits or FetchLimits()
 
     def fetch(self, url: str, *, stop: Stop) -> Fetched:

@@ -167,6 +167,14 @@ def is_public(address: str) -> bool:
     return ip.is_global and not ip.is_multicast and not ip.is_reserved
 
 
+def is_local(host: str) -> bool:
+    """Is this host, by its spelling alone, no public one: a private address as in `127.1`, `localhost`, `nas.local`?"""
+    literal = _as_address(host)
+    if literal:
+        return not is_public(literal)
+    return "." not in host or host.endswith(_LOCAL_NAMES)
+
+
 def resolve(host: str, port: int) -> Sequence[str]:
     """The system's answer: every address of a name, each once."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -200,11 +208,7 @@ class Guard:
 
         A public name that points to a private address there is the proxy's to refuse; it can't be seen from here.
         """
-        if HostPort(host, port) in self.allow:
-            return
-        literal = _as_address(host)
-        local = "." not in host or f".{host}".endswith(_LOCAL_NAMES)
-        if not is_public(literal) if literal else local:
+        if HostPort(host, port) not in self.allow and is_local(host):
             raise _not_public(host, port)
 
 

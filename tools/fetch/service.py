@@ -18,7 +18,7 @@ from tools.fetch._exchange import (
     status_text,
     watching,
 )
-from tools.fetch.guard import Guard, Refused, Resolver, WebUrl, parse_url, resolve
+from tools.fetch.guard import Guard, Refused, Resolver, WebUrl, is_local, parse_url, resolve
 from tools.fetch.limits import FetchLimits
 from tools.spec import Stop, ToolFailed
 
@@ -46,7 +46,8 @@ class JsonClient:
 
     `base` is e.g. `"http://127.0.0.1:8888/"` or `"https://api.search.brave.com/res/v1/"`. Nothing else is reached: a
     redirect is followed only within that host and port. `proxy` is the user's HTTP proxy (`"http://proxy:3128"`), which
-    is passed by for a private base. Raises `ValueError` for a base that isn't an http(s) URL.
+    is passed by for a base whose host is local by its name or address. Raises `ValueError` for a base that isn't an
+    http(s) URL.
     """
 
     def __init__(
@@ -62,7 +63,9 @@ class JsonClient:
         except Refused as error:
             raise ValueError(f"the service's address {base!r}: {error}") from None
         self._limits = limits or FetchLimits()
-        self._link = Link(Guard(frozenset({self._base.host_port}), resolver), parse_proxy(proxy) if proxy else None)
+        here = frozenset({self._base.host_port})
+        direct = here if is_local(self._base.host) else frozenset()
+        self._link = Link(Guard(here, resolver), parse_proxy(proxy) if proxy else None, direct)
 
     def request_json(
         self,
