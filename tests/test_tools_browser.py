@@ -505,8 +505,9 @@ def test_what_previews_are_about() -> None:
     assert (found.summary, found.subjects) == ("find 'swims' in Capy — facts", ("http://a.test/capy",))
     scrolled = desk.preview("open", loc=3)
     assert (scrolled.summary, scrolled.subjects) == ("show line 3 of Capy — facts", ("http://a.test/capy",))
-    with pytest.raises(ToolFailed, match="Invalid link id `9`"):
-        desk.preview("open", id=9)
+    for args in ({"id": 9}, {"id": 1, "num_lines": "3"}, {"id": 1, "loc": "3"}, {"cursor": 7}):  # nobody is asked
+        with pytest.raises(ToolFailed):
+            desk.preview("open", **args)
 
 
 # -- hostile text ------------------------------------------------------------------------------------------------------
@@ -605,6 +606,29 @@ def test_a_restored_stack_may_have_gaps() -> None:
     assert desk.text("open", cursor=3) == "The page at cursor `3` is no longer kept. Open its URL again."
     assert desk.text("open", id=0, cursor=4) == "The page at cursor `2` is no longer kept. Search again."
     assert desk.text("open", cursor=1).startswith("[5] Capy")
+
+
+def test_a_page_of_unknown_origin_is_taken_for_the_worst() -> None:
+    desk = Desk()
+    desk.call("open", id=CAPY.url)
+    desk.browser.restore([{key: value for key, value in desk.states[0].items() if key != "brings"}])
+    assert desk.call("open").brings == {"outside", "private"}
+
+
+def test_stored_pages_that_are_none() -> None:
+    desk = Desk()
+    page = {"kind": "page", "title": "x", "url": "http://a.test/", "text": "x"}
+    faults: list[dict[str, object]] = [
+        *({"kind": "x"}, {"text": 1}, {"links": {"x": "y"}}, {"links": 1}),
+        *({"landings": {"1": None}}, {"landings": {"1": "x"}}),
+    ]
+    pages = [{}, *({**page, **fault} for fault in faults)]
+    desk.browser.restore([{"cursor": cursor, "page": page} for cursor, page in enumerate(pages)])
+    for cursor in range(len(pages)):
+        refused = f"The page at cursor `{cursor}` can't be read. Open its URL again."
+        assert desk.text("open", cursor=cursor) == refused
+        assert desk.text("open", cursor=cursor, id=1) == refused
+        assert desk.text("find", cursor=cursor, pattern="x") == refused
 
 
 JUNK = st.recursive(

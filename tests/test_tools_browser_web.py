@@ -19,7 +19,7 @@ from tools.spec import NoStop, ToolFailed
 SERVICES = tuple(kind for kind in KINDS if kind != "ddgs")
 HITS = (
     Hit("Capybara facts", "http://a.test/capy", "The largest living rodent."),
-    Hit("How <script> works", "http://b.test/x?a=1&b=2", ""),  # hostile row 13: text, whatever it spells
+    Hit("How <b> and <script> work", "http://b.test/x?a=1&b=2", ""),  # hostile row 13: text, whatever it spells
 )
 
 
@@ -123,6 +123,7 @@ def test_results_that_are_junk_are_passed_by(services: Services) -> None:
             {"url": None, "title": "no URL"},
             {"url": "javascript:alert(1)", "title": "x"},
             {"url": "file:///etc/passwd", "title": "x"},
+            {"url": "ftp://a.test/x", "title": "x"},
             {"url": "doc:17", "title": "not this one's to give"},
             {"url": "http://[::1", "title": "x"},
             {"url": "http://a.test/a b", "title": "x"},

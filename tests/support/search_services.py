@@ -21,7 +21,7 @@ ANSWERS: Mapping[str, object] = {
         "results": [
             {"url": "http://a.test/capy", "title": "Capybara facts", "content": "The largest living rodent.",
              "engine": "sqlite", "engines": ["sqlite"], "score": 1.0, "category": "general", "publishedDate": None},
-            {"url": "http://b.test/x?a=1&b=2", "title": "How <script> works", "content": "", "engine": "sqlite"},
+            {"url": "http://b.test/x?a=1&b=2", "title": "How <b> and <script> work", "content": "", "engine": "sqlite"},
         ],
         "answers": [], "corrections": [], "infoboxes": [], "suggestions": [], "unresponsive_engines": [],
     },
@@ -33,7 +33,7 @@ ANSWERS: Mapping[str, object] = {
             "results": [
                 {"title": "Capybara facts", "url": "http://a.test/capy", "is_source_local": False,
                  "description": "The <strong>largest</strong> living rodent.", "page_age": "2024-01-01T00:00:00"},
-                {"title": "How &lt;script&gt; works", "url": "http://b.test/x?a=1&b=2", "description": ""},
+                {"title": "How &lt;b&gt; and &lt;script&gt; work", "url": "http://b.test/x?a=1&b=2", "description": ""},
             ],
         },
     },
@@ -42,7 +42,7 @@ ANSWERS: Mapping[str, object] = {
         "results": [
             {"id": "http://a.test/capy", "title": "Capybara facts", "url": "http://a.test/capy", "author": None,
              "summary": "The largest living rodent.", "text": "Capybaras are …"},
-            {"id": "http://b.test/x?a=1&b=2", "title": "How <script> works", "url": "http://b.test/x?a=1&b=2"},
+            {"id": "http://b.test/x?a=1&b=2", "title": "How <b> and <script> work", "url": "http://b.test/x?a=1&b=2"},
         ],
     },
     "/mojeek/search": {
@@ -51,7 +51,7 @@ ANSWERS: Mapping[str, object] = {
             "head": {"query": "capybara", "results": 2},
             "results": [
                 {"url": "http://a.test/capy", "title": "Capybara facts", "desc": "The <em>largest</em> living rodent."},
-                {"url": "http://b.test/x?a=1&b=2", "title": "How &lt;script&gt; works", "desc": ""},
+                {"url": "http://b.test/x?a=1&b=2", "title": "How &lt;b&gt; and &lt;script&gt; work", "desc": ""},
             ],
         }
     },
@@ -60,7 +60,7 @@ ANSWERS: Mapping[str, object] = {
         "organic": [
             {"title": "Capybara facts", "link": "http://a.test/capy", "snippet": "The largest living rodent.",
              "position": 1},
-            {"title": "How <script> works", "link": "http://b.test/x?a=1&b=2", "position": 2},
+            {"title": "How <b> and <script> work", "link": "http://b.test/x?a=1&b=2", "position": 2},
         ],
     },
     "/tavily/search": {
@@ -68,7 +68,7 @@ ANSWERS: Mapping[str, object] = {
         "results": [
             {"title": "Capybara facts", "url": "http://a.test/capy", "content": "The largest living rodent.",
              "score": 0.9, "raw_content": None},
-            {"title": "How <script> works", "url": "http://b.test/x?a=1&b=2", "content": ""},
+            {"title": "How <b> and <script> work", "url": "http://b.test/x?a=1&b=2", "content": ""},
         ],
     },
     "/v1/search": {
@@ -77,7 +77,7 @@ ANSWERS: Mapping[str, object] = {
                 {"url": "http://a.test/capy", "title": "Capybara facts", "description": "unread",
                  "snippets": ["The largest", "living rodent."], "page_age": "2024-01-01T00:00:00"},
             ],
-            "news": [{"url": "http://b.test/x?a=1&b=2", "title": "How <script> works", "description": ""}],
+            "news": [{"url": "http://b.test/x?a=1&b=2", "title": "How <b> and <script> work", "description": ""}],
         },
         "metadata": {"query": "capybara", "latency": 0.1},
     },

@@ -151,7 +151,7 @@ def web_source(
         raise ValueError(f"{kind} needs a url: where does it run? For example http://127.0.0.1:8888")
     if service.key_in and not key:
         raise ValueError(f"{kind} needs a key: name the environment variable that holds it")
-    return WebSource(kind, service, client(base if base.endswith("/") else f"{base}/"), key or "")
+    return WebSource(kind, service, client(base), key or "")
 
 
 @dataclass(frozen=True, slots=True)
