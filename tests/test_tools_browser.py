@@ -619,8 +619,12 @@ def test_stored_pages_that_are_none() -> None:
     desk = Desk()
     page = {"kind": "page", "title": "x", "url": "http://a.test/", "text": "x"}
     faults: list[dict[str, object]] = [
-        *({"kind": "x"}, {"text": 1}, {"links": {"x": "y"}}, {"links": 1}),
-        *({"landings": {"1": None}}, {"landings": {"1": "x"}}),
+        {"kind": "x"},
+        {"text": 1},
+        {"links": {"x": "y"}},
+        {"links": 1},
+        {"landings": {"1": None}},
+        {"landings": {"1": "x"}},
     ]
     pages = [{}, *({**page, **fault} for fault in faults)]
     desk.browser.restore([{"cursor": cursor, "page": page} for cursor, page in enumerate(pages)])

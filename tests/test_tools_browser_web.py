@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -200,6 +201,7 @@ class DDGS:
 """
 
 
+@pytest.mark.skipif(find_spec("ddgs") is not None, reason="ddgs is installed")
 def test_ddgs_is_an_extra() -> None:
     with pytest.raises(ValueError, match=r"uv tool install 'ossia\[ddgs\]'"):
         web_source("ddgs", client=JsonClient)
