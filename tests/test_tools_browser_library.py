@@ -210,20 +210,35 @@ def test_found_by_the_name_of_the_file(library: Library, tmp_path: Path) -> None
 
 
 def test_a_snippet_shows_the_words_where_they_stand_together(library: Library, tmp_path: Path) -> None:
-    far = "filler text here. " * 20_000
+    far = "filler text here. " * 8_000
     files = {
+        "far.txt": f"{far}{far}{far} see paragraph seventeen {far}",
         "en.txt": f"a capybara. {far} the capybara likes green grass in the morning {far}",
         "zh.txt": "前言。" * 1_000 + "模型调用工具 (tool) 很有用" + "结尾。" * 1_000,
         "fr.txt": "rien " * 500 + "un café crème" + " rien" * 500,
     }
     _filled(library, tmp_path / "docs", files)
-    shown = {Path(match.origin).name: match.snippet for match in library.find("capybara grass 工具 cafe", limit=5)}
+    shown = {
+        Path(match.origin).name: match.snippet for match in library.find("capybara grass 工具 cafe seventeen", limit=5)
+    }
     assert "the capybara likes green grass in the morning" in shown["en.txt"]
     assert shown["en.txt"].startswith("… ")
     assert shown["en.txt"].endswith(" …")
+    assert "see paragraph seventeen filler" in shown["far.txt"]
     assert "模型调用工具 (tool) 很有用" in shown["zh.txt"]
     assert "un café crème" in shown["fr.txt"]
     assert all(len(text) <= 250 for text in shown.values())
+
+
+def test_a_snippet_holds_no_links_not_even_half_of_one(library: Library, tmp_path: Path) -> None:
+    around = "".join(f"<a href='https://very-long-domain-{n}.test/'>link{n}</a> " for n in range(300))
+    words = {f"page{n}.html": f"<p>{'x ' * n}{around} the middle {around}" for n in range(25)}
+    _filled(library, tmp_path / "docs", words)
+    found = library.find("middle", limit=25)
+    assert len(found) == 25
+    for match in found:
+        assert "the middle link0" in match.snippet
+        assert not set(match.snippet) & set("【】†"), match.snippet
 
 
 def test_it_is_the_source_docs_whose_results_are_private(library: Library, tmp_path: Path) -> None:

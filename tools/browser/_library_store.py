@@ -44,7 +44,7 @@ CREATE TABLE documents(
     page BLOB NOT NULL);
 CREATE INDEX documents_of_root ON documents(root, characters);
 CREATE TABLE removed(place TEXT PRIMARY KEY);
-CREATE VIRTUAL TABLE words USING fts5(title, text, name, tokenize="{TOKENIZER}");
+CREATE VIRTUAL TABLE words USING fts5(title, text, name, tokenize="{TOKENIZER}", prefix=3);
 INSERT INTO words(words, rank) VALUES('rank', 'bm25({_TITLE}, {_TEXT}, {_NAME})');
 PRAGMA application_id={_APPLICATION};
 PRAGMA user_version={VERSION};
@@ -240,15 +240,27 @@ def delete(db: sqlite3.Connection, ids: Iterable[int]) -> int:
     return db.executemany("DELETE FROM documents WHERE id=?", rows).rowcount if rows else 0
 
 
-def page(db: sqlite3.Connection, number: int) -> tuple[str, str, str, str] | None:
-    """(title, origin, page, links) of a document, None when there is no such."""
-    found = db.execute("SELECT title, origin, page, links FROM documents WHERE id=?", (number,)).fetchone()
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A document as it is stored; `page` may be only the start of it. `links` is JSON."""
+
+    id: int
+    title: str
+    origin: str
+    page: str
+    links: str
+
+
+def page(db: sqlite3.Connection, number: int, *, max_bytes: int = 0) -> Stored | None:
+    """A document, None when there is no such. `max_bytes` of its page in UTF-8; 0: all of it."""
+    found = db.execute("SELECT id, title, origin, page, links FROM documents WHERE id=?", (number,)).fetchone()
     if found is None:
         return None
     try:
-        return found[0], found[1], zlib.decompress(found[2]).decode(), found[3]
-    except (zlib.error, UnicodeDecodeError) as error:
+        text = zlib.decompressobj().decompress(found[3], max_bytes).decode("utf-8", "ignore")
+    except zlib.error as error:
         raise sqlite3.DatabaseError(f"malformed page: {error}") from None
+    return Stored(found[0], found[1], found[2], text, found[4])
 
 
 def matching(db: sqlite3.Connection, match: str, limit: int) -> list[int]:

@@ -96,19 +96,30 @@ def _in_word(char: str) -> bool:
 _WIDTH: Final = 240  # characters
 _BEFORE: Final = 60
 _PLACES: Final = 50  # of each term that are looked at
-_ACCENTED: Final = 200_000  # characters in which letters are compared without accents
+_MARK: Final = re.compile(r"【\d+†([^【】]*?)(?:†[^【】†]*)?】")
+_HALF_MARKS: Final = re.compile(r"^[^【】]*†[^【】]*】|^\d*】|【[^】]*$")
 
 
-def snippet(text: str, wanted: tuple[Term, ...]) -> str:
-    """Some 240 characters of `text` in one line, from where most of the terms stand close together; else its start."""
-    start = max(_best_place(_places(text, wanted)) - _BEFORE, 0)
+def without_links(text: str) -> str:
+    """The text of a page for reading: `"see 【3†the list†a.test】"` → `"see the list"`."""
+    return _MARK.sub(r"\1", text)
+
+
+def snippet(page: str, wanted: tuple[Term, ...]) -> tuple[str, bool]:
+    """Some 240 characters of a page in one line, from where most of the terms stand close together; else its start.
+
+    With it, whether any term was found.
+    """
+    places = _places(page, wanted)
+    start = max(_best_place(places) - _BEFORE, 0)
     if start:
-        start = next((at + 1 for at in range(start, start + _BEFORE) if text[at].isspace()), start)
-    end = start + _WIDTH
-    if end < len(text):
-        end = next((at for at in range(end, end - _BEFORE, -1) if text[at].isspace()), end)
-    shown = " ".join(text[start:end].split())
-    return f"{'… ' if start else ''}{shown}{' …' if end < len(text) else ''}"
+        start = next((at + 1 for at in range(start, start + _BEFORE) if page[at].isspace()), start)
+    window = page[start : start + 3 * _WIDTH]  # links take room that isn't shown
+    text = " ".join(_HALF_MARKS.sub("", without_links(window)).split())
+    more = start + len(window) < len(page) or len(text) > _WIDTH
+    if len(text) > _WIDTH:
+        text = text[:_WIDTH].rsplit(None, 1)[0] if " " in text[_WIDTH - _BEFORE : _WIDTH] else text[:_WIDTH]
+    return f"{'… ' if start else ''}{text}{' …' if more else ''}", bool(places)
 
 
 def _places(text: str, wanted: tuple[Term, ...]) -> list[tuple[int, int]]:
@@ -116,7 +127,7 @@ def _places(text: str, wanted: tuple[Term, ...]) -> list[tuple[int, int]]:
     lowered = text.lower()
     places = _places_in(lowered if len(lowered) == len(text) else text, wanted)
     if not places and not text.isascii():
-        places = _places_in(text[:_ACCENTED].translate(_PLAIN), wanted)
+        places = _places_in(text.translate(_PLAIN), wanted)
     return sorted(places)
 
 

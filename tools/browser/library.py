@@ -19,11 +19,23 @@ from urllib.parse import quote, unquote, urlsplit
 
 from tools.browser import _library_store as store
 from tools.browser._library_store import LibraryError, RootKind, Row, Seen
-from tools.browser._library_text import Term, snippet, terms
+from tools.browser._library_text import Term, snippet, terms, without_links
 from tools.browser.document import Document, Hit
 from tools.spec import NoStop, Stop, Taint, ToolFailed
 
-__all__ = ["EMPTY", "Known", "Library", "LibraryError", "Match", "Removed", "Root", "RootKind"]
+__all__ = [
+    "EMPTY",
+    "Known",
+    "Library",
+    "LibraryError",
+    "Match",
+    "Removed",
+    "Root",
+    "RootKind",
+    "is_within",
+    "local_url",
+    "without_links",
+]
 
 EMPTY: Final = "The local library is empty: `ossia docs add PATH` adds to it"
 SCHEME: Final = "doc"
@@ -33,6 +45,7 @@ _POSTINGS: Final = 10_000  # that are ranked: 10 to 25 ms
 _MAX_HITS: Final = 100
 _LOCAL: Final = "http://library.invalid"
 _MARK: Final = re.compile(r"【(\d+)†([^【】]*?)(?:†[^【】†]*)?】")
+_HEAD_BYTES: Final = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +127,11 @@ class Library:
                 found = None if db is None or number is None else store.page(db, number)
                 if db is None or found is None:
                     raise ToolFailed(f"Error: no document `{url[:80]}` in the local library: search for it")
-                title, _, text, links = found
-                leads = {int(key): _followed(db, target) for key, target in json.loads(links).items()}
+                leads = {int(key): _followed(db, target) for key, target in json.loads(found.links).items()}
         except LibraryError as error:
             raise ToolFailed(f"Error: the local library can't be read: {error}") from error
         kept = {key: target for key, target in leads.items() if target}
-        return Document(title, url, _without_marks(text, leads.keys() - kept.keys()), kept)
+        return Document(found.title, url, _without_marks(found.page, leads.keys() - kept.keys()), kept)
 
     # -- for people --------------------------------------------------------------------------------------------------
 
@@ -132,14 +144,13 @@ class Library:
                 return ()
             with store.interruptible(db, lambda: halt.stopped or time.monotonic() > deadline):
                 ids = _best(db, wanted, max(1, min(limit, _MAX_HITS)))
-                pages = [(number, found) for number in ids if (found := store.page(db, number))]
-        return tuple(_match(number, found, wanted) for number, found in pages)
+                return tuple(match for number in ids if (match := _match(db, number, wanted)))
 
     def origin(self, url: str) -> str | None:
         """Where the document behind `doc:17` (or `17`) is from: an absolute path or a URL."""
         with self._store.reading() as db:
             found = store.page(db, number) if db and (number := _number(url)) is not None else None
-        return None if found is None else found[1]
+        return None if found is None else found.origin
 
     def count(self) -> int:
         """How many documents it holds."""
@@ -174,7 +185,7 @@ class Library:
                 found = store.page(db, number)
                 if found is None:
                     return None
-                what = found[1]
+                what = found.origin
             gone = _ids(db, "SELECT id FROM roots WHERE ", "place", what)
             documents = set(_ids(db, "SELECT id FROM documents WHERE ", "origin", what))
             if not gone and not documents:
@@ -239,11 +250,6 @@ def local_url(path: str) -> str:
     return _LOCAL + quote(path.replace(os.sep, "/"))
 
 
-def without_links(text: str) -> str:
-    """The text of a page for reading: `"see 【3†the list†a.test】"` → `"see the list"`."""
-    return _MARK.sub(r"\2", text)
-
-
 def is_within(place: str, folder: str) -> bool:
     """Is `place` that folder, or below it? Absolute paths as text."""
     return place == folder or _below(place, folder)
@@ -260,6 +266,8 @@ def _best(db: sqlite3.Connection, wanted: tuple[Term, ...], limit: int) -> list[
     Ranking looks at each document of each term. In a large library it is given the rarest ones: the others are in most
     documents, and tell them apart the least.
     """
+    if len(wanted) == 1:
+        return store.matching(db, wanted[0].match, limit)
     counts = {term.match: store.frequency(db, term.match) for term in wanted}
     there = sorted((match for match in counts if counts[match]), key=counts.__getitem__)
     if not there:
@@ -273,9 +281,14 @@ def _best(db: sqlite3.Connection, wanted: tuple[Term, ...], limit: int) -> list[
     return list(dict.fromkeys(found))[:limit]
 
 
-def _match(number: int, found: tuple[str, str, str, str], wanted: tuple[Term, ...]) -> Match:
-    title, origin, text, _ = found
-    return Match(number, title, origin, snippet(without_links(text), wanted))
+def _match(db: sqlite3.Connection, number: int, wanted: tuple[Term, ...]) -> Match | None:
+    """A hit with its passage, looked for in the start of the page first: pages may be megabytes."""
+    found, shown = store.page(db, number, max_bytes=_HEAD_BYTES), None
+    if found:
+        shown, there = snippet(found.page, wanted)
+        if not there and (whole := store.page(db, number)):
+            shown, _ = snippet(whole.page, wanted)
+    return Match(number, found.title, found.origin, shown) if found and shown is not None else None
 
 
 def _followed(db: sqlite3.Connection, url: str) -> str | None:
