@@ -167,7 +167,7 @@ class Site:
 
     def endless(self, path: str) -> None:
         """A body without an end, as fast as it is taken."""
-        block = b"all work and no play\n" * 1000
+        block = b"<p>all work and no play\n" + b" \n" * 10_000
         self.route(path, lambda _: Reply(itertools.repeat(block), headers={"Content-Type": HTML}))
 
     def drip(self, path: str, *, every_s: float = 0.05) -> None:
