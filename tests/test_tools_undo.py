@@ -331,8 +331,8 @@ def test_what_no_copy_can_be_had_of_is_named(journal: Journal, root: Path) -> No
         journal.begin_turn("t")
         command(journal, root, "rm sock fifo; echo x > new")
         journal.end_turn()
-        lost = tuple(Skipped(name, "what was there before couldn't be kept") for name in ("fifo", "sock"))
-        assert journal.undo() == Undone("t", removed=("new",), skipped=lost)
+        lost = (Skipped("sock", "what was there before couldn't be kept"),)
+        assert journal.undo() == Undone("t", restored=("fifo",), removed=("new",), skipped=lost)
 
 
 @pytest.mark.skipif(ROOT, reason="root reads every file")
@@ -352,13 +352,35 @@ def test_unreadable_files_and_folders(journal: Journal, root: Path) -> None:
     assert (root / "closed" / "new").read_text() == "x\n"  # it may have been there before
 
 
-def test_a_repository_is_not_looked_into(journal: Journal, root: Path) -> None:
+def test_the_workspaces_own_repository_is_not_looked_into(journal: Journal, root: Path) -> None:
     (root / ".git" / "objects").mkdir(parents=True)
     (root / "sub" / ".git").mkdir(parents=True)
     before = journal.before_command()
     assert before and sorted(before.repositories) == [".git", "sub/.git"]
-    assert not any(".git" in path for path in before.known)
+    assert [path for path in before.known if ".git" in path] == ["sub/.git"]
     journal.after_command(before)
+
+
+def test_a_repository_further_down_moves_with_its_folder(journal: Journal, root: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(root / "docs" / "sub")], check=True)
+    before = snapshot(root)
+    journal.begin_turn("t")
+    command(journal, root, "mv docs manuals")
+    journal.end_turn()
+    journal.undo()
+    assert snapshot(root) == before
+
+
+@pytest.mark.parametrize("where", [".", "sub"])
+def test_a_repository_that_the_user_went_on_with_stays_whole(journal: Journal, root: Path, where: str) -> None:
+    journal.begin_turn("t")
+    command(journal, root, f"git init -q {where}; echo x > new")
+    journal.end_turn()
+    git = ["git", "-C", str(root / where), "-c", "user.name=x", "-c", "user.email=x@x"]
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "mine"], check=True)
+    undone = journal.undo()
+    assert undone and undone.removed == ("new",)
+    assert subprocess.run([*git, "log", "--format=%s"], check=True, capture_output=True).stdout == b"mine\n"
 
 
 def test_ossias_own_data_in_the_workspace_is_left_out(root: Path) -> None:

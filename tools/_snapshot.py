@@ -45,7 +45,7 @@ class Known:
 
 @dataclass(slots=True)
 class Walk:
-    """The names in a workspace. `repositories`: each `.git` that isn't looked into. `unlisted`: closed folders."""
+    """The names in a workspace. `repositories`: each `.git`. `unlisted`: folders that are closed to us."""
 
     keys: dict[str, Key] = field(default_factory=dict)
     repositories: list[str] = field(default_factory=list)
@@ -55,12 +55,13 @@ class Walk:
 
 def walk(root: Path, *, max_files: int, max_bytes: int, left_out: Iterable[str] = (),
          repositories: Iterable[str] | None = None) -> Walk:  # fmt: skip
-    """Every name below `root` but those `left_out` and the repositories' own folders.
+    """Every name below `root` but those `left_out` and what lies in the workspace's own `.git`.
 
-    `repositories` None: every `.git` is one. Raises `TooMuch` at the limits.
+    `repositories` are those of an earlier look: a `.git` at the top that isn't among them is looked into. None: it is
+    the workspace's own. Raises `TooMuch` at the limits.
     """
     found = Walk()
-    skipped, known = frozenset(left_out), None if repositories is None else frozenset(repositories)
+    skipped, own = frozenset(left_out), repositories is None or ".git" in repositories
     top, pending = os.fspath(root), [""]
     keys = found.keys
     while pending:
@@ -75,9 +76,10 @@ def walk(root: Path, *, max_files: int, max_bytes: int, left_out: Iterable[str] 
                 path = prefix + entry.name
                 if path in skipped:
                     continue
-                if entry.name == ".git" and (known is None or path in known) and not entry.is_symlink():
+                if entry.name == ".git" and not entry.is_symlink():
                     found.repositories.append(path)
-                    continue
+                    if own and not prefix:
+                        continue
                 try:
                     status = entry.stat(follow_symlinks=False)
                 except OSError:  # it vanished meanwhile

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-Kind = Literal["absent", "file", "dir", "link", "other"]
+Kind = Literal["absent", "file", "dir", "link", "fifo", "other"]
 UNREAD = "unread "
 """How the hash of a file begins that couldn't be read. What follows is its time of change: two such are never equal."""
 _CHUNK_BYTES = 1 << 20
@@ -87,7 +87,7 @@ class Tree:
             with self._above(path) as (folder, name):
                 return State("link", 0, target=os.readlink(name, dir_fd=folder), owner=owner)
         if not stat.S_ISREG(status.st_mode):
-            return State("other", mode, owner=owner)
+            return State("fifo" if stat.S_ISFIFO(status.st_mode) else "other", mode, owner=owner)
         try:
             with self._opened(path) as descriptor:
                 return State("file", mode, (keep or hash_of)(descriptor), owner=owner)
@@ -130,6 +130,10 @@ class Tree:
     def make_link(self, path: str, target: str) -> None:
         """Make a symbolic link where nothing is."""
         self._change(path, lambda folder, name: os.symlink(target, name, dir_fd=folder))
+
+    def make_fifo(self, path: str) -> None:
+        """Make a named pipe where nothing is; its real mode comes last."""
+        self._change(path, lambda folder, name: os.mkfifo(name, 0o600, dir_fd=folder))
 
     def write(self, path: str, state: State, source: Path) -> None:
         """Make a file with the bytes of `source` and the mode and owner of `state`, whole or not at all.

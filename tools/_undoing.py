@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tools._tree import State, Tree
 from tools._turns import TurnFolder
@@ -86,7 +88,22 @@ def _checked(turn: TurnFolder, tree: Tree, force: bool) -> _Work:
             work.skipped[path] = CHANGED
         else:
             work.current[path] = current
+    _leave_repositories_in_use(turn, tree, work, force)
     return work
+
+
+def _leave_repositories_in_use(turn: TurnFolder, tree: Tree, work: _Work, force: bool) -> None:
+    """One that the turn made and the user goes on with stays whole: a part of it is of no use to anybody."""
+    made = [path for path, before in turn.before.items()
+            if path.rpartition("/")[2] == ".git" and before.kind == "absent"]  # fmt: skip
+    for top in [] if force else made:
+        whole = {path for path in turn.before if path == top or path.startswith(f"{top}/")}
+        there = {(Path(folder) / name).relative_to(tree.root).as_posix()
+                 for folder, folders, files in os.walk(tree.root / top) for name in (*folders, *files)}  # fmt: skip
+        if there - whole or whole & work.skipped.keys():
+            for path in whole & work.current.keys():
+                del work.current[path]
+                work.skipped[path] = CHANGED
 
 
 def _apply(turn: TurnFolder, tree: Tree, work: _Work) -> None:
@@ -104,7 +121,9 @@ def _apply(turn: TurnFolder, tree: Tree, work: _Work) -> None:
             _each(work, [path], lambda path: tree.write(path, before[path], turn.bytes.path_of(before[path].hash)))
         elif state.kind == "link":
             _each(work, [path], lambda path: tree.make_link(path, before[path].target))
-    modes = [path for path in deep_first if before[path].kind in ("file", "dir")]
+        elif state.kind == "fifo" != work.current[path].kind:
+            _each(work, [path], tree.make_fifo)
+    modes = [path for path in deep_first if before[path].kind in ("file", "dir", "fifo")]
     _each(work, modes, lambda path: tree.set_mode(path, before[path].mode))
 
 

@@ -62,7 +62,7 @@ class Journal:
 
     Several processes may use it at once. A crash, at any moment, leaves a journal that undo can use: what it cuts off
     is taken up by the next process. Kept are bytes, permission bits, links and folders; not times, owners (but by root)
-    and attributes. Neither is what lies in a `.git`, which the shell can't write.
+    and attributes. Neither is what lies in the workspace's own `.git`, which a confined command can't write.
     """
 
     def __init__(self, data_dir: Path, workspace_root: Path, *, limits: KeepLimits | None = None) -> None:
@@ -149,7 +149,7 @@ class Journal:
         turn = self._current()
         if not turn.has(name):
             state = self._tree.state(name, keep=turn.bytes.keep)
-            if state.kind == "other" or not state.readable:
+            if state.kind in ("fifo", "other") or not state.readable:
                 raise ToolFailed(f"Error: {name} is no plain file that can be read, so it isn't changed")
             parents = [name[:i] for i, character in enumerate(name) if character == "/"]
             missing = [parent for parent in parents if not turn.has(parent) and self._tree.status(parent) is None]

@@ -23,6 +23,8 @@ DEFAULT_TIMEOUT_S, MAX_TIMEOUT_S = 60.0, 600.0
 _MAX_COMMAND_BYTES = 100_000
 """Linux takes 128 KiB as one word of a command line."""
 _MAX_STREAMED_CHARS = 200_000
+_MAX_REPOSITORIES = 500
+"""Each is one more mount."""
 _PARAMETERS: dict[str, object] = {
     "type": "object",
     "properties": {
@@ -30,6 +32,7 @@ _PARAMETERS: dict[str, object] = {
         "timeout": {"type": "number", "description": "Seconds until it is ended, at most 600. Default: 60."},
     },
     "required": ["command"],
+    "additionalProperties": False,
 }
 _IS_PATCH = re.compile(r"\s*(?:cd\s+\S+\s*(?:&&|;)\s*)?(?:functions\.)?apply_?patch\b", re.IGNORECASE)
 
@@ -91,7 +94,10 @@ class ShellTool:
         name = self.confinement.name
         journal = workspace.keeper if isinstance(workspace.keeper, Journal) else None
         cannot = journal.commands_cannot_be_undone() if journal else "nothing keeps what it changes"
-        confined = f"{name}, no network" if name != "unconfined" else "UNCONFINED"
+        kept = not cannot
+        confined = f"{name}, no network" if name != "unconfined" else "UNCONFINED: it can reach everything you can"
+        if name == "unconfined" and not cannot:
+            cannot = "only what it changes in the workspace, outside .git, is kept"
         return Preview(
             f"run a command in {workspace.root} ({confined})" + (f"; it can't be undone: {cannot}" if cannot else ""),
             command,
@@ -99,7 +105,7 @@ class ShellTool:
             subjects=(command,),
             command=True,
             unconfined=name == "unconfined",
-            plan=_Plan(command, timeout_s, not cannot),
+            plan=_Plan(command, timeout_s, kept),
         )
 
     def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
@@ -114,7 +120,7 @@ class ShellTool:
             if plan.undoable and before is None:
                 raise ToolFailed("Error: the workspace has outgrown what undo can keep: call again, to be asked anew")
             try:
-                nested = before.repositories if before else ()
+                nested = before.repositories[:_MAX_REPOSITORIES] if before else ()
                 job = self._job(plan.command, workspace, context, scratch, nested)
                 return (yield from self._run_job(job, plan.timeout_s, call_id, context, _brings(workspace)))
             finally:
