@@ -77,6 +77,7 @@ def test_html_becomes_text_with_links(converter: Converter) -> None:
         ("application/xml", b"<?xml version='1.0'?><html><p>as HTML</p></html>", None, "as HTML"),
         ("text/html", b"\x89nothing<p>", "utf-8", "\ufffdnothing"),
         ("text/html", b"", None, "(empty page)"),
+        ("text/plain", b" \n", None, "(empty page)"),
     ],
 )
 def test_text_of_other_kinds(

@@ -99,7 +99,10 @@ class Unreadable(Exception):
 
 def from_text(body: bytes, url: str, charset: str | None) -> Document:
     """Text as it is, but for what a page can't hold. Its title is the file's name."""
-    return Document(_name(url), url, plain(decoded(body, charset).replace("\r\n", "\n").replace("\r", "\n")))
+    from tools.browser._html import EMPTY
+
+    text = plain(decoded(body, charset).replace("\r\n", "\n").replace("\r", "\n"))
+    return Document(_name(url), url, text if text.strip() else EMPTY)
 
 
 def _name(url: str) -> str:
