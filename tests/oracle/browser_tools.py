@@ -2,7 +2,8 @@
 
 PYTHON is an interpreter (>= 3.12) of an environment that has `gpt-oss==0.0.9`. Both get the same pages and the same
 random runs of calls. A run is compared up to the first text that differs; if that difference is one that is meant (they
-are listed in `MEANT`), it is counted, else printed, and the command exits 1.
+are listed in `MEANT`), it is counted, else printed, and the command exits 1. `--write` keeps a few runs on small pages,
+with what the reference gave, for the test in the suite.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ from tools.policy import Policy, Rule
 from tools.spec import NoStop, ToolCall, ToolContext, ToolResult
 from tools.toolbox import Toolbox
 
+GOLDEN = Path(__file__).parents[1] / "golden" / "browser_tools.json"
 Call = tuple[str, str]
 """A function and the text of its arguments."""
 
@@ -57,7 +59,7 @@ _WIDE = "http://a.very-long-domain-name.of-many-parts.example-of-a-test.test/wid
 _QUERIES = ("capybara", "two words", "nothing found", "fails")
 
 
-def html_page(source: random.Random) -> str:
+def html_page(source: random.Random, *, sizes: Sequence[int]) -> str:
     """A page with links to the others, lists, code, and lines that must be wrapped."""
 
     def words(most: int) -> str:
@@ -72,7 +74,7 @@ def html_page(source: random.Random) -> str:
         shape = source.choice(("<p>{}</p>", "<h2>{}</h2>", "<ul><li>{}<li>x</ul>", "<div>{}</div>", "<p>{}<br>x</p>"))
         return shape.format(inside)
 
-    blocks = "\n".join(block() for _ in range(source.choice((1, 5, 60))))
+    blocks = "\n".join(block() for _ in range(source.choice(sizes)))
     return f"<html><head><title>{words(8)}</title></head><body>{blocks}</body></html>"
 
 
@@ -126,9 +128,10 @@ class Task:
     runs: list[list[Call]]
 
 
-def make_task(*, count: int, seed: int) -> Task:
+def make_task(*, count: int, seed: int, sizes: Sequence[int] = (1, 5, 60)) -> Task:
+    """`sizes`: how many blocks a page may have."""
     source = random.Random(seed)
-    pages = {url: html_page(source) for url in (*_URLS, _WIDE)}
+    pages = {url: html_page(source, sizes=sizes) for url in (*_URLS, _WIDE)}
     hits = {
         query: [(" ".join(source.choices(_WORDS[:-1], k=3)), url, "Some text.") for url in source.sample(_URLS, k=size)]
         for query, size in (("capybara", 5), ("two words", 3), ("nothing found", 0))
@@ -242,12 +245,25 @@ def meant(call: Call, ours: Answer, theirs: Any) -> str | None:
     return "earlier search" if ours.searched else None
 
 
+def write_golden(python: Path, *, seed: int) -> None:
+    """Keep 40 runs and what the reference gave."""
+    task = make_task(count=40, seed=seed, sizes=(1, 3, 12))
+    with tempfile.TemporaryDirectory() as folder:
+        theirs = reference_answers(python, task, write_o200k(Path(folder)))
+    kept = {"pages": task.pages, "hits": task.hits, "runs": task.runs, "answers": theirs}
+    GOLDEN.write_text(json.dumps(kept, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("python", type=Path, help="an interpreter with gpt-oss==0.0.9")
     parser.add_argument("--count", type=int, default=2_000, help="runs of up to ten calls")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--write", action="store_true", help=f"write {GOLDEN.name} and compare nothing")
     options = parser.parse_args()
+    if options.write:
+        write_golden(options.python, seed=options.seed)
+        return 0
     started = time.monotonic()
     task = make_task(count=options.count, seed=options.seed)
     with tempfile.TemporaryDirectory() as folder:
