@@ -1,0 +1,138 @@
+"""The built-in model through the whole path: real tools, a web site and a search service on loopback, MCP servers."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.command import OSSIA, line_of, ossia
+from tests.support.site import Site
+
+SERVER = """\
+import sys
+from mcp.server.mcpserver import MCPServer
+
+server = MCPServer("Lamps", log_level="ERROR")
+
+@server.tool()
+def set_lamp(room: str, level: int) -> str:
+    \"\"\"Sets a lamp.\"\"\"
+    return "bright copper wheel"
+
+if sys.argv[1:]:
+    server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[1]))
+else:
+    server.run("stdio")
+"""
+WEATHER = '''\
+from typing import Literal
+
+def get_current_weather(location: str, format: Literal["celsius", "fahrenheit"] = "celsius") -> dict[str, object]:
+    """Gets the current weather in the provided location."""
+    return {"temperature": 21, "condition": "sunny", "unit": format}
+'''
+
+
+def _asked(question: str, *flags: str) -> dict[str, Any]:
+    done = ossia("run", question, "--model", "etude", "--temperature", "0", "--json", *flags)
+    assert done.returncode == 0, done.stderr
+    return line_of(done)
+
+
+def _calls(line: dict[str, Any]) -> list[tuple[str, object]]:
+    return [(call["name"], json.loads(call["arguments"])) for call in line["calls"]]
+
+
+@pytest.fixture
+def web() -> Iterator[tuple[Site, tuple[str, ...]]]:
+    """A search service that knows one page, the page, and the flags that let it be used."""
+    with Site() as site:
+        site.page("/green-harbor", "\ngreen harbor was built in winter.\n", type="text/plain")
+        result = {"title": "green harbor", "url": site.url("/green-harbor"), "content": "a page about it"}
+        site.json("/search", {"query": "green harbor", "results": [result]})
+        yield site, ("--web", site.url("/"), "--allow-host", str(site.at()))
+
+
+def test_search_open_cite(web: tuple[Site, tuple[str, ...]]) -> None:
+    site, flags = web
+    line = _asked("Search the web for green harbor.", *flags)
+    assert _calls(line) == [("browser.search", {"query": "green harbor"}), ("browser.open", {"id": 0})]
+    assert line["answer"] == "green harbor was built in winter. [1]"
+    assert line["citations"] == [
+        {"number": 1, "cursor": 1, "title": "green-harbor", "url": site.url("/green-harbor"), "first_line": 3, "last_line": 3,
+         "verified": True}
+    ]  # fmt: skip
+    assert line["messages"][-1]["content"][0]["text"] == "green harbor was built in winter. 【1†L3】"
+
+
+def test_the_footnote_stands_under_the_answer(web: tuple[Site, tuple[str, ...]]) -> None:
+    site, flags = web
+    done = ossia("run", "Search the web for green harbor.", "--model", "etude", "--temperature", "0", "--quiet", *flags)
+    told = f"green harbor was built in winter. [1]\n\n[1] green-harbor — {site.url('/green-harbor')} (line 3)\n"
+    assert (done.returncode, done.stdout.decode()) == (0, told)
+
+
+def test_a_function_of_the_users_file(tmp_path: Path) -> None:
+    (tmp_path / "weather.py").write_text(WEATHER)
+    line = _asked("What is the weather in Zanzibar?", "--tools", str(tmp_path / "weather.py"))
+    assert _calls(line) == [("functions.get_current_weather", {"location": "Zanzibar"})]
+    assert line["answer"] == "The weather in Zanzibar is sunny at 21 degrees celsius."
+
+
+def test_a_file_of_a_workspace(tmp_path: Path) -> None:
+    (tmp_path / "todo_list.txt").write_text("buy oranges and water the ferns\n")
+    line = _asked("Read todo_list.txt.", "--workspace", str(tmp_path))
+    assert _calls(line) == [("functions.read_file", {"path": "todo_list.txt"})]
+    assert line["answer"] == "The file says:\nbuy oranges and water the ferns"
+    listed = _asked("List the files in .", "--workspace", str(tmp_path))
+    assert listed["answer"] == "The files are:\ntodo_list.txt"
+
+
+@pytest.mark.needs_bwrap
+def test_a_command_in_a_workspace(tmp_path: Path) -> None:
+    (tmp_path / "todo_list.txt").write_text("buy oranges and water the ferns\n")
+    flags = ("--workspace", str(tmp_path), "--allow", "shell:wc *")
+    line = _asked("Run wc -c todo_list.txt", *flags)
+    assert _calls(line) == [("functions.shell", {"command": "wc -c todo_list.txt"})]
+    assert line["answer"] == "The output is:\n32 todo_list.txt"
+
+
+@contextmanager
+def _served(folder: Path) -> Iterator[str]:
+    """The address of the server, over HTTP."""
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    child = subprocess.Popen([sys.executable, str(folder / "lamp.py"), str(port)])
+    try:
+        for _ in range(400):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.05)
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        child.kill()
+        child.wait()
+
+
+@pytest.mark.parametrize("over", ["stdio", "http"])
+def test_an_mcp_server(over: str, tmp_path: Path, home: Path) -> None:
+    (tmp_path / "lamp.py").write_text(SERVER)
+    with _served(tmp_path) as address:
+        target = ["--url", address] if over == "http" else ["--", sys.executable, str(tmp_path / "lamp.py")]
+        added = subprocess.run([str(OSSIA), "mcp", "add", "home", *target], capture_output=True, check=False)
+        assert added.returncode == 0, added.stderr
+        line = _asked("Call home__set_lamp with room kitchen and level 40.", "--tools", "python", "--yes")
+    assert _calls(line) == [("functions.home__set_lamp", {"room": "kitchen", "level": 40})]
+    assert line["answer"] == "The tool says: bright copper wheel"
