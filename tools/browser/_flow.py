@@ -13,7 +13,8 @@ _ENTITIES = re.compile(r"([&<>\r])")
 _BLANKS = re.compile(r"\s+")
 _BACKSLASH = re.compile(r"\\(?=[\\`*_{}\[\]()#+\-.!])")
 # At a line's begin "1. ", "+ " and "- " would be read as a list's. Blanks but newlines: `^\s*` would be quadratic.
-_LIKE_A_LIST = re.compile(r"^([^\S\n]*\d+(?=\.\s)|[^\S\n]*(?=\+\s|-[\s-]))", re.MULTILINE)
+# A text also begins anew after each character that is written as an entity.
+_LIKE_A_LIST = re.compile(r"(?:^|(?<=[&<>]))([^\S\n]*\d+(?=\.\s)|[^\S\n]*(?=\+\s|-[\s-]))", re.MULTILINE)
 _AFTER_STRUCK = re.compile(r"[^][(){}\s.!?]")
 
 _HIDDEN = frozenset({"head", "style", "script"})
@@ -117,9 +118,16 @@ class Flow:
 
     def text(self, text: str) -> None:
         """The text between two tags, whole."""
-        for number, part in enumerate(_ENTITIES.split(text)):
-            if part:
-                self._part(part, character=number % 2 == 1)
+        if (self._struck_begins or self._after_struck or "\r" in text) and not self._hidden:
+            for number, part in enumerate(_ENTITIES.split(text)):
+                if part:
+                    self._part(part, character=number % 2 == 1)
+            return
+        words = text.rstrip()
+        if words != text and words.endswith(("&", "<", ">")):  # blanks on their own are owed, not written
+            self._part(words)
+            text = text[len(words) :]
+        self._part(text)
 
     def finish(self) -> str:
         """The whole text, with what its abbreviations mean at its end."""
@@ -131,7 +139,7 @@ class Flow:
 
     # -- texts
 
-    def _part(self, part: str, *, character: bool) -> None:
+    def _part(self, part: str, *, character: bool = False) -> None:
         if self._struck_begins:
             part = part.strip()
             self._struck_begins, self._after_struck = False, True
