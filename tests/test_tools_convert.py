@@ -26,6 +26,9 @@ from tools.spec import NoStop
 
 URL = "http://a.test/folder/file"
 ROOT = Path(__file__).parent.parent
+needs_proc = pytest.mark.skipif(
+    not Path(f"/proc/self/task/{os.getpid()}/children").exists(), reason="finds the worker in Linux's /proc"
+)
 
 
 @pytest.fixture(scope="module")
@@ -204,6 +207,23 @@ def test_a_page_that_takes_too_long_ends_the_worker_and_another_takes_over() -> 
     hasty.close()
 
 
+@needs_proc
+def test_a_worker_that_ended_while_idle_is_replaced() -> None:
+    converter = Converter()
+    before = _children()
+    convert(converter, "<p>x")
+    (worker,) = _children() - before
+    os.kill(worker, signal.SIGKILL)
+    wait_until(lambda: not _runs(worker))
+    assert convert(converter, "<p>next").text == "next"
+    converter.close()
+    assert _children() == before
+
+
+def _children() -> set[int]:
+    return {int(pid) for path in Path("/proc/self/task").glob("*/children") for pid in path.read_text().split()}
+
+
 def test_a_stop_ends_a_conversion() -> None:
     converter, control, told = Converter(), Control(), []
     convert(converter, "<p>warm")
@@ -332,15 +352,17 @@ def test_the_worker_ends_with_its_stdin_and_at_its_alarm(taken: Taken) -> None:
         assert busy.popen.wait(20) == -signal.SIGALRM
 
 
-def test_no_worker_is_left_when_its_user_is_killed(tmp_path: Path) -> None:
+@needs_proc
+def test_no_worker_is_left_when_its_user_is_killed() -> None:
     code = (
         "from tools.convert import Converter; from tools.spec import NoStop; import time\n"
         "c = Converter(); c.convert(b'<p>x', 'text/html', url='http://a.test/', charset=None, stop=NoStop())\n"
-        "print(c._worker._popen.pid, flush=True); time.sleep(60)"
+        "print('ready', flush=True); time.sleep(60)"
     )
     user = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=ROOT)
     assert user.stdout is not None
-    worker = int(user.stdout.readline())
+    assert user.stdout.readline() == b"ready\n"
+    worker = int(Path(f"/proc/{user.pid}/task/{user.pid}/children").read_text())
     user.kill()
     user.communicate()
     wait_until(lambda: not _runs(worker))

@@ -23,10 +23,20 @@ _CHARACTER_SETS = re.compile("utf-(8|16|32)|ascii|iso|cp|koi8|mac|gb|big5|hz|euc
 _SNIFFED_BYTES = 2048
 _PDF_TIME_SHARE = 0.7
 """Of the time limit, what the pages of a PDF may take: what there is by then is better than nothing."""
-_PASSWORD, _FORMAT = 4, 3
-"""FPDF_ERR_PASSWORD, FPDF_ERR_FORMAT of pdfium's fpdfview.h."""
+_PASSWORD_NEEDED = 4
+"""FPDF_ERR_PASSWORD of pdfium's fpdfview.h."""
 _NOTE_BYTES = 200
 """What a note about a cut takes, at most."""
+
+_MANY_LINKS = "page too complex: its links take too much room"
+_MUCH_MEMORY = "page too complex: it takes more memory than a page may"
+_LONG_TEXT = "page too complex: its text is many times longer than the page"
+_NO_SOURCE = "a PDF has no source that could be read"
+_ENCRYPTED = "the PDF is encrypted: it opens with a password only"
+_DAMAGED = "the PDF is damaged"
+_PICTURES = "the PDF holds no text: its pages are pictures"
+REASONS = frozenset({_MANY_LINKS, _MUCH_MEMORY, _LONG_TEXT, _NO_SOURCE, _ENCRYPTED, _DAMAGED, _PICTURES})
+"""All that a worker may say of a failure: an error counts as free of outside text, so it doesn't choose its words."""
 
 
 def kind_of(media_type: str, body: bytes) -> Kind:
@@ -52,11 +62,13 @@ def convert(body: bytes, meta: dict[str, Any], limits: dict[str, Any]) -> tuple[
         head = json.dumps({"title": document.title, "links": links}, ensure_ascii=False).encode("utf-8", "replace")
         room = limits["max_result_bytes"] - len(head) - _NOTE_BYTES
         if room < min(len(document.text), limits["max_result_bytes"] // 8):
-            return _failed("page too complex: its links take too much room")
+            return _failed(_MANY_LINKS)
         return head, bounded(document.text, room)
     except (MemoryError, RecursionError):
-        return _failed("page too complex: it takes more memory than a page may")
-    except (Unreadable, PageTooComplex) as error:
+        return _failed(_MUCH_MEMORY)
+    except PageTooComplex:
+        return _failed(_LONG_TEXT)
+    except Unreadable as error:
         return _failed(str(error))
 
 
@@ -81,7 +93,7 @@ def _convert(
 
     if kind == "pdf":
         if source:
-            raise Unreadable("a PDF has no source that could be read")
+            raise Unreadable(_NO_SOURCE)
         return _from_pdf(body, url, limits)
     if kind == "html":
         if not source:
@@ -91,7 +103,7 @@ def _convert(
 
 
 class Unreadable(Exception):
-    """No text can be had from this document; the message says why."""
+    """No text can be had from this document; the message is one of `REASONS`."""
 
 
 # -- text --------------------------------------------------------------------------------------------------------------
@@ -145,9 +157,8 @@ def _from_pdf(body: bytes, url: str, limits: dict[str, Any]) -> Document:
             title = one_line(pdf.get_metadata_value("Title") or "") or _name(url)
             return Document(title, url, _pages(pdf, limits))
     except pypdfium2.PdfiumError as error:
-        code = getattr(error, "err_code", None)
-        reasons = {_PASSWORD: "the PDF is encrypted: it opens with a password only", _FORMAT: "the PDF is damaged"}
-        raise Unreadable(reasons.get(code or 0, "the PDF can't be read: it is damaged")) from None
+        password = getattr(error, "err_code", None) == _PASSWORD_NEEDED
+        raise Unreadable(_ENCRYPTED if password else _DAMAGED) from None
 
 
 def _pages(pdf: PdfDocument, limits: dict[str, Any]) -> str:
@@ -164,7 +175,7 @@ def _pages(pdf: PdfDocument, limits: dict[str, Any]) -> str:
         room -= len(text.encode("utf-8", "replace"))
         parts.append(f"Page {number + 1}\n\n{text}\n")
     if not any(part.partition("\n")[2].strip() for part in parts):
-        raise Unreadable("the PDF holds no text: its pages are pictures")
+        raise Unreadable(_PICTURES)
     return "\n".join(parts)
 
 

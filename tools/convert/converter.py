@@ -15,10 +15,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tools.browser.document import Document
-from tools.convert._documents import kind_of
+from tools.convert._documents import REASONS, kind_of
 from tools.spec import Stop, ToolFailed
 
 _START_S = 30.0
+_NO_START = "the worker that converts documents doesn't start"
+_TOO_SLOW = "page too complex: it takes too long to read"
+_ENDED = "page too complex: the worker ended over it"
 _MODULES = ("lxml.html", "pypdfium2", "tools.browser._html", "encodings.cp1252", "encodings.latin_1", "encodings.idna")
 _PACKAGES = ("lxml", "pypdfium2", "pypdfium2_raw", "landlockpy")
 
@@ -82,10 +85,9 @@ class Converter:
     ) -> Document:
         """The text of `body`. `url` becomes the document's, and its relative links are joined to it.
 
-        `source`: HTML stays as it is spelled; a PDF can't be had so.
-
         `media_type` as in `"text/html"`; a PDF is known by its content too. `charset` is what the server said, if it
-        did. Raises `ConversionFailed`, within the time limit: damaged or encrypted, too large, or "page too complex".
+        did. `source`: HTML stays as it is spelled; a PDF can't be had so. Raises `ConversionFailed`, within the time
+        limit: damaged or encrypted, too large, or "page too complex".
 
         >>> converter.convert(b"<title>Hi</title><p>there", "text/html", url="https://a.test/", charset=None, stop=stop)
         Document(title='Hi', url='https://a.test/', text='there', links={})
@@ -115,6 +117,9 @@ class Converter:
     def _ask(self, body: bytes, meta: dict[str, object], stop: Stop) -> dict[str, object]:
         if self._closed:
             raise _Ended("the converter is closed")
+        if self._worker is not None and not self._worker.alive:  # while idle: the system was out of memory
+            self._worker.end()
+            self._worker = None
         worker = self._worker = self._worker or _Worker(self._limits)
         try:
             return worker.ask(body, meta, stop)
@@ -145,10 +150,14 @@ class _Worker:
             cwd=Path(sys.executable).anchor,
         )
 
+    @property
+    def alive(self) -> bool:
+        return self._popen.poll() is None
+
     def ask(self, body: bytes, meta: dict[str, object], stop: Stop) -> dict[str, object]:
         """The worker's answer. Raises `_Ended` if none comes: after a stop, in time, or because the worker died."""
         if not self._ready:
-            hello = self._within(_START_S, self._read, stop, "the worker doesn't start")
+            hello = self._within(_START_S, self._read, stop, _NO_START, _NO_START)
             self.confined = tuple(str(name) for name in _list(hello.get("confined")))
             self._ready = True
 
@@ -160,7 +169,7 @@ class _Worker:
             self._popen.stdin.flush()
             return self._read()
 
-        return self._within(self._limits.timeout_s, exchange, stop, "page too complex: it takes too long to read")
+        return self._within(self._limits.timeout_s, exchange, stop, _TOO_SLOW, _ENDED)
 
     def end(self) -> None:
         """Kill it and wait. Thread-safe."""
@@ -172,7 +181,7 @@ class _Worker:
                 pipe.close()
 
     def _within(
-        self, seconds: float, talk: Callable[[], dict[str, object]], stop: Stop, too_late: str
+        self, seconds: float, talk: Callable[[], dict[str, object]], stop: Stop, too_late: str, died: str
     ) -> dict[str, object]:
         """What `talk` returns. Killing the worker is what ends its blocking reads and writes."""
         reasons: list[str] = []
@@ -188,7 +197,7 @@ class _Worker:
         try:
             answer = talk()
         except (OSError, EOFError, ValueError, RecursionError):
-            raise _Ended(reasons[0] if reasons else "page too complex: the worker ended over it") from None
+            raise _Ended(reasons[0] if reasons else died) from None
         finally:
             timer.cancel()
             forget()
@@ -221,7 +230,8 @@ class _Worker:
 def _document(answer: dict[str, object], url: str) -> Document:
     """The worker reads what anybody wrote: what comes from it is looked at before it is believed."""
     if "failed" in answer:
-        raise ConversionFailed(url, str(answer["failed"])[:200])
+        reason = answer["failed"]
+        raise ConversionFailed(url, reason if isinstance(reason, str) and reason in REASONS else _ENDED)
     title, text, links = answer.get("title"), answer.get("text"), answer.get("links")
     if not isinstance(title, str) or not isinstance(text, str) or not isinstance(links, dict):
         raise ConversionFailed(url, "the worker's answer isn't one")
