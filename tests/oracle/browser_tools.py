@@ -115,8 +115,18 @@ def run_of_calls(source: random.Random) -> list[Call]:
                 )  # fmt: skip
 
     first: list[tuple[str, object]] = [("search", {"query": "capybara"}), ("open", {"id": source.choice(_URLS)})]
-    calls = [source.choice(first), *(call() for _ in range(source.randrange(2, 10)))]
+    calls = [source.choice(first)]
+    for _ in range(source.randrange(2, 10)):
+        after_find = calls[-1][0] == "find" and source.random() < 0.5
+        calls.append(("open", {"id": source.choice((0, 1, 3))}) if after_find else call())
     return [(name, args if isinstance(args, str) else json.dumps(args)) for name, args in calls]
+
+
+def walk(url: str, pattern: str) -> list[Call]:
+    """A page, a find in it, and the first places that were found."""
+    calls: list[tuple[str, object]] = [("open", {"id": url, "num_lines": 3}), ("find", {"pattern": pattern})]
+    calls += [("open", {"id": number, "cursor": 1, "num_lines": 4}) for number in (0, 1, 2)]
+    return [(name, json.dumps(args)) for name, args in calls]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +146,8 @@ def make_task(*, count: int, seed: int, sizes: Sequence[int] = (1, 5, 60)) -> Ta
         query: [(" ".join(source.choices(_WORDS[:-1], k=3)), url, "Some text.") for url in source.sample(_URLS, k=size)]
         for query, size in (("capybara", 5), ("two words", 3), ("nothing found", 0))
     }
-    return Task(pages, hits, [run_of_calls(source) for _ in range(count)])
+    walks = [walk(url, pattern) for url in _URLS[:3] for pattern in ("a", "capy", "water")]
+    return Task(pages, hits, [*walks, *(run_of_calls(source) for _ in range(count))])
 
 
 def reference_answers(python: Path, task: Task, o200k: Path) -> list[list[Any]]:
