@@ -23,7 +23,8 @@ NOBODY = 65534
 PACKAGES = ("ipykernel", "jsonschema", "jupyter-client", "landlockpy", "pytest")
 COPIED = (
     "tools", "pyproject.toml", "tests/__init__.py", "tests/support/__init__.py", "tests/support/kernels.py",
-    "tests/support/trees.py", "tests/test_tools_functions_shell.py", "tests/test_tools_undo.py",
+    "tests/support/trees.py", "tests/oracle/__init__.py", "tests/oracle/undo.py",
+    "tests/test_tools_functions_shell.py", "tests/test_tools_undo.py",
     "tests/test_tools_confinement.py", "tests/test_tools_python.py", "tests/test_tools_sandbox.py",
 )  # fmt: skip
 CANDIDATES = ("/usr/bin/python3", "/usr/local/bin/python3", "/usr/bin/python3.13", "/usr/bin/python3.12")

@@ -13,12 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.oracle.undo import play
 from tests.support.trees import snapshot
 from tools.spec import ToolFailed
 from tools.undo import Journal, KeepLimits, Skipped, Turn, Undone
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="undo works by descriptors of folders")
 
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are Linux's")
 ROOT = os.geteuid() == 0 if sys.platform != "win32" else False
 
 
@@ -390,6 +392,13 @@ def test_ossias_own_data_in_the_workspace_is_left_out(root: Path) -> None:
     assert before and not any("data" in path for path in before.known)
     journal.after_command(before)
     assert journal.turns() == ()
+
+
+@linux_only
+def test_random_turns_of_the_tools_are_undone_to_the_first_tree() -> None:
+    """A tenth of `python -m tests.oracle.undo`, and a fifth of its turns."""
+    report = play(10, seed=7)
+    assert report.turns == 10 and report.undone > 5 and set(report.calls) == {"write_file", "apply_patch", "shell"}
 
 
 # -- limits ------------------------------------------------------------------------------------------------------------

@@ -227,7 +227,8 @@ class Journal:
         after, whole = self._after(before)
         if whole:
             changed = {path for path, known in after.items()
-                       if path not in before.known or not _same(before.known[path], known)}  # fmt: skip
+                       if (was := before.known.get(path)) is not known  # the same object: not read again
+                       and (was is None or not was.state.equals(known.state))}  # fmt: skip
             changed = {path for path in changed if path in before.known or not _below(path, before.unlisted)}
         else:
             changed = {path for path, known in before.known.items()
@@ -328,10 +329,6 @@ class Journal:
                     self._depth -= 1
             finally:
                 os.close(descriptor)
-
-
-def _same(one: Known, other: Known) -> bool:
-    return one.state.equals(other.state)
 
 
 def _below(path: str, folders: frozenset[str]) -> bool:

@@ -1,0 +1,121 @@
+"""`python -m tests.bench.shell`: what a confined shell call costs, and what keeping a workspace for undo adds.
+
+`true` in a workspace of 2,000 files and 50 MB: plain (`bash -c true`), confined without a journal, and confined with
+one; the first call of a session copies the files, later ones only look at them. Medians, in ms; beside the wall time
+the processor time of this process for a call, and above all the machine's load.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.support.kernels import NO_BWRAP, StopByHand, count_tokens
+from tools import shell_sandbox
+from tools.functions.shell import ShellTool
+from tools.policy import Policy, Rule
+from tools.spec import NoStop, Stop, ToolCall, ToolContext, ToolOutput
+from tools.toolbox import Toolbox
+from tools.undo import Journal
+from tools.workspace import Workspace
+
+FILES, BYTES, CALLS = 2_000, 50_000_000, 40
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder, "ws").resolve()
+        _fill(root)
+        print(f"{FILES} files, {BYTES / 1e6:.0f} MB; {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}")
+        _print("bash -c true, plain", *_timed(lambda: subprocess.run(["bash", "-c", "true"], cwd=root, check=True)))
+        for program in (None, NO_BWRAP):
+            tool = ShellTool(confinement=shell_sandbox.choose(bwrap=program))
+            name = tool.confinement.name
+            _print(f"{name}, no journal", *_timed(_caller(tool, root, None, folder)))
+            journal = Journal(Path(folder, f"data-{name}"), root)
+            started = time.perf_counter()
+            _caller(tool, root, journal, folder)()
+            _print(f"{name}, journal, first call", (time.perf_counter() - started) * 1000)
+            _print(f"{name}, journal, later calls", *_timed(_caller(tool, root, journal, folder)))
+            fresh = Journal(Path(folder, f"data-{name}"), root)
+            started = time.perf_counter()
+            fresh.prepare()
+            _print(f"{name}, journal, prepare() of a next session", (time.perf_counter() - started) * 1000)
+            _stop_and_flood(tool, root, folder)
+
+
+def _stop_and_flood(tool: ShellTool, root: Path, folder: str) -> None:
+    name = tool.confinement.name
+    for what, command in (("obeys", "echo; sleep 100"), ("ignores SIGTERM", "trap '' TERM; echo; sleep 99 & sleep 99")):
+        stop = StopByHand()
+        running = tool.run({"command": command}, call_id="c", context=_context(root, None, folder, stop))
+        next(running)
+        started = time.perf_counter()
+        stop.stop()
+        _exhaust(running)
+        _print(f"{name}, a stop, it {what}", (time.perf_counter() - started) * 1000)
+    before = _peak_kib()
+    started = time.perf_counter()
+    _exhaust(tool.run({"command": "head -c 1000000000 /dev/zero | tr '\\0' x"}, call_id="c",
+                      context=_context(root, None, folder, NoStop())))  # fmt: skip
+    _print(f"{name}, 1 GB of output ({(_peak_kib() - before) / 1024:.0f} MB more at the peak)",
+           (time.perf_counter() - started) * 1000)  # fmt: skip
+
+
+def _exhaust(running) -> None:  # type: ignore[no-untyped-def]
+    for output in running:
+        assert isinstance(output, ToolOutput)
+
+
+def _fill(root: Path) -> None:
+    source = random.Random(1)
+    for number in range(FILES):
+        path = root / f"d{number % 40}" / f"e{number % 7}" / f"f{number}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(source.randbytes(BYTES // FILES))
+
+
+def _context(root: Path, journal: Journal | None, folder: str, stop: Stop) -> ToolContext:
+    return ToolContext(stop, Workspace(root, True, journal), Path(folder, "data"), count_tokens)
+
+
+def _caller(tool: ShellTool, root: Path, journal: Journal | None, folder: str) -> Callable[[], object]:
+    context = _context(root, journal, folder, NoStop())
+    toolbox = Toolbox([tool], policy=Policy([Rule("*", "allow")]), context=context)
+
+    def call() -> None:
+        for _ in toolbox.run(ToolCall("c", "functions.shell", '{"command": "true"}'), stop=NoStop()):
+            pass
+
+    return call
+
+
+def _timed(action: Callable[[], object]) -> tuple[float, float]:
+    """Medians in ms: wall time, and this process's own processor time."""
+    wall, cpu = [], []
+    for _ in range(CALLS):
+        started, used = time.perf_counter(), time.process_time()
+        action()
+        wall.append(time.perf_counter() - started)
+        cpu.append(time.process_time() - used)
+    return statistics.median(wall) * 1000, statistics.median(cpu) * 1000
+
+
+def _print(what: str, wall_ms: float, cpu_ms: float | None = None) -> None:
+    print(f"{what:<58} {wall_ms:8.1f} ms" + (f"  (ours: {cpu_ms:.1f} ms)" if cpu_ms is not None else ""))
+
+
+def _peak_kib() -> int:
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+if __name__ == "__main__":
+    main()
