@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -236,6 +237,7 @@ def test_hunks_go_on_behind_the_one_before(folder: Folder) -> None:
         ("  one\n  two\n", (" one", "-two", "+2"), "  one\n  2\n"),  # indentation: that of the file
         ("\tif x:\n\t\ty()\n", (" if x:", "-    y()", "+    z()", "+    if q:", "+        r()"), None),
         ("    if x:\n        y()\n", (" if x:", "-    y()", "+    z()", "+    "), "    if x:\n        z()\n    \n"),
+        ("    if x:\n    y\n", ("         if x:", "-        y", "+            z"), None),  # 4 less, or half of it?
         ("if x:\n\ty()\n", (" if x:", "-    y()", "+    z()", "+        w()"), "if x:\n\tz()\n\t\tw()\n"),  # units
         ("a — b\n“c”\u00a0d\n", (" a - b", '-"c" d', "+e"), "a — b\ne\n"),  # typography
         ("\x0cone\ntwo\u200b\nthree\n", (" one", " two", "-three", "+3"), "\x0cone\ntwo\u200b\n3\n"),  # not shown
@@ -375,6 +377,15 @@ def test_wrappers_are_taken_off(folder: Folder, arguments: str) -> None:
 def test_a_patch_of_another_folder_is_not_guessed_at(folder: Folder) -> None:
     folder.write("a.txt", "it's\n\"old\" $HOME `x`\n")
     _refused(folder, f"cd sub && apply_patch <<'EOF'\n{PATCH}\nEOF", "without 'cd'")
+
+
+def test_a_patch_of_too_much_at_once(folder: Folder) -> None:
+    """All contents are held in memory until the last one is checked."""
+    for number in range(9):
+        os.truncate(folder.write(f"{number}.txt"), 15 << 20)
+    text = _apply(folder, _patch(*(f"*** Delete File: {number}.txt" for number in range(9))))
+    assert text == "Error: the patch takes more than 134 MB of files at once. Split it into smaller ones."
+    assert len(list(folder.root.iterdir())) == 9
 
 
 def test_a_large_file_and_many_hunks(folder: Folder) -> None:

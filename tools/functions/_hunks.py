@@ -64,19 +64,28 @@ class _File:
         self.lines = [piece.removesuffix("\r") for piece in pieces[:-1]] + last
         self.ends = ["\r\n" if piece.endswith("\r") else "\n" for piece in pieces[:-1]] + [""] * len(last)
         self._at_level: dict[int, list[str]] = {}
+        self._indexes: dict[int, dict[str, list[int]]] = {}
 
     def at_level(self, level: int) -> list[str]:
         if level not in self._at_level:
             self._at_level[level] = [_LEVELS[level](line) for line in self.lines]
         return self._at_level[level]
 
+    def _index(self, level: int) -> dict[str, list[int]]:
+        """Where each line stands: a patch of a large file can have many hunks."""
+        if level not in self._indexes:
+            index = self._indexes[level] = {}
+            for at, line in enumerate(self.at_level(level)):
+                index.setdefault(line, []).append(at)
+        return self._indexes[level]
+
     def places(self, old: Sequence[str], start: int, level: int, *, at_end: bool = False) -> list[int]:
         """Every place from line `start` on where `old` stands, in order."""
         wanted = [_LEVELS[level](line) for line in old]
         lines, size = self.at_level(level), len(wanted)
         first = max(start, len(lines) - size) if at_end else start
-        span = range(first, len(lines) - size + 1)
-        return [at for at in span if lines[at] == wanted[0] and lines[at : at + size] == wanted]
+        begins = self._index(level).get(wanted[0], [])
+        return [at for at in begins[bisect_left(begins, first) :] if lines[at : at + size] == wanted]
 
     def end_near(self, at: int) -> str:
         """The end that a new line before line `at` gets: that of the line before, else of the one behind."""

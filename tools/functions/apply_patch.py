@@ -49,6 +49,9 @@ puts it at the end. Hunks stand in the order of the file. Paths are relative to 
 *** Delete File: old.txt
 *** End Patch"""
 
+_MAX_BYTES = 128 << 20
+"""Of all files of a patch, old and new, which are held in memory at once."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
@@ -127,6 +130,7 @@ class _Planner:
         self.lines: list[str] = []
         self.diffs: list[_diff.Diff] = []
         self._subjects: dict[str, None] = {}
+        self._bytes = 0
 
     @property
     def subjects(self) -> tuple[str, ...]:
@@ -192,6 +196,10 @@ class _Planner:
     def _change(self, name: str, before: Content | None, after: bytes | None, like: Content | None = None) -> None:
         if any(change.name == name for change in self.changes):
             raise ToolFailed(f"Error: {name!r} stands in the patch twice. Put all changes of a file in one section.")
+        self._bytes += len(before.data if before is not None else b"") + len(after or b"")
+        if self._bytes > _MAX_BYTES:
+            problem = f"the patch takes more than {_MAX_BYTES / 1e6:.0f} MB of files at once"
+            raise ToolFailed(f"Error: {problem}. Split it into smaller ones.")
         self.changes.append(Change(name, before, after, like))
 
     def _say(self, line: str, diff: _diff.Diff) -> None:
