@@ -66,7 +66,7 @@ class Asker:
         _write(tty, f"{_BOLD}{clean(_flat(head))}{_PLAIN}\n" if self._colour else f"{clean(_flat(head))}\n")
         shown = _cut(lines)
         _write(tty, self._painted(shown, asked.preview.language))
-        prompt = "Allow? [y]es, [n]o, for this [s]ession"
+        prompt = "Allow? [y]es, [n]o" if asked.firm else "Allow? [y]es, [n]o, for this [s]ession"
         prompt += f", [a]lways ({clean(_flat(', '.join(asked.rules)))})" if asked.rules else ""
         prompt += ", [?] all of it: " if shown != lines else ": "
         while True:
@@ -79,14 +79,21 @@ class Asker:
                 _write(tty, self._painted(lines, asked.preview.language))
                 continue
             choice = _CHOICES.get(answer)
-            if choice is not None and not (choice == "always" and not asked.rules):
+            if choice in _possible(asked):
                 return choice
-            _write(tty, f"expected y, n, s{' or a' if asked.rules else ''}\n")
+            _write(tty, f"expected {', '.join(word[0] for word in _possible(asked))}\n")
 
     def _painted(self, lines: list[str], language: str) -> str:
         colours = {"+": _GREEN, "-": _RED} if self._colour and language == "diff" else {}
         painted = (f"{colours[line[2]]}{line}{_PLAIN}" if line[2:3] in colours else line for line in lines)
         return "".join(f"{line}\n" for line in painted)
+
+
+def _possible(asked: ApprovalAsked) -> tuple[_Choice, ...]:
+    """A firm question is asked each time: an answer to it holds for nothing else."""
+    if asked.firm:
+        return "yes", "no"
+    return ("yes", "no", "session", "always") if asked.rules else ("yes", "no", "session")
 
 
 @contextmanager

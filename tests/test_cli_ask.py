@@ -74,7 +74,7 @@ def test_a_no_or_nothing_refuses(answer: str, tmp_path: Path) -> None:
 
 def test_anything_else_asks_again(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, _write("a.md"), FINAL)
-    assert "expected y, n, s or a" in terminal.answer("sure", "y")
+    assert "expected y, n, s, a" in terminal.answer("sure", "y")
     assert (terminal.work / "a.md").exists()
 
 

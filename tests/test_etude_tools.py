@@ -66,10 +66,8 @@ def test_search_open_cite(web: tuple[Site, tuple[str, ...]]) -> None:
     line = _asked("Search the web for green harbor.", *flags)
     assert _calls(line) == [("browser.search", {"query": "green harbor"}), ("browser.open", {"id": 0})]
     assert line["answer"] == "green harbor was built in winter. [1]"
-    assert line["citations"] == [
-        {"number": 1, "cursor": 1, "title": "green-harbor", "url": site.url("/green-harbor"), "first_line": 3, "last_line": 3,
-         "verified": True}
-    ]  # fmt: skip
+    cited = {"title": "green-harbor", "url": site.url("/green-harbor"), "first_line": 3, "last_line": 3}
+    assert line["citations"] == [{"number": 1, "cursor": 1, **cited, "verified": True}]
     assert line["messages"][-1]["content"][0]["text"] == "green harbor was built in winter. 【1†L3】"
 
 
