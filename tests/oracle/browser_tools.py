@@ -257,8 +257,8 @@ def meant(call: Call, ours: Answer, theirs: Any) -> str | None:
 
 
 def write_golden(python: Path, *, seed: int) -> None:
-    """Keep 40 runs and what the reference gave."""
-    task = make_task(count=40, seed=seed, sizes=(1, 3, 12))
+    """Keep 30 runs and what the reference gave."""
+    task = make_task(count=30, seed=seed, sizes=(1, 12, 12))
     with tempfile.TemporaryDirectory() as folder:
         theirs = reference_answers(python, task, write_o200k(Path(folder)))
     kept = {"pages": task.pages, "hits": task.hits, "runs": task.runs, "answers": theirs}
