@@ -1,9 +1,11 @@
-"""Compare the browser's tools with the reference tool, call by call: `python -m tests.oracle.browser_tools PYTHON`.
+"""Compare the browser's tools with the reference tool, call by call:
 
-PYTHON is an interpreter (>= 3.12) of an environment that has `gpt-oss==0.0.9`. Both get the same pages and the same
-random runs of calls. A run is compared up to the first text that differs; if that difference is one that is meant (they
-are listed in `MEANT`), it is counted, else printed, and the command exits 1. `--write` keeps a few runs on small pages,
-with what the reference gave, for the test in the suite.
+    python -m tests.oracle.browser_tools --count 2000 --seed 1 --oracle VENV/bin/python
+
+The reference is the package gpt-oss 0.0.9 in a Python >= 3.12 of its own; without `--oracle` one is made in `--cache`.
+Both get the same pages and the same random runs of calls. A run is compared up to the first text that differs; if that
+difference is one that is meant (they are listed in `MEANT`), it is counted, else printed, and the command exits 1.
+`--write-golden` keeps a few runs on small pages, with what the reference gave, for the test in the suite.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from typing import Any
 
 import tiktoken
 
+from tests.oracle.browser import make_environment
 from tests.support.pages import Pages, Results
 from tests.support.vocabularies import o200k_in_environment, write_o200k
 from tools.browser import Browser, Hit
@@ -150,7 +153,7 @@ def make_task(*, count: int, seed: int, sizes: Sequence[int] = (1, 5, 60)) -> Ta
     return Task(pages, hits, [*walks, *(run_of_calls(source) for _ in range(count))])
 
 
-def reference_answers(python: Path, task: Task, o200k: Path) -> list[list[Any]]:
+def reference_answers(python: str, task: Task, o200k: Path) -> list[list[Any]]:
     """What the reference gives, in a process of its environment."""
     script = Path(__file__).with_name("_browser_tools_reference.py")
     done = subprocess.run(
@@ -256,7 +259,7 @@ def meant(call: Call, ours: Answer, theirs: Any) -> str | None:
     return "earlier search" if ours.searched else None
 
 
-def write_golden(python: Path, *, seed: int) -> None:
+def write_golden(python: str, *, seed: int) -> None:
     """Keep 30 runs and what the reference gave."""
     task = make_task(count=30, seed=seed, sizes=(1, 12, 12))
     with tempfile.TemporaryDirectory() as folder:
@@ -267,19 +270,23 @@ def write_golden(python: Path, *, seed: int) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("python", type=Path, help="an interpreter with gpt-oss==0.0.9")
     parser.add_argument("--count", type=int, default=2_000, help="runs of up to ten calls")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--write", action="store_true", help=f"write {GOLDEN.name} and compare nothing")
+    parser.add_argument("--oracle", help="a Python that has the reference")
+    parser.add_argument("--cache", type=Path, help="a folder for a Python with the reference, made if it isn't there")
+    parser.add_argument("--write-golden", action="store_true")
     options = parser.parse_args()
-    if options.write:
-        write_golden(options.python, seed=options.seed)
+    if not options.oracle and not options.cache:
+        parser.error("give --oracle PYTHON or --cache FOLDER")
+    python = options.oracle or make_environment(options.cache)
+    if options.write_golden:
+        write_golden(python, seed=options.seed)
         return 0
     started = time.monotonic()
     task = make_task(count=options.count, seed=options.seed)
     with tempfile.TemporaryDirectory() as folder:
         o200k = write_o200k(Path(folder))
-        theirs = reference_answers(options.python, task, o200k)
+        theirs = reference_answers(python, task, o200k)
         with o200k_in_environment(o200k):
             encoding = tiktoken.get_encoding("o200k_base")
     equal, counted, wrong = compare(Ours(task, encoding), task.runs, theirs)
