@@ -405,6 +405,15 @@ def test_a_difference_of_any_size(folder: Folder) -> None:
         "--- a/a.txt\n+++ b/a.txt\n@@ -7,7 +7,7 @@\n 7\n 8\n 9\n-10\n+ten\n 11\n 12\n 13\n"
         "@@ -87,7 +87,7 @@\n 87\n 88\n 89\n-90\n+ninety\n 91\n 92\n 93\n"
     )
+    lines = [f"{number}\n" if number % 2 else "again\n" for number in range(1, 20_001)]
+    folder.write("a.txt", "".join(lines))
+    lines[1], lines[19_999], lines[9_998:10_000] = "two\n", "end\n", []
+    folder.call("write_file", path="a.txt", content="".join(lines))
+    assert folder.asked[-1].preview.detail == (
+        "--- a/a.txt\n+++ b/a.txt\n@@ -1,5 +1,5 @@\n 1\n-again\n+two\n 3\n again\n 5\n"
+        "@@ -9996,8 +9996,6 @@\n again\n 9997\n again\n-9999\n-again\n 10001\n again\n 10003\n"
+        "@@ -19997,4 +19995,4 @@\n 19997\n again\n 19999\n-again\n+end\n"
+    )
     folder.write("b.txt", "".join(f"old {number}\n" for number in range(10_000)))
     folder.call("write_file", path="b.txt", content="".join(f"new {number}\n" for number in range(10_000)))
     preview = folder.asked[-1].preview
