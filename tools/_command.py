@@ -49,11 +49,8 @@ def words_of(command: str) -> tuple[str, ...] | None:
         match = _WORD.match(seen, position)
         if match is None or match[0].startswith("=") or (not words and "=" in match[0]):
             return None
-        after = _end_of_blanks(seen, match.end())
-        if after == match.end() < len(seen):
-            return None
         words.append(_QUOTED.sub(lambda quoted: quoted[1] if quoted[2] is None else quoted[2], match[0]))
-        position = after
+        position = _end_of_blanks(seen, match.end())
     return tuple(words) if words and words[0] and words[0] not in _RESERVED else None
 
 

@@ -101,7 +101,7 @@ def url_allowed(pattern: str, text: str) -> bool:
     asked, allowed = _URL.fullmatch(text), _URL.fullmatch(pattern)
     if asked is None:
         return allowed is None and text_matches(pattern, text)
-    if _UNCERTAIN.search(text) or _DOTS.search(asked["rest"]) or "@" in asked["place"]:
+    if _UNCERTAIN.search(text) or _DOTS.search(asked["rest"]):
         return False
     if allowed is None:
         return pattern.strip("*") == ""

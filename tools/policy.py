@@ -123,10 +123,8 @@ class Policy:
         denied, by = _strictest(rules, "deny", spec, preview)
         if denied == "yes":
             return Ruling("deny", f"the rule {by}")
-        if denied == "maybe":
-            remembered = not taint and self._remembers(spec, preview, arguments)
-            if not remembered:
-                return Ruling("ask", f"it may be what the rule {by} denies", firm=True)
+        if denied == "maybe" and not self._remembers(spec, preview, arguments):
+            return Ruling("ask", f"it may be what the rule {by} denies", firm=True)
         user = [rule for rule in rules if rule.action == "allow" and rule.origin == "user"]
         exempt = _allowed(user, spec, preview)
         firm = "" if exempt else _taint_reason(spec, preview, taint)
