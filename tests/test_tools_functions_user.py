@@ -17,6 +17,7 @@ import pytest
 from agent.control import Control
 from harmony.typescript import typescript
 from tests.support.calls import call
+from tools.functions._result import result_text
 from tools.functions.errors import FunctionsInvalid
 from tools.functions.naming import Loaded, without_duplicates
 from tools.functions.user import load_entry_points, load_functions
@@ -133,6 +134,12 @@ def test_what_a_function_may_return(tmp_path: Path, returned: str, text: str | N
         assert len(called.text) < 50_000 and "characters omitted" in called.text
     else:
         assert called.text == text
+
+
+def test_a_long_result_is_cut_before_its_tokens_are_counted() -> None:
+    text = result_text(["x" * 3_000_000])
+    assert len(text) < 400_100 and text.startswith('["xxx') and text.endswith('xxx"]')
+    assert "\n[... 2600004 characters omitted]\n" in text
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """An MCP server that does what it shouldn't, on stdio, with nothing but the standard library: `mcp_hostile.py HOW`.
 
 HOW: `exits`, `hangs`, `junk` (other text between its messages), `deaf` (ignores the end of its input and SIGTERM),
-`tools FILE` (the tools of a JSON file), `dies FILE` (ends after each answer to a call), `many`, `endless-pages`,
+`tools FILE` (junk too, and the tools of a JSON file), `dies FILE` (ends after each answer to a call), `many`, `endless-pages`,
 `regex`, `garbage` (answers that are none), `silent-call` (never answers a call).
 """
 
@@ -76,7 +76,7 @@ def main() -> None:
     for line in sys.stdin:
         message = json.loads(line)
         for answer in answers(message):
-            if HOW == "junk":
+            if HOW in ("junk", "tools"):
                 print("starting up…\n{}\n[1, 2]\n\x00\xff not JSON", flush=True)
             print(json.dumps(answer), flush=True)
         if HOW == "dies" and message.get("method") == "tools/call":

@@ -40,6 +40,6 @@ def _json(value: object) -> str:
     from pydantic_core import to_jsonable_python
 
     try:
-        return json.dumps(to_jsonable_python(value, fallback=repr, serialize_unknown=True), ensure_ascii=False)
+        return json.dumps(to_jsonable_python(value, fallback=repr), ensure_ascii=False)
     except (ValueError, TypeError, RecursionError):  # it contains itself, or is a key of no JSON
         return repr(value)
