@@ -113,7 +113,8 @@ def _blocks(a: list[str], b: list[str], i1: int, i2: int, j1: int, j2: int, *, s
     elif split:
         i, j = i1, j1
         for next_i, next_j in _fixed_points(a, b, i1, i2, j1, j2):
-            yield from _blocks(a, b, i, next_i, j, next_j, split=False)
+            if i < next_i and j < next_j:
+                yield from _blocks(a, b, i, next_i, j, next_j, split=False)
             yield next_i, next_j, 1
             i, j = next_i + 1, next_j + 1
         yield from _blocks(a, b, i, i2, j, j2, split=False)
