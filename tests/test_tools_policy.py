@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -229,6 +230,12 @@ def test_the_rules_of_a_config() -> None:
     )
     with pytest.raises(ValueError, match="expected auto, ask, never, came 'allow'"):
         parse_rules({"python": "allow"})
+
+
+def test_the_rules_in_the_docs_are_rules() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "approvals.md").read_text(encoding="utf-8")
+    table = tomllib.loads(page.split("```toml\n")[1].split("```")[0])["approvals"]
+    assert Rule("shell", "allow", "git status*") in parse_rules(table)
 
 
 def test_rules_that_name_no_tool_are_found() -> None:

@@ -1,0 +1,78 @@
+"""`python -m tests.bench.toolbox`: what the toolbox itself adds to a call, in CPU time; and the load."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import time
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+from tools.policy import Policy, parse_rule
+from tools.spec import NoStop, Preview, ToolCall, ToolContext, ToolOutput, ToolResult, ToolSpec
+from tools.toolbox import Toolbox
+
+CALLS = 2_000
+PAGE = "L12: Some text of a page, with 【3†a link†a.test】 in it.\n" * 150
+PARAMETERS = {
+    "type": "object",
+    "properties": {
+        "command": {"type": "string"},
+        "timeout": {"type": "number"},
+        "where": {"type": "array", "items": {"type": "string"}},
+    },
+    "required": ["command"],
+}
+
+
+class Nothing:
+    """A tool that does nothing, and answers with a page."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self.spec = ToolSpec(name, "", PARAMETERS, effects=frozenset({"run"}))
+        self._text = text
+
+    def preview(self, args: object, *, context: ToolContext) -> Preview:
+        assert isinstance(args, dict)
+        return Preview("run", args["command"], subjects=(args["command"],), command=True)
+
+    def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
+        yield from ()
+        return ToolResult(self._text)
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+def main() -> None:
+    context = ToolContext(stop=NoStop(), workspace=None, data_dir=Path(), count_tokens=len)
+    rules = [parse_rule("shell:git *", "allow"), parse_rule("shell:rm*", "deny"), parse_rule("page", "allow")]
+    rules += [parse_rule(f"shell:tool{number} *", "allow") for number in range(20)]
+    tools = [Nothing("functions.shell", "ok"), Nothing("functions.page", PAGE)]
+    tools += [Nothing(f"functions.tool_{number}", "ok") for number in range(30)]
+    toolbox = Toolbox(tools, policy=Policy(rules), context=context, max_result_tokens=10**6)
+    plain = json.dumps({"command": "git status -s", "timeout": 5, "where": ["a", "b"]})
+    foreign = json.dumps({"cmd": ["bash", "-lc", "git status -s"]})
+    loose = "{'command': 'git status', 'timeout': '5',}"
+    print(f"CPU time a call, median and 99th of {CALLS}; {len(tools)} tools, {len(rules)} rules; "
+          f"load {os.getloadavg()[0]:.1f}")  # fmt: skip
+    for what, call in {
+        "a simple call": ToolCall("c", "functions.shell", plain),
+        "another program's name and arguments": ToolCall("c", "container.exec<|channel|>commentary", foreign),
+        "arguments to be mended": ToolCall("c", "shell", loose),
+        f"a result of {len(PAGE) // 1000} kB": ToolCall("c", "functions.page", plain),
+        "a name that means nothing": ToolCall("c", "functions.nope", plain),
+    }.items():
+        times = sorted(_ms(lambda call=call: list(toolbox.run(call, stop=NoStop()))) for _ in range(CALLS + 1))  # type: ignore[misc]
+        print(f"  {what:40} {statistics.median(times):.3f} ms   {times[CALLS * 99 // 100]:.3f} ms")
+
+
+def _ms(call: Callable[[], object]) -> float:
+    started = time.process_time_ns()
+    call()
+    return (time.process_time_ns() - started) / 1e6
+
+
+if __name__ == "__main__":
+    main()
