@@ -186,9 +186,9 @@ def test_what_was_not_used_for_longest_goes_first(tmp_path: Path) -> None:
     page = Document("t", "u", "x" * 9_000)
     for number in range(5):
         cache.put(str(number), page)
-        for file in (tmp_path / "cache").glob("*.json"):  # ten seconds older; so long after the writing that a system
-            used = file.stat().st_atime - 10  # which notes some reads only (relatime) doesn't note the one below
-            os.utime(file, (used, used - 600))
+        for file in (tmp_path / "cache").glob("*.json"):  # older by ten seconds, whatever the clock's steps are
+            status = file.stat()
+            os.utime(file, (status.st_atime - 10, status.st_mtime))
     assert cache.get("0") == page
     cache.put("5", page)
     assert [number for number in range(6) if cache.get(str(number))] == [0, 3, 4, 5]  # down to nine tenths
