@@ -81,6 +81,8 @@ def _mended(mend: list[str], html: str) -> str:
         base = re.search(r"<base[^>]*\bhref\s*=\s*[\"']?([^\"'\s>]+)", html, re.I)
         page_contents.urljoin = lambda url, link: urljoin(urljoin(url, base[1]) if base else url, link.strip())
     if "brackets" in mend:
+        asked = page_contents.get_domain
+        page_contents.get_domain = lambda url: asked(url).replace("†", "‡")
         html = re.sub(r"&#(?:12304|x3010);", "〖", html, flags=re.I)
         html = re.sub(r"&#(?:12305|x3011);", "〗", html, flags=re.I)
     if "find" in mend:

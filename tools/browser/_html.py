@@ -18,12 +18,21 @@ from tools.browser._text import one_line, printable
 from tools.browser.document import Document
 
 EMPTY = "(empty page)"
+TOO_DEEP = "[The rest of this page is missing: it stands in more than 255 elements, one in the other.]"
 
 _MAX_GROWTH = 4_000_000  # characters of text beyond 8 for each of the page: indentation of lists in lists
 _DECLARATION = re.compile(r"^\ufeff?\s*<\?xml\b[^>]*>")
 _OUTSIDE = re.compile("[\U00010000-\U0001ffff\u200b]")  # emoji and other signs of the first supplementary plane
 _SIGNS = re.compile("[【】◼]")
 _PLAINER = {"【": "〖", "】": "〗", "◼": "◾"}
+# A start tag as HTML reads it. Possessive throughout, and a match takes the whole tag: linear whatever the page holds.
+_TAG = re.compile(
+    r"""<[a-zA-Z][^\s/>]*+((?:[\s/]++[^\s/>][^\s/>=]*+(?:\s*+=\s*+(?:"[^"]*+"?|'[^']*+'?|[^\s>]*+))?+)*+)"""
+)
+_ATTRIBUTE = re.compile(r"""[\s/]++[^\s/>][^\s/>=]*+(?:\s*+=\s*+(?:"[^"]*+"?|'[^']*+'?|[^\s>]*+))?+""")
+_LONG_TAG = 8_000  # characters of attributes
+_MAX_ATTRIBUTES = 1_000
+_MAX_DEPTH = 255  # libxml2 stops reading a page at 256
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _BLANK_LINE = re.compile(r"^\s+$", re.MULTILINE)
 _GAP = re.compile(r"\n(\s*\n)+")
@@ -57,12 +66,14 @@ def document_from_html(html: str | bytes, url: str, *, charset: str | None = Non
     html = _SURROGATES.sub("\ufffd", _DECLARATION.sub("", html, count=1))
     html = _SIGNS.sub(lambda sign: _PLAINER[sign[0]], _OUTSIDE.sub("", html))
     try:
-        root = lxml_html.fromstring(html)
+        root = lxml_html.fromstring(_TAG.sub(_fewer_attributes, html))
     except etree.ParserError:  # nothing but blanks and comments
         return Document(_host(url), url, EMPTY)
     links = Links(url, _base(root, url))
-    pieces = resolve(flatten(root), links)
-    text = _text(pieces, max_chars=8 * len(html) + _MAX_GROWTH)
+    pieces, depth = flatten(root)
+    text = _text(resolve(pieces, links), max_chars=8 * len(html) + _MAX_GROWTH)
+    if depth + sum(1 for _ in root.iterancestors()) >= _MAX_DEPTH:
+        text = f"{text}\n\n{TOO_DEEP}".lstrip()
     return Document(_title(root, url), url, text or EMPTY, links.urls)
 
 
@@ -82,6 +93,18 @@ def decode(page: bytes, charset: str | None = None) -> str:
         return page.decode("utf-8")
     except UnicodeDecodeError:
         return page.decode("cp1252", "replace")
+
+
+def _fewer_attributes(tag: re.Match[str]) -> str:
+    # libxml2 looks through all attributes of a tag for each one that it adds: 200,000 of them took it minutes.
+    if len(tag[1]) < _LONG_TAG:
+        return tag[0]
+    end = 0
+    for number, attribute in enumerate(_ATTRIBUTE.finditer(tag[1])):
+        if number == _MAX_ATTRIBUTES:
+            return tag[0][: tag.start(1) - tag.start() + end]
+        end = attribute.end()
+    return tag[0]
 
 
 def _codec(name: str | None) -> str | None:

@@ -98,9 +98,13 @@ def _split(url: str) -> SplitResult:
         return urlsplit("")
 
 
-def flatten(root: etree._Element) -> list[Piece]:
-    """The tree as it would be written. Brackets that an entity stood for can't forge a link."""
+def flatten(root: etree._Element) -> tuple[list[Piece], int]:
+    """The tree as it would be written, and how many elements its deepest one stands in.
+
+    Brackets that an entity stood for can't forge a link.
+    """
     pieces: list[Piece] = []
+    depth = 0
     around: list[etree._Element] = []
     # Not `iterwalk`: it is quadratic in comments that stand side by side (lxml 6.1: 160,000 of them took it 3 s).
     for node in root.iter():
@@ -113,13 +117,14 @@ def flatten(root: etree._Element) -> list[Piece]:
             attributes = {name: value for name in kept if (value := node.get(name)) is not None} if kept else _NOTHING
             pieces.append(("open", tag, attributes))
             _text(pieces, node.text)
+            depth = max(depth, len(around))
             around.append(node)
         else:
             pieces.append(("comment", node.text or "", _NOTHING))
             _text(pieces, node.tail)
     while around:
         _close(pieces, around.pop())
-    return pieces
+    return pieces, depth
 
 
 def _close(pieces: list[Piece], node: etree._Element) -> None:
