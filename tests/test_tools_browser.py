@@ -645,7 +645,7 @@ KEYS = st.sampled_from(
 )
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(st.lists(st.dictionaries(KEYS, JUNK | st.dictionaries(KEYS, JUNK, max_size=5)), max_size=6))
 def test_junk_among_what_was_stored_is_passed_by(junk: list[dict[str, object]]) -> None:
     desk = Desk()

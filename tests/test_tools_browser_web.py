@@ -34,7 +34,7 @@ def _source(services: Services, kind: str, *, timeout_s: float = 20.0) -> Source
     def client(base: str) -> JsonClient:
         return JsonClient(base, limits=replace(FetchLimits(), timeout_s=timeout_s))
 
-    return web_source(kind, url=services.url(kind), key=None if kind == "searxng" else KEY, client=client)
+    return web_source(kind, url=services.url(kind), key=None if kind == "searxng" else f"{KEY}\n", client=client)
 
 
 @pytest.mark.parametrize("kind", SERVICES)
@@ -160,7 +160,9 @@ def test_controls_in_results_are_gone(services: Services) -> None:  # hostile ro
         ("google", None, "there is no search service 'google': choose one of searxng, brave"),
         ("searxng", None, "searxng needs a url"),
         ("brave", None, "brave needs a key"),
-        ("tavily", "", "tavily needs a key"),
+        ("tavily", " \n", "tavily needs a key"),
+        ("tavily", "a\nHost: evil.test", "tavily's key holds blanks or characters that no key has"),
+        ("tavily", "schlüssel", "tavily's key holds"),
     ],
 )
 def test_settings_that_lack_something(kind: str, key: str | None, said: str) -> None:

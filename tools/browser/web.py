@@ -147,11 +147,14 @@ def web_source(
     service = _SERVICES.get(kind)
     if service is None:
         raise ValueError(f"there is no search service {kind!r}: choose one of {', '.join(KINDS)}")
-    if not (base := url or service.base):
+    if not (base := (url or service.base).strip()):
         raise ValueError(f"{kind} needs a url: where does it run? For example http://127.0.0.1:8888")
+    key = (key or "").strip()
     if service.key_in and not key:
         raise ValueError(f"{kind} needs a key: name the environment variable that holds it")
-    return WebSource(kind, service, client(base), key or "")
+    if not re.fullmatch("[!-~]*", key):  # it would break a header
+        raise ValueError(f"{kind}'s key holds blanks or characters that no key has")
+    return WebSource(kind, service, client(base), key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +196,8 @@ class WebSource:
     def _explained(self, failure: ToolFailed) -> str:
         """What went wrong, in one line, and what the user can do about it where that is known."""
         reason = " ".join(str(failure).removeprefix("Error: ").split())
+        if self._key:
+            reason = reason.replace(self._key, "…")
         status = getattr(failure, "status", None)
         if self.kind == "searxng" and status == 403:
             return f"{reason}: enable json in settings.yml search.formats"
@@ -200,7 +205,7 @@ class WebSource:
             return f"{reason}: {self.kind} does not take the key"
         if status in (402, 429):
             return f"{reason}: too many searches for the {self.kind} key"
-        return reason.replace(self._key, "…") if self._key else reason
+        return reason
 
 
 def _hits(service: _Service, answer: Mapping[str, object], limit: int) -> Iterator[Hit]:
