@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from tools.fetch.client import Fetched, Fetcher, FetchFailed
-from tools.fetch.guard import HostPort, parse_allow_host
+from tools.fetch.guard import HostPort, parse_allow_host, parse_proxy
 from tools.fetch.limits import FetchLimits
 from tools.fetch.service import JsonClient, ServiceFailed
 
@@ -19,4 +19,5 @@ __all__ = [
     "JsonClient",
     "ServiceFailed",
     "parse_allow_host",
+    "parse_proxy",
 ]

@@ -10,7 +10,7 @@ from functools import cached_property
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from tools.fetch.guard import Guard, HostPort, Refused, WebUrl, parse_url
+from tools.fetch.guard import Guard, HostPort, Refused, WebUrl
 from tools.spec import Stop
 
 if TYPE_CHECKING:
@@ -67,17 +67,6 @@ class Link:
         import httpcore2
 
         return httpcore2.default_ssl_context()
-
-
-def parse_proxy(text: str) -> WebUrl:
-    """The user's proxy, `"http://proxy.corp.test:3128"`. Raises `ValueError`; a user name in it isn't supported."""
-    try:
-        url = parse_url(text)
-    except Refused as error:
-        raise ValueError(f"the proxy {text!r}: {error}") from None
-    if url.scheme != "http":
-        raise ValueError(f"the proxy {text!r} isn't an http:// URL; https sites are tunnelled through one of these")
-    return url
 
 
 @contextmanager

@@ -12,13 +12,12 @@ from tools.fetch._exchange import (
     ExchangeFailed,
     Link,
     opened,
-    parse_proxy,
     plain_chunks,
     read_bounded,
     status_text,
     watching,
 )
-from tools.fetch.guard import Guard, HostPort, Refused, Resolver, parse_url, resolve
+from tools.fetch.guard import Guard, HostPort, Refused, Resolver, parse_proxy, parse_url, resolve
 from tools.fetch.limits import FetchLimits
 from tools.spec import Stop, ToolFailed
 

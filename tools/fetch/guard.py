@@ -147,6 +147,17 @@ def parse_allow_host(text: str) -> tuple[HostPort, ...]:
     return tuple(HostPort(name, number) for number in ([port] if port else _DEFAULT_PORTS.values()))
 
 
+def parse_proxy(text: str) -> WebUrl:
+    """The user's proxy, `"http://proxy.corp.test:3128"`. Raises `ValueError`; a user name in it isn't supported."""
+    try:
+        url = parse_url(text)
+    except Refused as error:
+        raise ValueError(f"the proxy: {error}") from None  # without the URL: it may hold a password
+    if url.scheme != "http":
+        raise ValueError(f"the proxy {url} isn't an http:// URL; https sites are tunnelled through one of these")
+    return url
+
+
 def is_public(address: str) -> bool:
     """Is this an address of the public internet, not of this machine, its networks or a special purpose?
 

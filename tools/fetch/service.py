@@ -12,13 +12,12 @@ from tools.fetch._exchange import (
     ExchangeFailed,
     Link,
     opened,
-    parse_proxy,
     plain_chunks,
     read_bounded,
     status_text,
     watching,
 )
-from tools.fetch.guard import Guard, Refused, Resolver, WebUrl, is_local, parse_url, resolve
+from tools.fetch.guard import Guard, Refused, Resolver, WebUrl, is_local, parse_proxy, parse_url, resolve
 from tools.fetch.limits import FetchLimits
 from tools.spec import Stop, ToolFailed
 
@@ -61,7 +60,7 @@ class JsonClient:
         try:
             self._base = parse_url(base)
         except Refused as error:
-            raise ValueError(f"the service's address {base!r}: {error}") from None
+            raise ValueError(f"the service's address: {error}") from None  # without it: it may hold a password
         self._limits = limits or FetchLimits()
         here = frozenset({self._base.host_port})
         direct = here if is_local(self._base.host) else frozenset()
