@@ -262,7 +262,7 @@ def test_a_race_never_writes_outside(swapping: Folder, tmp_path: Path) -> None:
     [
         *(".env", "sub/.env.local", ".ENV", "prod.env", "key.pem", "a/id_rsa", "id_ed25519_work", ".netrc", ".npmrc"),
         *(".git/config", "sub/.git/config", ".git/modules/x/config", ".aws/credentials", "credentials.json", ".ssh/x"),
-        *("server.KEY", ".g\u200cit/config", ".kube/config", "terraform.tfstate", ".pgpass"),
+        *("server.KEY", "secrets.yaml", ".g\u200cit/config", ".kube/config", "terraform.tfstate", ".pgpass"),
     ],
 )
 def test_secrets_are_asked_about(folder: Folder, name: str) -> None:
@@ -274,7 +274,11 @@ def test_secrets_are_asked_about(folder: Folder, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["src/a.py", "environment.md", "id_rsa.pub", "keys.py", "secretary.txt", "monkey.key.md", "gitconfig"]
+    "name",
+    [
+        *("src/a.py", "environment.md", "id_rsa.pub", "keys.py", "secretary.txt", "monkey.key.md", "gitconfig"),
+        *("secrets.py", "identity.ts", "credentials.go"),
+    ],
 )
 def test_plain_files_are_not(folder: Folder, name: str) -> None:
     folder.write(name, "x\n")
@@ -301,6 +305,18 @@ def test_what_can_run_code_or_widen_rights_is_written_after_a_question(tmp_path:
     assert folder.send("apply_patch", json.dumps({"patch": patch}), answer=False).error
     assert [asked.preview.caution for asked in folder.asked] == [_caution.of_writing(name)] * 2
     assert folder.tree() == {"a.md": b"old\n", "b.md": b"x"}
+
+
+def test_a_write_protected_file_is_changed_after_a_question(tmp_path: Path) -> None:
+    """It would be replaced, which its permissions don't hinder."""
+    folder = Folder(tmp_path / "w", rules=(Rule("write_file", "allow"), Rule("apply_patch", "allow")))
+    folder.write("a.txt", "old\n").chmod(0o444)
+    for name, arguments in (
+        ("write_file", {"path": "a.txt", "content": "new\n"}),
+        ("apply_patch", {"patch": _patch("*** Add File: b.txt", "+x", "*** Delete File: a.txt")}),
+    ):
+        assert folder.send(name, json.dumps(arguments), answer=False).error
+    assert [asked.preview.caution for asked in folder.asked] == ["it changes a.txt, which is write-protected"] * 2
 
 
 def test_a_link_to_a_secret_is_a_secret(folder: Folder) -> None:

@@ -8,9 +8,10 @@ SECRET = re.compile(
     r"""(?:^|/)(?:
       \.env[^/]*|[^/]*\.env                                       # .env.local, prod.env, .envrc
     | [^/]*\.(?:pem|key|p12|pfx|jks|keystore|kdbx|ppk|tfstate)     # keys, stores of keys, states with passwords
-    | (?:id_(?:rsa|dsa|ecdsa|ed25519)|identity)(?:(?!\.pub$)[^/])*
+    | id_(?:rsa|dsa|ecdsa|ed25519)(?:(?!\.pub$)[^/])*
     | [._]netrc|\.npmrc|\.pypirc|\.pgpass|\.my\.cnf|\.htpasswd|\.git-credentials|\.vault_pass[^/]*
-    | \.?(?:credentials|secrets?)(?:\.[^/]+)?|service[-_]account[^/]*\.json
+    | \.?(?:credentials|secrets?)(?:\.(?:json|ya?ml|toml|ini|cfg|conf|txt|xml|properties|csv))?  # not secrets.py
+    | service[-_]account[^/]*\.json
     )$
     | (?:^|/)\.git/(?:.*/)?(?:config|config\.worktree|credentials)$   # a URL in it may hold a password
     | (?:^|/)\.(?:ssh|gnupg|aws|azure|kube|docker|config/gcloud)/(?!.*\.pub$)

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools import _caution
 from tools._paths import Content, Place, opened_folder, read_bytes
 from tools.spec import ToolFailed
 from tools.workspace import Workspace
@@ -37,6 +38,13 @@ def current(root: Path, name: str) -> Content | None:
         return read_bytes(root, name)
     except FileNotFoundError:
         return None
+
+
+def caution(changes: Sequence[Change], names: Sequence[str]) -> str:
+    """Why a person must agree to these changes; `""` where nothing speaks against them. `names`: as they are shown."""
+    protected = next((change.name for change in changes if change.before and not change.before.mode & 0o222), "")
+    by_mode = f"it changes {protected}, which is write-protected" if protected else ""
+    return _caution.of_writing(*names) or by_mode
 
 
 def apply(changes: Sequence[Change], workspace: Workspace) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tools import _caution
 from tools._paths import MAX_FILE_BYTES, Content, Place, locate
 from tools.functions import _diff
-from tools.functions._changes import Change, apply, current, require_name
+from tools.functions._changes import Change, apply, caution, current, require_name
 from tools.functions._folder import brought, count, workspace_of
 from tools.functions._hunks import Misfit, apply_hunks
 from tools.functions._text import Text, decode, describe
@@ -87,15 +87,15 @@ class ApplyPatch:
         except Misfit as misfit:
             names = planner.subjects
             text = f"Error: {misfit}. Nothing was changed. Read the file, then send the whole patch again."
-            summary, caution = f"look at {names[-1]}: the patch doesn't fit", _caution.of_reading(*names)
+            summary, why = f"look at {names[-1]}: the patch doesn't fit", _caution.of_reading(*names)
             reads: frozenset[Effect] = frozenset({"read"})
-            return Preview(summary, str(misfit), subjects=names, effects=reads, caution=caution, plan=_Refusal(text))
+            return Preview(summary, str(misfit), subjects=names, effects=reads, caution=why, plan=_Refusal(text))
         diff, names = "".join(diff.text for diff in planner.diffs), planner.subjects
         added = sum(diff.added for diff in planner.diffs)
         removed = sum(diff.removed for diff in planner.diffs)
         summary = f"change {count(len(planner.lines), 'file')} (+{added} -{removed} lines): {', '.join(names)}"
         plan = _Plan(tuple(planner.changes), tuple(planner.lines))
-        return Preview(summary, diff, "diff", subjects=names, caution=_caution.of_writing(*names), plan=plan)
+        return Preview(summary, diff, "diff", subjects=names, caution=caution(plan.changes, names), plan=plan)
 
     def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
         yield from ()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from tools import _caution
 from tools._paths import MAX_FILE_BYTES, Content, locate
 from tools.functions import _diff
-from tools.functions._changes import Change, apply, current, require_name
+from tools.functions._changes import Change, apply, caution, current, require_name
 from tools.functions._folder import as_lines, as_mapping, count, workspace_of
 from tools.functions._text import Text, decode, describe
 from tools.spec import Preview, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
@@ -45,12 +44,12 @@ class WriteFile:
         before = current(workspace.root, place.name)
         change = Change(place.name, before, _encoded(str(asked["content"]), before, place.name))
         diff = _diff.unified(before.data if before else None, change.after, name=place.name)
-        caution = _caution.of_writing(*place.subjects)
-        if before is not None and not caution and decode(before.data) is None:
-            caution = f"it replaces {describe(before.data)}, by text"
+        why = caution([change], place.subjects)
+        if before is not None and not why and decode(before.data) is None:
+            why = f"it replaces {describe(before.data)}, by text"
         verb = "change" if before is not None else "make"
         summary = f"{verb} {place.name} (+{diff.added} -{diff.removed} lines)"
-        return Preview(summary, diff.text, "diff", subjects=place.subjects, caution=caution, plan=change)
+        return Preview(summary, diff.text, "diff", subjects=place.subjects, caution=why, plan=change)
 
     def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
         yield from ()
