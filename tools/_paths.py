@@ -250,14 +250,20 @@ def read_bytes(root: Path, name: str, *, max_bytes: int = MAX_FILE_BYTES) -> Con
 
     Raises `ToolFailed` for anything that isn't a plain file of at most `max_bytes`; `FileNotFoundError` where none is.
     """
+    try:
+        return _read_file(root, name, max_bytes)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise ToolFailed(f"Error: {name!r} can't be read: {error.strerror}.") from error
+
+
+def _read_file(root: Path, name: str, max_bytes: int) -> Content:
     folder_name, last = posixpath.split(name)
     with ExitStack() as stack:
         folder = stack.enter_context(opened_folder(root, folder_name))
         _require_file(os.stat(last, dir_fd=folder, follow_symlinks=False).st_mode, name)  # a device may act on open()
-        try:
-            descriptor = os.open(last, _FILE, dir_fd=folder)
-        except OSError as error:
-            raise ToolFailed(f"Error: {name!r} can't be read: {error.strerror}.") from error
+        descriptor = os.open(last, _FILE, dir_fd=folder)
         file = stack.enter_context(os.fdopen(descriptor, "rb", buffering=0))
         status = os.fstat(descriptor)
         _require_file(status.st_mode, name)
