@@ -155,6 +155,12 @@ def _policy(rules: tuple[str, ...]) -> Policy:
     return Policy(parse_rule(rule.partition(" ")[2], actions[rule.partition(" ")[0]]) for rule in rules)
 
 
+def test_the_rule_that_allows_is_named() -> None:
+    policy = _policy(("allow write_file:a", "allow write_file:docs/**"))
+    assert policy.rule_on(WRITE, _paths("docs/x")).reason == "the rule write_file:docs/**"
+    assert policy.rule_on(WRITE, _paths("docs/x", "a")).reason == "rules taken together"
+
+
 def test_a_rule_of_another_origin_clears_no_caution() -> None:
     preview = _paths(".env", caution="it often holds secrets")
     assert Policy([Rule("read_file", "allow", ".env", "stored")]).rule_on(READ, preview).action == "ask"

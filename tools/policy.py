@@ -139,8 +139,10 @@ class Policy:
             return Ruling("ask", f"the rule {by}")
         if preview.caution and not _allowed([rule for rule in user if rule.pattern is not None], spec, preview):
             return Ruling("ask", preview.caution)
-        if exempt or _allowed([rule for rule in rules if rule.action == "allow"], spec, preview):
-            return Ruling("allow", "a rule")
+        allowing = [rule for rule in rules if rule.action == "allow"]
+        if _allowed(allowing, spec, preview):
+            one = next((rule for rule in allowing if _allowed([rule], spec, preview)), None)
+            return Ruling("allow", f"the rule {one}" if one else "rules taken together")
         return _default(spec, preview)
 
     def remember(self, spec: ToolSpec, preview: Preview, arguments: object = "") -> None:
