@@ -6,9 +6,12 @@ import json
 import sys
 from pathlib import Path
 
-from cli.mcp_config import configured_servers
+import pytest
+
+from cli.mcp_config import add_server, configured_servers
 from tests.support.command import ossia_text
-from tests.support.mcp_servers import HOSTILE
+from tests.support.mcp_servers import HOSTILE, hostile
+from tools.functions.errors import McpConfigInvalid
 
 
 def _mcp_json(home: Path) -> Path:
@@ -64,7 +67,8 @@ def test_add_list_test_rm(home: Path) -> None:
 
 
 def test_a_server_that_fails(home: Path) -> None:
-    ossia_text("mcp", "add", "bad", "--", sys.executable, "-I", str(HOSTILE), "exits")
+    _mcp_json(home).parent.mkdir(parents=True)
+    _mcp_json(home).write_text(json.dumps({"mcpServers": {"bad": hostile("exits")}}))
     done = ossia_text("mcp", "test", "bad")
     assert done.returncode == 7
     assert done.stderr.startswith("ossia: error: mcp bad: it ended; its last words: \"I can't:")
@@ -105,8 +109,8 @@ def test_headers_and_what_else_is_in_the_file(home: Path) -> None:
         },
     }
     assert path.stat().st_mode & 0o777 == 0o600
-    done = ossia_text("mcp", "add", "old", "--", "y")
-    assert done.returncode == 2 and "has a server 'old' already: `ossia mcp rm old` first" in done.stderr
+    with pytest.raises(McpConfigInvalid, match="has a server 'old' already: `ossia mcp rm old` first"):
+        add_server({}, "old", {"command": "y"})
 
 
 def test_servers_of_the_config_file_are_read_and_not_edited(home: Path) -> None:
@@ -120,8 +124,8 @@ def test_servers_of_the_config_file_are_read_and_not_edited(home: Path) -> None:
         f"ossia: error: 'mine' stands in {path}: take [mcpServers.mine] out of it yourself\n",
     )
     _mcp_json(home).write_text('{"mcpServers": {"mine": {"command": "z"}}}')
-    done = ossia_text("mcp", "list")
-    assert done.returncode == 2 and f"{path} has a server of that name: rename one" in done.stderr
+    with pytest.raises(McpConfigInvalid, match=f"{path} has a server of that name: rename one"):
+        configured_servers({})
     _mcp_json(home).write_text("{")
     done = ossia_text("mcp", "list")
     assert done.returncode == 2 and "mcp.json: expected JSON" in done.stderr

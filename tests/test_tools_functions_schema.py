@@ -273,7 +273,7 @@ _SCHEMAS = st.recursive(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(st.dictionaries(_KEYS, _SCHEMAS, max_size=6))
 def test_whatever_comes_something_sound_comes_out(schema: dict[str, object]) -> None:
     before = repr(schema)
