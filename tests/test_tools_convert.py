@@ -346,10 +346,13 @@ def test_the_worker_ends_with_its_stdin_and_at_its_alarm(taken: Taken) -> None:
     taken.popen.stdin.close()
     assert taken.popen.wait(20) == 0
     busy = Taken(ConvertLimits(timeout_s=-1.5))  # the alarm comes 2 s after that
+    instead = threading.Timer(30, busy.popen.kill)  # so that a fault fails and doesn't hang
+    instead.start()
     with busy.popen:
         with pytest.raises(struct.error):
             busy.run("while True: pass")
-        assert busy.popen.wait(20) == -signal.SIGALRM
+        assert busy.popen.wait() == -signal.SIGALRM
+    instead.cancel()
 
 
 @needs_proc
