@@ -21,7 +21,7 @@ EMPTY = "(empty page)"
 TOO_DEEP = "[The rest of this page is missing: it stands in more than 255 elements, one in the other.]"
 
 _MAX_GROWTH = 4_000_000  # characters of text beyond 8 for each of the page: indentation of lists in lists
-_DECLARATION = re.compile(r"^\ufeff?\s*<\?xml\b[^>]*>")
+_DECLARATION = re.compile(r"^\s*<\?xml\b[^>]*>")
 _OUTSIDE = re.compile("[\U00010000-\U0001ffff\u200b]")  # emoji and other signs of the first supplementary plane
 _SIGNS = re.compile("[【】◼]")
 _PLAINER = {"【": "〖", "】": "〗", "◼": "◾"}
@@ -63,7 +63,7 @@ def document_from_html(html: str | bytes, url: str, *, charset: str | None = Non
     """
     if isinstance(html, bytes):
         html = decode(html, charset)
-    html = _SURROGATES.sub("\ufffd", _DECLARATION.sub("", html, count=1))
+    html = _SURROGATES.sub("\ufffd", _DECLARATION.sub("", html.removeprefix("\ufeff"), count=1))
     html = _SIGNS.sub(lambda sign: _PLAINER[sign[0]], _OUTSIDE.sub("", html))
     try:
         root = lxml_html.fromstring(_TAG.sub(_fewer_attributes, html))

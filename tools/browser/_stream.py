@@ -113,8 +113,10 @@ def flatten(root: etree._Element) -> tuple[list[Piece], int]:
             _close(pieces, around.pop())
         tag = node.tag
         if isinstance(tag, str):
-            kept = _KEPT.get(tag, ())
-            attributes = {name: value for name in kept if (value := node.get(name)) is not None} if kept else _NOTHING
+            kept = _KEPT.get(tag)
+            attributes: Mapping[str, str] = _NOTHING
+            if kept is not None:
+                attributes = {name: _safe(value) for name in kept if (value := node.get(name)) is not None}
             pieces.append(("open", tag, attributes))
             _text(pieces, node.text)
             depth = max(depth, len(around))
@@ -134,7 +136,11 @@ def _close(pieces: list[Piece], node: etree._Element) -> None:
 
 def _text(pieces: list[Piece], text: str | None) -> None:
     if text:
-        pieces.append(("text", text.translate(_BRACKETS) if "【" in text or "】" in text else text, _NOTHING))
+        pieces.append(("text", _safe(text), _NOTHING))
+
+
+def _safe(text: str) -> str:
+    return text.translate(_BRACKETS) if "【" in text or "】" in text else text
 
 
 def resolve(pieces: list[Piece], links: Links) -> list[Piece]:
