@@ -97,6 +97,18 @@ def test_a_picture_becomes_a_file_and_a_placeholder(connected: Connected) -> Non
     assert attachment.path.parent == folder / "data" / "mcp" / "pictures"
 
 
+def test_pictures_do_not_fill_the_disk(connected: Connected) -> None:
+    made, _, folder = connected
+    full = folder / "data" / "mcp" / "pictures" / "full"
+    full.parent.mkdir(parents=True, exist_ok=True)
+    with full.open("wb") as file:
+        file.truncate(256 << 20)
+    called = call(made.tools, STUDY + "picture", folder=folder)
+    full.unlink()
+    assert called.text.endswith("[picture, image/png: left out, the folder of pictures is full]")
+    assert called.result.attachments == ()
+
+
 def test_three_megabytes_of_text_are_cut(connected: Connected) -> None:
     """Hostile row 33: 3 MB of text."""
     made, _, folder = connected

@@ -19,14 +19,16 @@ if TYPE_CHECKING:
 
 _PICTURES = {"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp"}
 _MAX_PICTURE_BYTES = 16 << 20
-_MAX_PICTURES = 16
+_MAX_PICTURES = 16  # of one call
+_MAX_FOLDER_BYTES = 256 << 20
 _MAX_PARTS = 1_000
 
 
 def as_result(answer: CallToolResult, *, name: str, folder: Path) -> ToolResult:
     """The result of a call: its texts, joined; without any, its structured content as JSON.
 
-    A picture becomes a file in `folder` and a placeholder, anything else that isn't text a placeholder.
+    A picture becomes a file in `folder` (which is kept under 256 MB) and a placeholder, anything else that isn't text a
+    placeholder.
     """
     attachments: list[Attachment] = []
     parts = [_part(block, folder, attachments) for block in answer.content[:_MAX_PARTS]]
@@ -64,6 +66,8 @@ def _picture(data: str, media_type: str, folder: Path, attachments: list[Attachm
     try:
         content = base64.b64decode(data, validate=True)
         folder.mkdir(parents=True, exist_ok=True)
+        if sum(kept.stat().st_size for kept in folder.iterdir()) + len(content) > _MAX_FOLDER_BYTES:
+            return f"[{what}: left out, the folder of pictures is full]"
         path = folder / f"{secrets.token_hex(8)}{suffix}"
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(content)
