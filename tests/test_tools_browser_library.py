@@ -204,6 +204,20 @@ def test_documents_with_every_word_come_first_and_titles_weigh_more(library: Lib
     assert _names(library, "capybara animal") == ["title.md", "text.txt", "both.txt"]
 
 
+def test_a_title_weighs_more_than_the_text(library: Library, tmp_path: Path) -> None:
+    files = {
+        "title.html": "<title>Capybara</title><p>an animal at the river",
+        "text.html": "<title>River</title><p>the capybara, an animal",
+    }
+    _filled(library, tmp_path / "docs", files)
+    assert _names(library, "capybara") == ["title.html", "text.html"]
+
+
+def test_vowels_are_part_of_a_word(library: Library, tmp_path: Path) -> None:
+    _filled(library, tmp_path / "docs", {"a.txt": "हिन्दी"})
+    assert (_names(library, "हिन्दी"), _names(library, "हान")) == (["a.txt"], [])
+
+
 def test_found_by_the_name_of_the_file(library: Library, tmp_path: Path) -> None:
     _filled(library, tmp_path / "docs", {"report-2023.md": "# Annual figures\nall fine", "b.md": "# Other\nx"})
     assert _names(library, "report 2023") == ["report-2023.md"]
@@ -214,16 +228,17 @@ def test_a_snippet_shows_the_words_where_they_stand_together(library: Library, t
     files = {
         "far.txt": f"{far}{far}{far} see paragraph seventeen {far}",
         "en.txt": f"a capybara. {far} the capybara likes green grass in the morning {far}",
+        "twice.txt": f"{far} green first green {far} green second",
         "zh.txt": "前言。" * 1_000 + "模型调用工具 (tool) 很有用" + "结尾。" * 1_000,
         "fr.txt": "rien " * 500 + "un café crème" + " rien" * 500,
     }
     _filled(library, tmp_path / "docs", files)
-    shown = {
-        Path(match.origin).name: match.snippet for match in library.find("capybara grass 工具 cafe seventeen", limit=5)
-    }
+    found = library.find("capybara grass 工具 cafe seventeen green", limit=9)
+    shown = {Path(match.origin).name: match.snippet for match in found}
     assert "the capybara likes green grass in the morning" in shown["en.txt"]
     assert shown["en.txt"].startswith("… ")
     assert shown["en.txt"].endswith(" …")
+    assert "green first green" in shown["twice.txt"]
     assert "see paragraph seventeen filler" in shown["far.txt"]
     assert "模型调用工具 (tool) 很有用" in shown["zh.txt"]
     assert "un café crème" in shown["fr.txt"]
@@ -521,7 +536,9 @@ def test_what_was_taken_out_stays_out_until_it_is_added_again(library: Library, 
     diary = library.find("two", limit=1)[0]
     assert library.remove(f"doc:{diary.id}") == Removed(1, kept_out=True)
     assert _changes(_index(library, docs)) == {"a.txt": "unchanged"}
+    assert library.left_out() == {diary.origin}
     assert _changes(_index(library, docs / "diary.txt")) == {"diary.txt": "added"}
+    assert library.left_out() == frozenset()
     assert _names(library, "two") == ["diary.txt"]
     assert library.find("two", limit=1)[0].id != diary.id, "an old doc: URL never leads to something else"
 
@@ -534,13 +551,15 @@ def test_nothing_to_take_out(library: Library, tmp_path: Path, what: str) -> Non
 
 
 def test_what_is_taken_out_leaves_the_file(library: Library, tmp_path: Path) -> None:
-    files = {"a.txt": "one", "diary.txt": "a very unusualword of mine"}
+    files = {"a.txt": "one", "diary.txt": "a very unusualword of mine " + " ".join(map(str, range(50_000)))}
     _filled(library, tmp_path / "docs", files)
     stored = b"".join(path.read_bytes() for path in library.path.parent.iterdir())
     assert b"unusualword" in stored
+    before = library.path.stat().st_size
     library.remove(str(tmp_path / "docs" / "diary.txt"))
     stored = b"".join(path.read_bytes() for path in library.path.parent.iterdir())
     assert b"unusualword" not in stored
+    assert library.path.stat().st_size < before / 4
 
 
 # -- the file ----------------------------------------------------------------------------------------------------------
