@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -114,9 +115,19 @@ def _of_config(content: bytes) -> list[str]:
             lines += [f"rule      {_line(rule)} = {_line(str(action))}" for rule, action in _flat(value)]
         elif key == "mcpServers":
             lines += _of_servers(value)
+        elif key == "tools" and isinstance(value, list):
+            lines += [f"functions {_line(str(name))}{_where(str(name))}" for name in value]
         else:
             lines.append(f"setting   {_line(key)} = {_line(str(value))}")
     return lines
+
+
+def _where(name: str) -> str:
+    """A remark on functions that aren't among the files that are shown and kept a hash of."""
+    plain = posixpath.normpath(name)
+    if not name.endswith(".py") or not (plain.startswith(("/", "../")) or plain == ".."):
+        return ""
+    return "  (NOT in .ossia/: it can change after you trusted it)"
 
 
 def _flat(table: dict[str, Any]) -> list[tuple[str, object]]:

@@ -14,7 +14,7 @@ from tests.support.command import OSSIA
 from tools.trust import Grants, TrustStore
 
 CONFIG = r"""
-tools = ["fun.py"]
+tools = ["fun.py", "./../evil.py", "package"]
 [approvals]
 "shell:git status*" = "auto"
 write_file = {"docs/**" = "auto"}
@@ -46,7 +46,9 @@ def test_it_shows_all_that_would_take_effect(project: Path, capsys: pytest.Captu
     out, err = capsys.readouterr()
     assert out.splitlines() == [
         f"{project}: not trusted",
-        "  setting   tools = ['fun.py']",
+        "  functions fun.py",
+        "  functions ./../evil.py  (NOT in .ossia/: it can change after you trusted it)",
+        "  functions package",
         "  rule      shell:git status* = auto",
         "  rule      write_file:docs/** = auto",
         "  server    files: npx -y 'a b␛]52;c;eA==␇' env={'KEY': '${KEY}'}",
