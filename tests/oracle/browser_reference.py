@@ -112,6 +112,7 @@ async def _last(messages: Any) -> str:
 async def _answer(request: dict[str, Any]) -> dict[str, Any]:
     tool = simple_browser_tool.SimpleBrowserTool(backend=_Files())
     if "hits" in request:
+        _mended(request["mend"], "")
         return {"search": await _last(tool.search(query=request["query"]))}
     page = _page(request)
     views = [await _last(tool.open(id=request["url"]))]

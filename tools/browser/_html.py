@@ -14,7 +14,7 @@ from lxml import html as lxml_html
 
 from tools.browser._flow import Flow, TooLong
 from tools.browser._stream import Links, Piece, flatten, resolve
-from tools.browser._text import one_line, printable
+from tools.browser._text import fewer_signs, one_line, printable
 from tools.browser.document import Document
 
 EMPTY = "(empty page)"
@@ -22,9 +22,6 @@ TOO_DEEP = "[The rest of this page is missing: it stands in more than 255 elemen
 
 _MAX_GROWTH = 4_000_000  # characters of text beyond 8 for each of the page: indentation of lists in lists
 _DECLARATION = re.compile(r"^\s*<\?xml\b[^>]*>")
-_OUTSIDE = re.compile("[\U00010000-\U0001ffff\u200b]")  # emoji and other signs of the first supplementary plane
-_SIGNS = re.compile("[【】◼]")
-_PLAINER = {"【": "〖", "】": "〗", "◼": "◾"}
 # A start tag as HTML reads it. Possessive throughout, and a match takes the whole tag: linear whatever the page holds.
 _TAG = re.compile(
     r"""<[a-zA-Z][^\s/>]*+((?:[\s/]++[^\s/>][^\s/>=]*+(?:\s*+=\s*+(?:"[^"]*+"?|'[^']*+'?|[^\s>]*+))?+)*+)"""
@@ -64,7 +61,7 @@ def document_from_html(html: str | bytes, url: str, *, charset: str | None = Non
     if isinstance(html, bytes):
         html = decode(html, charset)
     html = _SURROGATES.sub("\ufffd", _DECLARATION.sub("", html.removeprefix("\ufeff"), count=1))
-    html = _SIGNS.sub(lambda sign: _PLAINER[sign[0]], _OUTSIDE.sub("", html))
+    html = fewer_signs(html)
     try:
         root = lxml_html.fromstring(_TAG.sub(_fewer_attributes, html))
     except etree.ParserError:  # nothing but blanks and comments

@@ -10,6 +10,9 @@ _ACTS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]"
 )
 _SURROGATES = re.compile("[\ud800-\udfff]")
+_OUTSIDE = re.compile("[\U00010000-\U0001ffff\u200b]")
+_SIGNS = re.compile("[【】◼]")
+_PLAINER = {"【": "〖", "】": "〗", "◼": "◾"}
 _BRACKETS = str.maketrans({"【": "〖", "】": "〗"})
 
 
@@ -29,3 +32,11 @@ def plain(text: str) -> str:
 def one_line(text: str) -> str:
     r"""The same for a title: also on one line, with single spaces. `" A\n\n  title "` → `"A title"`."""
     return " ".join(plain(text).split())
+
+
+def fewer_signs(text: str) -> str:
+    """The text as the reference browser begins with it: without emoji (all of the first supplementary plane) and
+
+    zero-width blanks, 【】 as 〖〗 and ◼ as ◾. `"a😀【b】"` → `"a〖b〗"`.
+    """
+    return _SIGNS.sub(lambda sign: _PLAINER[sign[0]], _OUTSIDE.sub("", text))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal, cast
 from urllib.parse import quote, unquote, urlsplit
 
-from tools.browser._text import one_line, plain
+from tools.browser._text import fewer_signs, one_line, plain
 from tools.browser._wrap import wrap
 from tools.browser.document import Document, Hit
 from tools.spec import ToolFailed
@@ -173,7 +173,7 @@ def search_page(query: str, hits: Sequence[Hit]) -> Page:
 
 
 def _row(hit: Hit, ids: dict[str, int]) -> str:
-    title = one_line(hit.title).replace("†", "‡") or one_line(hit.url)
+    title = one_line(fewer_signs(hit.title)).replace("†", "‡") or one_line(hit.url)
     try:
         parts = urlsplit(hit.url)
     except ValueError:  # "http://[": no address
@@ -182,7 +182,7 @@ def _row(hit: Hit, ids: dict[str, int]) -> str:
         number = ids.setdefault(hit.url, len(ids))
         place = f"†{one_line(parts.netloc).replace('†', '‡')}" if parts.netloc else ""
         title = f"【{number}†{title}{place}】"
-    return f"  * {title} {one_line(hit.snippet)}".rstrip()
+    return f"  * {title} {one_line(fewer_signs(hit.snippet))}".rstrip()
 
 
 def _landing(line: int) -> int:
