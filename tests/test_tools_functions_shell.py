@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -399,6 +400,25 @@ def test_secrets_are_not_there(shell: Shell, user_home: Path, tmp_path: Path) ->
     assert variables <= known
     inside = shell.run("for p in /proc/[0-9]*; do cat $p/environ 2>/dev/null; done | tr '\\0' '\\n'").text
     assert SECRET not in inside
+
+
+@pytest.mark.skipif(not ROOT, reason="only root can make a folder that no list of folders has")
+def test_ossias_data_and_an_unusual_home_are_hidden_wherever_they_lie(shell: Shell) -> None:
+    place = Path(tempfile.mkdtemp(prefix="ossia-", dir="/srv"))
+    try:
+        for name in ("data", "people/ann"):
+            (place / name).mkdir(parents=True)
+            (place / name / "key").write_text(SECRET)
+        (place / "open").write_text("the rest of the system")
+        shell.data = place / "data"
+        shell.tool = ShellTool(confinement=shell.tool.confinement, home=place / "people" / "ann")
+        text = shell.run(f"cat {place}/open; cat {place}/data/key {place}/people/ann/key; ls {place}/data").text
+        assert SECRET not in text and (landlocked(shell) or "the rest of the system" in text)
+        if not landlocked(shell):
+            assert shell.run("echo x > ~/x && cat ~/x && echo ~").text == f"x\n{place}/people/ann"
+            assert [path.name for path in (place / "people" / "ann").iterdir()] == ["key"]
+    finally:
+        shutil.rmtree(place)
 
 
 def test_nothing_outside_is_written(shell: Shell, tmp_path: Path, user_home: Path) -> None:
