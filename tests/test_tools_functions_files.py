@@ -236,13 +236,20 @@ def test_a_stop_ends_a_search(folder: Folder, tmp_path: Path) -> None:
     folder.write("b.txt", "a" * 60 + "!\n")
     control = Control()
     context = ToolContext(stop=control, workspace=Workspace(folder.root), data_dir=tmp_path, count_tokens=len)
-    running = Grep(timeout_s=60).run({"pattern": "^(a|a)*$"}, call_id="c", context=context)
-    timer = threading.Timer(0.5, control.stop)
-    timer.start()
-    with pytest.raises(StopIteration) as end:
-        next(running)
-    timer.join()
-    assert end.value.value.text == "[interrupted by the user]"
+    texts: list[str] = []
+
+    def search() -> None:
+        running = Grep(timeout_s=3600).run({"pattern": "^(a|a)*$"}, call_id="c", context=context)
+        with pytest.raises(StopIteration) as end:
+            next(running)
+        texts.append(end.value.value.text)
+
+    thread = threading.Thread(target=search, daemon=True)
+    thread.start()
+    thread.join(0.3)
+    control.stop()
+    thread.join(60)
+    assert texts == ["[interrupted by the user]"]
 
 
 def test_what_a_search_passes_over(folder: Folder, tmp_path: Path) -> None:
