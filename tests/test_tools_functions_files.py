@@ -188,15 +188,19 @@ def test_lines_that_match(folder: Folder) -> None:
     folder.write("src/b.txt", "nothing\nimport this\n")
     folder.write("old.txt", b"caf\xe9 import\n")
     folder.write("x.bin", b"import\0")
+    folder.write("wide.txt", "\ufeffimport ü\n".encode("utf-16-le"))
     cases: list[tuple[dict[str, object], str]] = [
-        ({"pattern": "import"}, "old.txt:1: café import\nsrc/a.py:1: import os\nsrc/b.txt:2: import this"),
+        (
+            {"pattern": "import"},
+            "old.txt:1: café import\nsrc/a.py:1: import os\nsrc/b.txt:2: import this\nwide.txt:1: import ü",
+        ),
         ({"pattern": r"^import \w+$", "path": "src"}, "src/a.py:1: import os\nsrc/b.txt:2: import this"),
         ({"pattern": "GRÖSSE|größe", "ignore_case": True}, "src/a.py:2: print('Größe')"),
         ({"pattern": "import", "glob": "*.py"}, "src/a.py:1: import os"),
         ({"pattern": "import", "glob": "src/**/*.{py,txt}"}, "src/a.py:1: import os\nsrc/b.txt:2: import this"),
-        ({"pattern": "import", "glob": "!src/"}, "old.txt:1: café import"),
+        ({"pattern": "import", "glob": "!src/"}, "old.txt:1: café import\nwide.txt:1: import ü"),
         ({"pattern": "import", "path": "src/b.txt"}, "src/b.txt:2: import this"),
-        ({"pattern": "nowhere"}, "No matches in 3 files."),
+        ({"pattern": "nowhere"}, "No matches in 4 files."),
     ]
     for arguments, text in cases:
         assert folder.send("grep", json.dumps(arguments)).text == text, arguments
@@ -255,15 +259,16 @@ def test_a_stop_ends_a_search(folder: Folder, tmp_path: Path) -> None:
 def test_what_a_search_passes_over(folder: Folder, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "secret.txt").write_text("needle\n")
-    for name in (".env", ".git/config", "node_modules/x.js", "key.pem"):
+    for name in (".env", ".git/config", "node_modules/x.js", "key.pem", "target/CACHEDIR.TAG", "target/debug/x.d"):
         folder.write(name, "needle\n")
     (folder.root / "link").symlink_to(tmp_path / "outside")
     (folder.root / "link.txt").symlink_to(tmp_path / "outside" / "secret.txt")
     assert folder.call("grep", pattern="needle").text == (
         "No matches in 0 files.\n"
         "[passed over (often holds secrets): .env, key.pem]\n"
-        "[passed over (not looked into): node_modules/]"
+        "[passed over (not looked into): node_modules/, target/]"
     )
+    assert folder.call("grep", pattern="needle", path="target/debug").text == "target/debug/x.d:1: needle"
     assert folder.call("grep", pattern="needle", path="node_modules").text == "node_modules/x.js:1: needle"
     assert folder.asked == []
     assert folder.call("grep", pattern="needle", path=".env").text == ".env:1: needle"

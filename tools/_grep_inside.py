@@ -19,6 +19,11 @@ from typing import Any
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _FILE = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 _MAX_DEPTH, _MAX_PASSED = 64, 5
+_MADE = ("CACHEDIR.TAG", "pyvenv.cfg")
+"""A folder with such a file holds what a program made: a cache (cargo's `target/` too), a virtual environment."""
+
+_HEAD_BYTES = 8192
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 @dataclass
@@ -49,6 +54,9 @@ class Search:
         with suppress(OSError):  # one that may not be listed
             with os.scandir(folder) as scan:
                 entries = sorted(scan, key=lambda entry: entry.name)
+            if depth and any(entry.name in _MADE for entry in entries):
+                self._pass("closed", front)
+                return
             for entry in entries:
                 if self.cut:
                     return
@@ -79,7 +87,7 @@ class Search:
 
     def _file(self, folder: int, name: str, path: str) -> None:
         data = self._read(folder, name, path)
-        if data is None or b"\0" in data[:8192]:
+        if data is None:
             return
         self.files += 1
         lines = _decode(data).split("\n")
@@ -96,14 +104,17 @@ class Search:
             _say({"hit": [path, number, self._shown(line.removesuffix("\r"), found.start())]})
 
     def _read(self, folder: int, name: str, path: str) -> bytes | None:
-        """None for what can't be read, is no plain file, or is too large."""
+        """None for what can't be read, is no plain file, is binary, or is too large."""
         with suppress(OSError):
             if not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
                 return None
             with os.fdopen(os.open(name, _FILE, dir_fd=folder), "rb") as file:
                 if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                     return None
-                data = file.read(self.job["max_file_bytes"] + 1)
+                data = file.read(_HEAD_BYTES)
+                if b"\0" in data and not data.startswith(_UTF_16):
+                    return None
+                data += file.read(self.job["max_file_bytes"] + 1 - len(data))
                 if len(data) <= self.job["max_file_bytes"]:
                     return data
                 self._pass("large", path)
@@ -130,7 +141,7 @@ def _compiled(expression: str, flags: int) -> re.Pattern[str]:
 
 
 def _decode(data: bytes) -> str:
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if data.startswith(_UTF_16):
         return data.decode("utf-16", "replace")
     try:
         return data.decode("utf-8-sig")
