@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from tools.functions._capture import Stream, captured
 from tools.spec import Stop, ToolOutput
@@ -139,6 +139,4 @@ def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
 
 def _raise_in(thread: threading.Thread) -> None:
     if thread.ident is not None:
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(
-            ctypes.c_ulong(cast(int, thread.ident)), ctypes.py_object(_Abandoned)
-        )
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(_Abandoned))

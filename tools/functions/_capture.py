@@ -100,7 +100,7 @@ class _Routed:
 
     @property
     def buffer(self) -> Any:
-        return self._real.buffer if _sink.get() is None else _Bytes(self)
+        return cast(Any, self._real).buffer if _sink.get() is None else _Bytes(self)
 
     def fileno(self) -> int:
         if _sink.get() is not None:

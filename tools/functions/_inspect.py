@@ -109,7 +109,7 @@ def _adapter(function: Callable[..., Any], at: str) -> TypeAdapter[Any]:
         return args, kwargs
 
     try:
-        return TypeAdapter(collect)
+        return TypeAdapter(cast(Any, collect))
     except Exception as error:  # pydantic's own kinds, and a NameError in a hint
         raise FunctionsInvalid(f"{at}: {_culprit(function)}: {fault_line(error)}") from error
 
