@@ -232,7 +232,7 @@ def _compare_files(files: list[Path], reference: Reference, count: Callable[[str
         counts[kind] += 1
         counts.update(f"- {name}" for name in names if same)
         if kind == "DIFFERS" or (kind == "too long" and "Timeout" not in answer["error"]):
-            print(f"{file}: {_first_difference(ours(page, count), answer)}")
+            print(f"{file}: {_first_difference(ours(page, count), answer)}", flush=True)
             counts["wrong"] += 1
     for name, number in sorted(counts.items()):
         print(f"{number:6} {name}{': ' + DIFFERENCES[name[2:]] if name.startswith('- ') else ''}")
