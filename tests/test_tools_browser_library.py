@@ -228,7 +228,7 @@ def test_a_snippet_shows_the_words_where_they_stand_together(library: Library, t
     files = {
         "far.txt": f"{far}{far}{far} see paragraph seventeen {far}",
         "en.txt": f"a capybara. {far} the capybara likes green grass in the morning {far}",
-        "twice.txt": f"{far} green first green {far} green second",
+        "twice.txt": f"{far[:3_000]} green first green {far[:3_000]} green second",
         "zh.txt": "前言。" * 1_000 + "模型调用工具 (tool) 很有用" + "结尾。" * 1_000,
         "fr.txt": "rien " * 500 + "un café crème" + " rien" * 500,
     }
@@ -433,12 +433,12 @@ def test_a_file_that_cannot_be_converted_is_told_and_the_rest_goes_on(library: L
 
 
 def test_only_what_changed_is_read_again(library: Library, tmp_path: Path) -> None:
-    docs = _write(
-        tmp_path / "docs", {"same.txt": "one", "touched.txt": "two", "changed.txt": "three", "gone.txt": "four"}
-    )
+    files = {"same.txt": "one", "touched.txt": "two", "changed.txt": "three", "gone.txt": "four", "spoilt.txt": "five"}
+    docs = _write(tmp_path / "docs", files)
     assert set(_changes(_index(library, docs)).values()) == {"added"}
     before = library.known(library.roots()[0])
-    _write(docs, {"changed.txt": "other words", "new.txt": "five"})
+    _write(docs, {"changed.txt": "other words", "new.txt": "six"})
+    (docs / "spoilt.txt").write_bytes(b"\x00\x01")
     (docs / "gone.txt").unlink()
     os.utime(docs / "touched.txt", ns=(1, 1))
     events = _index(library, docs)
@@ -448,8 +448,8 @@ def test_only_what_changed_is_read_again(library: Library, tmp_path: Path) -> No
         "same.txt": "unchanged",
         "touched.txt": "unchanged",
     }
-    assert events[0] == Found(str(docs), 4)
-    assert events[-1] == Vanished(str(docs), 1)
+    assert events[0] == Found(str(docs), 5)
+    assert events[-1] == Vanished(str(docs), 2)
     after = library.known(library.roots()[0])
     changed = str(docs / "changed.txt")
     assert after[changed].id == before[changed].id, "an open page of a conversation stays that document"
