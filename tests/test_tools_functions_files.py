@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -234,6 +235,15 @@ def test_an_expression_that_never_ends_is_ended(folder: Folder, tmp_path: Path) 
                 "[stopped after 1 s: narrow it down by path or glob, or use a simpler expression]"
             )
             break
+
+
+def test_a_search_that_breaks_off_says_so(folder: Folder, tmp_path: Path) -> None:
+    """Whatever ends the process: here it is no Python at all."""
+    false = shutil.which("false")
+    assert false is not None
+    context = ToolContext(stop=NoStop(), workspace=Workspace(folder.root), data_dir=tmp_path, count_tokens=len)
+    with pytest.raises(ToolFailed, match=r"^Error: the search broke off \(status 1\)\. "):
+        next(Grep(python=false).run({"pattern": "x"}, call_id="c", context=context))
 
 
 def test_a_stop_ends_a_search(folder: Folder, tmp_path: Path) -> None:

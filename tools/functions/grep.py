@@ -40,14 +40,17 @@ _MAX_MEMORY_BYTES = 1 << 30
 class Grep:
     """Gives `path:line: text` for each line that matches, by path; at most `max_hits`.
 
-    The expression is Python's. It runs in a process of its own that is killed after `timeout_s`: what was found until
-    then is given. Links are never followed; binary files, `.git`, folders as `node_modules` and files that often hold
-    secrets are passed over, unless `path` names them.
+    The expression is Python's. It runs in a process of its own (`python`) that is killed after `timeout_s`: what was
+    found until then is given. Links are never followed; binary files, `.git`, folders as `node_modules`, caches and
+    files that often hold secrets are passed over, unless `path` names them. `.gitignore` is not read.
     """
 
-    def __init__(self, *, timeout_s: int = 20, max_hits: int = 200, max_line_chars: int = 300) -> None:
+    def __init__(
+        self, *, timeout_s: int = 20, max_hits: int = 200, max_line_chars: int = 300, python: str = sys.executable
+    ) -> None:
         self.spec = ToolSpec("functions.grep", _DESCRIPTION, _PARAMETERS, effects=frozenset({"read"}))
         self._timeout_s, self._max_hits, self._max_line_chars = timeout_s, max_hits, max_line_chars
+        self._command = (python, "-I", "-S", "-X", "utf8", _grep_inside.__file__)
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:
         asked = as_mapping(args)
@@ -67,7 +70,7 @@ class Grep:
         place = (context.preview or self.preview(args, context=context)).plan
         assert isinstance(place, Place), "it is of our own preview"
         job = self._job(as_mapping(args), place)
-        hits, end = _search(job, workspace.root, place, self._timeout_s, context.stop)
+        hits, end = self._search(job, workspace.root, place, context.stop)
         shown = [f"{one_line(path)}:{number}: {line}" for path, number, line in hits]
         remarks = ["[interrupted by the user]"] if context.stop.stopped else self._remarks(hits, end)
         text = "\n".join((*shown, *remarks))
@@ -90,6 +93,44 @@ class Grep:
             "max_memory_bytes": _MAX_MEMORY_BYTES,
         }
 
+    def _search(
+        self, job: dict[str, object], root: Path, place: Place, stop: Stop
+    ) -> tuple[list[tuple[str, int, str]], dict[str, Any] | None]:
+        """What the process found, and its last word: None when it was killed before."""
+        only = posixpath.basename(place.name) if place.kind == "file" else ""
+        folder_name = posixpath.dirname(place.name) if only else place.name
+        front = f"{folder_name}/" if folder_name not in ("", ".") else ""
+        with ExitStack() as stack:
+            try:
+                folder = stack.enter_context(opened_folder(root, folder_name))
+            except OSError as error:
+                raise ToolFailed(f"Error: {folder_name!r} can't be searched: {error.strerror}.") from error
+            text = json.dumps({**job, "only": only, "front": front, "folder": folder})
+            process = stack.enter_context(
+                subprocess.Popen(
+                    self._command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    pass_fds=(folder,),
+                    cwd=os.sep,
+                    env={"LANG": "C.UTF-8"},
+                    start_new_session=True,
+                )
+            )
+            stack.callback(process.kill)
+            stack.callback(stop.on_stop(process.kill))
+            with suppress(subprocess.TimeoutExpired):
+                output, _ = process.communicate(text.encode(), timeout=self._timeout_s)
+                hits, end = _read(output)
+                if end is None and not stop.stopped:
+                    problem = f"the search broke off (status {process.returncode})"
+                    raise ToolFailed(f"Error: {problem}. Narrow it down by path or glob, or use a simpler expression.")
+                return hits, end
+            process.kill()
+            output, _ = process.communicate()
+            return _read(output)
+
     def _remarks(self, hits: list[Any], end: dict[str, Any] | None) -> list[str]:
         if end is None:
             return [f"[stopped after {self._timeout_s} s: narrow it down by path or glob, or use a simpler expression]"]
@@ -108,42 +149,6 @@ class Grep:
 
 def _is_secret(place: Place) -> bool:
     return bool(_caution.of_reading(place.name if place.kind == "file" else f"{place.name}/x"))
-
-
-def _search(
-    job: dict[str, object], root: Path, place: Place, timeout_s: int, stop: Stop
-) -> tuple[list[tuple[str, int, str]], dict[str, Any] | None]:
-    """What the process found, and its last word: None when it was killed before."""
-    only = posixpath.basename(place.name) if place.kind == "file" else ""
-    folder_name = posixpath.dirname(place.name) if only else place.name
-    front = f"{folder_name}/" if folder_name not in ("", ".") else ""
-    command = [sys.executable, "-I", "-S", "-X", "utf8", _grep_inside.__file__]
-    with ExitStack() as stack:
-        try:
-            folder = stack.enter_context(opened_folder(root, folder_name))
-        except OSError as error:
-            raise ToolFailed(f"Error: {folder_name!r} can't be searched: {error.strerror}.") from error
-        text = json.dumps({**job, "only": only, "front": front, "folder": folder})
-        process = stack.enter_context(
-            subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                pass_fds=(folder,),
-                cwd=os.sep,
-                env={"LANG": "C.UTF-8"},
-                start_new_session=True,
-            )
-        )
-        stack.callback(process.kill)
-        stack.callback(stop.on_stop(process.kill))
-        with suppress(subprocess.TimeoutExpired):
-            output, _ = process.communicate(text.encode(), timeout=timeout_s)
-            return _read(output)
-        process.kill()
-        output, _ = process.communicate()
-        return _read(output)
 
 
 def _read(output: bytes) -> tuple[list[tuple[str, int, str]], dict[str, Any] | None]:
