@@ -132,7 +132,7 @@ def test_a_call_that_is_stopped_ends_at_once_and_the_server_stays(
     assert called.text == "[interrupted by the user]" and called.result.error
     control = Control()
     threading.Timer(0.2, control.stop).start()
-    called = call(made.tools, STUDY + "slow", {"seconds": 0.6}, folder=folder, stop=control)
+    called = call(made.tools, STUDY + "slow", {"seconds": 2.0}, folder=folder, stop=control)
     assert called.text == "[interrupted by the user]"
     assert call(made.tools, STUDY + "get_weather", {"city": "Bern"}, folder=folder).text.endswith("in Bern")
 
@@ -197,24 +197,29 @@ def test_nothing_of_it_reaches_our_output(connected: Connected, capfd: pytest.Ca
 
 
 def test_servers_that_cannot_be_connected_to(tmp_path: Path) -> None:
-    """Hostile row 33: it exits at once, hangs, ignores SIGTERM; there is none; a variable isn't set."""
+    """Hostile row 33: it exits at once; there is none; a variable isn't set; nobody is at the address."""
     table = {
         "exits": hostile("exits"),
-        "hangs": hostile("hangs"),
         "none": {"command": "no-such-program-anywhere"},
         "unset": hostile("junk", env={"TOKEN": "${NOT_SET}"}),
         "refused": {"url": "http://127.0.0.1:9/mcp"},
         "off": hostile("junk", disabled=True),
     }
-    with servers(tmp_path, table, connect_timeout_s=3) as made:
+    with servers(tmp_path, table) as made:
         errors = {status.name: status.error or "" for status in made.connect()}
         assert made.tools == ()
     assert errors["exits"].startswith("it ended; its last words: \"I can't:") and "\x1b" not in errors["exits"]
-    assert errors["hangs"] == "it did not answer within 3 seconds"
     assert errors["none"] == "there is no program 'no-such-program-anywhere'"
     assert errors["unset"] == "mcp.json: mcpServers.unset.env.TOKEN: the environment variable NOT_SET is not set"
     assert "connect" in errors["refused"].lower()
     assert "off" not in errors
+
+
+def test_a_server_that_hangs_is_given_up_and_ended(tmp_path: Path) -> None:
+    """Hostile row 33: it hangs at its start. (What `deaf` does, SIGTERM ignored, takes 4 s to end: by hand.)"""
+    with servers(tmp_path, {"hangs": hostile("hangs")}, connect_timeout_s=1) as made:
+        (status,) = made.connect()
+        assert status.error == "it did not answer within 1 seconds" and made.tools == ()
     assert not _running("mcp_hostile.py hangs")
 
 
@@ -278,7 +283,7 @@ def test_headers_are_sent_and_never_told(tmp_path: Path) -> None:
         url = f"http://127.0.0.1:{site.server_port}"
         headers = {"Authorization": "Bearer ${TOKEN}"}
         table = {name: {"url": f"{url}/{name}", "headers": headers} for name in ("plain", "gzip")}
-        with servers(tmp_path, table, connect_timeout_s=5, TOKEN="secret-token-1") as made:
+        with servers(tmp_path, table, TOKEN="secret-token-1") as made:
             statuses = made.connect()
     finally:
         site.shutdown()

@@ -29,7 +29,7 @@ def hostile(*how: str, **more: object) -> dict[str, object]:
 
 
 @contextmanager
-def servers(folder: Path, table: object, *, connect_timeout_s: float = 20.0, **environ: str) -> Iterator[McpServers]:
+def servers(folder: Path, table: object, *, connect_timeout_s: float = 60.0, **environ: str) -> Iterator[McpServers]:
     """The servers of a `mcpServers` table, not yet connected to; closed at the end."""
     made = McpServers(
         parse_servers(table, "mcp.json"),
