@@ -1,6 +1,6 @@
 """What a turn changed in the workspace, kept so that it can be undone: the tools' writes and those of the shell.
 
-    journal = Journal(data_dir, Path("/home/ann/project"))
+    journal = Journal(data_dir, Path("/home/user/project"))
     journal.begin_turn("fix the tests")      # Workspace(root, keeper=journal): the tools call `keep` before each write
     journal.end_turn()
     journal.undo()                           # Undone("fix the tests", restored=("a.py",), …)

@@ -2,7 +2,7 @@
 
 `true` in a workspace of 2,000 files and 50 MB: plain (`bash -c true`), confined without a journal, and confined with
 one; the first call of a session copies the files, later ones only look at them. Medians, in ms; beside the wall time
-the processor time of this process for a call, and above all the machine's load.
+the processor time of a call, ours and that of the processes it starts, and above all the machine's load.
 """
 
 from __future__ import annotations
@@ -96,19 +96,27 @@ def _caller(tool: ShellTool, root: Path, journal: Journal | None, folder: str) -
     return call
 
 
-def _timed(action: Callable[[], object]) -> tuple[float, float]:
-    """Medians in ms: wall time, and this process's own processor time."""
-    wall, cpu = [], []
+def _timed(action: Callable[[], object]) -> tuple[float, float, float]:
+    """Medians in ms: wall time, this process's own processor time, and that of the processes it started."""
+    rows = []
     for _ in range(CALLS):
-        started, used = time.perf_counter(), time.process_time()
+        started, used, theirs = time.perf_counter(), time.process_time(), _childrens_s()
         action()
-        wall.append(time.perf_counter() - started)
-        cpu.append(time.process_time() - used)
-    return statistics.median(wall) * 1000, statistics.median(cpu) * 1000
+        rows.append((time.perf_counter() - started, time.process_time() - used, _childrens_s() - theirs))
+    wall, ours, started_ones = (statistics.median(column) * 1000 for column in zip(*rows, strict=True))
+    return wall, ours, started_ones
 
 
-def _print(what: str, wall_ms: float, cpu_ms: float | None = None) -> None:
-    print(f"{what:<58} {wall_ms:8.1f} ms" + (f"  (ours: {cpu_ms:.1f} ms)" if cpu_ms is not None else ""))
+def _childrens_s() -> float:
+    import resource
+
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _print(what: str, wall_ms: float, ours_ms: float | None = None, theirs_ms: float = 0) -> None:
+    cpu = f"  (processor: {ours_ms:.1f} ours, {theirs_ms:.1f} theirs)" if ours_ms is not None else ""
+    print(f"{what:<54} {wall_ms:8.1f} ms{cpu}")
 
 
 def _peak_kib() -> int:

@@ -61,7 +61,7 @@ class ShellTool:
     commands. `search_path`: folders that are looked through before the system's, as PATH has them. Changes that a
     command makes in the workspace are kept for undo where the workspace's keeper is a `Journal`.
 
-        tool = ShellTool(home=Path("/home/ann"))
+        tool = ShellTool(home=Path("/home/user"))
         Toolbox([tool], …).run(ToolCall("call_1", "functions.shell", '{"command": "ls"}'), stop=control)
     """
 
