@@ -152,7 +152,7 @@ def test_what_is_no_plain_file_is_neither_read_nor_written(home: Path, make: Cal
 
 def test_a_file_of_5_gb_is_refused(folder: Folder) -> None:
     """Hostile row 27: 5 GB file."""
-    os.truncate(folder.write("large.log", "x"), 5 << 30)
+    os.truncate(folder.write("large.log", "text " * 2_000), 5 << 30)
     assert folder.call("read_file", path="large.log").text == (
         "Error: 'large.log' has 5368.7 MB, and at most 16.8 MB are read. Try grep."
     )
