@@ -20,6 +20,7 @@ _ORIGINAL = {
     "get_domain": page_contents.get_domain,
     "_remove_math": page_contents._remove_math,
     "urljoin": page_contents.urljoin,
+    "arxiv_to_ar5iv": page_contents.arxiv_to_ar5iv,
 }
 _TOOL = {"strip_links": simple_browser_tool.strip_links, "get_tokens": simple_browser_tool.get_tokens}
 _CONTROLS = re.compile(
@@ -35,6 +36,11 @@ def _only_web(url: str) -> str:
 def _remove_formulas_only(root: Any) -> None:
     for node in root.findall(".//math"):
         page_contents.replace_node_with_text(node, "")
+
+
+def _host_to_ar5iv(url: str) -> str:
+    parts = urlparse(url)
+    return url if "arxiv.org" not in parts.netloc else url.replace("arxiv.org", "ar5iv.org", 1)
 
 
 def _strip_links_not_lines(text: str) -> str:
@@ -85,6 +91,8 @@ def _mended(mend: list[str], html: str) -> str:
         page_contents.get_domain = lambda url: asked(url).replace("†", "‡")
         html = re.sub(r"&#(?:12304|x3010);", "〖", html, flags=re.I)
         html = re.sub(r"&#(?:12305|x3011);", "〗", html, flags=re.I)
+    if "ar5iv" in mend:
+        page_contents.arxiv_to_ar5iv = _host_to_ar5iv
     if "find" in mend:
         simple_browser_tool.strip_links = _strip_links_not_lines
     if "view" in mend:
@@ -99,6 +107,9 @@ def _page(request: dict[str, Any]) -> Any:
         page.title = " ".join(page.title.split())
     if "controls" in mend:
         page.text, page.title = _CONTROLS.sub("", page.text), _CONTROLS.sub("", page.title)
+    if "deep" in mend:
+        notice = "[The rest of this page is missing: it stands in more than 255 elements, one in the other.]"
+        page.text = page.text.rstrip("\n") + f"\n\n{notice}"
     if "empty" in mend and page.text == f"\nURL: {request['url']}\n":
         page.text += "(empty page)"
     return page
