@@ -58,7 +58,7 @@ class _LateLoader:
     """Loads pages from the web. Its parts take a tenth of a second to import: not before a page is wanted."""
 
     def __init__(self, settings: Settings) -> None:
-        from tools.fetch.guard import parse_allow_host
+        from tools.fetch.guard import parse_allow_host, parse_proxy
 
         self._proxy = settings.proxy
         self._converter: Converter | None = None
@@ -67,6 +67,11 @@ class _LateLoader:
             self._hosts = tuple(host for text in settings.allow_host for host in parse_allow_host(text))
         except ValueError as error:
             raise ExitError(f"--allow-host: {error}", ExitCode.USAGE) from None
+        try:
+            if settings.proxy:
+                parse_proxy(settings.proxy)
+        except ValueError as error:
+            raise ExitError(f"--proxy: {error}", ExitCode.USAGE) from None
 
     def load(self, url: str, *, refresh: bool, stop: Stop) -> Document:
         return self._ready().load(url, refresh=refresh, stop=stop)

@@ -193,6 +193,9 @@ def _folder_layer(folder: Path) -> _Layer:
     extra = [key for key in layer.values if key != "tools"]
     if extra:
         raise ConfigError(f"{path}: {extra[0]!r} can't be set by a workspace: expected tools, approvals or {MCP_TABLE}")
+    for name in cast("tuple[str, ...]", layer.values.get("tools", ())):
+        if name.endswith(".py") and not Path(name).resolve().is_relative_to(path.parent.resolve()):
+            raise ConfigError(f"{path}: tools: expected files in {path.parent}, which you trusted, came {name!r}")
     return layer
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from urllib.parse import quote
 
 from agent.citations import Footnote
@@ -27,6 +28,8 @@ def _line(note: Footnote, *, links: bool) -> str:
         parts.append(_linked(note.url) if links else _one_line(note.url))
     elif not note.url:
         parts = [f"search: {parts[0]}"]
+    elif Path(note.url).is_absolute():  # a file of the local library
+        parts.append(_one_line(note.url))
     text = " — ".join(part for part in parts if part) or _cursor(note)
     where = f" ({_place(note)})" if note.first_line is not None else ""
     doubt = f" unverified: {note.problem}" if note.problem else ""

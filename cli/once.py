@@ -110,6 +110,7 @@ class _Run:
 
     def _turn(self, assembly: Assembly, text: str, typed: str, instructions: str | None) -> None:
         settings, tools = self._settings, assembly.tools
+        self._report.origin = tools.origin
         assembly.warn_of_control_names(text, "the prompt")
         assembly.warn_of_control_names(instructions or "", "--instructions")
         whole = "\n\n".join(part for part in (instructions, tools.notes) if part) or None

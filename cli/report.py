@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from agent.adapt import is_answer
@@ -40,6 +40,7 @@ class Report:
     calls: list[ToolFinished] = field(default_factory=list)
     repairs: list[Repaired] = field(default_factory=list)
     states: list[Mapping[str, object]] = field(default_factory=list)
+    origin: Callable[[str], str | None] = lambda url: None  # where a document of the local library comes from
     prompt_tokens: int = 0
     reused_tokens: int = 0
     completion_tokens: int = 0
@@ -93,7 +94,8 @@ class Report:
         """The page behind a cursor of the browser; None when there is none."""
         from agent.citations import lookup_in
 
-        return lookup_in(self.states)(cursor)
+        page = lookup_in(self.states)(cursor)
+        return page and replace(page, url=self.origin(page.url) or page.url)
 
     @property
     def tokens_per_s(self) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,7 @@ from tools.trust import Grants
 if TYPE_CHECKING:
     from harmony.tokenizer import Tokenizer
     from tools.browser import Browser
+    from tools.functions.naming import Loaded
     from tools.python import PythonTool
 
 TRAINED = ("python", "browser")
@@ -62,6 +64,17 @@ class Toolset:
     def view_warning(self) -> str | None:
         """What to tell the user, once, about how pages were measured."""
         return self.view.warning() if self.view else None
+
+    def origin(self, url: str) -> str | None:
+        """Where a document of the local library comes from: a file's path or a URL; None for another page."""
+        if not url.startswith("doc:"):
+            return None
+        from tools.browser.library import Library, LibraryError
+
+        try:
+            return Library(paths.library_file()).origin(url)
+        except LibraryError:
+            return None
 
     def begin_turn(self, label: str) -> None:
         """What is written from now on is undone together."""
@@ -106,6 +119,8 @@ def collect(resolved: Resolved, folder: Folder | None, display: Display, tokeniz
     """The tools that the settings ask for. Raises ExitError or FunctionsError for what can't be had."""
     settings, wish = resolved.settings, wanted(resolved.settings)
     grants = Grants(paths.data_dir())
+    if grants.problem:
+        display.note(f"ossia: warning: {grants.problem}")
     built = _Builder(settings, folder, display, tokenizer)
     if "browser" in wish.trained:
         built.browser()
@@ -173,11 +188,29 @@ class _Builder:
     def functions(self, wish: Wanted) -> None:
         """The user's own."""
         if wish.files or wish.packages:
-            from tools.functions.user import load_entry_points, load_functions
+            from tools.functions.errors import FunctionsInvalid
+            from tools.functions.user import load_entry_points
 
-            for loaded in (*map(load_functions, wish.files), load_entry_points(wish.packages)):
+            try:
+                packages = load_entry_points(wish.packages)
+            except FunctionsInvalid as error:
+                what = "--tools: expected python, browser, a file (FILE.py) or a package with tools"
+                raise ExitError(f"{what}: {error}", ExitCode.USAGE) from None
+            for loaded in (*map(self._loaded, wish.files), packages):
                 self._warn(loaded.warnings)
                 self._tools += loaded.tools
+
+    def _loaded(self, path: Path) -> Loaded:
+        """The functions of a file. A workspace's leave no bytecode there: it would be a change of what was trusted."""
+        from tools.functions.user import load_functions
+
+        root = self._folder.workspace.root if self._folder else None
+        before = sys.dont_write_bytecode
+        sys.dont_write_bytecode = before or (root is not None and path.resolve().is_relative_to(root))
+        try:
+            return load_functions(path)
+        finally:
+            sys.dont_write_bytecode = before
 
     def mcp(self) -> None:
         """Those of the configured servers, and of a trusted workspace's. One that fails is only told."""

@@ -336,6 +336,11 @@ class TestFolder:
         with pytest.raises(ConfigError, match="can't be set by a workspace"):
             resolve({}, environ={}, path=config(""), folder=self._folder(tmp_path, line))
 
+    @pytest.mark.parametrize("name", ["../own.py", "/etc/own.py", "~/own.py"])
+    def test_its_functions_stand_where_trust_looked(self, name: str, config: ConfigFile, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError, match="which you trusted"):
+            resolve({}, environ={}, path=config(""), folder=self._folder(tmp_path, f'tools = ["{name}"]'))
+
     def test_a_folder_without_settings(self, config: ConfigFile, tmp_path: Path) -> None:
         assert resolve({}, environ={}, path=config(""), folder=tmp_path).approvals == ()
 

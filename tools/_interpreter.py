@@ -67,7 +67,7 @@ def inspect(executable: str | Path = sys.executable) -> Interpreter:
         done = subprocess.run(command, capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL, check=True)
         answer = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
-        raise InterpreterUnusable(f"{executable} doesn't start as a Python ({error}): name another one") from error
+        raise InterpreterUnusable(f"{executable} doesn't start as a Python ({why(error)}): name another one") from error
     if not answer["site"]:
         raise InterpreterUnusable(f"{executable} has no ipykernel: install it there, or name another Python")
     path, prefix = Path(answer["executable"]), Path(answer["prefix"])
@@ -75,6 +75,19 @@ def inspect(executable: str | Path = sys.executable) -> Interpreter:
     prefixes = [prefix, Path(answer["base"]), Path(answer["exec"]), *_prefixes_behind(path)]
     parts = [folder / part for folder in prefixes for part in _PARTS]
     return Interpreter(path, prefix, _existing([*parts, *site]), site)
+
+
+def why(error: Exception) -> str:
+    """What was wrong with a program that was started, in a few words; never the whole command line."""
+    match error:
+        case subprocess.CalledProcessError(returncode=status):
+            return f"exit status {status}"
+        case subprocess.TimeoutExpired(timeout=seconds):
+            return f"no answer within {seconds:g} s"
+        case OSError(strerror=reason) if reason:
+            return reason
+        case _:
+            return "its answer is not what was asked for"
 
 
 def _prefixes_behind(executable: Path) -> list[Path]:

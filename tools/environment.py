@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from tools._interpreter import why
+
 DEFAULT_PACKAGES = ("ipykernel", "numpy", "pandas", "matplotlib", "sympy")
 _CONFINEMENT = ("landlockpy>=0.2,<0.3",) if sys.platform == "linux" else ()  # imported in the kernel's own process
 _TOOLING = {"pip", "setuptools", "wheel", "ipykernel", "uv", "landlockpy"}
@@ -109,7 +111,7 @@ def packages_of(executable: Path) -> tuple[Package, ...]:
                               stdin=subprocess.DEVNULL, timeout=_LIST_TIMEOUT_S)  # fmt: skip
         return tuple(Package(*row) for row in json.loads(done.stdout))
     except (OSError, ValueError, subprocess.SubprocessError) as error:
-        raise EnvironmentFailed(f"{executable} doesn't start as a Python ({error}): name another one") from None
+        raise EnvironmentFailed(f"{executable} doesn't start as a Python ({why(error)}): name another one") from None
 
 
 def sentence(packages: Sequence[Package]) -> str:

@@ -160,4 +160,5 @@ def _loaded(plan: _Fetch, context: ToolContext) -> Document:
 
 
 def _failed(url: str, reason: str, brings: frozenset[Taint] = frozenset()) -> ToolFailed:
-    return ToolFailed(f"Error fetching URL `{_arguments.shortened(url)}`: {reason}", brings=brings)
+    told = _arguments.shortened(" ".join(url.split()))
+    return ToolFailed(f"Error fetching URL `{told}`: {reason}", brings=brings)
