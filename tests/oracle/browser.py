@@ -32,6 +32,7 @@ from typing import Any
 
 import tiktoken
 
+from tests.oracle.browser_markup import markup
 from tests.support.vocabularies import o200k_in_environment, write_o200k
 from tools.browser._html import TOO_DEEP, decode, document_from_html
 from tools.browser._wrap import wrap
@@ -195,6 +196,16 @@ def searches(reference: Reference, count: Callable[[str], int], *, number: int, 
             yield f"search page of seed {case}:\nours:   {mine!r}\ntheirs: {theirs['view']!r}"
 
 
+def fuzz(reference: Reference, count: Callable[[str], int], *, number: int, seed: int) -> Iterator[str]:
+    """One text for each of `number` pages of random markup in which ours isn't theirs."""
+    for case in range(seed, seed + number):
+        html = markup(random.Random(case))
+        answer, _, same = compare(reference, Wanted(html, "http://docs.test/d/page.html", (), ()), count)
+        if not same:
+            mine = ours(Wanted(html, "http://docs.test/d/page.html", (), ()), count)
+            yield f"markup of seed {case}: {html!r}: {_first_difference(mine, answer)}"
+
+
 def make_environment(folder: Path) -> str:
     """A Python >= 3.12 with the reference in `folder`, made by uv if it isn't there."""
     python = folder / "bin" / "python"
@@ -260,6 +271,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--pages", type=Path, nargs="+", default=[], metavar="FOLDER")
     parser.add_argument("--count", type=int, default=500, help="how many files, drawn by the seed")
+    parser.add_argument("--fuzz", type=int, default=500, help="how many pages of random markup")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--max-bytes", type=int, default=3_000_000, help="leave out larger files")
     parser.add_argument("--oracle", help="a Python that has the reference")
@@ -276,9 +288,11 @@ def main() -> int:
             return 1 if write_golden(reference, count) else 0
         wrong = _compare_files(files, reference, count, options.seed)
         different = list(searches(reference, count, number=max(options.count // 5, 1), seed=options.seed))
+        odd = list(fuzz(reference, count, number=options.fuzz, seed=options.seed))
     print(f"{len(files)} files: {wrong} differ; {max(options.count // 5, 1)} search pages: {len(different)} differ")
-    print(*different[:1], sep="\n")
-    return 1 if wrong or different else 0
+    print(f"{options.fuzz} pages of random markup: {len(odd)} differ")
+    print(*different[:1], *odd[:3], sep="\n")
+    return 1 if wrong or different or odd else 0
 
 
 if __name__ == "__main__":
