@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from agent.control import Control
+from agent.limits import deadline
 from agent.worker import Tapped, Worker
 from cli.ask import Asker
 from cli.clean import clean
@@ -63,7 +64,8 @@ class _Caller:
         self._tools: Toolset = collect(resolved, folder, self._display, own_tokenizer(settings.model))
         self._asker = Asker(self._display, yes=settings.yes, store=self._tools.store, hint=self._tools.hint)
         self._worker = Worker()
-        self._taint: frozenset[Taint] = self._tools.brings
+        self._timeout_s = settings.timeout
+        self._taint: frozenset[Taint] = frozenset()
         self._numbers = itertools.count(1)
         self._tools.begin_turn("ossia tools call")
 
@@ -75,8 +77,9 @@ class _Caller:
         done = self._worker.submit(lambda: self._worker.drive(running, control))
         finished: ToolFinished | None = None
         try:
-            while not (done.done() and self._worker.inbox.empty()):
-                finished = self._next(control) or finished
+            with deadline(control, self._timeout_s):
+                while not (done.done() and self._worker.inbox.empty()):
+                    finished = self._next(control) or finished
         except KeyboardInterrupt:
             control.stop()
             done.result(timeout=_GRACE_S)

@@ -129,6 +129,10 @@ class TestCall:
         assert answer.pop("ms") >= 0
         assert answer == {"name": "functions.double", "text": "8", "error": False}
 
+    def test_a_time_limit_holds_for_a_call(self, own: str) -> None:
+        (answer,) = _answers("wait", '{"seconds": 60}', "--tools", own, "--timeout", "1")
+        assert answer["error"] and answer["text"].startswith("[interrupted")
+
     def test_an_address_that_was_typed_is_opened_though_private_text_stands_there(self, tmp_path: Path) -> None:
         """On the command line the user types it; in a script it may come from anywhere."""
         with Site() as site:
