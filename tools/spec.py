@@ -138,6 +138,7 @@ class ToolContext:
 class ApprovalAsked:
     """A question. Whoever drives the turn answers with `send(Decision(call.id, …))`; None is a refusal.
 
+    `call.name` is the tool's own name, whatever the model wrote (`shell;it-only-reads` is `functions.shell`).
     `firm`: a person must answer it; `--yes` doesn't (it is tainted or unconfined). `rules` are what "always" would
     store, in the form of `--allow` (`"shell:git status"`); empty: there is no always.
     """

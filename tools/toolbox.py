@@ -153,7 +153,8 @@ class Toolbox:
         if self._dry_run and ruling.action != "deny" and acts(spec, preview):
             return _shown(preview, context)
         if ruling.action == "ask":
-            decision = yield ApprovalAsked(call, preview, ruling.reason, ruling.firm, ruling.rules)
+            asked = replace(call, name=spec.name)  # a person agrees to the tool that runs, whatever the model called it
+            decision = yield ApprovalAsked(asked, preview, ruling.reason, ruling.firm, ruling.rules)
             allow = decision is not None and decision.call_id == call.id and decision.allow
             yield ApprovalDecided(call.id, allow, "user", ruling.reason)
             if not allow:
