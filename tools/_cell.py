@@ -40,19 +40,20 @@ class Cell:
     attachments: list[Attachment] = field(default_factory=list)
     _output: Bounded = field(default_factory=Bounded)
     _streamed_chars: int = 0
-    _replied_at: float = 0.0
+    _heard_at: float = 0.0
 
     def finished(self, idle_s: float) -> bool:
-        """The code has ended, and its output too (or that hasn't come within `idle_s` after the code's end)."""
-        return self.replied and (self.idle or time.monotonic() - self._replied_at > idle_s)
+        """The code has ended, and its output too (or its end hasn't come, and nothing else for `idle_s`)."""
+        return self.replied and (self.idle or time.monotonic() - self._heard_at > idle_s)
 
     def take(self, message: KernelMessage) -> Generator[ToolOutput, None, None]:
         """Account for a message; yields what the screen may show of it. Messages of other requests are dropped."""
         if message.request != self.request:
             return
         content = message.content
+        self._heard_at = time.monotonic()  # on a busy machine much output may come after the reply
         if message.kind == "execute_reply":
-            self.replied, self._replied_at = True, time.monotonic()
+            self.replied = True
         elif message.kind == "status":
             self.idle = self.idle or content.get("execution_state") == "idle"
         elif message.kind == "stream":

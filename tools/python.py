@@ -40,7 +40,8 @@ _Outcome = Literal["done", "timeout", "stopped", "died"]
 class Timing:
     """Seconds. `grace_s`: how long interrupted code may take to obey, and `stop_grace_s` the same after a stop of the
 
-    turn, before the kernel is killed. `idle_s`: how long the end of the output may come after the code's end.
+    turn, before the kernel is killed. `idle_s`: how long, after the code's end, nothing may come of an output whose own
+    end hasn't come.
     """
 
     start_s: float = 30.0
