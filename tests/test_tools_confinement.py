@@ -84,7 +84,7 @@ def none_was_done(answers: list[str]) -> bool:
     return not any(answer.startswith("DONE") for answer in answers)
 
 
-# -- 17: what the user has ---------------------------------------------------------------------------------------------
+# -- hostile row 17: what the user has ---------------------------------------------------------------------------------
 
 
 def test_attributes_beside_the_content_are_neither_read_nor_set(attack: PythonTool, tmp_path: Path) -> None:
@@ -103,8 +103,6 @@ def test_attributes_beside_the_content_are_neither_read_nor_set(attack: PythonTo
     assert none_was_done(answers), answers
     copied = "__import__('shutil').copy2('/mnt/data/a', '/mnt/data/b')"
     assert run(attack, f"put('/mnt/data/a'); {copied}; print(Path('/mnt/data/b').read_text())").text == "x"
-
-
 
 
 def test_files_of_the_user_are_not_readable(attack: PythonTool, tmp_path: Path) -> None:
@@ -142,7 +140,7 @@ def test_other_processes_cannot_be_looked_into(attack: PythonTool) -> None:
     assert f"'{mine}'" not in listing
 
 
-# -- 18: ways out ------------------------------------------------------------------------------------------------------
+# -- hostile row 18: ways out ------------------------------------------------------------------------------------------
 
 
 def test_no_network(attack: PythonTool) -> None:
@@ -188,7 +186,7 @@ def test_no_unix_sockets_of_others(attack: PythonTool, tmp_path: Path) -> None:
             assert select.select([by_path, abstract, datagrams], [], [], 0)[0] == []
 
 
-# -- 19: changing the machine ------------------------------------------------------------------------------------------
+# -- hostile row 19: changing the machine ------------------------------------------------------------------------------
 
 
 def test_nothing_outside_is_writable(attack: PythonTool, tmp_path: Path) -> None:
@@ -263,7 +261,7 @@ def test_the_kernels_own_files_are_out_of_reach(attack: PythonTool) -> None:
     assert none_was_done(answers), answers
 
 
-# -- 20: using everything up -------------------------------------------------------------------------------------------
+# -- hostile row 20: using everything up -------------------------------------------------------------------------------
 
 
 def test_too_much_memory_is_an_error(attack: PythonTool) -> None:
@@ -373,7 +371,7 @@ os.listdir('/mnt/data')
     assert cleaned.text.endswith("[]")
 
 
-# -- 21: flooding us ---------------------------------------------------------------------------------------------------
+# -- hostile row 21: flooding us ---------------------------------------------------------------------------------------
 
 
 class Growth:
@@ -468,7 +466,7 @@ def test_malformed_messages_are_harmless(attack: PythonTool, content: str) -> No
     assert run(attack, "1+1").text.endswith("2")
 
 
-# -- 25: traps for the host in /mnt/data -------------------------------------------------------------------------------
+# -- hostile row 25: traps for the host in /mnt/data -------------------------------------------------------------------
 
 
 def test_a_setuid_file_cannot_be_made(attack: PythonTool) -> None:
@@ -511,7 +509,7 @@ def test_links_are_never_followed_by_the_host(attack: PythonTool, tmp_path: Path
     run(attack, "for n in ('link', 'folder', 'fifo', 'out_1.png', 'out_2.png'): os.unlink(n)")
 
 
-# -- 26: our own death -------------------------------------------------------------------------------------------------
+# -- hostile row 26: our own death -------------------------------------------------------------------------------------
 
 _HOST = """
 import sys, time

@@ -14,9 +14,12 @@ import pytest
 
 from tests.support.kernels import BACKENDS, StopByHand, confinement, context, count_tokens, run
 from tools import sandbox
+from tools._cell import Cell
+from tools._kernel import KernelMessage
 from tools._output import Bounded, clean, trim
 from tools.python import DESCRIPTION, NO_OUTPUT, PythonTool, Timing, code_of
 from tools.spec import Attachment, Taint, ToolOutput, ToolResult
+from tools.toolbox import INTERRUPTED
 
 LOST = "kernel restarted, variables lost, /mnt/data kept"
 PRIVATE: frozenset[Taint] = frozenset({"private"})
@@ -134,11 +137,13 @@ def test_a_picture_becomes_a_file(tool: PythonTool) -> None:
 
 
 def test_a_thread_that_prints_later_is_not_in_the_next_output(tool: PythonTool) -> None:
+    """Hostile row 24."""
     run(tool, "import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.3), print('late'))).start()")
     assert run(tool, "import time; time.sleep(0.8); print('mine')").text == "mine"
 
 
 def test_input_is_refused(tool: PythonTool) -> None:
+    """Hostile row 23: input()."""
     assert "StdinNotImplementedError" in run(tool, "input('name? ')").text
 
 
@@ -166,6 +171,7 @@ def test_code_that_takes_too_long_is_interrupted(quick: PythonTool) -> None:
 def test_code_that_does_not_obey_is_killed(
     quick: PythonTool, monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
+    """Hostile row 22."""
     monkeypatch.setattr(quick, "_timing", Timing(grace_s=0.3))
     run(quick, "kept = 1")
     ran = run(quick, code)
@@ -194,7 +200,7 @@ def test_a_stop_ends_the_call(tool: PythonTool, code: str, end: str) -> None:
 
 def test_a_turn_that_was_stopped_before_runs_nothing(tool: PythonTool) -> None:
     stop = StopByHand(stopped=True)
-    assert run(tool, "open('ran', 'w')", stop).text == "[ERROR] Interrupted by the user before the code ran"
+    assert run(tool, "open('ran', 'w')", stop).text == INTERRUPTED
     assert not (tool.folder / "ran").exists()
 
 
@@ -223,6 +229,7 @@ def test_a_stop_while_the_kernel_starts(tmp_path: Path) -> None:
     ids=["exit", "segfault", "killed"],
 )
 def test_a_kernel_that_dies_is_said_and_replaced(tool: PythonTool, code: str, why: str) -> None:
+    """Hostile row 23: os._exit, a segfault, SIGKILL."""
     run(tool, "kept = 1")
     text = f"before\n[ERROR] kernel died ({why}); {LOST}"
     assert run(tool, code).result == ToolResult(text, error=True, brings=PRIVATE)
@@ -353,6 +360,18 @@ def test_bounded_keeps_both_ends() -> None:
     for number in range(1000):
         kept.add(f"{number:03d},")
     assert (kept.head, kept.tail, kept.omitted) == ("000,001,00", ",999,"[-5:], 4000 - 15)
+
+
+def test_output_that_still_comes_after_the_reply_is_waited_for(tmp_path: Path) -> None:
+    """On a busy machine a second and more of output can lie between the reply and the end of the output."""
+    cell = Cell("", "call_1", tmp_path, str, request="r")
+    list(cell.take(KernelMessage("r", "execute_reply", {})))
+    time.sleep(1.05)
+    assert cell.finished(1.0)
+    list(cell.take(KernelMessage("r", "stream", {"text": "late"})))
+    assert not cell.finished(1.0)
+    list(cell.take(KernelMessage("r", "status", {"execution_state": "idle"})))
+    assert cell.finished(1.0)
 
 
 @pytest.mark.parametrize("text", ["", "short", "x" * 400, "a b " * 100])

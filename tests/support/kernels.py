@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from tools import sandbox
+from tools.policy import Policy, Rule
 from tools.python import PythonTool
-from tools.spec import NoStop, Stop, ToolContext, ToolOutput, ToolResult
+from tools.spec import NoStop, Stop, ToolCall, ToolContext, ToolOutput, ToolResult
+from tools.toolbox import Toolbox
 
 BACKENDS = (pytest.param("bwrap", marks=pytest.mark.needs_bwrap), "landlock")
 NO_BWRAP = os.devnull
@@ -72,13 +74,17 @@ class Ran:
 
 
 def run(tool: PythonTool, code: str, stop: Stop | None = None) -> Ran:
-    call = tool.run(code, call_id="call_1", context=context(stop))
+    """One call through a toolbox, as a model's."""
+    box = Toolbox([tool], policy=Policy([Rule("*", "allow")]), context=context())
+    call = box.run(ToolCall("call_1", "python", code), stop=stop or NoStop())
     outputs: list[ToolOutput] = []
     while True:
         try:
-            outputs.append(next(call))
+            event = next(call)
         except StopIteration as end:
             return Ran(outputs, end.value)
+        if isinstance(event, ToolOutput):
+            outputs.append(event)
 
 
 def descendants(pid: int) -> list[int]:
