@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -81,6 +82,12 @@ class Toolset:
         if self.folder:
             self.folder.journal.begin_turn(label)
 
+    def end_turn(self) -> None:
+        """The turn is over: what the user changes from now on is no part of it."""
+        with suppress(OSError):  # a full disk: the answer is worth more than the note
+            if self.folder:
+                self.folder.journal.end_turn()
+
     def rules_about(self, spec: ToolSpec) -> tuple[Rule, ...]:
         """The rules that name this tool, with or without a pattern."""
         return tuple(rule for rule in self.policy.rules if not Policy([rule]).unused([spec]))
@@ -98,6 +105,7 @@ class Toolset:
     def close(self) -> None:
         """End what the tools have running."""
         self.toolbox.close()
+        self.end_turn()
         for close in self.closers:
             close()
 

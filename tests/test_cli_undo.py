@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
 import pexpect
 import pytest
 
-from tests.support.command import OSSIA, ossia, ossia_text
+from tests.support.command import OSSIA, ossia, ossia_text, write_script
 from tests.support.trees import snapshot
 from tools.undo import Journal
 
@@ -109,3 +110,22 @@ def test_names_and_labels_reach_no_terminal_as_they_are(home: Path, root: Path) 
         assert "\x1b" not in text and "\x07" not in text and "\u202e" not in text
         assert "label" in text
     assert "x␛[2J␊y.txt" in text
+
+
+@pytest.mark.parametrize("way", ["run", "call"])
+def test_what_the_user_wrote_after_a_turn_is_not_lost(way: str, root: Path, tmp_path: Path) -> None:
+    arguments = json.dumps({"path": "a.txt", "content": "two"})
+    if way == "run":
+        call = f"<|channel|>commentary to=functions.write_file <|constrain|>json<|message|>{arguments}<|call|>"
+        script = write_script(tmp_path, call, "<|channel|>final<|message|>Done.<|return|>")
+        done = ossia("run", "make it two", "--engine", script, "--workspace", str(root), "--yes")
+    else:
+        done = ossia("tools", "call", "write_file", arguments, "--workspace", str(root), "--yes")
+    assert done.returncode == 0 and (root / "a.txt").read_text() == "two", done.stderr
+    (root / "a.txt").write_text("three, by hand")
+    undone = ossia_text("undo", cwd=root)
+    assert undone.returncode == 1 and "a.txt" in undone.stdout + undone.stderr
+    assert (root / "a.txt").read_text() == "three, by hand"
+    (root / "a.txt").write_text("two")
+    assert ossia_text("undo", cwd=root).returncode == 0
+    assert (root / "a.txt").read_text() == "one"
