@@ -142,6 +142,10 @@ def test_rules_about_commands(rules: tuple[str, ...], preview: Preview, action: 
         (("allow write_file:**",), Preview("who knows"), "ask"),
         (("allow write_file",), _paths(".git/config", caution="git runs what it says"), "ask"),
         (("allow write_file:.git/**",), _paths(".git/config", caution="git runs what it says"), "allow"),
+        (("allow write_file:**",), _paths(".git/hooks/pre-commit", caution="git runs it"), "ask"),
+        (("allow write_file:**", "allow write_file:.env*"), _paths("a", ".env", caution="a secret"), "allow"),
+        (("allow write_file:**", "allow write_file:.env*"), _paths(".git/a", ".env", caution="a secret"), "ask"),
+        (("allow write_file:docs/**",), _paths("docs/a", caution="it is write-protected"), "allow"),
         (("allow write_file:.git/**", "ask write_file"), _paths(".git/config"), "ask"),
     ],
 )

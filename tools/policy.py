@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Literal
 
-from tools import _command, _glob
+from tools import _caution, _command, _glob
 from tools._glob import Match
 from tools.spec import Effect, Preview, Taint, ToolSpec
 
@@ -137,7 +137,7 @@ class Policy:
         asked, by = _strictest(rules, "ask", spec, preview)
         if asked != "no":
             return Ruling("ask", f"the rule {by}")
-        if preview.caution and not _allowed([rule for rule in user if rule.pattern is not None], spec, preview):
+        if preview.caution and not _clears_caution(user, spec, preview):
             return Ruling("ask", preview.caution)
         allowing = [rule for rule in rules if rule.action == "allow"]
         if _allowed(allowing, spec, preview):
@@ -217,6 +217,16 @@ def _allowed(rules: list[Rule], spec: ToolSpec, preview: Preview) -> bool:
     matches, _ = _matchers(spec, preview)
     return bool(preview.subjects) and all(
         any(_safely(matches, pattern, subject) for pattern in patterns) for subject in preview.subjects
+    )
+
+
+def _clears_caution(rules: list[Rule], spec: ToolSpec, preview: Preview) -> bool:
+    """Are these rules meant for what the caution is about? `**` isn't, of a secret or of `.git`: `.git/**` is."""
+    patterned = [rule for rule in rules if rule.pattern is not None]
+    naming = [rule for rule in patterned if rule.pattern and _caution.of_writing(rule.pattern)]
+    warned = [subject for subject in preview.subjects if _caution.of_writing(subject)]
+    return _allowed(patterned, spec, preview) and all(
+        _allowed(naming, spec, replace(preview, subjects=(subject,))) for subject in warned
     )
 
 
