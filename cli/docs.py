@@ -269,9 +269,11 @@ def _faults() -> Iterator[None]:
 
 
 def _print_json(value: object) -> None:
+    """Into a pipe as it is; on a terminal with all that could act there escaped: it is the same JSON."""
     import json
+    import sys
 
-    print(json.dumps(value, ensure_ascii=False))
+    print(json.dumps(value, ensure_ascii=sys.stdout.isatty()))
 
 
 def _print(text: str) -> None:

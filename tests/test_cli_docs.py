@@ -236,7 +236,7 @@ def _on_a_terminal(*arguments: str, stdout: bool) -> tuple[int, str, str]:
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 def test_on_a_terminal_a_bar_and_nothing_that_acts(tmp_path: Path) -> None:
     """Hostile row 10, for the library: titles, names and texts of files."""
-    folder = tmp_path / "notes"
+    folder = tmp_path / "notes\u202e\x9b2J"
     folder.mkdir()
     for number in range(300):
         (folder / f"{number}.txt").write_text("text " * 50)
@@ -253,5 +253,6 @@ def test_on_a_terminal_a_bar_and_nothing_that_acts(tmp_path: Path) -> None:
     assert code == 0
     assert "unique words" in found
     code, page, _ = _on_a_terminal("docs", "show", "1", stdout=True)
-    for text in (shown, found, page):
+    code, as_json, _ = _on_a_terminal("docs", "search", "unique", "--json", stdout=True)
+    for text in (shown, found, page, as_json):
         assert not set(text) & {"\x1b", "\x07", "\u202e", "\x9b"}
