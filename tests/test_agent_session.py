@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,9 @@ from agent.session import Options, Session, UserText
 from agent.session_file import load_session, save_session
 from harmony import Tokenizer
 from harmony.messages import DeveloperPrompt, Message, ResponseFormat, SystemPrompt
+from tests.support.pages import Pages, Results, documents, links, numbered
 from tests.support.turns import Stage, end_of
+from tools.browser import Browser, Document, Hit
 from tools.spec import ToolResult, ToolSpec
 
 CALL = (
@@ -171,6 +174,38 @@ def test_what_the_tools_left_survives_the_file(tmp_path: Path) -> None:
     assert loaded.taint == {"private", "outside"}
     assert loaded.said == "Look at https://a.test/\nAnd now?"
     assert loaded.states == ({"cursor": 0},)
+
+
+def test_the_browser_goes_on_from_a_file(tmp_path: Path, etude_tokenizer: Tokenizer) -> None:
+    """The pages are kept with the messages that made them: a loaded session has them, whatever the web has by now."""
+    old = Document("More", "http://a.test/more", f"See 【0†that】.\n{numbered(400)}", links(["http://a.test/that"]))
+    new = Document("More", "http://a.test/more", "Gone.")
+    that = Document("That", "http://a.test/that", "That is it.")
+    hits = {"more": (Hit("More", "http://a.test/more", "All lines."),)}
+
+    def stage(steps: Sequence[str], more: Document, session: Session) -> tuple[Browser, Stage]:
+        pages = Pages(documents(more, that))
+        browser = Browser([Results("web", hits)], {"http": pages}, count_view_tokens=len)
+        return browser, Stage(etude_tokenizer, steps, tools=browser.tools, session=session)
+
+    def call(name: str, **arguments: object) -> str:
+        return f"<|channel|>analysis to=browser.{name} code<|message|>{json.dumps(arguments)}<|call|>"
+
+    def results(stage: Stage) -> list[str]:
+        """What the model was shown, without the cursors."""
+        return [message.text.partition("] ")[2] for message in stage.session.messages if message.role == "tool"]
+
+    steps = (call("search", query="more"), call("open", id=0), call("open", loc=390), call("find", pattern="line 7"))
+    _, first = stage((*steps, FINAL), old, Session())
+    first.play("Find more.")
+    again = (call("open", cursor=0), call("open", cursor=1), call("open", cursor=2, loc=390), call("open", cursor=3))
+    loaded = load_session(_saved(first, tmp_path), vocabulary=etude_tokenizer.vocabulary.digest)
+    browser, second = stage((*again, call("open", id=0, cursor=1), FINAL), new, loaded)
+    browser.restore(loaded.states)
+    second.play("Again.")
+    shown = results(second)
+    assert shown[:4] == shown[4:8] == results(first) and shown[2].endswith("line 399")
+    assert second.session.messages[-3].text.startswith("[8] That (http://a.test/that)")
 
 
 def test_outside_text_is_announced_as_data_once_a_tool_reads_it() -> None:
