@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from agent.adapt import is_answer
-from agent.events import Delta, Event, MessageAdded
+from agent.events import Delta, Event, MessageAdded, Progress
 from agent.worker import Tapped
 from cli.clean import clean
 from cli.report import Report
@@ -50,8 +50,10 @@ class Answer:
             if not is_answer(event) or event.index != self._index:
                 self.end_line()
             self._index = event.index
-            if is_answer(event) and event.text:
-                self._write(self._cited(event.text))
+            if is_answer(event):
+                self._write(self._cited(event.text) if event.text else "")
+        elif self._in_line and isinstance(event, Progress):
+            self.end_line()
 
     def finish(self, report: Report) -> None:
         if self._streams:
@@ -75,8 +77,9 @@ class Answer:
         return self._citations.feed(text) if self._citations else text
 
     def _write(self, text: str) -> None:
+        if text or self._in_line:
+            self._before()  # also where a part is held back: a live line would be drawn over what stands there
         if text:
-            self._before()
             sys.stdout.write(clean(text))
             sys.stdout.flush()
             self._in_line = not text.endswith("\n")

@@ -56,6 +56,12 @@ def test_a_turn_with_a_call(tmp_path: Path) -> None:
     assert "thinking · " in text and "\x1b[2m" in text
 
 
+def test_a_citation_that_is_held_back_costs_nothing_of_the_answer(tmp_path: Path) -> None:
+    final = "<|channel|>final<|message|>It was built in winter【1†L2-L3】 of stone【2†L1】 and 木.<|return|>"
+    lines = _lines(_screen("hi", "--engine", write_script(tmp_path, final, tokens_per_s=12)))
+    assert lines[0] == "It was built in winter[1] of stone[2] and 木."
+
+
 def test_where_the_codes_files_are_is_told(tmp_path: Path) -> None:
     call = "<|channel|>analysis to=python code<|message|>open('/mnt/data/x', 'w').write('abc')<|call|>"
     lines = _lines(_screen("hi", "--engine", write_script(tmp_path, call, FINAL), XDG_DATA_HOME=str(tmp_path)))
