@@ -205,7 +205,7 @@ def test_the_browser_goes_on_from_a_file(tmp_path: Path, etude_tokenizer: Tokeni
     second.play("Again.")
     shown = results(second)
     assert shown[:4] == shown[4:8] == results(first) and shown[2].endswith("line 399")
-    assert second.session.messages[-3].text.startswith("[8] That (http://a.test/that)")
+    assert second.session.messages[-2].text.startswith("[8] That (http://a.test/that)")
 
 
 def test_outside_text_is_announced_as_data_once_a_tool_reads_it() -> None:
