@@ -181,7 +181,7 @@ def test_the_browser_goes_on_from_a_file(tmp_path: Path, etude_tokenizer: Tokeni
     old = Document("More", "http://a.test/more", f"See 【0†that】.\n{numbered(400)}", links(["http://a.test/that"]))
     new = Document("More", "http://a.test/more", "Gone.")
     that = Document("That", "http://a.test/that", "That is it.")
-    hits = {"more": (Hit("More", "http://a.test/more", "All lines."),)}
+    hits: dict[str, tuple[Hit, ...]] = {"more": (Hit("More", "http://a.test/more", "All lines."),)}
 
     def stage(steps: Sequence[str], more: Document, session: Session) -> tuple[Browser, Stage]:
         pages = Pages(documents(more, that))
