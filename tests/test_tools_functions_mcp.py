@@ -204,8 +204,9 @@ def test_servers_that_cannot_be_connected_to(tmp_path: Path) -> None:
         "unset": hostile("junk", env={"TOKEN": "${NOT_SET}"}),
         "refused": {"url": "http://127.0.0.1:9/mcp"},
         "off": hostile("junk", disabled=True),
+        "tells": {"command": sys.executable, "args": ["-c", "import sys; sys.exit(sys.argv[1])", "--key=${A_KEY}"]},
     }
-    with servers(tmp_path, table) as made:
+    with servers(tmp_path, table, A_KEY="t0p-s3cret") as made:
         errors = {status.name: status.error or "" for status in made.connect()}
         assert made.tools == ()
     assert errors["exits"].startswith("it ended; its last words: \"I can't:") and "\x1b" not in errors["exits"]
@@ -213,6 +214,7 @@ def test_servers_that_cannot_be_connected_to(tmp_path: Path) -> None:
     assert errors["unset"] == "mcp.json: mcpServers.unset.env.TOKEN: the environment variable NOT_SET is not set"
     assert "connect" in errors["refused"].lower()
     assert "off" not in errors
+    assert "last words: '--key=…'" in errors["tells"]
 
 
 def test_a_server_that_hangs_is_given_up_and_ended(tmp_path: Path) -> None:

@@ -45,8 +45,9 @@ _HARMLESS = re.compile(r"|\d{1,6}|true|false|yes|no|on|off|none|null|[~./\\].*|[
 class McpConfig:
     """One server: a program that is started (`command`), or an address (`url`); one of both, the other None.
 
-    Texts may hold `${VAR}`: `expanded` gives the values. `cwd` None: the user's home. `timeout_s` is for a call.
-    `where` is the file and the table, for messages: `"mcp.json: mcpServers.files"`.
+    Texts may hold `${VAR}`: `expanded` gives the values; `secrets` are those of them that no message may show. `cwd`
+    None: the user's home. `timeout_s` is for a call. `where` is the file and the table, for messages: `"mcp.json:
+    mcpServers.files"`.
     """
 
     name: str
@@ -59,6 +60,7 @@ class McpConfig:
     timeout_s: float = CALL_TIMEOUT_S
     enabled: bool = True
     where: str = ""
+    secrets: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def target(self) -> str:
@@ -103,16 +105,20 @@ def parse_server(name: str, entry: object, where: str) -> McpConfig:
 def expanded(config: McpConfig, environ: Mapping[str, str]) -> McpConfig:
     """The same with the values of its variables. Raises `McpConfigInvalid` for one that isn't set."""
 
+    secrets: list[str] = []
+
     def fill(key: str) -> Callable[[str], str]:
         def value(match: re.Match[str]) -> str:
             found = environ.get(match[1]) or match[2]
+            if environ.get(match[1]) and not _is_passed_on(match[1]):  # ${HOME} is none
+                secrets.append(environ[match[1]])
             if found is None:
                 raise McpConfigInvalid(f"{config.where}.{key}: the environment variable {match[1]} is not set")
             return found
 
         return lambda text: _VARIABLE.sub(value, text)
 
-    return replace(
+    filled = replace(
         config,
         command=None if config.command is None else fill("command")(config.command),
         args=tuple(map(fill("args"), config.args)),
@@ -121,6 +127,7 @@ def expanded(config: McpConfig, environ: Mapping[str, str]) -> McpConfig:
         url=None if config.url is None else _checked_url(fill("url")(config.url), config.where),
         headers={key: _checked_header(fill(f"headers.{key}")(text), config.where, key) for key, text in _items(config)},
     )
+    return replace(filled, secrets=tuple(secrets))
 
 
 def child_environment(config: McpConfig, environ: Mapping[str, str]) -> dict[str, str]:
