@@ -505,6 +505,9 @@ def test_a_url_is_stored_and_read_again(library: Library) -> None:
     web = Web({url: Document("A page", url, "see 【0†that】", {0: "https://a.test/that"})})
     assert _index(library, url, web=web) == [Indexed(url, "A page", "added")]
     assert _index(library, url, web=web) == [Indexed(url, "A page", "unchanged")]
+    toolbox = _toolbox(library)
+    for name, arguments in (("search", {"query": "page"}), ("open", {"id": 0}), ("find", {"pattern": "see"})):
+        assert _call(toolbox, name, **arguments).brings == {"private", "outside"}, name  # somebody else wrote it
     web.pages = {url: Document("A page", url, "other words")}
     assert _index(library, url, web=web) == [Indexed(url, "A page", "updated")]
     web.pages = {}

@@ -14,13 +14,15 @@ class Document:
     """A page as text: `text` holds links as `【0†About】`, `【2†wiki†en.wikipedia.org】`; `links` are their URLs by id.
 
     The text is not wrapped and has no `URL: …` line in front. `url` is where it was found in the end, after redirects;
-    the local library's is `doc:17`; a page of search results has none ("").
+    the local library's is `doc:17`; a page of search results has none (""). `outside`: somebody else wrote it, although
+    it comes from the local library (a web page that the user keeps there).
     """
 
     title: str
     url: str
     text: str
     links: Mapping[int, str] = field(default_factory=dict)
+    outside: bool = False
 
 
 @dataclass(frozen=True, slots=True)

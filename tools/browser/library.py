@@ -93,7 +93,6 @@ class Library:
     """
 
     name = "docs"
-    brings: frozenset[Taint] = frozenset({"private"})
     sends = False
 
     def __init__(self, path: Path) -> None:
@@ -103,6 +102,15 @@ class Library:
     def path(self) -> Path:
         """The file; it need not exist."""
         return self._store.path
+
+    @property
+    def brings(self) -> frozenset[Taint]:
+        """What search results are: the user's own, and also somebody else's once a page of the web was added."""
+        try:
+            from_web = any(root.kind == "url" for root in self.roots())
+        except LibraryError:  # what can't be read gives no results
+            from_web = False
+        return frozenset({"private", "outside"} if from_web else {"private"})
 
     # -- for the model -----------------------------------------------------------------------------------------------
 
@@ -131,7 +139,8 @@ class Library:
         except LibraryError as error:
             raise ToolFailed(f"Error: the local library can't be read: {error}") from error
         kept = {key: target for key, target in leads.items() if target}
-        return Document(found.title, url, _without_marks(found.page, leads.keys() - kept.keys()), kept)
+        text = _without_marks(found.page, leads.keys() - kept.keys())
+        return Document(found.title, url, text, kept, outside=found.origin.startswith(("http://", "https://")))
 
     # -- for people --------------------------------------------------------------------------------------------------
 

@@ -88,8 +88,9 @@ class OpenTool:
         yield from ()
         if isinstance(plan, _Look):
             return self._display.again(plan.number, loc=plan.loc, num_lines=num_lines)
-        page = Page.of(_loaded(plan, context))
-        return self._display.new(page, brings=_brought_by(plan.url), loc=plan.loc, num_lines=num_lines)
+        document = _loaded(plan, context)
+        brings = _brought_by(plan.url) | (_OUTSIDE if document.outside else frozenset())
+        return self._display.new(Page.of(document), brings=brings, loc=plan.loc, num_lines=num_lines)
 
     def close(self) -> None:
         """Nothing to give back."""
@@ -141,6 +142,7 @@ class OpenTool:
 
 
 _READ: frozenset[Effect] = frozenset({"read"})
+_OUTSIDE: frozenset[Taint] = frozenset({"outside"})
 
 
 def _brought_by(url: str) -> frozenset[Taint]:
