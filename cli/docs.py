@@ -242,6 +242,8 @@ def _place(name: str) -> str:
 
     if _is_url(name):
         return name
+    if not name.strip():
+        raise ExitError(f"expected a path or a URL, came {name!r}", ExitCode.USAGE)
     if "://" in name:
         raise ExitError(f"{name}: expected a path or an http(s) URL", ExitCode.USAGE)
     try:

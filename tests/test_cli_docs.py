@@ -101,6 +101,8 @@ def test_add_list_search_show_update_rm(notes: Path) -> None:
     [
         (["add", "nowhere"], 2, "nowhere: no such file or folder"),
         (["add", "ftp://a.test/x"], 2, "ftp://a.test/x: expected a path or an http(s) URL"),
+        (["add", ""], 2, "expected a path or a URL, came ''"),
+        (["rm", ""], 2, "expected a path or a URL, came ''"),
         (["rm", "nowhere"], 2, "nowhere isn't in the library; `ossia docs list` prints what is"),
         (["rm", "17"], 2, "17 isn't in the library"),
         (["show", "17"], 2, "no document `doc:17` in the local library"),

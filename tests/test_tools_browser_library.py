@@ -422,6 +422,15 @@ def test_html_is_converted_and_links_lead_to_documents_of_the_library(library: L
     assert library.find("gone", limit=1)[0].snippet == "See the other, what is gone, the web and a folder."
 
 
+def test_a_folder_that_nothing_can_be_asked_about_ends_nothing(library: Library, tmp_path: Path) -> None:
+    docs = _write(tmp_path / "docs", {"a.txt": "here"})
+    deep = docs
+    while (left := 4090 - len(os.fsencode(deep))) > 0:  # a file's name in the last one is longer than any may be
+        deep /= "d" * (left - 1 if left < 250 else 100)
+        deep.mkdir()
+    assert [type(event) for event in _index(library, docs)] == [Found, Indexed]
+
+
 def test_a_file_that_cannot_be_converted_is_told_and_the_rest_goes_on(library: Library, tmp_path: Path) -> None:
     docs = _write(tmp_path / "docs", {"broken.pdf": b"%PDF-1.7 broken", "good.txt": "text"})
     events = _index(library, docs)

@@ -84,7 +84,7 @@ def _folder(root: str, apart: Mapping[str, str]) -> Iterator[File | Passed | Unr
     pending = [("", Ignores())]
     while pending:
         folder, ignores = pending.pop()
-        place = f"{root}/{folder}" if folder else root
+        place = f"{root.rstrip('/')}/{folder}" if folder else root
         try:
             with os.scandir(place) as entries:
                 listed = sorted(entries, key=lambda entry: entry.name)
@@ -131,13 +131,20 @@ def _why_not(entry: os.DirEntry[str], name: str, folder: bool, ignores: Ignores,
     if entry.name.startswith("."):
         return "hidden"
     if folder:
-        if entry.name in _TOOLS or Path(entry.path, "pyvenv.cfg").exists():
+        if entry.name in _TOOLS or _has(entry, "pyvenv.cfg"):
             return "made by tools"
     elif entry.name.lower().endswith(_GENERATED):
         return "made by tools"
     elif _NOT_TEXT.fullmatch(entry.name):
         return "not text"
     return "in .gitignore" if ignores.ignored(name, folder=folder) else ""
+
+
+def _has(folder: os.DirEntry[str], name: str) -> bool:
+    try:
+        return Path(folder.path, name).exists()
+    except OSError:  # it can't be looked into, which is told when its turn comes
+        return False
 
 
 def _is_text(name: str) -> bool:

@@ -225,8 +225,7 @@ class Guard:
 
 def _not_public(host: str, port: int) -> Refused:
     return Refused(
-        f"{host} isn't on the public internet; if the user wants it opened, they start ossia with "
-        f"--allow-host {HostPort(host, port)}"
+        f"{host} isn't on the public internet; the user can allow it, by --allow-host {HostPort(host, port)}"
     )
 
 
