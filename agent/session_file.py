@@ -2,14 +2,13 @@
 
 {"version": 1, "vocabulary": "<digest>", "options": {"effort": "medium", …}, "ends": ["answered", null],
  "entries": [{"message": {…the wheel's shape…}, "turn": 0, "cut": false,
-              "sampled": {"ids": […], "closed_by": "return", "repaired": false, "headless": false}}]}
+              "sampled": {"ids": […], "closed_by": "return", "repaired": false, "headless": false},
+              "brings": ["outside"], "state": {…what a tool left, e.g. a page…}, "typed": null}]}
 """
 
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -21,6 +20,7 @@ from agent.session import Entry, Options, Session
 from harmony.conversation import conversation_from_json, message_to_json
 from harmony.errors import HarmonyError
 from harmony.messages import ResponseFormat, Sampled
+from tools.files import write_whole
 from tools.spec import Taint
 
 VERSION = 1
@@ -35,7 +35,7 @@ def save_session(session: Session, path: Path, *, vocabulary: str) -> None:
         "ends": session.ends,
         "entries": [_entry_to_json(entry) for entry in session.entries],
     }
-    _write_whole(path, json.dumps(data, ensure_ascii=False))
+    write_whole(path, json.dumps(data, ensure_ascii=False))
 
 
 def load_session(path: Path, *, vocabulary: str) -> Session:
@@ -114,16 +114,3 @@ def _ends(data: list[Any]) -> list[TurnEnd | None]:
     if unknown:
         raise ValueError(f"unknown end of a turn {unknown[0]!r}")
     return data
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """Into a temporary file beside it, then renamed: a reader sees the old one or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

@@ -120,6 +120,6 @@ def _text(path: Path) -> str:
 
 
 def _write(path: Path, value: Mapping[str, object]) -> None:
-    from tools.functions._mcp_pins import write_whole
+    from tools.files import write_whole
 
     write_whole(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")

@@ -11,13 +11,13 @@ import hashlib
 import json
 import os
 import stat
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from tools.files import write_whole
 from tools.policy import Rule, parse_rule
 
 FILE = "trust.json"
@@ -153,7 +153,7 @@ class _File:
                 content = self.read()
                 yield content
                 value = {"version": VERSION, "folders": content.digests, "rules": content.rules}
-                _replace(self.path, json.dumps(value, indent=1, sort_keys=True) + "\n")
+                write_whole(self.path, json.dumps(value, indent=1, sort_keys=True) + "\n")
         except OSError as error:
             raise TrustError(f"{self.path} can't be written: {error.strerror}") from error
 
@@ -173,20 +173,6 @@ def _locked(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def _replace(path: Path, text: str) -> None:
-    descriptor, name = tempfile.mkstemp(prefix=".trust-", dir=path.parent)  # made for its owner only
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        with suppress(OSError):
-            Path(name).unlink()
-        raise
 
 
 def _key(folder: Path | None) -> str:

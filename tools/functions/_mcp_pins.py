@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from tools.files import write_whole
 from tools.functions._mcp_server import RemoteTool
 from tools.functions.errors import FunctionsError
 
@@ -70,17 +71,3 @@ class Pins:
             write_whole(self._path, text)
         except OSError as error:
             raise PinsUnusable(f"{self._path}: can't keep what was accepted: {error.strerror}") from None
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a private file so that there is the old one or the new one, never half of one. Raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
-    try:
-        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
