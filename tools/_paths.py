@@ -20,6 +20,7 @@ from typing import Literal
 
 from tools.spec import ToolFailed
 
+_MAX_PATH_CHARS = 4_096  # Linux takes no longer one
 MAX_FILE_BYTES = 16 << 20
 """Of one file that is read or written whole."""
 
@@ -165,6 +166,8 @@ def _kind(mode: int) -> Kind:
 def _parts(root: Path, given: str) -> list[str]:
     if "\0" in given:
         raise ToolFailed("Error: the path holds a NUL character. Send a plain path.")
+    if len(given) > _MAX_PATH_CHARS:  # an error would quote it
+        raise ToolFailed(f"Error: the path has {len(given)} characters. Send the path of a file, and nothing else.")
     if given == "~" or given.startswith("~/"):
         raise ToolFailed(f"Error: {given!r}: '~' isn't expanded. Use a path inside the workspace.")
     try:
