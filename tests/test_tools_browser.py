@@ -187,6 +187,10 @@ def test_without_a_web_source_the_library_is_the_default() -> None:
         "`browser.open` of a URL works without one.",
         error=True,
     )
+    assert desk.text("search", query="unknown") == (
+        "Error during search for `unknown`: docs.test gave no answer. No web search service is set up: "
+        "`browser.open` of a URL works without one"
+    )
     assert _cursor(desk.text("open", id="http://a.test/more")) == 1
 
 

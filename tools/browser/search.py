@@ -14,6 +14,7 @@ from tools.spec import Effect, Preview, ToolContext, ToolFailed, ToolOutput, Too
 DEFAULT_RESULTS = 10
 """The trained text's own default of `topn`. (The reference tool always gives 20, whatever is asked for.)"""
 MAX_RESULTS = 20
+_WITHOUT = "`browser.open` of a URL works without one"
 
 _PARAMETERS: Mapping[str, object] = {
     "type": "object",
@@ -63,7 +64,8 @@ class SearchTool:
         except ToolFailed as failure:
             query = _arguments.shortened(plan.query)
             brings = plan.source.brings if failure.brings is None else failure.brings
-            told = f"Error during search for `{query}`: {_arguments.reason(failure)}"
+            no_web = "" if "web" in self._sources else f". No web search service is set up: {_WITHOUT}"
+            told = f"Error during search for `{query}`: {_arguments.reason(failure)}{no_web}"
             raise ToolFailed(told, brings=brings) from failure
         yield from ()
         return self._display.new(search_page(plan.query, hits[: plan.limit]), brings=plan.source.brings)
@@ -80,7 +82,7 @@ class SearchTool:
         what = "no web search service is set up" if name in ("web", None, "") else f"there is no source {name!r}"
         raise _arguments.fault(
             f"Error during search for `{_arguments.shortened(query)}`: {what}. "
-            f"The sources are: {on}. `browser.open` of a URL works without one."
+            f"The sources are: {on}. {_WITHOUT}."
         )
 
 
