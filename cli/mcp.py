@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from tools.functions.mcp import McpServers, McpStatus
 
+_NONE = "no MCP server is configured; to add one: ossia mcp add NAME -- COMMAND"
+
 app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
 
 
@@ -29,12 +31,12 @@ def add(
         list[str] | None, typer.Argument(metavar="[-- COMMAND [ARG]...]", help="The program to start.")
     ] = None,
     url: Annotated[str | None, typer.Option(metavar="URL", help="The address of a server, instead.")] = None,
-    env: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A variable for it (repeatable).")] = None,
+    env: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A variable for it. Repeatable.")] = None,
     header: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="A header for its address (repeatable).")
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="A header for its address. Repeatable.")
     ] = None,
     cwd: Annotated[str | None, typer.Option(metavar="DIR", help="Where to start it. [default: your home]")] = None,
-    timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="For one call. [default: 60]")] = None,
+    timeout: Annotated[float | None, typer.Option(metavar="S", help="Seconds for one call. [default: 60]")] = None,
 ) -> None:
     """Add a server to the mcp.json beside the config file.
 
@@ -45,12 +47,16 @@ def add(
     import sys
 
     from cli.clean import clean
+    from cli.exits import ExitCode, ExitError
     from cli.mcp_config import add_server, mcp_file
 
+    if bool(command) == bool(url):
+        came = "both" if url else "neither"
+        raise ExitError(f"mcp add: expected -- COMMAND or --url URL, came {came}", ExitCode.USAGE)
     entry: dict[str, object] = {}
     if command:
         entry |= {"command": _found(command[0]), "args": [_found(argument) for argument in command[1:]]}
-    given = {"url": url, "env": _pairs(env, "--env"), "headers": _pairs(header, "--header"), "cwd": cwd}
+    given = {"url": url, "env": _pairs(env, "--env"), "headers": _pairs(header, "--header"), "cwd": _folder(cwd)}
     entry |= {key: value for key, value in given.items() if value}
     if timeout is not None:
         entry["timeout_s"] = timeout
@@ -64,13 +70,17 @@ def add(
 def list_() -> None:
     """List the servers that are configured, and where."""
     import os
+    import sys
 
     from cli.clean import clean
     from cli.mcp_config import all_configured
 
+    configured = all_configured(os.environ)
+    if not configured:
+        print(f"ossia: {_NONE}", file=sys.stderr)
     rows = [
         (one.config.name, "on" if one.config.enabled else "off", one.config.target, str(one.path))
-        for one in all_configured(os.environ)
+        for one in configured
     ]
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
     for row in rows:
@@ -109,21 +119,26 @@ def test(
     from cli.clean import clean
     from cli.exits import ExitCode, ExitError
     from cli.mcp_config import configured_servers
+    from cli.progress import LiveLine
     from tools.functions.mcp import McpServers
 
     known = configured_servers(os.environ)
     configs = [config for config in known if name in (None, config.name)]
     if not configs:
-        names = ", ".join(config.name for config in known) or "none: `ossia mcp add` adds one"
-        wanted = "no MCP server is configured" if name is None else f"no MCP server {name!r} is configured"
-        raise ExitError(f"{wanted} (there are: {names})" if known else wanted, ExitCode.USAGE)
+        names = ", ".join(config.name for config in known)
+        unknown = f"no MCP server {name!r} is configured (there are: {names})"
+        raise ExitError(unknown if known else _NONE, ExitCode.USAGE)
     servers = McpServers(configs, data_dir=paths.data_dir(), log_dir=paths.log_file().parent, environ=os.environ)
+    line = LiveLine(sys.stderr, shown=sys.stderr.isatty() and os.environ.get("TERM") != "dumb")
+    line.set(f"connecting to {', '.join(config.name for config in configs if config.enabled)}")
     try:
-        statuses = servers.connect()
+        statuses = servers.connect(waiting=line.tick)
+        line.erase()
         for status in statuses:
             print(clean("\n".join(_told(status))))
             _settle(servers, status, accept=accept)
     finally:
+        line.erase()
         servers.close()
     failed = [status for status in statuses if status.error is not None]
     if failed:
@@ -170,6 +185,19 @@ def _found(argument: str) -> str:
     if argument.startswith("-") or not is_path or path.is_absolute() or not path.exists():
         return argument
     return str(path.absolute())
+
+
+def _folder(cwd: str | None) -> str | None:
+    """The folder in full, since ossia may be started elsewhere. Raises `ExitError` where there is none."""
+    from pathlib import Path
+
+    from cli.exits import ExitCode, ExitError
+
+    if cwd is None or "${" in cwd:
+        return cwd
+    if not cwd or not Path(cwd).is_dir():
+        raise ExitError(f"--cwd {cwd}: expected a folder", ExitCode.USAGE)
+    return str(Path(cwd).absolute())
 
 
 def _pairs(texts: list[str] | None, flag: str) -> dict[str, str]:

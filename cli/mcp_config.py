@@ -63,7 +63,7 @@ def mcp_file(environ: Mapping[str, str]) -> Path:
 def add_server(environ: Mapping[str, str], name: str, entry: Mapping[str, object]) -> McpConfig:
     """Write a server into the `mcp.json`; everything else in there stays. Raises `McpConfigInvalid`, OSError."""
     path = mcp_file(environ)
-    config = parse_server(name, entry, f"{path}: {MCP_TABLE}.{name}")
+    config = parse_server(name, entry, f"{MCP_TABLE}.{name}")
     there = next((one for one in all_configured(environ) if one.config.name == name), None)
     if there is not None:
         raise McpConfigInvalid(f"{there.path} has a server {name!r} already: `ossia mcp rm {name}` first")

@@ -129,23 +129,19 @@ def collect(resolved: Resolved, folder: Folder | None, display: Display, tokeniz
     grants = Grants(paths.data_dir())
     if grants.problem:
         display.note(f"ossia: warning: {grants.problem}")
+    policy = Policy(_rules(resolved, grants, folder))
     built = _Builder(settings, folder, display, tokenizer)
-    if "browser" in wish.trained:
-        built.browser()
-    if "python" in wish.trained:
-        built.python()
-    if folder:
-        built.workspace(folder)
-    built.functions(wish)
-    if not settings.no_tools:
-        built.mcp()
+    try:
+        built.all(wish)
+    except BaseException:
+        built.close()  # a Ctrl-C, too: a server that hangs would go on without us
+        raise
     context = ToolContext(
         stop=NoStop(),
         workspace=folder.workspace if folder else None,
         data_dir=paths.data_dir(),
         count_tokens=lambda text: len(tokenizer.encode(text)),
     )
-    policy = Policy(_rules(resolved, grants, folder))
     toolbox = Toolbox(built.unique(), policy=policy, context=context, dry_run=settings.dry_run)
     return Toolset(toolbox, policy, grants, folder, built.python_tool, built.browser_tools, built.view, built.closers)
 
@@ -160,6 +156,23 @@ class _Builder:
         self.python_tool: PythonTool | None = None
         self.browser_tools: Browser | None = None
         self.view: ViewCounter | None = None
+
+    def all(self, wish: Wanted) -> None:
+        """Every family that is wanted; the servers last, since they take longest to fail."""
+        if "browser" in wish.trained:
+            self.browser()
+        if "python" in wish.trained:
+            self.python()
+        if self._folder:
+            self.workspace(self._folder)
+        self.functions(wish)
+        if not self._settings.no_tools:
+            self.mcp()
+
+    def close(self) -> None:
+        """End what was started."""
+        for close in (*(tool.close for tool in self._tools), *self.closers):
+            close()
 
     def browser(self) -> None:
         from cli.browsing import make_browser
@@ -233,7 +246,12 @@ class _Builder:
         data, logs = paths.data_dir(), paths.log_file().parent
         servers = McpServers(configs, data_dir=data, log_dir=logs, environ=os.environ)
         self.closers.append(servers.close)
-        for status in servers.connect():
+        line = self._display.line
+        line.set(f"connecting to MCP servers: {', '.join(config.name for config in configs if config.enabled)}")
+        statuses = servers.connect(waiting=line.tick)
+        line.set("loading")
+        line.erase()
+        for status in statuses:
             self._warn(status.warnings)
         self._tools += servers.tools
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
 from cli.mcp_config import add_server, configured_servers
-from tests.support.command import ossia_text
+from tests.support.command import OSSIA, ossia_text
 from tests.support.mcp_servers import HOSTILE, hostile
 from tools.functions.errors import McpConfigInvalid
 
@@ -77,7 +78,10 @@ def test_a_server_that_fails(home: Path) -> None:
 
 def test_what_cannot_be_added(home: Path) -> None:
     for arguments, problem in (
-        (["x"], 'mcpServers.x: expected "command" or "url", came neither'),
+        (["x"], "mcp add: expected -- COMMAND or --url URL, came neither"),
+        (["x", "--url", "https://h.test/mcp", "--", "y"], "came both"),
+        (["x", "--cwd", "nowhere", "--", "y"], "--cwd nowhere: expected a folder"),
+        (["", "--", "y"], "mcpServers.: a name has letters"),
         (["x", "--env", "TOKEN=abcdefgh", "--", "y"], "mcpServers.x.env.TOKEN: this looks like a secret"),
         (["x", "--env", "TOKEN", "--", "y"], "expected KEY=VALUE, came 'TOKEN'"),
     ):
@@ -85,7 +89,30 @@ def test_what_cannot_be_added(home: Path) -> None:
         assert done.returncode == 2 and problem in done.stderr, arguments
     assert not _mcp_json(home).exists()
     done = ossia_text("mcp", "test", "nowhere")
-    assert (done.returncode, done.stderr) == (2, "ossia: error: no MCP server 'nowhere' is configured\n")
+    told = "no MCP server is configured; to add one: ossia mcp add NAME -- COMMAND\n"
+    assert (done.returncode, done.stderr) == (2, f"ossia: error: {told}")
+    listed = ossia_text("mcp", "list")
+    assert (listed.returncode, listed.stdout, listed.stderr) == (0, "", f"ossia: {told}")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a terminal of POSIX")
+@pytest.mark.parametrize("command", [["mcp", "test"], ["run", "hi"]])
+def test_a_server_that_hangs_is_named_and_ends_with_ctrl_c(command: list[str], home: Path) -> None:
+    import pexpect
+
+    told = home / "pid"
+    code = f"import os, pathlib, time; pathlib.Path({str(told)!r}).write_text(str(os.getpid())); time.sleep(600)"
+    assert ossia_text("mcp", "add", "deaf", "--", sys.executable, "-c", code).returncode == 0
+    child = pexpect.spawn(str(OSSIA), command, env={**os.environ, "TERM": "xterm"}, encoding="utf-8", timeout=60)
+    child.expect("connecting to .*deaf")
+    while not (told.exists() and told.read_text()):
+        child.expect("connecting to ")
+    child.sendcontrol("c")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 130
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(told.read_text()), 0)
 
 
 def test_headers_and_what_else_is_in_the_file(home: Path) -> None:

@@ -13,8 +13,8 @@ import json
 import queue
 import threading
 import time
-from collections.abc import Generator, Mapping, Sequence
-from concurrent.futures import CancelledError, Future
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import CancelledError, Future, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
@@ -37,6 +37,7 @@ MAX_DESCRIPTION_CHARS = 1_000
 _ALL_EFFECTS: frozenset[Effect] = frozenset({"read", "write", "run", "send"})
 _INTERRUPTED = "[interrupted by the user]"
 _GUARD_S = 5.0
+_TICK_S = 0.05
 _CLOSE_S = 8.0  # what the library takes to end a server that doesn't want to: 2 s each for stdin, SIGTERM, SIGKILL
 _MAX_RECONNECTIONS = 3
 
@@ -125,9 +126,12 @@ class McpServers:
         self._open: dict[str, _Connected] = {}
         self._lock = threading.Lock()
 
-    def connect(self, *, stop: Stop | None = None) -> tuple[McpStatus, ...]:
+    def connect(
+        self, *, stop: Stop | None = None, waiting: Callable[[], None] = lambda: None
+    ) -> tuple[McpStatus, ...]:
         """Connect to all servers at the same time. A server that fails is a status with an `error`.
 
+        `waiting` is called every now and then meanwhile, on this thread: a server may take half a minute to fail.
         Raises `PinsUnusable` when what was accepted can't be read. After a stop, what isn't connected is an error.
         """
         if not self._configs:
@@ -145,7 +149,7 @@ class McpServers:
         statuses = []
         try:
             for config, future in zip(self._configs, futures, strict=True):
-                outcome = _outcome(future, self._connect_timeout_s + _GUARD_S)
+                outcome = _outcome(future, self._connect_timeout_s + _GUARD_S, waiting)
                 if isinstance(outcome, str):
                     statuses.append(McpStatus(config.name, config.target, _ms_since(begun), error=outcome))
                 elif isinstance(outcome, McpStatus):
@@ -340,10 +344,15 @@ def _failed(spec: ToolSpec, error: BaseException) -> ToolResult:
     return ToolResult(text, error=True, brings=frozenset({"outside"}))
 
 
-def _outcome(future: Future[_Value], timeout_s: float) -> _Value | str:
+def _outcome(
+    future: Future[_Value], timeout_s: float, waiting: Callable[[], None] = lambda: None
+) -> _Value | str:
     """What a coroutine gave, or why it didn't, in one line."""
+    deadline = time.monotonic() + timeout_s
+    while wait([future], min(_TICK_S, timeout_s)).not_done and time.monotonic() < deadline:
+        waiting()
     try:
-        return future.result(timeout_s)
+        return future.result(0)
     except CancelledError:
         return "interrupted"
     except TimeoutError:
