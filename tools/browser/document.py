@@ -14,15 +14,15 @@ class Document:
     """A page as text: `text` holds links as `【0†About】`, `【2†wiki†en.wikipedia.org】`; `links` are their URLs by id.
 
     The text is not wrapped and has no `URL: …` line in front. `url` is where it was found in the end, after redirects;
-    the local library's is `doc:17`; a page of search results has none (""). `outside`: somebody else wrote it, although
-    it comes from the local library (a web page that the user keeps there).
+    the local library's is `doc:17`; a page of search results has none (""). `brings`: what its text is beside what
+    its scheme says: "outside" for a web page in the local library, "private" for a page of the user's own network.
     """
 
     title: str
     url: str
     text: str
     links: Mapping[int, str] = field(default_factory=dict)
-    outside: bool = False
+    brings: frozenset[Taint] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,7 +140,8 @@ class Library:
             raise ToolFailed(f"Error: the local library can't be read: {error}") from error
         kept = {key: target for key, target in leads.items() if target}
         text = _without_marks(found.page, leads.keys() - kept.keys())
-        return Document(found.title, url, text, kept, outside=found.origin.startswith(("http://", "https://")))
+        from_web = found.origin.startswith(("http://", "https://"))
+        return Document(found.title, url, text, kept, frozenset({"outside"} if from_web else ()))
 
     # -- for people --------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from tools.browser import _arguments
@@ -89,7 +89,7 @@ class OpenTool:
         if isinstance(plan, _Look):
             return self._display.again(plan.number, loc=plan.loc, num_lines=num_lines)
         document = _loaded(plan, context)
-        brings = _brought_by(plan.url) | (_OUTSIDE if document.outside else frozenset())
+        brings = _brought_by(plan.url) | document.brings
         return self._display.new(Page.of(document), brings=brings, loc=plan.loc, num_lines=num_lines)
 
     def close(self) -> None:
@@ -142,7 +142,6 @@ class OpenTool:
 
 
 _READ: frozenset[Effect] = frozenset({"read"})
-_OUTSIDE: frozenset[Taint] = frozenset({"outside"})
 
 
 def _brought_by(url: str) -> frozenset[Taint]:
@@ -158,7 +157,7 @@ def _loaded(plan: _Fetch, context: ToolContext) -> Document:
     except ToolFailed as failure:
         brings = _brought_by(plan.url) if failure.brings is None else failure.brings
         raise _failed(plan.url, _arguments.reason(failure), brings) from failure
-    return Document(document.title, f"view-source:{document.url}", plain(document.text))
+    return replace(document, url=f"view-source:{document.url}", text=plain(document.text), links={})
 
 
 def _failed(url: str, reason: str, brings: frozenset[Taint] = frozenset()) -> ToolFailed:

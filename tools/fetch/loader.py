@@ -48,7 +48,9 @@ class WebLoader:
             document = self._converted(fetched, source, stop)
         except (FetchFailed, ConversionFailed) as error:
             raise ToolFailed(f"Error: {error.reason}", brings=frozenset()) from error
-        if self._cache and key and not fetched.private:
+        if fetched.private:  # what the user's own network says is theirs: a URL could carry it out
+            return replace(document, brings=frozenset({"private"}))
+        if self._cache and key:
             self._cache.put(key, document)
         return document
 
