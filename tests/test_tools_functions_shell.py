@@ -297,6 +297,21 @@ def test_row_29_other_guarded_places(shell: Shell, kind: str) -> None:
 
 
 @pytest.mark.needs_bwrap
+def test_rules_that_a_command_makes_are_none(bwrap: Shell) -> None:
+    """A run with --trust would start the servers that they name, unconfined."""
+    before = snapshot(bwrap.root)
+    text = bwrap.run("mkdir .ossia; echo '{}' > .ossia/mcp.json; chmod 500 .").text
+    (made,) = bwrap.root.glob(".ossia*")
+    assert made.name.startswith(".ossia-made-by-a-command-") and (made / "mcp.json").exists()
+    assert f"ossia's own rules: it is {made.name} now]" in text
+    bwrap.run(f"chmod 700 .; rm -r {made.name}; ln -s inner .ossia")
+    (made,) = bwrap.root.glob(".ossia*")
+    assert made.name != ".ossia" and made.is_symlink()
+    made.unlink()
+    assert snapshot(bwrap.root) == before
+
+
+@pytest.mark.needs_bwrap
 def test_row_29_a_repository_further_down_is_only_read_too(bwrap: Shell) -> None:
     subprocess.run(["git", "init", "-q", str(bwrap.root / "inner" / "sub")], check=True)
     before = snapshot(bwrap.root / "inner" / "sub" / ".git")

@@ -12,7 +12,8 @@ from tools._confine import GIB, ConfinementName, Launch
 
 SHELLS = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/run/current-system/sw/bin/bash", "/bin/sh")
 _PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
-GUARDED = (".git", ".ossia")
+RULES = ".ossia"
+GUARDED = (".git", RULES)
 """What lies at the top of a workspace and is only read: hooks and settings there would run as the user, later."""
 
 PRIVATE_FOLDERS = ("/home", "/root", "/Users", "/tmp", "/run", "/var", "/mnt", "/media", "/lost+found", "/boot", "/efi",

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import codecs
+import os
 import re
+import secrets
+import stat
 import tempfile
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tools._output import Bounded, clean, trim
-from tools._shell_confine import GUARDED, ShellConfinement, ShellJob, ShellLimits, too_wide
+from tools._shell_confine import GUARDED, RULES, ShellConfinement, ShellJob, ShellLimits, too_wide
 from tools._shell_process import ShellProcess
 from tools.spec import Preview, Taint, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
 from tools.undo import Journal
@@ -116,16 +119,20 @@ class ShellTool:
             plan = _Plan(*_command_and_timeout(args), undoable=False)
         journal = workspace.keeper if isinstance(workspace.keeper, Journal) else None
         with _scratch() as scratch:
+            had_rules, moved = os.path.lexists(workspace.root / RULES), ""
             before = journal.before_command() if journal else None
             if plan.undoable and before is None:
                 raise ToolFailed("Error: the workspace has outgrown what undo can keep: call again, to be asked anew")
             try:
                 nested = before.repositories[:_MAX_REPOSITORIES] if before else ()
                 job = self._job(plan.command, workspace, context, scratch, nested)
-                return (yield from self._run_job(job, plan.timeout_s, call_id, context, _brings(workspace)))
+                result = yield from self._run_job(job, plan.timeout_s, call_id, context, _brings(workspace))
             finally:
+                moved = "" if had_rules else _rules_put_aside(workspace.root)
                 if journal and before is not None:
                     journal.after_command(before)
+            told = f"{result.text}\n[a command can't make {RULES}, ossia's own rules: it is {moved} now]"
+            return replace(result, text=told) if moved else result
 
     def close(self) -> None:
         """Nothing to do: each call ends what it started."""
@@ -246,6 +253,23 @@ def _guarded(root: Path, name: str) -> Path | None:
         target = path.resolve()
         return target if target.exists() and target.is_relative_to(root) and target != root else None
     return path if path.exists() else None
+
+
+def _rules_put_aside(root: Path) -> str:
+    """The new name of rules for ossia that a command made; "" where it made none.
+
+    A run with `--trust` would take them for the user's, and start the programs that they name.
+    """
+    rules = root / RULES
+    if not os.path.lexists(rules):
+        return ""
+    name, mode = f"{RULES}-made-by-a-command-{secrets.token_hex(3)}", stat.S_IMODE(root.stat().st_mode)
+    try:
+        root.chmod(mode | 0o700)
+        rules.rename(root / name)
+    finally:
+        root.chmod(mode)
+    return name
 
 
 def _brings(workspace: Workspace) -> frozenset[Taint]:
