@@ -191,6 +191,7 @@ def test_nothing_of_it_reaches_our_output(connected: Connected, capfd: pytest.Ca
     assert capfd.readouterr() == ("", "")
     assert "a last word" in (folder / "log" / "mcp-study.log").read_text()
     assert "Failed to parse" in (folder / "log" / "mcp.log").read_text()
+    assert {path.stat().st_mode & 0o077 for path in (folder / "log").iterdir()} == {0}
 
 
 # -- connecting -------------------------------------------------------------------------------------------------------

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
+from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,12 +19,20 @@ _LOGGERS = ("mcp", "mcp_types", "httpx2", "httpcore2")
 _MAX_LOG_BYTES = 1 << 20
 
 
+class _PrivateLog(RotatingFileHandler):
+    """Closed to other users: what a server sent may be quoted in it."""
+
+    def _open(self) -> TextIOWrapper:
+        descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        return TextIOWrapper(os.fdopen(descriptor, "ab"), self.encoding, errors="replace", write_through=True)
+
+
 class LoopThread:
     """An asyncio loop on a daemon thread. What the libraries log goes to `log`, at most 2 MB, never to a terminal."""
 
     def __init__(self, log: Path) -> None:
         self._ready = threading.Event()
-        self._handler = RotatingFileHandler(log, maxBytes=_MAX_LOG_BYTES, backupCount=1, encoding="utf-8", delay=True)
+        self._handler = _PrivateLog(log, maxBytes=_MAX_LOG_BYTES, backupCount=1, encoding="utf-8", delay=True)
         self._handler.setLevel(logging.WARNING)
         self._propagated = {name: logging.getLogger(name).propagate for name in _LOGGERS}
         for name in _LOGGERS:
