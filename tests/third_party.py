@@ -40,7 +40,9 @@ License 2.0.
 Installed beside `ossia`, each from its own distribution. llama-cpp-python compiles
 [llama.cpp](https://github.com/ggml-org/llama.cpp) (MIT), whose source it carries. Some wheels carry libraries of their
 own: numpy's OpenBLAS (BSD-3-Clause) and GCC's libgfortran (GPL-3.0 with the GCC run-time exception) and libquadmath
-(LGPL-2.1), pyzmq's libzmq (MPL-2.0) and libsodium (ISC).
+(LGPL-2.1), pyzmq's libzmq (MPL-2.0) and libsodium (ISC), lxml's libxml2 and libxslt (MIT), zlib (Zlib) and GNU libiconv
+(LGPL-2.1), pypdfium2's PDFium (BSD-3-Clause and Apache-2.0) with what that is made of: its wheel lists them (FreeType,
+ICU, libjpeg-turbo, OpenJPEG, LittleCMS, …).
 
 This page is generated (`python -m tests.third_party`, on Linux). What `ossia` asks for:
 
