@@ -19,7 +19,7 @@ from cli.progress import Display
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_SHOWN_LINES, _SHOWN_CHARS = 40, 1000
+_SHOWN_LINES, _SHOWN_CHARS, _SHOWN_RULES = 40, 1000, 3
 _TICK_S = 0.05
 _GREEN, _RED, _BOLD, _PLAIN = "\x1b[32m", "\x1b[31m", "\x1b[1m", "\x1b[0m"
 
@@ -49,7 +49,8 @@ class Asker:
             return Decision(asked.call.id, True)
         with _terminal(self._display.terminal) as tty:
             if tty is None:
-                self._display.note(f"ossia: {_why_not(asked, yes=self._yes)}{self._hint if asked.firm else ''}")
+                hint = f", or {self._hint}" if asked.firm and self._hint else ""
+                self._display.note(f"ossia: {_why_not(asked, yes=self._yes)}{hint}")
                 return None
             choice = self._ask(asked, tty, given_up)
         if choice is None:
@@ -61,7 +62,7 @@ class Asker:
     def _ask(self, asked: ApprovalAsked, tty: IO[bytes], given_up: Callable[[], bool]) -> _Choice | None:
         self._display.pause()
         detail = asked.preview.detail
-        lines = [f"  {line}" for line in clean(detail).split("\n")] if detail else []
+        lines = [f"  {line}" for line in clean(detail).removesuffix("\n").split("\n")] if detail else []
         head = f"{asked.call.name}: {asked.preview.summary} ({asked.reason})"
         _write(tty, f"{_BOLD}{clean(_flat(head))}{_PLAIN}\n" if self._colour else f"{clean(_flat(head))}\n")
         shown = _cut(lines)
@@ -71,7 +72,11 @@ class Asker:
         prompt += ", [?] all of it: " if shown != lines else ": "
         while True:
             _write(tty, prompt)
-            answer = _line(tty, given_up)
+            try:
+                answer = _line(tty, given_up)
+            except KeyboardInterrupt:
+                _write(tty, "\n")
+                raise
             if answer is None:
                 _write(tty, "\n")
                 return None
@@ -81,7 +86,8 @@ class Asker:
             choice = _CHOICES.get(answer)
             if choice in _possible(asked):
                 return choice
-            _write(tty, f"expected {', '.join(word[0] for word in _possible(asked))}\n")
+            why = f": it is asked each time{self._hint and f'; {self._hint}'}" if asked.firm and choice else ""
+            _write(tty, f"expected {', '.join(word[0] for word in _possible(asked))}{why}\n")
 
     def _painted(self, lines: list[str], language: str) -> str:
         colours = {"+": _GREEN, "-": _RED} if self._colour and language == "diff" else {}
@@ -151,7 +157,21 @@ def _flat(text: str) -> str:
 
 def _why_not(asked: ApprovalAsked, *, yes: bool) -> str:
     """`functions.shell was refused: …`, and how to allow it."""
-    name = asked.call.name
-    rule = f"--allow '{asked.rules[0]}'" if asked.rules else f"--allow {name.removeprefix('functions.')}"
     nobody = "--yes doesn't answer that" if yes else "there is no terminal to ask on"
-    return f"{name} was refused: {asked.reason}, and {nobody}; {rule} allows it"
+    return f"{asked.call.name} was refused: {asked.reason}, and {nobody}; {_way(asked)} allows it"
+
+
+def _way(asked: ApprovalAsked) -> str:
+    """The flags that would allow this call: rules for exactly that, else for the tool. A warning wants a pattern."""
+    name = asked.call.name.removeprefix("functions.")
+    careful = bool(asked.preview.caution)
+    rules = asked.rules or tuple(f"{name}:{subject}" for subject in asked.preview.subjects if careful)
+    if 0 < len(rules) <= _SHOWN_RULES and not any(char in rule for rule in rules for char in "*?"):
+        return " ".join(f"--allow {_quoted(rule)}" for rule in rules)
+    return f"--allow {f'{name}:PATTERN' if careful else name}"
+
+
+def _quoted(rule: str) -> str:
+    import shlex
+
+    return shlex.quote(rule) if "'" in rule else f"'{rule}'"

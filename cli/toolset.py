@@ -96,7 +96,7 @@ class Toolset:
     def hint(self) -> str:
         """What helps where a question can't be asked."""
         untrusted = self.folder is not None and not self.folder.workspace.trusted
-        return ", or --trust if the files of the workspace are your own" if untrusted else ""
+        return "--trust if the files of the workspace are your own" if untrusted else ""
 
     def store(self, rules: Sequence[str]) -> None:
         """Keep the rules of an "always", for this workspace or, without one, for all runs that have none."""

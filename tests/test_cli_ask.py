@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import sys
 from pathlib import Path
 
@@ -76,6 +78,14 @@ def test_anything_else_asks_again(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, _write("a.md"), FINAL)
     assert "expected y, n, s, a" in terminal.answer("sure", "y")
     assert (terminal.work / "a.md").exists()
+
+
+def test_where_there_is_no_session_the_reason_is_said(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "note").write_text("text\n")
+    terminal = Terminal(tmp_path, _read("note"), _write("a.md"), FINAL, flags=())
+    shown = terminal.answer("s", "y")
+    assert "expected y, n: it is asked each time; --trust if the files of the workspace are your own\r\n" in shown
 
 
 def test_for_the_session_asks_once_for_a_path(tmp_path: Path) -> None:
@@ -157,6 +167,14 @@ class TestWithoutATerminal:
         told, work = self._run(tmp_path, _write("a.md"), FINAL)
         assert "no terminal to ask on; --allow 'write_file:a.md' allows it" in told
         assert not (work / "a.md").exists()
+
+    @pytest.mark.parametrize("name", [".env", "it's.pem"])
+    def test_the_rule_that_is_named_allows_what_a_warning_asks_for(self, name: str, tmp_path: Path) -> None:
+        (tmp_path / "work").mkdir()
+        (tmp_path / "work" / name).write_text("KEY=1\n")
+        told, _ = self._run(tmp_path, _read(name), FINAL)
+        (allow,) = re.findall("; --allow (.*) allows it", told)
+        assert self._run(tmp_path, _read(name), FINAL, flags=("--allow", *shlex.split(allow)))[0] == ""
 
     def test_a_rule_allows_it(self, tmp_path: Path) -> None:
         told, work = self._run(tmp_path, _write("docs/a.md"), FINAL, flags=("--allow", "write_file:docs/**"))
