@@ -122,6 +122,8 @@ def test_what_the_user_wrote_after_a_turn_is_not_lost(way: str, root: Path, tmp_
     else:
         done = ossia("tools", "call", "write_file", arguments, "--workspace", str(root), "--yes")
     assert done.returncode == 0 and (root / "a.txt").read_text() == "two", done.stderr
+    label = "make it two" if way == "run" else "ossia tools call"
+    assert label in ossia_text("undo", "--list", cwd=root).stdout
     (root / "a.txt").write_text("three, by hand")
     undone = ossia_text("undo", cwd=root)
     assert undone.returncode == 1 and "a.txt" in undone.stdout + undone.stderr
