@@ -21,10 +21,9 @@ from tools.convert import Converter
 from tools.fetch import Fetcher, FetchLimits
 from tools.fetch.cache import PageCache
 from tools.fetch.loader import WebLoader
-from tools.spec import NoStop, Taint, ToolFailed
+from tools.spec import NoStop, ToolFailed
 
 ROOT = Path(__file__).parent.parent
-HERE: frozenset[Taint] = frozenset({"private"})  # what a host brings that only --allow-host opens
 CAPY = Document("Capy", "http://a.test/capy", "See 【0†about】 ü", {0: "http://a.test/about"})
 
 
@@ -65,7 +64,7 @@ def test_a_page_is_fetched_and_made_text(site: Site, converter: Converter) -> No
     site.page("/capy", "<title>Capy</title><p>See <a href='/about'>about</a> \x1b]52;c;x\x07 【9†fake】")
     site.redirect("/old", "/capy#part")
     text = "See 【0†about】 ]52;c;x 〖9†fake〗"
-    page = Document("Capy", site.url("/capy"), text, {0: site.url("/about")}, HERE)
+    page = Document("Capy", site.url("/capy"), text, {0: site.url("/about")})
     assert load(loader(site, converter), site.url("/old#x")) == page
 
 
@@ -74,12 +73,10 @@ def test_other_kinds_and_their_sources(site: Site, converter: Converter) -> None
     site.page("/paper.pdf", pdf(["Capybaras swim."], title="Paper"), type="application/octet-stream")
     site.page("/", "<p>Hello <b>you</b>")
     made = loader(site, converter)
-    assert load(made, site.url("/notes.md")) == Document(
-        "notes.md", site.url("/notes.md"), "# Notes\n\ntext", brings=HERE
-    )
+    assert load(made, site.url("/notes.md")) == Document("notes.md", site.url("/notes.md"), "# Notes\n\ntext")
     assert load(made, site.url("/paper.pdf")).text == "Page 1\n\nCapybaras swim.\n"
     source = made.load_source(site.url("/"), refresh=False, stop=NoStop())
-    assert source == Document("127.0.0.1", site.url("/"), "<p>Hello <b>you</b>", brings=HERE)
+    assert source == Document("127.0.0.1", site.url("/"), "<p>Hello <b>you</b>")
     with pytest.raises(ToolFailed, match=r"^Error: a PDF has no source that could be read$"):
         made.load_source(site.url("/paper.pdf"), refresh=False, stop=NoStop())
 

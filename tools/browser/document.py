@@ -15,7 +15,7 @@ class Document:
 
     The text is not wrapped and has no `URL: …` line in front. `url` is where it was found in the end, after redirects;
     the local library's is `doc:17`; a page of search results has none (""). `brings`: what its text is beside what
-    its scheme says: "outside" for a web page in the local library, "private" for a page of the user's own network.
+    its scheme says: "outside" for a web page in the local library.
     """
 
     title: str

@@ -48,9 +48,7 @@ class WebLoader:
             document = self._converted(fetched, source, stop)
         except (FetchFailed, ConversionFailed) as error:
             raise ToolFailed(f"Error: {error.reason}", brings=frozenset()) from error
-        if fetched.private:  # what the user's own network says is theirs: a URL could carry it out
-            return replace(document, brings=frozenset({"private"}))
-        if self._cache and key:
+        if self._cache and key and not fetched.private:
             self._cache.put(key, document)
         return document
 
