@@ -264,7 +264,7 @@ def fault_of(fault: BaseException, config: McpConfig) -> str:
 def _hidden(text: str, config: McpConfig) -> str:
     """The text without the values of the server's variables, headers and address, which may hold secrets."""
     values = (*config.secrets, *config.env.values(), *config.headers.values(), config.url or "")
-    for secret in (part for value in values for part in (value, *value.split())):
+    for secret in sorted({part for value in values for part in (value, *value.split())}, key=len, reverse=True):
         if len(secret) >= 6:
             text = text.replace(secret, "…")
     return text
