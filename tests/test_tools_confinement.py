@@ -448,6 +448,58 @@ time.sleep(20)
     assert "kernel died (sent more output than can be taken in)" in ran.text
 
 
+def test_a_flood_between_two_calls_goes_nowhere(attack: PythonTool) -> None:
+    """A thread that stays fills what it finds of our connections, when no watcher knows whose growth ours is."""
+    run(attack, """
+import struct, threading, time
+def flood():
+    time.sleep(0.3)
+    for name in os.listdir('/proc/self/fd'):
+        try:
+            end = socket.socket(fileno=os.dup(int(name)))
+            if '/k-' in str(end.getsockname()) and not end.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                end.setblocking(True)
+                for _ in range(40):
+                    end.sendall(b'\\3' + struct.pack('>Q', 7 << 20) + bytes(7 << 20))
+        except OSError:
+            pass
+kept = 1
+threading.Thread(target=flood, daemon=True).start()
+""")
+    with Growth() as growth:
+        time.sleep(1.2)
+    assert growth.bytes < 30 * MIB
+    assert run(attack, "kept").text == "1"
+
+
+def test_a_socket_of_others_in_the_kernels_place(attack: PythonTool, tmp_path: Path) -> None:
+    """We connect again at each call: to the kernel, whatever its name leads to by then."""
+    assert attack._kernel is not None
+    names = [str(attack._kernel._socket_path(channel)) for channel in ("shell", "iopub", "control")]
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(tmp_path / "agent.sock"))
+        other.listen()
+        run(attack, f"for n in {names}: os.unlink(n); os.symlink({str(tmp_path / 'agent.sock')!r}, n)")
+        assert run(attack, "6*7").text == "42"
+        assert select.select([other], [], [], 0)[0] == []
+
+
+def test_a_kernel_that_hears_nobody_is_replaced(attack: PythonTool) -> None:
+    run(attack, """
+for name in os.listdir('/proc/self/fd'):
+    try:
+        end = socket.socket(fileno=os.dup(int(name)))
+        if end.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            os.dup2(os.open('/dev/null', os.O_RDONLY), int(name))
+        end.close()
+    except OSError:
+        pass
+""")
+    text = run(attack, "6*7").text
+    assert text.startswith("[WARN] the kernel died since the last call (the code closed the kernel's sockets)")
+    assert text.endswith("\n42")
+
+
 @pytest.mark.parametrize(
     "content",
     [

@@ -142,6 +142,15 @@ def test_a_thread_that_prints_later_is_not_in_the_next_output(tool: PythonTool) 
     assert run(tool, "import time; time.sleep(0.8); print('mine')").text == "mine"
 
 
+def test_a_thread_that_never_rests_does_not_cost_the_kernel(tool: PythonTool) -> None:
+    """More than the kernel's queue holds for a reader that doesn't read."""
+    run(tool, "kept = 5\nimport threading, time\ndef work():\n    for _ in range(4000):\n        display('d' * 300)\n"
+              "        time.sleep(0.0003)\nthread = threading.Thread(target=work)\nthread.start()")  # fmt: skip
+    time.sleep(2)
+    assert run(tool, "kept").text == "5"
+    run(tool, "thread.join()")
+
+
 def test_input_is_refused(tool: PythonTool) -> None:
     """Hostile row 23: input()."""
     assert "StdinNotImplementedError" in run(tool, "input('name? ')").text

@@ -1,20 +1,22 @@
 """The client's side of one ipykernel: its folders, its process, its sockets, its messages.
 
 The kernel runs the model's code, so every message is hostile until proven otherwise: sizes are bounded before they are
-read (`MAXMSGSIZE` on the socket, set before it connects), structure before it is parsed.
+read (`MAXMSGSIZE` on the socket, set before it connects), structure before it is parsed. And nothing is read between
+two calls, when nobody would see how much it is: the sockets are open during a call only.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import secrets
 import shutil
 import socket
 import stat
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,9 +33,11 @@ MAX_MESSAGE_BYTES = 8 << 20
 _MAX_ITEMS = 400_000
 """Commas, colons and brackets in a message: 8 MiB of `{},{},` would be 200 MB of Python objects."""
 _QUEUED_MESSAGES = 4
+_WELCOME_S = 0.01
 _SUN_PATH_BYTES = 100
 """A unix socket's path has at most 108 bytes (104 on macOS)."""
 _CHANNELS = ("shell", "iopub", "stdin", "control", "hb")
+_CONNECTED = {"iopub": zmq.SUB, "shell": zmq.DEALER, "control": zmq.DEALER}
 
 
 class KernelFailed(Exception):
@@ -64,6 +68,8 @@ class Kernel:
         self._wake_reader.setblocking(False)
         self._context = zmq.Context()
         self._sockets: dict[str, zmq.Socket[bytes]] = {}
+        self._ends: dict[str, int] = {}
+        self._welcomes = False
         self._poller = zmq.Poller()
         self._poller.register(self._wake_reader.fileno(), zmq.POLLIN)
         launch = confinement.launch(self.job)
@@ -101,61 +107,107 @@ class Kernel:
         """Kill it and give everything back."""
         self.kill()
         self._context.destroy(linger=0)
+        while self._ends:
+            os.close(self._ends.popitem()[1])
         self._wake_reader.close()
         self._wake_writer.close()
         _data.remove(self._folder)
 
     # -- starting ------------------------------------------------------------------------------------------------------
 
-    def wait_ready(self, deadline: float, given_up: Any) -> bool:
-        """Connect. False if `given_up()` became true first. Raises `KernelFailed` if it ended or `deadline` passed.
+    def wait_ready(self, deadline: float, given_up: Callable[[], bool]) -> bool:
+        """Wait for the start, then connect. False if `given_up()` became true first.
 
-        `deadline` is of `time.monotonic()`.
+        `deadline` is of `time.monotonic()`. Raises `KernelFailed` if it ended or `deadline` passed.
         """
         last = _CHANNELS[-1]  # ipykernel binds the heartbeat last; iopub and control come before
         while not self._sockets:
             self._must_live(deadline)
             if given_up():
                 return False
-            if all(_listens(self._socket_path(channel)) for channel in ("shell", "iopub", "control", last)):
-                self._connect()
+            if all(_listens(self._socket_path(channel)) for channel in (*_CONNECTED, last)):
+                self._pin()
+                self._connect("iopub", "shell")
             else:
                 time.sleep(0.005)
-        return self._say_hello(deadline, given_up)
+        return self._say_hello(deadline, given_up, by_welcome=False)
+
+    def reconnect(self, deadline: float, given_up: Callable[[], bool]) -> bool:
+        """Open the sockets again after `disconnect`; the rest as `wait_ready`."""
+        if not self._sockets:
+            if not _listens(self._address("iopub"), follow=True):
+                raise KernelFailed("the code closed the kernel's sockets")
+            self._connect("iopub", "shell")
+        return self._say_hello(deadline, given_up, by_welcome=self._welcomes)
+
+    def disconnect(self) -> None:
+        """Until `reconnect` nothing that the kernel sends reaches this program's memory.
+
+        Not on macOS: there a socket can't be found again once the code may have put another one in its place.
+        """
+        if self._ends:
+            for end in self._sockets.values():
+                self._poller.unregister(end)
+                end.close(linger=0)
+            self._sockets.clear()
 
     def _must_live(self, deadline: float) -> None:
         if self.ended:
             said = [part for part in (self.process.reason, self.process.log) if part]
             raise KernelFailed(f"the kernel didn't start: {': '.join(said)}")
         if time.monotonic() > deadline:
-            self.kill()
+            self.kill("doesn't answer")
             raise KernelFailed("the kernel didn't start in time")
 
-    def _connect(self) -> None:
-        for channel, kind in (("shell", zmq.DEALER), ("control", zmq.DEALER), ("iopub", zmq.SUB)):
+    def _pin(self) -> None:
+        """Hold on to the kernel's own sockets. Their names are the code's later on, and may lead to others' sockets."""
+        if hasattr(os, "O_PATH"):
+            for channel in _CONNECTED:
+                flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+                self._ends[channel] = os.open(self._socket_path(channel), flags)
+
+    def _address(self, channel: str) -> Path:
+        end = self._ends.get(channel)
+        return self._socket_path(channel) if end is None else Path(f"/proc/self/fd/{end}")
+
+    def _connect(self, *channels: str) -> None:
+        for channel in channels:
+            kind = _CONNECTED[channel]
             end = self._context.socket(kind)
             end.setsockopt(zmq.LINGER, 0)
             end.setsockopt(zmq.MAXMSGSIZE, MAX_MESSAGE_BYTES)  # before it connects: on the context it is lost
             end.setsockopt(zmq.RCVHWM, _QUEUED_MESSAGES)
-            end.setsockopt(zmq.RECONNECT_IVL, -1)  # the path is the code's by then, and may lead to another socket
+            end.setsockopt(zmq.RECONNECT_IVL, -1)  # once it is broken it stays so: `disconnect` and `reconnect`
             if kind == zmq.SUB:
                 end.setsockopt(zmq.SUBSCRIBE, b"")
-            end.connect(f"ipc://{self._socket_path(channel)}")
+            end.connect(f"ipc://{self._address(channel)}")
             self._sockets[channel] = end
             self._poller.register(end, zmq.POLLIN)
 
-    def _say_hello(self, deadline: float, given_up: Any) -> bool:
-        """Ask until an answer comes on iopub too: only then is our subscription known."""
-        asked = self._send("shell", "kernel_info_request", {})
+    def _say_hello(self, deadline: float, given_up: Callable[[], bool], *, by_welcome: bool) -> bool:
+        """Wait for a sign on iopub: only then is our subscription known, and no output is lost.
+
+        ipykernel 7 welcomes a subscriber by itself, if it has seen the last one go. Else it is asked something, until
+        an answer comes there too.
+        """
+        asked = ""
+        wait_s = _WELCOME_S if by_welcome else 0
         while True:
             self._must_live(deadline)
             if given_up():
                 return False
-            for message in self.receive(0.05):
-                if message.request == asked and message.kind == "status":
+            messages = self.receive(wait_s)
+            wait_s = 0.05
+            for message in messages:
+                if message.kind == "iopub_welcome":
+                    self._welcomes = True
+                    if by_welcome:
+                        return True
+                if message.request and message.request == asked and message.kind == "status":
                     return True
                 if message.request == asked and message.kind == "kernel_info_reply":
-                    asked = self._send("shell", "kernel_info_request", {})
+                    asked = ""
+            asked = asked or self._send("shell", "kernel_info_request", {})
 
     # -- messages ------------------------------------------------------------------------------------------------------
 
@@ -167,6 +219,8 @@ class Kernel:
 
     def interrupt(self) -> None:
         """Raise KeyboardInterrupt in the running code. By message: a signal would reach bwrap, and end it."""
+        if "control" not in self._sockets:
+            self._connect("control")
         self._send("control", "interrupt_request", {})
 
     def _send(self, channel: str, kind: str, content: dict[str, object]) -> str:
@@ -199,7 +253,7 @@ class Kernel:
         try:
             _, parts = self._session.feed_identities(frames)
             message = self._session.deserialize(parts)
-            request, kind, content = message["parent_header"]["msg_id"], message["msg_type"], message["content"]
+            request, kind, content = message["parent_header"].get("msg_id", ""), message["msg_type"], message["content"]
         except Exception:  # whatever a hostile message provokes in the parser: the message is dropped
             return None
         in_order = isinstance(request, str) and isinstance(kind, str) and isinstance(content, dict)
@@ -210,10 +264,10 @@ def _items(frame: bytes) -> int:
     return sum(map(frame.count, (b",", b":", b"[", b"{")))
 
 
-def _listens(path: Path) -> bool:
+def _listens(path: Path, *, follow: bool = False) -> bool:
     """Whether a socket of ours accepts connections there."""
     try:
-        if not stat.S_ISSOCK(path.lstat().st_mode):
+        if not stat.S_ISSOCK(path.stat(follow_symlinks=follow).st_mode):
             return False
         with socket.socket(socket.AF_UNIX) as probe:
             probe.connect(str(path))

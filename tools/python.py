@@ -7,7 +7,7 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -144,9 +144,10 @@ class PythonTool:
                 return (yield from self._run_cell(kernel, cell, context))
             finally:
                 forget()
-                kernel.process.busy.clear()
                 if not cell.settled:  # the generator was closed at a yield
                     self._settle(kernel, cell, "stopped")
+                kernel.disconnect()
+                kernel.process.busy.clear()
                 _data.clear_setid_bits(folder)
 
     def close(self) -> None:
@@ -246,25 +247,37 @@ class PythonTool:
         """A kernel that runs code; None if the turn was stopped first."""
         from tools._kernel import KernelFailed
 
-        if self._kernel is not None and self._kernel.ended and self._ready:
-            why = self._kernel.process.reason
+        if self._kernel is not None and self._ready and not stop.stopped:
+            kernel = self._kernel
+            try:
+                if not kernel.ended:
+                    kernel.process.busy.set()  # from now on it can send
+                    return self._connected(kernel, kernel.reconnect, self._timeout_s, stop)
+            except KernelFailed as error:
+                kernel.kill(str(error))
+            why = kernel.process.reason
             self._lost = f"[WARN] the kernel died since the last call ({why}); variables lost, {DATA_PATH} kept"
             self._drop_kernel()
         if stop.stopped:
             return None
         kernel = self._launch()
-        if self._ready:
-            return kernel
-        forget = stop.on_stop(kernel.wake)
         try:
-            deadline = time.monotonic() + self._timing.start_s
-            self._ready = kernel.wait_ready(deadline, lambda: stop.stopped or self._closed)
+            ready = self._connected(kernel, kernel.wait_ready, self._timing.start_s, stop)
         except KernelFailed as error:
             self._drop_kernel()
             raise _CannotStart(str(error)) from error
+        self._ready = ready is not None
+        return ready
+
+    def _connected(
+        self, kernel: Kernel, connect: Callable[[float, Callable[[], bool]], bool], within_s: float, stop: Stop
+    ) -> Kernel | None:
+        forget = stop.on_stop(kernel.wake)
+        try:
+            given_up = lambda: stop.stopped or self._closed  # noqa: E731
+            return kernel if connect(time.monotonic() + within_s, given_up) else None
         finally:
             forget()
-        return kernel if self._ready else None
 
     def _launch(self) -> Kernel:
         from tools._kernel import Kernel
