@@ -31,6 +31,7 @@ class ConfigError(Exception):
 
 ACTIONS = ("auto", "ask", "never")
 MCP_TABLE = "mcpServers"
+_FAMILIES = ("browser", "functions")
 _TABLES = ("approvals", MCP_TABLE)
 FOLDER_CONFIG = Path(".ossia", "config.toml")
 """The settings of a workspace, inside it. They count only once the user trusts the folder."""
@@ -206,13 +207,19 @@ def _beside(folder: Path, tools: Value) -> Value:
 
 
 def _approvals(table: object, path: Path) -> tuple[tuple[str, str], ...]:
-    """`{"shell": "ask", "shell:git status*": "auto"}`, or nested: `{"shell": {"git status*": "auto"}}`."""
+    """`{"shell": "ask", "shell:git status*": "auto"}`, or nested: `{"shell": {"git status*": "auto"}}`.
+
+    TOML nests `browser.open = "never"` by itself.
+    """
     if not isinstance(table, dict):
         raise ConfigError(f"{path}: approvals: expected a table, came {table!r}")
     flat: dict[str, object] = {}
     for name, value in table.items():
-        nested = isinstance(value, dict)
-        flat |= {f"{name}:{pattern}": action for pattern, action in value.items()} if nested else {name: value}
+        family = name in _FAMILIES and isinstance(value, dict)
+        own = {f"{name}.{inner}": at for inner, at in value.items()} if family else {name: value}
+        for tool, action in own.items():
+            nested = isinstance(action, dict)
+            flat |= {f"{tool}:{pattern}": at for pattern, at in action.items()} if nested else {tool: action}
     for rule, action in flat.items():
         if action not in ACTIONS:
             raise ConfigError(f"{path}: approvals: {rule}: expected {', '.join(ACTIONS)}, came {action!r}")

@@ -143,6 +143,8 @@ def collect(resolved: Resolved, folder: Folder | None, display: Display, tokeniz
         count_tokens=lambda text: len(tokenizer.encode(text)),
     )
     toolbox = Toolbox(built.unique(), policy=policy, context=context, dry_run=settings.dry_run)
+    for flag, rule in _about_nothing(resolved, toolbox):
+        display.note(f"ossia: warning: {flag} {rule!r}: no tool of that name is on")
     return Toolset(toolbox, policy, grants, folder, built.python_tool, built.browser_tools, built.view, built.closers)
 
 
@@ -276,6 +278,14 @@ def _rules(resolved: Resolved, grants: Grants, folder: Folder | None) -> list[Ru
     rules += [_rule("approvals", text, ACTIONS[word]) for text, word in resolved.approvals]
     rules += [_rule("approvals", text, ACTIONS[word], "folder") for text, word in resolved.folder_approvals]
     return [*rules, *grants.rules(workspace=folder.workspace.root if folder else None)]
+
+
+def _about_nothing(resolved: Resolved, toolbox: Toolbox) -> list[tuple[str, str]]:
+    """The rules of this very command line that name no tool: a slip, after which a denial would deny nothing."""
+    settings, origins = resolved.settings, resolved.origins
+    given = [("--allow", text) for text in settings.allow] + [("--deny", text) for text in settings.deny]
+    named = [(flag, text) for flag, text in given if origins[flag.removeprefix("--")] == flag]
+    return [(flag, text) for flag, text in named if Policy([_rule(flag, text, "deny")]).unused(toolbox.specs)]
 
 
 def _rule(where: str, text: str, action: Action, origin: Origin = "user") -> Rule:

@@ -300,11 +300,14 @@ class TestApprovals:
     def test_both_forms(self, config: ConfigFile) -> None:
         path = config(
             '[approvals]\nshell = "ask"\n"write_file:docs/**" = "auto"\n[approvals.shell2]\n"git *" = "never"\n'
+            '[approvals.browser]\nsearch = "never"\nopen."https://a.test/*" = "auto"\n'
         )
         assert resolve({}, environ={}, path=path).approvals == (
             ("shell", "ask"),
             ("write_file:docs/**", "auto"),
             ("shell2:git *", "never"),
+            ("browser.search", "never"),
+            ("browser.open:https://a.test/*", "auto"),
         )
 
     @pytest.mark.parametrize(

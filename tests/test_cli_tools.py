@@ -89,6 +89,13 @@ class TestList:
         }  # fmt: skip
         assert {approvals[f"functions.{name}"] for name in ("write_file", "apply_patch", "shell")} == {"ask"}
 
+    def test_a_rule_of_the_command_line_that_names_no_tool_is_told(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """It would deny nothing, without a word."""
+        assert invoke(["tools", "list", "--deny", "brwser", "--deny", "browser", "--allow", "python"]) == 0
+        shown = capsys.readouterr()
+        assert shown.err == "ossia: warning: --deny 'brwser': no tool of that name is on\n"
+        assert "browser.open    built-in, never" in shown.out
+
     def test_nothing_is_on(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert invoke(["tools", "list", "--no-tools"]) == 0
         assert capsys.readouterr().out == ""

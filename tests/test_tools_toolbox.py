@@ -188,6 +188,8 @@ SEND = ToolSpec("browser.open", "", effects=frozenset({"read", "send"}))
         ((Rule("functions.write_file", "deny"), Rule("*", "ask"), Rule("*", "allow")), WRITE, "deny"),
         ((Rule("FUNCTIONS.*", "allow"),), WRITE, "ask"),
         ((Rule("browser.*", "allow"),), WRITE, "ask"),
+        ((Rule("browser", "deny"),), SEND, "deny"),
+        ((Rule("functions", "deny"), Rule("browser", "allow")), WRITE, "deny"),
     ],
 )
 def test_the_strictest_rule_holds(rules: tuple[Rule, ...], spec: ToolSpec, action: Action) -> None:

@@ -32,8 +32,8 @@ _CARRIES_OUT = "private text is in this conversation, and this could carry it ou
 class Rule:
     """What holds for the calls that it matches: `Rule("shell", "allow", "git status*")`.
 
-    `name` is a tool's, with or without `functions.`, with the wildcards of `fnmatch`. `pattern` is matched against the
-    subjects of a call's preview; None: every call.
+    `name` is a tool's, with or without `functions.`, with the wildcards of `fnmatch`; `browser` and `functions` are all
+    of theirs. `pattern` is matched against the subjects of a call's preview; None: every call.
     """
 
     name: str
@@ -197,7 +197,8 @@ def acts(spec: ToolSpec, preview: Preview) -> bool:
 
 
 def _is_about(rule: Rule, spec: ToolSpec) -> bool:
-    return fnmatchcase(spec.name, rule.name) or fnmatchcase(spec.name.removeprefix("functions."), rule.name)
+    names = spec.name, spec.name.removeprefix("functions."), spec.name.partition(".")[0]  # `browser` is all of it
+    return any(fnmatchcase(name, rule.name) for name in names)
 
 
 def _matchers(spec: ToolSpec, preview: Preview) -> tuple[Callable[[str, str], bool], Callable[[str, str], Match]]:
