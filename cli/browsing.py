@@ -50,7 +50,7 @@ def _web(settings: Settings) -> Source:
     try:
         return web_source(kind, url=url, key=key, client=lambda base: JsonClient(base, proxy=settings.proxy))
     except ValueError as error:
-        hint = f" ({variable} is not set)" if variable and not key else ""
+        hint = f" (--web-key; {variable} is not set)" if variable and not key else ""
         raise ExitError(f"--web {settings.web}: {error}{hint}", ExitCode.USAGE) from None
 
 

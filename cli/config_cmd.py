@@ -36,6 +36,8 @@ def show() -> None:
         print("\n[approvals]")
     for rule, action in resolved.approvals:
         print(f"{_toml(rule)} = {_toml(action)}")
+    for line in _servers():
+        print(line)
     for warning in resolved.warnings:
         print(f"ossia: warning: {warning}", file=sys.stderr)
 
@@ -54,8 +56,34 @@ def _line(key: str, value: object) -> str:
     return f"# {key} is not set" if value is None else f"{key} = {_toml(value)}"
 
 
+def _servers() -> list[str]:
+    """The MCP servers as tables, those of the file beside the config as comments. Raises `McpConfigInvalid`."""
+    import os
+
+    from cli.config import config_path
+    from cli.mcp_config import all_configured, mcp_table
+
+    config, lines = config_path(os.environ), list[str]()
+    for one in all_configured(os.environ):
+        name = f"mcpServers.{_key(one.config.name)}"
+        if one.path == config:
+            entry = mcp_table(config)[one.config.name]
+            lines += ["", f"[{name}]", *(f"{_key(key)} = {_toml(value)}" for key, value in entry.items())]
+        else:
+            lines += ["", f"# {name} is in {one.path}"]
+    return lines
+
+
+def _key(name: str) -> str:
+    import re
+
+    return name if re.fullmatch("[A-Za-z0-9_-]+", name) else _toml(name)
+
+
 def _toml(value: object) -> str:
     """The value as TOML writes it. JSON's texts, numbers and lists are TOML's too, but for DEL, which TOML forbids."""
     import json
 
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{_key(key)} = {_toml(inner)}' for key, inner in value.items())} }}"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

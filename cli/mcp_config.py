@@ -88,6 +88,11 @@ def remove_server(environ: Mapping[str, str], name: str) -> None:
     _write(path, {**whole, MCP_TABLE: servers})
 
 
+def mcp_table(path: Path) -> Mapping[str, Mapping[str, object]]:
+    """The servers of a file as they stand there; `all_configured` has checked them."""
+    return cast("Mapping[str, Mapping[str, object]]", _table(path))
+
+
 def _table(path: Path) -> object:
     """The `mcpServers` of a file; none when there is no file."""
     if path.suffix == ".json":

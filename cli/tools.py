@@ -46,7 +46,7 @@ def call(
         raise typer.BadParameter("expected a NAME or --script, got both", param_hint="--script")
     if script is not None:
         call_script(script, given)
-    elif name is not None:
+    elif name and name.strip():
         call_once(name, arguments or "", given)
     else:
         raise typer.BadParameter("expected the name of a tool, or --script FILE", param_hint="NAME")

@@ -112,6 +112,8 @@ class _Caller:
 
 
 def _opened(source: str) -> IO[str]:
+    if not source:
+        raise ExitError("--script: expected a file, or - for standard input, came ''", ExitCode.USAGE)
     try:
         return os.fdopen(os.dup(0), encoding="utf-8") if source == "-" else Path(source).open(encoding="utf-8")
     except OSError as error:

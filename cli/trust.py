@@ -33,9 +33,11 @@ def trust(
         elif forget is not None:
             if not grants.forget(forget):
                 raise ExitError(f"--forget: no such rule is stored: {forget!r} (`ossia trust --list`)", ExitCode.USAGE)
+            _say(f"forgotten: {forget}")
         elif revoke:
             if not store.revoke(folder or Path()):
                 raise ExitError(f"--revoke: {folder or Path().resolve()} isn't trusted", ExitCode.USAGE)
+            _say(f"{(folder or Path()).resolve()} is trusted no more")
         else:
             _trust(store, folder or Path(), yes=yes)
     except TrustError as error:
@@ -66,7 +68,15 @@ def _trust(store: TrustStore, folder: Path, *, yes: bool) -> None:
             print("ossia: nothing was changed", file=sys.stderr)
             return
     store.trust(root, offer)
-    print(f"ossia: {clean(str(root))} is trusted, until one of these files changes", file=sys.stderr)
+    _say(f"{root} is trusted, until one of these files changes")
+
+
+def _say(text: str) -> None:
+    import sys
+
+    from cli.clean import clean
+
+    print(clean(f"ossia: {text}").replace("\n", "␊"), file=sys.stderr)
 
 
 def _list(store: TrustStore, grants: Any) -> None:
@@ -76,6 +86,8 @@ def _list(store: TrustStore, grants: Any) -> None:
     for workspace, rules in grants.by_workspace().items():
         where = f"for {workspace}" if workspace else "for runs without a workspace"
         lines += [f"always   {rule}   ({where})" for rule in rules]
+    if not lines:
+        _say("no folder is trusted, and no rule is stored")
     for line in lines:
         print(clean(line).replace("\n", "␊"))
 

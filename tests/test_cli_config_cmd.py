@@ -34,6 +34,25 @@ def test_show_prints_each_value_and_where_it_came_from(
     assert resolve({}, environ={}, path=written).settings == shown.settings
 
 
+def test_show_prints_the_tables_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = {"command": "npx", "args": ["-y", "a b"], "env": {"A.B": "${X}"}, "disabled": True, "timeout_s": 2.5}
+    tables = {"approvals": {"shell:git status*": "auto", "python": "never"}, "mcpServers": {"my.files": server}}
+    path = tmp_path / "config.toml"
+    path.write_text(
+        '[approvals]\n"shell:git status*" = "auto"\npython = "never"\n[mcpServers."my.files"]\ncommand = "npx"\n'
+        'args = ["-y", "a b"]\ndisabled = true\ntimeout_s = 2.5\nenv."A.B" = "${X}"\n'
+    )
+    (tmp_path / "mcp.json").write_text('{"mcpServers": {"other": {"command": "x"}}}')
+    monkeypatch.setenv("OSSIA_CONFIG", str(path))
+    assert invoke(["config", "show"]) == 0
+    out, err = capsys.readouterr()
+    shown = tomllib.loads(out)
+    assert ({key: shown[key] for key in tables}, err) == (tables, "")
+    assert f"# mcpServers.other is in {tmp_path / 'mcp.json'}\n" in out
+
+
 def test_show_warns_of_a_variable_that_is_none_of_ours(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -127,7 +127,8 @@ class TestCall:
         assert done.returncode == 0 and part in done.stdout
 
     def test_bad_usage_is_2(self, tmp_path: Path) -> None:
-        for arguments in ([], ["a", "--script", "b"], ["--script", str(tmp_path / "none")], ["a", "--tools", "no.py"]):
+        for arguments in ([], ["a", "--script", "b"], ["--script", str(tmp_path / "none")], ["a", "--tools", "no.py"],
+                          [" "], ["--script", ""]):  # fmt: skip
             done = ossia("tools", "call", *arguments)
             assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (2, b"", 1), arguments
 

@@ -101,6 +101,10 @@ def test_the_list_says_what_has_changed(project: Path, tmp_path: Path, capsys: p
     assert invoke(["trust", "--forget", "functions.files__read"]) == 0
     assert invoke(["trust", "--forget", "functions.files__read"]) == 2
     assert invoke(["trust", "--revoke", str(project)]) == 0
+    assert capsys.readouterr().err.splitlines()[::2] == [
+        "ossia: forgotten: functions.files__read",
+        f"ossia: {project} is trusted no more",
+    ]
     assert invoke(["trust", "--revoke", str(project)]) == 2
     assert (_store().folders(), dict(grants.by_workspace())) == ((other,), {})
 
