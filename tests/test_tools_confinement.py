@@ -5,21 +5,24 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import resource
 import select
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.support.kernels import BACKENDS, confinement, descendants, run
-from tools import _seccomp, sandbox
-from tools._watch import own_memory_bytes
+from tools import _data, _seccomp, sandbox
+from tools._watch import own_memory_bytes, usage_of_folders
 from tools.python import NO_OUTPUT, PythonTool
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are Linux's")
@@ -354,8 +357,18 @@ for folder in ('/dev/shm', '/tmp', '/home', os.environ['HOME'], '/run', '/'):
             "for n in range(12): open(f'l{n}', 'wb').write(bytes(8 << 20))",
             "wrote more than 48 MB",
         ),
+        (
+            "for n in range(8):\n    held = os.open(f'h{n}', os.O_CREAT | os.O_WRONLY); os.unlink(f'h{n}')\n"
+            "    os.write(held, bytes(8 << 20))",
+            "wrote more than 48 MB",
+        ),
+        (  # closed to a plain user
+            "os.mkdir('c', 0o300); os.mkdir('c/c', 0); os.mkdir('c/d', 0o200)\n"
+            "for n in range(8): open(f'c/l{n}', 'wb').write(bytes(8 << 20))",
+            "wrote more than 48 MB",
+        ),
     ],
-    ids=["files", "bytes", "depth"],
+    ids=["files", "bytes", "depth", "held", "closed"],
 )
 def test_a_data_folder_that_fills_up_ends_the_kernel(attack: PythonTool, code: str, why: str) -> None:
     ran = run(attack, f"{code}\nimport time; time.sleep(20)")
@@ -369,6 +382,58 @@ for name in os.listdir('/mnt/data'):
 os.listdir('/mnt/data')
 """)
     assert cleaned.text.endswith("[]")
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_some_of_the_disk_is_left(name: str) -> None:
+    """However it is taken: a file that has neither a name nor a descriptor, only a mapping, is counted nowhere."""
+    disk = os.statvfs("/dev/shm")
+    free = disk.f_bavail * disk.f_frsize
+    if free < 60 * MIB:
+        pytest.skip("/dev/shm is too small")
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        limits = replace(LIMITS, free_bytes=free - 20 * MIB)
+        tool = PythonTool(data_dir=Path(folder), confinement=confinement(name), limits=limits)
+        ran = run(tool, """
+import mmap, os, time
+maps = []
+for n in range(5):
+    with open('m', 'w+b') as file:
+        os.unlink('m')
+        file.write(bytes(8 << 20))
+        file.flush()
+        maps.append(__import__('ctypes').CDLL(None).mmap(None, 8 << 20, 1, 1, file.fileno(), 0))
+time.sleep(20)
+""")
+        tool.close()
+    assert "[ERROR] kernel died (the disk has less than" in ran.text
+
+
+def test_depth_takes_no_descriptors(tmp_path: Path) -> None:
+    """A folder in a folder in a folder…, deeper than this process may open any."""
+    depth, name = 3000, "d" * 200
+    code = f"import os\nfor _ in range({depth}): os.mkdir({name!r}); os.chdir({name!r})"
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/proc/self/fd").iterdir())) + 20, hard))
+    try:
+        used = usage_of_folders([tmp_path])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        _data.remove(tmp_path / name)
+    assert (used.data_files, used.hidden) == (depth, 0)
+
+
+def test_a_folder_that_moves_leads_nobody_out(tmp_path: Path) -> None:
+    """The look goes up by `..`; where a folder was moved meanwhile, that is another folder."""
+    for name in ("data/a/b/c", "data/x", "mine"):
+        (tmp_path / name).mkdir(parents=True)
+    names = []
+    for entry in _data.walk([tmp_path / "data"]):
+        names.append(entry.name if entry else None)
+        if entry and entry.name == "c":
+            (tmp_path / "data/a/b").rename(tmp_path / "b")
+    assert None in names and "mine" not in names
 
 
 # -- hostile row 21: flooding us ---------------------------------------------------------------------------------------

@@ -18,9 +18,10 @@ GIB = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one kernel and all its children may use. Beyond the first and the last three, a watcher kills the kernel.
+    """What one kernel and all its children may use.
 
-    `address_space_bytes`, `file_bytes` and `open_files` hold for each process (rlimits), the others for all together.
+    `address_space_bytes`, `file_bytes` and `open_files` hold for each process (rlimits), the others for all together:
+    beyond those, a watcher kills the kernel. `free_bytes` is what they leave of the disk.
     """
 
     address_space_bytes: int = 4 * GIB
@@ -28,6 +29,7 @@ class Limits:
     processes: int = 256
     data_bytes: int = 2 * GIB
     data_files: int = 100_000
+    free_bytes: int = GIB
     file_bytes: int = 256 * MIB
     open_files: int = 512
 

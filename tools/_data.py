@@ -5,6 +5,7 @@ Nothing here follows a link, waits for a FIFO or opens a device.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
@@ -12,9 +13,11 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
-_LONG_PATH = 3500
-"""Of 4096: a name has at most 255 bytes."""
+_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_THROUGH = _FOLDER | getattr(os, "O_PATH", 0)
+_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
 class NotARegularFile(OSError):
@@ -74,32 +77,99 @@ def save_new(folder: Path, stem: str, suffix: str, data: bytes) -> Path:
     raise FileExistsError(f"{folder} holds 9999 files named {stem}_N{suffix}")
 
 
-def walk(folders: Iterable[Path]) -> Iterator[os.DirEntry[str]]:
-    """Every entry below some folders, at any depth. Links are entries, and not followed.
+class Entry(NamedTuple):
+    """Something below a folder: its name in the open folder `folder` (good until the next entry is asked for)."""
 
-    An entry's `path` is good only until the next one is asked for: where a path grows longer than the system takes, it
-    goes on from an open descriptor.
+    folder: int
+    name: str
+    status: os.stat_result
+
+
+def walk(folders: Iterable[Path]) -> Iterator[Entry | None]:
+    """Every entry below some folders, at any depth, with a handful of descriptors. Links are entries, not followed.
+
+    None for a place that couldn't be looked into. A folder of ours that is closed to us is opened to us first.
     """
-    pending: list[str | int] = [str(folder) for folder in folders]
+    for folder in folders:
+        yield from _walk(folder)
+
+
+def _walk(top: Path) -> Iterator[Entry | None]:
+    here = -1
+    way: list[tuple[tuple[int, int], list[str]]] = []  # each folder from the top to here: which, and what is left in it
     try:
-        while pending:
-            place = pending.pop()
-            if isinstance(place, int):  # all below it is done
-                os.close(place)
+        here = _opened(str(top), None)
+        which, below = _identity(here), list[str]()
+        yield from _listed(here, below)
+        way.append((which, below))
+        while way:
+            if way[-1][1]:
+                try:
+                    deeper = _opened(way[-1][1].pop(), here)
+                except OSError as error:
+                    if error.errno not in _GONE:
+                        yield None
+                    continue
+                os.close(here)
+                here, below = deeper, []
+                yield from _listed(here, below)
+                way.append((_identity(here), below))
                 continue
-            with suppress(OSError):  # it vanished meanwhile, or can't be listed
-                if len(place) > _LONG_PATH:
-                    pending.append(os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC))
-                    place = f"/proc/self/fd/{pending[-1]}"
-                with os.scandir(place) as entries:
-                    for entry in entries:
-                        yield entry
-                        if entry.is_dir(follow_symlinks=False):
-                            pending.append(entry.path)
+            way.pop()
+            if way:
+                above = os.open("..", _THROUGH, dir_fd=here)
+                os.close(here)
+                here = above
+                if _identity(here) != way[-1][0]:  # it was moved: this ".." may lead out of what is the code's
+                    yield None
+                    return
+    except OSError as error:
+        if way or error.errno not in _GONE:
+            yield None
     finally:
-        for place in pending:
-            if isinstance(place, int):
-                os.close(place)
+        if here >= 0:
+            os.close(here)
+
+
+def _listed(folder: int, below: list[str]) -> Iterator[Entry | None]:
+    """The entries of an open folder; the names of the folders among them go into `below`."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            try:
+                status = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:  # it vanished meanwhile
+                continue
+            except OSError:
+                yield None
+                continue
+            if stat.S_ISDIR(status.st_mode):
+                below.append(entry.name)
+            yield Entry(folder, entry.name, status)
+
+
+def _opened(name: str, above: int | None) -> int:
+    """A folder's descriptor. One of our own user's that is closed to us, as code can make it, is given our rights."""
+    try:
+        descriptor = os.open(name, _FOLDER, dir_fd=above)
+    except PermissionError:
+        if not hasattr(os, "O_PATH"):
+            raise
+        place = os.open(name, _THROUGH, dir_fd=above)
+        try:
+            Path(f"/proc/self/fd/{place}").chmod(0o700)
+            return os.open(f"/proc/self/fd/{place}", _FOLDER & ~os.O_NOFOLLOW)
+        finally:
+            os.close(place)
+    mode = os.fstat(descriptor).st_mode
+    if mode & 0o500 != 0o500:
+        with suppress(OSError):  # not ours: then its entries tell
+            os.fchmod(descriptor, stat.S_IMODE(mode) | 0o700)
+    return descriptor
+
+
+def _identity(descriptor: int) -> tuple[int, int]:
+    status = os.fstat(descriptor)
+    return status.st_dev, status.st_ino
 
 
 def remove(folder: Path) -> None:
@@ -118,16 +188,18 @@ def clear_setid_bits(folder: Path) -> int:
     """
     cleared = 0
     for entry in walk((folder,)):
-        with suppress(OSError):  # it vanished meanwhile
-            status = entry.stat(follow_symlinks=False)
-            if stat.S_ISREG(status.st_mode) and status.st_mode & (stat.S_ISUID | stat.S_ISGID):
-                cleared += _clear(entry.path)
+        if entry is None or not stat.S_ISREG(entry.status.st_mode):
+            continue
+        if entry.status.st_mode & (stat.S_ISUID | stat.S_ISGID):
+            with suppress(OSError):  # it vanished meanwhile
+                cleared += _clear(entry)
     return cleared
 
 
-def _clear(path: str) -> int:
+def _clear(entry: Entry) -> int:
     """By descriptor, and looked at again through it: the name may have become a link since."""
-    descriptor = os.open(path, getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_CLOEXEC)
+    flags = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(entry.name, flags, dir_fd=entry.folder)
     try:
         mode = os.fstat(descriptor).st_mode
         if not stat.S_ISREG(mode):

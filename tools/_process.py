@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tools._confine import Launch, Limits
-from tools._watch import Usage, own_memory_bytes, shared_fairly, usage_of_folders, usage_of_processes
+from tools._watch import Usage, held_bytes, own_memory_bytes, shared_fairly, usage_of_folders, usage_of_processes
 
 _CHECK_S = 0.25
 _CHECK_SHARE = 5
@@ -122,7 +122,9 @@ class KernelProcess:
             if used.memory_bytes > self._limits.memory_bytes:
                 used = replace(used, memory_bytes=shared_fairly(self._popen.pid))
             filled = usage_of_folders(folders)
-            breach = used.breach(self._limits, Usage()) or filled.breach(self._limits, before)
+            held = held_bytes(self._popen.pid)
+            full = replace(filled, data_bytes=filled.data_bytes + held)
+            breach = used.breach(self._limits, Usage()) or full.breach(self._limits, before)
             before = before.at_most(filled)
             if not self.busy.is_set():
                 own = own_memory_bytes()

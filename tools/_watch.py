@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tools._confine import Limits
@@ -15,21 +16,34 @@ from tools._data import walk
 
 _ROOM_BYTES, _ROOM_FILES = 1 << 20, 100
 """What a kernel may add to a folder that was over its limit before."""
+_ROOM_ON_DISK_BYTES = 16 << 20
+"""The same where the disk was too full."""
+_LOOKS = 3
+"""So often a folder that moves away under our look is looked through again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What is in use now. `processes` counts threads too."""
+    """What is in use now. `processes` counts threads too.
+
+    `hidden`: places in the folders that couldn't be looked into. `free_bytes`: what the fullest of their disks
+    has left.
+    """
 
     memory_bytes: int = 0
     processes: int = 0
     data_bytes: int = 0
     data_files: int = 0
+    hidden: int = 0
+    free_bytes: int = 1 << 63
 
     def at_most(self, other: Usage) -> Usage:
         """The folders' part, each number the smaller one: what was cleaned up is not given back."""
-        return Usage(
-            data_bytes=min(self.data_bytes, other.data_bytes), data_files=min(self.data_files, other.data_files)
+        return replace(
+            self,
+            data_bytes=min(self.data_bytes, other.data_bytes),
+            data_files=min(self.data_files, other.data_files),
+            hidden=min(self.hidden, other.hidden),
         )
 
     def breach(self, limits: Limits, before: Usage) -> str:
@@ -45,17 +59,49 @@ class Usage:
             return f"wrote more than {_gib(limits.data_bytes)}: delete files in /mnt/data first"
         if self.data_files > max(limits.data_files, before.data_files + _ROOM_FILES):
             return f"made more than {limits.data_files} files: delete files in /mnt/data first"
+        if self.hidden > before.hidden:
+            return "made folders that can't be looked into"
+        if self.free_bytes < min(limits.free_bytes, before.free_bytes - _ROOM_ON_DISK_BYTES):
+            return f"the disk has less than {_gib(limits.free_bytes)} left"
         return ""
 
 
 def usage_of_folders(folders: Iterable[Path]) -> Usage:
     """Bytes on disk and number of entries below some folders. Links are counted, never followed."""
-    size = files = 0
-    for entry in walk(folders):
-        with suppress(OSError):  # it vanished meanwhile
-            size += entry.stat(follow_symlinks=False).st_blocks * 512
-            files += 1
-    return Usage(data_bytes=size, data_files=files)
+    places = tuple(folders)
+    free = min((_free_bytes(place) for place in places), default=1 << 63)
+    for _ in range(_LOOKS):
+        size = files = hidden = 0
+        for entry in walk(places):
+            if entry is None:
+                hidden += 1
+            else:
+                size += entry.status.st_blocks * 512
+                files += 1
+        if not hidden:
+            break
+    return Usage(data_bytes=size, data_files=files, hidden=hidden, free_bytes=free)
+
+
+def held_bytes(root: int) -> int:
+    """Bytes on disk of the files that a tree of processes holds open and that have no name any more. 0 on macOS."""
+    held: dict[tuple[int, int], int] = {}
+    for process, _, _ in _tree(root) if sys.platform == "linux" else ():
+        with suppress(OSError), os.scandir(process / "fd") as descriptors:  # it ended meanwhile
+            for descriptor in descriptors:
+                with suppress(OSError):
+                    status = descriptor.stat()
+                    if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
+                        held[status.st_dev, status.st_ino] = status.st_blocks * 512
+    return sum(held.values())
+
+
+def _free_bytes(folder: Path) -> int:
+    try:
+        disk = os.statvfs(folder)
+    except OSError:
+        return 1 << 63
+    return disk.f_bavail * disk.f_frsize
 
 
 def usage_of_processes(root: int) -> Usage:
