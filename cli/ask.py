@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Literal
 
 from agent.events import ApprovalAsked, Decision
-from cli.clean import clean
+from cli.clean import clean, one_line
 from cli.progress import Display
 
 if TYPE_CHECKING:
@@ -64,11 +64,11 @@ class Asker:
         detail = asked.preview.detail
         lines = [f"  {line}" for line in clean(detail).removesuffix("\n").split("\n")] if detail else []
         head = f"{asked.call.name}: {asked.preview.summary} ({asked.reason})"
-        _write(tty, f"{_BOLD}{clean(_flat(head))}{_PLAIN}\n" if self._colour else f"{clean(_flat(head))}\n")
+        _write(tty, f"{_BOLD}{clean(one_line(head))}{_PLAIN}\n" if self._colour else f"{clean(one_line(head))}\n")
         shown = _cut(lines)
         _write(tty, self._painted(shown, asked.preview.language))
         prompt = "Allow? [y]es, [n]o" if asked.firm else "Allow? [y]es, [n]o, for this [s]ession"
-        prompt += f", [a]lways ({clean(_flat(', '.join(asked.rules)))})" if asked.rules else ""
+        prompt += f", [a]lways ({clean(one_line(', '.join(asked.rules)))})" if asked.rules else ""
         prompt += ", [?] all of it: " if shown != lines else ": "
         while True:
             _write(tty, prompt)
@@ -149,10 +149,6 @@ def _cut(lines: list[str]) -> list[str]:
 def _shortened(line: str) -> str:
     left = len(line) - _SHOWN_CHARS
     return line if left <= 0 else f"{line[:_SHOWN_CHARS]} … {left} more characters"
-
-
-def _flat(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _why_not(asked: ApprovalAsked, *, yes: bool) -> str:

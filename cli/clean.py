@@ -34,6 +34,15 @@ def _visible(match: re.Match[str]) -> str:
     return ""
 
 
+def one_line(text: str, max_chars: int | None = None) -> str:
+    """The same text on one line: blanks and line ends as single blanks, more than `max_chars` cut with an ellipsis.
+
+    As unclean as it was: `clean(one_line(label, 60))`.
+    """
+    flat = " ".join(text.split())
+    return flat if max_chars is None or len(flat) <= max_chars else f"{flat[: max_chars - 1]}…"
+
+
 def clean(text: str) -> str:
     r"""The same text with every control made visible (C0, C1) or dropped (`\r`, bidi, zero width, tags).
 

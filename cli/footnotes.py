@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from agent.citations import Footnote
-from cli.clean import clean
+from cli.clean import clean, one_line
 
 _MAX_TITLE_CHARS = 160
 _MAX_LINK_BYTES = 2083  # what terminals that follow the OSC 8 text take at the most
@@ -22,14 +22,14 @@ def lines(notes: Iterable[Footnote], *, links: bool) -> list[str]:
 def _line(note: Footnote, *, links: bool) -> str:
     if note.problem == "no such page":
         return f"[{note.number}] unverified: no such page ({_cursor(note)})"
-    title = _one_line(note.title)
+    title = _shown(note.title)
     parts = [title if len(title) <= _MAX_TITLE_CHARS else title[: _MAX_TITLE_CHARS - 1] + "…"]
     if note.url.startswith(("http://", "https://")):
-        parts.append(_linked(note.url) if links else _one_line(note.url))
+        parts.append(_linked(note.url) if links else _shown(note.url))
     elif not note.url:
         parts = [f"search: {parts[0]}"]
     elif Path(note.url).is_absolute():  # a file of the local library
-        parts.append(_one_line(note.url))
+        parts.append(_shown(note.url))
     text = " — ".join(part for part in parts if part) or _cursor(note)
     where = f" ({_place(note)})" if note.first_line is not None else ""
     doubt = f" unverified: {note.problem}" if note.problem else ""
@@ -45,12 +45,12 @@ def _place(note: Footnote) -> str:
     return f"line {note.first_line}" if same else f"lines {note.first_line}–{note.last_line}"
 
 
-def _one_line(text: str) -> str:
-    return " ".join(clean(text).split())
+def _shown(text: str) -> str:
+    return one_line(clean(text))
 
 
 def _linked(url: str) -> str:
     """The URL as it is shown, with an OSC 8 hyperlink on it. One that is too long to be a target is shown only."""
     target = quote(url.encode("utf-8", "replace"), safe=_IN_URL)
-    shown = _one_line(url)
+    shown = _shown(url)
     return shown if len(target) > _MAX_LINK_BYTES else f"\x1b]8;;{target}\x1b\\{shown}\x1b]8;;\x1b\\"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 from agent.events import Delta, Event, MessageAdded, Progress, Repaired, Stats, ToolFinished, ToolOutput, ToolStarted
-from cli.clean import clean
+from cli.clean import clean, one_line
 from cli.config import Settings
 from harmony.messages import ANALYSIS
 
@@ -17,6 +17,7 @@ _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _FRAME_S = 0.1
 _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
 _ERASE = "\r\x1b[K"
+_SHOWN_CHARS = 100  # of a call or a result, in the line about it
 
 
 class LiveLine:
@@ -91,13 +92,13 @@ class Display:
             case MessageAdded():
                 self._end_thought()
             case ToolStarted(call):
-                self.aside(f"{call.name}: {_one_line(call.arguments)}")
+                self.aside(f"{call.name}: {one_line(call.arguments, _SHOWN_CHARS)}")
                 self.line.set(f"{call.name} runs")
             case ToolOutput(text=text):
-                self.line.set(f"… {_one_line(text)}")
+                self.line.set(f"… {one_line(text, _SHOWN_CHARS)}")
             case ToolFinished(call, result, ms):
                 outcome = "error" if result.error else "done"
-                self.aside(f"{call.name}: {outcome} in {ms / 1000:.1f} s · {_one_line(result.text)}")
+                self.aside(f"{call.name}: {outcome} in {ms / 1000:.1f} s · {one_line(result.text, _SHOWN_CHARS)}")
             case Repaired(code, message, token):
                 self.detail(f"repaired at token {token}: {message} ({code})")
             case Stats(step):
@@ -181,9 +182,3 @@ def fitted(text: str, cells: int) -> str:
 
     text = text.replace("\t", " ")
     return text if cell_len(text) <= cells else set_cell_size(text, cells)
-
-
-def _one_line(text: str) -> str:
-    """Text as one short line, for a line about it."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= 100 else flat[:99] + "…"

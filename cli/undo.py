@@ -17,7 +17,7 @@ _LABEL_CHARS = 60
 
 def undo(
     workspace: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="The workspace that was changed. [default: this folder]")
+        str | None, typer.Option(metavar="DIR", help="The workspace that was changed. [default: this folder]")
     ] = None,
     listed: Annotated[bool, typer.Option("--list", help="List what can be undone, the last turn first.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Also files that were changed since the turn.")] = False,
@@ -33,9 +33,9 @@ def undo(
     from cli.exits import ExitCode, ExitError
     from tools.undo import Journal
 
-    folder = workspace or Path()
-    if not folder.is_dir():
-        raise ExitError(f"--workspace {folder}: expected a folder", ExitCode.USAGE)
+    folder = Path() if workspace is None else Path(workspace).expanduser()
+    if workspace == "" or not folder.is_dir():
+        raise ExitError(f"--workspace {workspace}: expected a folder", ExitCode.USAGE)
     if force and skip:
         raise ExitError("undo: expected --force or --skip, not both", ExitCode.USAGE)
     root, data = folder.resolve(), paths.data_dir()
@@ -57,20 +57,24 @@ def undo(
 def _list(journal: Journal) -> None:
     from datetime import datetime
 
+    from cli.clean import one_line
+
     show = _showing()
     for turn in journal.turns():
         when = datetime.fromtimestamp(turn.changed_at).strftime("%Y-%m-%d %H:%M")
         files = f"{len(turn.paths)} file{'' if len(turn.paths) == 1 else 's'}"
-        print(f"{when}  {files:>9}  {show(_short(turn.label))}")
+        print(f"{when}  {files:>9}  {show(one_line(turn.label, _LABEL_CHARS))}")
 
 
 def _show(undone: Undone, *, dry_run: bool) -> None:
     import sys
 
+    from cli.clean import one_line
+
     show = _showing()
     would = "would be " if dry_run else ""
     begin = "this would be undone" if dry_run else "undone"
-    print(f"ossia: {begin}: {_cleaned(_short(undone.label))}", file=sys.stderr)
+    print(f"ossia: {begin}: {_cleaned(one_line(undone.label, _LABEL_CHARS))}", file=sys.stderr)
     for path in undone.restored:
         print(f"{would}restored  {show(path)}")
     for path in undone.removed:
@@ -94,8 +98,3 @@ def _cleaned(text: str) -> str:
 
 def _one_line(text: str) -> str:
     return text.replace("\n", "␊")
-
-
-def _short(label: str) -> str:
-    label = " ".join(label.split())
-    return label if len(label) <= _LABEL_CHARS else f"{label[: _LABEL_CHARS - 1]}…"
