@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -17,6 +16,7 @@ from tools import _data
 from tools._cell import Cell
 from tools._confine import DATA_PATH, Confinement, Limits
 from tools._interpreter import Interpreter, InterpreterUnusable, inspect
+from tools._session_folder import SessionFolder
 from tools.spec import Effect, Preview, Stop, ToolContext, ToolOutput, ToolResult, ToolSpec
 
 if TYPE_CHECKING:
@@ -54,9 +54,9 @@ class PythonTool:
     """Runs code in one ipykernel per session, started at the first call.
 
     `data_dir` gets a private folder for the session's files (`folder`; the model's `/mnt/data`); it stays when the tool
-    is closed, unless it is empty. `timeout_s` is for the code of a whole call, the kernel's start not counted.
-    `interpreter` is what `sandbox.inspect` found; None: the Python that runs us. `note`: a line for the model after the
-    trained text, e.g. what can be imported.
+    is closed, unless it is empty, until it is old (`_session_folder`). `timeout_s` is for the code of a whole call, the
+    kernel's start not counted. `interpreter` is what `sandbox.inspect` found; None: the Python that runs us. `note`: a
+    line for the model after the trained text, e.g. what can be imported.
 
         tool = PythonTool(data_dir=Path("session"), confinement=sandbox.choose(sandbox.inspect()))
         for output in tool.run("print(2+2)", call_id="call_1", context=context): …    # ToolOutput("call_1", "4\\n")
@@ -82,7 +82,7 @@ class PythonTool:
         self._data_dir, self._interpreter = data_dir, interpreter
         self._timeout_s, self._max_tokens = timeout_s, max_tokens
         self._limits, self._timing = limits or Limits(), timing or Timing()
-        self._folder: Path | None = None
+        self._folder: SessionFolder | None = None
         self._kernel: Kernel | None = None
         self._ready = False
         self._lost = ""
@@ -93,15 +93,15 @@ class PythonTool:
     def folder(self) -> Path:
         """The host's folder behind `/mnt/data`, made at the first look. Read it with `read_file` only."""
         if self._folder is None:
-            self._folder = _data.make_private(self._data_dir / f"python-{secrets.token_hex(4)}")
-        return self._folder
+            self._folder = SessionFolder(self._data_dir)
+        return self._folder.path
 
     @property
     def kept_folder(self) -> Path | None:
         """The host's folder behind `/mnt/data` if the code left anything in it; None otherwise."""
         with suppress(OSError):
-            if self._folder is not None and any(self._folder.iterdir()):
-                return self._folder
+            if self._folder is not None and any(self._folder.path.iterdir()):
+                return self._folder.path
         return None
 
     def read_file(self, name: str, *, max_bytes: int = 64 << 20) -> bytes:
@@ -159,8 +159,7 @@ class PythonTool:
         with self._lock:
             self._drop_kernel()
             if self._folder is not None:
-                with suppress(OSError):  # not empty: the user's files
-                    self._folder.rmdir()
+                self._folder.close()
                 self._folder = None
 
     # -- one call ------------------------------------------------------------------------------------------------------
