@@ -12,6 +12,7 @@ import re
 import unicodedata
 from functools import lru_cache
 from typing import Literal
+from urllib.parse import unquote
 
 Match = Literal["yes", "maybe", "no"]
 
@@ -115,15 +116,40 @@ def url_allowed(pattern: str, text: str) -> bool:
 def url_denied(pattern: str, text: str) -> Match:
     """Does a pattern deny a URL or another text? Whatever the scheme, the port, a user's name in it, the case.
 
-    A pattern that is only a host (`https://a.test`, `a.test`) denies all of it.
+    And however the host and the path are spelled: `ｅvil。test`, `0x7f.1`, `/%61dmin`, `/x/../admin`. A pattern that is
+    only a host (`https://a.test`, `a.test`) denies all of it.
     """
     url, denied = _URL.fullmatch(text), _URL.fullmatch(pattern)
     if url is None:
         return "yes" if text_matches(folded(pattern), folded(text)) else "no"
     host, rest = (_host(denied["place"]), denied["rest"]) if denied else (pattern, "")
-    wanted = folded(f"{host}{rest or ('' if '/' in host or host.endswith('*') else '/*')}")
-    return "yes" if text_matches(wanted, folded(f"{_host(url['place'])}{url['rest'] or '/'}")) else "no"
+    rest = rest or ("" if "/" in host or host.endswith("*") else "/*")
+    wanted = [folded(f"{name}{rest}") for name in _hosts(host)]
+    asked = [folded(f"{name}{way}") for name in _hosts(_host(url["place"])) for way in _ways(url["rest"])]
+    return "yes" if any(text_matches(one, other) for one in wanted for other in asked) else "no"
 
 
 def _host(place: str) -> str:
     return re.sub(r"\.?(?::\d*)?$", "", place.rpartition("@")[2])
+
+
+def _hosts(host: str) -> set[str]:
+    """A host as it is spelled, and as it is looked up."""
+    if host.isascii() and not host[:1].isdigit():
+        return {host}
+    from tools.fetch.guard import Refused, as_address, normal_host
+
+    try:
+        name = normal_host(host)
+    except Refused:
+        return {host}
+    return {host, name, as_address(name) or name}
+
+
+def _ways(rest: str) -> set[str]:
+    """What stands behind a host, as it is spelled, as it is sent, and as servers may read it."""
+    sent = rest.partition("#")[0]
+    path, mark, query = (sent if sent.startswith("/") else f"/{sent}").partition("?")
+    plain = unquote(path)
+    tidy = re.sub("/+", "/", posixpath.normpath(plain)) + ("/" if plain.endswith("/") and plain.strip("/") else "")
+    return {rest or "/", *(f"{way}{mark}{query}" for way in (path, plain, tidy))}

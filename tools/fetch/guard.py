@@ -180,7 +180,7 @@ def is_public(address: str) -> bool:
 
 def is_local(host: str) -> bool:
     """Is this host, by its spelling alone, no public one: a private address as in `127.1`, `localhost`, `nas.local`?"""
-    literal = _as_address(host)
+    literal = as_address(host)
     if literal:
         return not is_public(literal)
     return "." not in host or host.endswith(_LOCAL_NAMES)
@@ -229,7 +229,7 @@ def _not_public(host: str, port: int) -> Refused:
     )
 
 
-def _as_address(host: str) -> str:
+def as_address(host: str) -> str:
     """The address that a host spells (`0x7f.1` too), empty if it is a name."""
     if ":" in host:
         return host
