@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import re
 
-# What never reaches a terminal as it is. The sets of the Unicode standard, by what they would do there:
-_ACTS = "\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but \t and \n, DEL, C1 (0x9b alone begins an escape sequence)
-_REORDERS = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidi marks, embeddings, overrides, isolates
+from tools.characters import BROKEN, CONTROLS, REORDERS, TAGS
+
+# What a terminal shows in its own way, or not at all, beside what no model gets either:
 _UNSEEN = (
     "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2028\u2029\u2060-\u2065\u206a-\u206f\u3164"
-    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
-)  # zero width (terminals disagree on joiners and variation selectors), fillers, tags: text hidden in text
-_BROKEN = "\ud800-\udfff"  # lone surrogates: can't be encoded at all
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0080-\U000e0fff"
+)  # zero width (terminals disagree on joiners and variation selectors), fillers
 
-_BAD = re.compile(f"[{_ACTS}{_REORDERS}{_UNSEEN}{_BROKEN}]")
+_BAD = re.compile(f"[{CONTROLS}{REORDERS}{_UNSEEN}{TAGS}{BROKEN}]")
 _NOT_A_CHARACTER = "\ufffd"
 
 

@@ -414,6 +414,7 @@ def test_a_dry_run_shows_what_would_be_done() -> None:
         ("a\r\nb\rc", "a\nb\nc"),
         ("\x00\x07\x08\x0c\x1b\x7f\x9b2J", "2J"),
         ("a\u202egpj.exe\u2066\u200f\u061c", "agpj.exe"),
+        ("hi\U000e0001\U000e0068\U000e0069\U000e007f", "hi"),  # letters that nobody sees
         ("\ud83d", "?"),
         ("naïve 工具 👍🏽", "naïve 工具 👍🏽"),
     ],

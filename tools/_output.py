@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable
 
 from tools._kernel_inside import HEAD_CHARS, TAIL_CHARS
+from tools.characters import CONTROLS
 
 _ESCAPES = re.compile(
     r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # OSC: titles, links, the clipboard
@@ -14,7 +15,7 @@ _ESCAPES = re.compile(
     r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # CSI: colours, the cursor
     r"|\x1b[ -/]*[0-~]?"
 )
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROLS = re.compile(f"[{CONTROLS}]")
 
 
 class Bounded:

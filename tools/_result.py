@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from tools.characters import CONTROLS, REORDERS, TAGS
+
 _SEQUENCE = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\))"  # colours and moves; titles, clipboards, links
 )
-_ACTS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_ACTS = re.compile(f"[{CONTROLS}{REORDERS}{TAGS}]")
 _CHARS_PER_TOKEN = 16
 """More than that a token seldom has (o200k's mean is 4): beyond it, what is too long is seen without counting."""
 
 
 def readable(text: str) -> str:
-    r"""The same text without terminal sequences, controls (C0 but `\n` and `\t`, C1), bidi controls, broken characters.
+    r"""The same text without terminal sequences, controls (but `\n`, `\t`), bidi controls, tags, halves of surrogates.
 
     `\r\n` and `\r` end a line. `readable("\x1b[31mred\x1b[0m\r\n")` is `"red\n"`.
     """

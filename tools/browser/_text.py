@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 
-# What acts instead of being read: C0 but tab and newline, DEL, C1, the bidi controls and marks of Unicode, and the tag
-# characters (text that nobody sees). A lone surrogate can't be encoded at all.
-_ACTS = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]"
-)
-_SURROGATES = re.compile("[\ud800-\udfff]")
+from tools.characters import BROKEN, CONTROLS, REORDERS, TAGS
+
+_ACTS = re.compile(f"[{CONTROLS}{REORDERS}{TAGS}]")
+_SURROGATES = re.compile(f"[{BROKEN}]")
 _OUTSIDE = re.compile("[\U00010000-\U0001ffff\u200b]")
 _SIGNS = re.compile("[【】◼]")
 _PLAINER = {"【": "〖", "】": "〗", "◼": "◾"}

@@ -11,6 +11,7 @@ from fractions import Fraction
 from itertools import takewhile
 from typing import NoReturn
 
+from tools.characters import CONTROLS, REORDERS, TAGS
 from tools.functions._v4a import Hunk
 
 _PUNCTUATION = str.maketrans(
@@ -23,8 +24,8 @@ _PUNCTUATION = str.maketrans(
 )
 
 
-_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
-"""A model is never shown these, so its patch can't have them."""
+_UNSEEN = re.compile(f"[{CONTROLS}{REORDERS}{TAGS}\u200b-\u200f\u2060-\u2069\ufeff]")
+"""A model isn't shown these, or can't tell that they are there: its patch won't have them."""
 
 
 def _plain(line: str) -> str:
