@@ -69,7 +69,7 @@ def add(
 
 @app.command("list")
 def list_(json: Json = False) -> None:
-    """Print what was added: how many documents, how much text, where it is."""
+    """Print what was added: how many documents, how much text, where."""
     import sys
 
     from agent.models.memory import size_text

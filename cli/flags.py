@@ -8,10 +8,11 @@ None means "not given". `cli.config` says what each may hold.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from copy import copy
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
@@ -46,7 +47,10 @@ Yes = Annotated[bool | None, typer.Option("--yes", help="Say yes to what is aske
 DryRun = Annotated[bool | None, typer.Option("--dry-run", help="Show writes and commands, carry none out.")]
 Web = Annotated[
     str | None,
-    typer.Option(metavar="URL|NAME", help="Search the web: a SearXNG's address, or exa, you, brave, tavily, ddgs."),
+    typer.Option(
+        metavar="URL|NAME",
+        help="Search the web: a SearXNG's address, or brave, exa, mojeek, serper, tavily, you, ddgs.",
+    ),
 ]
 WebKey = Annotated[
     str | None, typer.Option(metavar="VARIABLE", help="The environment variable that holds the service's key.")
@@ -54,9 +58,9 @@ WebKey = Annotated[
 WebUrl = Annotated[str | None, typer.Option(metavar="URL", help="Another address for the service of --web.")]
 AllowHost = Annotated[
     list[str] | None,
-    typer.Option(metavar="HOST[:PORT]", help="Let browser.open read this private host. Repeatable."),
+    typer.Option(metavar="HOST[:PORT]", help="Let pages of this private host be read. Repeatable."),
 ]
-Proxy = Annotated[str | None, typer.Option(metavar="URL", help="An HTTP proxy for browser.open.")]
+Proxy = Annotated[str | None, typer.Option(metavar="URL", help="An HTTP proxy for web pages and searches.")]
 Python = Annotated[str | None, typer.Option(metavar="PATH", help="The Python that runs the model's code.")]
 Unconfined = Annotated[bool | None, typer.Option("--unconfined", help="Run code even where nothing confines it.")]
 ShowThinking = Annotated[bool | None, typer.Option("--show-thinking", help="Show the chain of thought, on stderr.")]
@@ -119,16 +123,44 @@ _ALL: dict[str, object] = {
 """The flags of `ossia run`, by their setting, in the order of its help."""
 
 
+def _hidden(kind: Any) -> object:
+    """The same flag, taken and not listed in the help."""
+    holds, option = get_args(kind)
+    option = copy(option)
+    option.hidden = True
+    return Annotated[holds, option]
+
+
+_OF_THE_MODEL = frozenset(
+    {"engine", "effort", "instructions", "show_thinking", "max_tokens", "context", "threads", "gpu_layers", "raw"}
+    | {"temperature", "top_p", "top_k", "min_p", "seed"}
+)
+_FOR_TOOLS: dict[str, object] = {
+    **{name: _hidden(kind) if name in _OF_THE_MODEL else kind for name, kind in _ALL.items()},
+    "timeout": Annotated[float | None, typer.Option(metavar="S", help="End a call after S seconds.")],
+    "json": Annotated[bool | None, typer.Option("--json", help="Print JSON, a line for each answer.")],
+}
+
+
 def with_run_flags(command: Callable[..., None]) -> Callable[..., None]:
     """The command with every flag of `ossia run` added; its parameter `given` gets them, by setting (None: not given).
 
     @app.command()
     @with_run_flags
-    def call(name: …, given: dict[str, object]) -> None: …
+    def run(prompt: …, given: dict[str, object]) -> None: …
     """
+    return _with(command, _ALL)
+
+
+def with_tool_flags(command: Callable[..., None]) -> Callable[..., None]:
+    """The same, for a command that calls tools by hand: flags that only a model needs are taken, but not listed."""
+    return _with(command, _FOR_TOOLS)
+
+
+def _with(command: Callable[..., None], kinds: Mapping[str, object]) -> Callable[..., None]:
     hints = get_type_hints(command, include_extras=True)
     own = [p.replace(annotation=hints[p.name]) for p in signature(command).parameters.values() if p.name != "given"]
-    flags = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in _ALL.items()]
+    flags = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in kinds.items()]
 
     @wraps(command)
     def with_flags(**arguments: Any) -> None:

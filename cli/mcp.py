@@ -90,7 +90,7 @@ def list_() -> None:
 
 @app.command()
 def rm(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
-    """Take a server out of the mcp.json, and forget what was accepted of it."""
+    """Take a server out of the mcp.json. What was accepted of it is forgotten."""
     import os
     import sys
 
@@ -111,7 +111,10 @@ def test(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="[default: all]")] = None,
     accept: Annotated[bool, typer.Option("--accept", help="Accept what is new or has changed.")] = False,
 ) -> None:
-    """Connect to servers and show their tools, as the model is told of them, and what changed since you accepted it."""
+    """Connect to servers, and show what the model is told of their tools.
+
+    What is new or has changed since you accepted it is marked, and off until --accept.
+    """
     import os
     import sys
 

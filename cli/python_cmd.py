@@ -25,7 +25,10 @@ def setup(
         list[str] | None, typer.Argument(metavar="[PACKAGE]...", help="More packages, e.g. requests or 'scipy>=1.15'.")
     ] = None,
 ) -> None:
-    """Make the environment: numpy, pandas, matplotlib, sympy and what is named. Run it again to add more."""
+    """Install numpy, pandas, matplotlib, sympy and what is named. Run it again to add more.
+
+    They stand in an environment of their own, apart from ossia's and yours.
+    """
     import shutil
     import sys
 

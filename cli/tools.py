@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cli.flags import with_run_flags
+from cli.flags import with_tool_flags
 
 app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
 
@@ -19,16 +19,19 @@ def tools(context: typer.Context) -> None:
 
 
 @app.command("list")
-@with_run_flags
+@with_tool_flags
 def list_(given: dict[str, object]) -> None:
-    """Print every tool that these flags turn on: where it is from, what it asks for, what the model is told of it."""
+    """Print the tools that are on.
+
+    For each: where it is from, whether its calls are asked about, and exactly the text that the model is given.
+    """
     from cli.tools_list import print_tools
 
     print_tools(given)
 
 
 @app.command()
-@with_run_flags
+@with_tool_flags
 def call(
     given: dict[str, object],
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The tool, as in browser.search.")] = None,
@@ -39,7 +42,11 @@ def call(
         str | None, typer.Option(metavar="FILE|-", help='Calls, a line of {"name": …, "arguments": …} each.')
     ] = None,
 ) -> None:
-    """Call a tool as the model would. Prints exactly what the model would be given; its errors are that, too."""
+    """Call a tool by hand, as the model would.
+
+    Prints exactly what the model would be given; a tool's error is that, too. Every other flag of `ossia run` is
+    taken as well.
+    """
     from cli.tools_call import call_once, call_script
 
     if script is not None and name is not None:

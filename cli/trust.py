@@ -19,7 +19,7 @@ def trust(
     revoke: Annotated[bool, typer.Option("--revoke", help="Trust DIR no more, and forget its stored rules.")] = False,
     forget: Annotated[str | None, typer.Option(metavar="RULE", help="Forget a rule, as --list shows it.")] = None,
 ) -> None:
-    """Trust a folder: its rules, servers and functions take effect, and its files count as your own."""
+    """Trust a folder. Its rules, servers and functions take effect, and its files count as your own."""
     from cli import paths
     from cli.exits import ExitCode, ExitError
     from tools.trust import Grants, TrustError, TrustStore

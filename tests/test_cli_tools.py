@@ -64,6 +64,12 @@ class TestList:
         assert "functions.leave   file own.py, never\n" in out
         assert "    // Doubles a number.\n    type double = (_: {\n    n: number,\n    }) => any;\n" in out
 
+    def test_flags_that_only_a_model_needs_are_taken_and_not_listed(self, own: str) -> None:
+        told = ossia_text("tools", "call", "--help").stdout
+        assert "--workspace DIR" in told and "--temperature" not in told
+        done = ossia_text("tools", "call", "double", '{"n": 4}', "--tools", own, "--temperature", "0", "--raw")
+        assert (done.returncode, done.stdout) == (0, "8")
+
     def test_as_json(self, own: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert invoke(["tools", "list", "--json", "--tools", own, "--tools", "browser"]) == 0
         listed = json.loads(capsys.readouterr().out)

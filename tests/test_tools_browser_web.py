@@ -205,7 +205,7 @@ class DDGS:
 
 @pytest.mark.skipif(find_spec("ddgs") is not None, reason="ddgs is installed")
 def test_ddgs_is_an_extra() -> None:
-    with pytest.raises(ValueError, match=r"uv tool install 'ossia\[ddgs\]'"):
+    with pytest.raises(ValueError, match=r"uv tool install '\.\[ddgs\]'"):
         web_source("ddgs", client=JsonClient)
 
 

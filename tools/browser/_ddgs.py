@@ -17,7 +17,7 @@ from tools.browser.document import Hit
 from tools.browser.web import MAX_SNIPPET_CHARS, MAX_TITLE_CHARS, MAX_URL_CHARS, is_web, plain
 from tools.spec import Stop, Taint, ToolFailed
 
-INSTALL = "ddgs isn't installed: install ossia with it, uv tool install 'ossia[ddgs]'"
+INSTALL = "ddgs isn't installed: in ossia's clone, `uv sync --extra ddgs` or `uv tool install '.[ddgs]'` installs it"
 
 
 @dataclass(frozen=True, slots=True)
