@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Literal
 from agent.events import ApprovalAsked, Decision
 from cli.clean import clean, one_line
 from cli.progress import Display
+from tools.policy import FROM_OUTSIDE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,8 +50,8 @@ class Asker:
             return Decision(asked.call.id, True)
         with _terminal(self._display.terminal) as tty:
             if tty is None:
-                hint = f", or {self._hint}" if asked.firm and self._hint else ""
-                self._display.note(f"ossia: {_why_not(asked, yes=self._yes)}{hint}")
+                hint = self._hint_on(asked)
+                self._display.note(f"ossia: {_why_not(asked, yes=self._yes)}{hint and f', or {hint}'}")
                 return None
             choice = self._ask(asked, tty, given_up)
         if choice is None:
@@ -86,8 +87,13 @@ class Asker:
             choice = _CHOICES.get(answer)
             if choice in _possible(asked):
                 return choice
-            why = f": it is asked each time{self._hint and f'; {self._hint}'}" if asked.firm and choice else ""
+            hint = self._hint_on(asked)
+            why = f": it is asked each time{hint and f'; {hint}'}" if asked.firm and choice else ""
             _write(tty, f"expected {', '.join(word[0] for word in _possible(asked))}{why}\n")
+
+    def _hint_on(self, asked: ApprovalAsked) -> str:
+        """What else helps: where text from outside is why, not against carrying private text out."""
+        return self._hint if asked.firm and asked.reason == FROM_OUTSIDE else ""
 
     def _painted(self, lines: list[str], language: str) -> str:
         colours = {"+": _GREEN, "-": _RED} if self._colour and language == "diff" else {}

@@ -24,7 +24,7 @@ ACTIONS: Mapping[str, Action] = {"auto": "allow", "ask": "ask", "never": "deny"}
 """The words of the config."""
 
 _NAME = re.compile(r"[A-Za-z0-9_.*?-]+")
-_FROM_OUTSIDE = "text from outside is in this conversation, and may be what asked for it"
+FROM_OUTSIDE = "text from outside is in this conversation, and may be what asked for it"
 _CARRIES_OUT = "private text is in this conversation, and this could carry it out"
 
 
@@ -294,7 +294,7 @@ def _taint_reason(spec: ToolSpec, preview: Preview, taint: frozenset[Taint]) -> 
     """
     if "private" in taint and "send" in _effects(spec, preview):
         return _CARRIES_OUT
-    return _FROM_OUTSIDE if "outside" in taint and acts(spec, preview) else ""
+    return FROM_OUTSIDE if "outside" in taint and acts(spec, preview) else ""
 
 
 def _default(spec: ToolSpec, preview: Preview) -> Ruling:
