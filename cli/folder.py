@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from cli import paths
 from cli.config import FOLDER_CONFIG, Resolved, Settings, resolve
 from cli.exits import ExitCode, ExitError
-from tools.spec import Taint
 from tools.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -32,11 +31,6 @@ class Folder:
     journal: Journal
     notes: str | None = None
     warnings: tuple[str, ...] = ()
-
-    @property
-    def brings(self) -> frozenset[Taint]:
-        """What kinds of text its files are."""
-        return frozenset({"private"} if self.workspace.trusted else {"private", "outside"})
 
 
 def settle(flags: Mapping[str, object]) -> tuple[Resolved, Folder | None]:

@@ -60,7 +60,7 @@ class Toolset:
     @property
     def brings(self) -> frozenset[Taint]:
         """What kinds of text `notes` are."""
-        return self.folder.brings if self.folder and self.folder.notes else frozenset()
+        return self.folder.workspace.brings if self.folder and self.folder.notes else frozenset()
 
     def view_warning(self) -> str | None:
         """What to tell the user, once, about how pages were measured."""

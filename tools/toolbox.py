@@ -188,6 +188,4 @@ def _failure(error: ToolFailed, spec: ToolSpec, context: ToolContext) -> ToolRes
 
 
 def _workspace_brings(context: ToolContext) -> frozenset[Taint]:
-    if context.workspace is None:
-        return frozenset()
-    return frozenset({"private"}) if context.workspace.trusted else frozenset({"private", "outside"})
+    return context.workspace.brings if context.workspace is not None else frozenset()

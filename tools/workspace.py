@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from tools.spec import Taint
 
 
 class Keeper(Protocol):
@@ -29,3 +32,8 @@ class Workspace:
     root: Path
     trusted: bool = False
     keeper: Keeper | None = None
+
+    @property
+    def brings(self) -> frozenset[Taint]:
+        """What its text is: the user's own, and somebody else's too unless the user trusts the folder."""
+        return frozenset({"private"}) if self.trusted else frozenset({"private", "outside"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from tools.spec import Taint, ToolContext, ToolFailed
+from tools.spec import ToolContext, ToolFailed
 from tools.workspace import Workspace
 
 
@@ -14,11 +14,6 @@ def workspace_of(context: ToolContext) -> Workspace:
     if context.workspace is None:
         raise ToolFailed("Error: there is no workspace. Tell the user that this needs --workspace DIR.")
     return context.workspace
-
-
-def brought(workspace: Workspace) -> frozenset[Taint]:
-    """What text of the workspace is: the user's own, and somebody else's too unless the user trusts the folder."""
-    return frozenset({"private"}) if workspace.trusted else frozenset({"private", "outside"})
 
 
 def as_mapping(args: object) -> Mapping[str, object]:

@@ -9,7 +9,7 @@ from tools import _caution
 from tools._paths import MAX_FILE_BYTES, Content, Place, locate
 from tools.functions import _diff
 from tools.functions._changes import Change, apply, caution, current, require_name
-from tools.functions._folder import brought, count, workspace_of
+from tools.functions._folder import count, workspace_of
 from tools.functions._hunks import Misfit, apply_hunks
 from tools.functions._text import Text, decode, describe
 from tools.functions._v4a import Add, Delete, Section, Update, parse
@@ -102,7 +102,7 @@ class ApplyPatch:
         workspace = workspace_of(context)
         plan = (context.preview or self.preview(args, context=context)).plan
         if isinstance(plan, _Refusal):
-            return ToolResult(plan.text, error=True, brings=brought(workspace))
+            return ToolResult(plan.text, error=True, brings=workspace.brings)
         assert isinstance(plan, _Plan), "it is of our own preview"
         if all(change.before is not None and change.before.data == change.after for change in plan.changes):
             return ToolResult("The files are as the patch wants them already; nothing was written.")

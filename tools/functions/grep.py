@@ -14,7 +14,7 @@ from typing import Any
 
 from tools import _caution, _grep_inside
 from tools._paths import MAX_FILE_BYTES, Place, locate, opened_folder
-from tools.functions._folder import as_mapping, brought, count, one_line, workspace_of
+from tools.functions._folder import as_mapping, count, one_line, workspace_of
 from tools.functions._glob import as_expression
 from tools.functions.list_dir import CLOSED
 from tools.spec import Preview, Stop, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
@@ -74,7 +74,7 @@ class Grep:
         shown = [f"{one_line(path)}:{number}: {line}" for path, number, line in hits]
         remarks = ["[interrupted by the user]"] if context.stop.stopped else self._remarks(hits, end)
         text = "\n".join((*shown, *remarks))
-        return ToolResult(text, brings=brought(workspace))
+        return ToolResult(text, brings=workspace.brings)
 
     def close(self) -> None:
         pass

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tools._paths import locate, opened_folder
-from tools.functions._folder import as_mapping, brought, one_line, workspace_of
+from tools.functions._folder import as_mapping, one_line, workspace_of
 from tools.spec import Preview, Stop, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
 
 CLOSED = frozenset(
@@ -62,7 +62,7 @@ class ListDir:
         names = list(islice(_names(workspace.root, str(preview.plan), depth, context.stop), self._max_names + 1))
         if len(names) > self._max_names:
             names[-1] = f"[more than {self._max_names:,} names: list a folder below, or use grep]"
-        return ToolResult("\n".join(names) or "(empty folder)", brings=brought(workspace))
+        return ToolResult("\n".join(names) or "(empty folder)", brings=workspace.brings)
 
     def close(self) -> None:
         pass

@@ -8,7 +8,7 @@ from typing import Any
 
 from tools import _caution
 from tools._paths import Place, locate, read_bytes
-from tools.functions._folder import as_lines, as_mapping, brought, count, workspace_of
+from tools.functions._folder import as_lines, as_mapping, count, workspace_of
 from tools.functions._text import decode, describe
 from tools.spec import Preview, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
 
@@ -53,7 +53,7 @@ class ReadFile:
         asked: Any = as_mapping(args)
         lines = as_lines(text.replace("\r\n", "\n"))
         shown = _shown(lines, int(asked.get("start", 1)), asked.get("limit"), self._max_tokens, context.count_tokens)
-        return ToolResult(shown or "(empty file)", brings=brought(workspace))
+        return ToolResult(shown or "(empty file)", brings=workspace.brings)
 
     def close(self) -> None:
         pass

@@ -126,7 +126,7 @@ class ShellTool:
             try:
                 nested = before.repositories[:_MAX_REPOSITORIES] if before else ()
                 job = self._job(plan.command, workspace, context, scratch, nested)
-                result = yield from self._run_job(job, plan.timeout_s, call_id, context, _brings(workspace))
+                result = yield from self._run_job(job, plan.timeout_s, call_id, context, workspace.brings)
             finally:
                 moved = "" if had_rules else _rules_put_aside(workspace.root)
                 if journal and before is not None:
@@ -270,10 +270,6 @@ def _rules_put_aside(root: Path) -> str:
     finally:
         root.chmod(mode)
     return name
-
-
-def _brings(workspace: Workspace) -> frozenset[Taint]:
-    return frozenset({"private"} if workspace.trusted else {"private", "outside"})
 
 
 class _scratch:
