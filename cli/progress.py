@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -92,7 +93,7 @@ class Display:
             case MessageAdded():
                 self._end_thought()
             case ToolStarted(call):
-                self.aside(f"{call.name}: {one_line(call.arguments, _SHOWN_CHARS)}")
+                self.aside(f"{call.name}: {_short(call.arguments)}")
                 self.line.set(f"{call.name} runs")
             case ToolOutput(text=text):
                 self.line.set(f"… {one_line(text, _SHOWN_CHARS)}")
@@ -177,8 +178,18 @@ def columns(stream: TextIO) -> int:
 
 
 def fitted(text: str, cells: int) -> str:
-    """As much of `text` (clean, one line) as `cells` columns of a terminal hold: CJK and emoji take two."""
+    """As much of `text` (clean, one line) as `cells` columns of a terminal hold: CJK and emoji take two. `…`: cut."""
     from rich.cells import cell_len, set_cell_size
 
     text = text.replace("\t", " ")
-    return text if cell_len(text) <= cells else set_cell_size(text, cells)
+    return text if cell_len(text) <= cells else f"{set_cell_size(text, cells - 1).rstrip()}…"
+
+
+def _short(arguments: str) -> str:
+    """A call's arguments as one short line. Of an object that holds one text alone, the text: a command, a path."""
+    try:
+        value = json.loads(arguments) if arguments.startswith("{") else None
+    except (ValueError, RecursionError):
+        value = None
+    only = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else None
+    return one_line(only if isinstance(only, str) else arguments, _SHOWN_CHARS)

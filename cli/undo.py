@@ -55,12 +55,15 @@ def undo(
 
 
 def _list(journal: Journal) -> None:
+    import sys
     from datetime import datetime
 
     from cli.clean import one_line
 
-    show = _showing()
-    for turn in journal.turns():
+    show, turns = _showing(), journal.turns()
+    if not turns:
+        print("ossia: there is nothing to undo", file=sys.stderr)
+    for turn in turns:
         when = datetime.fromtimestamp(turn.changed_at).strftime("%Y-%m-%d %H:%M")
         files = f"{len(turn.paths)} file{'' if len(turn.paths) == 1 else 's'}"
         print(f"{when}  {files:>9}  {show(one_line(turn.label, _LABEL_CHARS))}")

@@ -56,6 +56,16 @@ def test_a_turn_with_a_call(tmp_path: Path) -> None:
     assert "thinking · " in text and "\x1b[2m" in text
 
 
+def test_a_call_with_one_text_shows_it_plainly(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text('def look(at: str, n: int = 0) -> str:\n    "Looks."\n    return "seen"\n')
+    shown = {'{"at": "a  b"}': "a b", '{"at": "a", "n": 7}': '{"at": "a", "n": 7}'}
+    calls = [f"<|channel|>analysis to=functions.look code<|message|>{arguments}<|call|>" for arguments in shown]
+    lines = _lines(
+        _screen("hi", "--engine", write_script(tmp_path, *calls, FINAL), "--tools", str(tmp_path / "own.py"))
+    )
+    assert lines[:4:2] == [f"functions.look: {text}" for text in shown.values()]
+
+
 def test_a_citation_that_is_held_back_costs_nothing_of_the_answer(tmp_path: Path) -> None:
     final = "<|channel|>final<|message|>It was built in winter【1†L2-L3】 of stone【2†L1】 and 木.<|return|>"
     lines = _lines(_screen("hi", "--engine", write_script(tmp_path, final, tokens_per_s=12)))
@@ -148,7 +158,7 @@ def test_ctrl_c(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "cells", "expected"),
-    [("abc", 3, "abc"), ("abcd", 3, "abc"), ("日本語", 4, "日本"), ("日本語", 5, "日本 "), ("a\tb", 3, "a b")],
+    [("abc", 3, "abc"), ("abcd", 3, "ab…"), ("日本語", 4, "日…"), ("日本語", 5, "日本…"), ("a\tb", 3, "a b")],
 )
 def test_a_line_fits_its_columns(text: str, cells: int, expected: str) -> None:
     assert fitted(text, cells) == expected
