@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,7 +82,8 @@ def _warnings(root: Path, state: str) -> tuple[str, ...]:
     if state == "trusted" or not own:
         return ()
     why = "has changed since you trusted it" if state == "changed" else "isn't trusted"
-    return (f"{root.name} {why}: its own rules, tools and servers are not used (`ossia trust {root}` to look at them)",)
+    look = f"`ossia trust {shlex.quote(str(root))}` to look at them"  # whoever made the folder chose its name
+    return (f"{root.name} {why}: its own rules, tools and servers are not used ({look})",)
 
 
 def _notes(root: Path) -> str | None:

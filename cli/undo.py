@@ -29,6 +29,8 @@ def undo(
     Files that you changed since are left as they are and named; the exit code is then 1, as it is when there is nothing
     to undo.
     """
+    import shlex
+
     from cli import paths
     from cli.exits import ExitCode, ExitError
     from tools.undo import Journal
@@ -46,7 +48,7 @@ def undo(
     undone = journal.undo(force=force, skip=skip, dry_run=dry_run)
     if undone is None:
         above = next((parent for parent in root.parents if Journal(data, parent).turns()), None)
-        hint = f"; in {above} there is: ossia undo --workspace {above}" if above else ""
+        hint = f"; in {above} there is: ossia undo --workspace {shlex.quote(str(above))}" if above else ""
         raise ExitError(f"there is nothing to undo in {root}{hint}", ExitCode.FAILED)
     _show(undone, dry_run=dry_run)
     if undone.skipped and not skip:

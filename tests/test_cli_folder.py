@@ -41,6 +41,11 @@ def _run(work: Path, folder: Path, *flags: str) -> subprocess.CompletedProcess[b
     return ossia("run", "hi", "--engine", write_script(folder, _write("a.md"), FINAL), "--workspace", str(work), *flags)
 
 
+def test_a_folders_name_in_a_command_to_copy_is_quoted(work: Path) -> None:
+    evil = work.rename(work.with_name("w; touch x"))
+    assert f"`ossia trust '{evil}'`" in _tools(evil)[1]
+
+
 def test_nothing_of_it_counts_until_it_is_trusted(work: Path, tmp_path: Path) -> None:
     names, told = _tools(work)
     assert "functions.own" not in names
