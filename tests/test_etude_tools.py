@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.command import OSSIA, line_of, ossia
+from tests.support.mcp_servers import over_http
 from tests.support.site import Site
 
 SERVER = """\
@@ -28,7 +28,7 @@ def set_lamp(room: str, level: int) -> str:
     return "bright copper wheel"
 
 if sys.argv[1:]:
-    server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[1]))
+    server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[2]))
 else:
     server.run("stdio")
 """
@@ -103,32 +103,12 @@ def test_a_command_in_a_workspace(tmp_path: Path) -> None:
     assert line["answer"] == "The output is:\n32 todo_list.txt"
 
 
-@contextmanager
-def _served(folder: Path) -> Iterator[str]:
-    """The address of the server, over HTTP."""
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    child = subprocess.Popen([sys.executable, str(folder / "lamp.py"), str(port)])
-    try:
-        for _ in range(400):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.05)
-        yield f"http://127.0.0.1:{port}/mcp"
-    finally:
-        child.kill()
-        child.wait()
-
-
 @pytest.mark.parametrize("over", ["stdio", "http"])
 def test_an_mcp_server(over: str, tmp_path: Path, home: Path) -> None:
-    (tmp_path / "lamp.py").write_text(SERVER)
-    with _served(tmp_path) as address:
-        target = ["--url", address] if over == "http" else ["--", sys.executable, str(tmp_path / "lamp.py")]
+    lamp = tmp_path / "lamp.py"
+    lamp.write_text(SERVER)
+    with over_http(lamp) if over == "http" else nullcontext("") as address:
+        target = ["--url", address] if over == "http" else ["--", sys.executable, str(lamp)]
         added = subprocess.run([str(OSSIA), "mcp", "add", "home", *target], capture_output=True, check=False)
         assert added.returncode == 0, added.stderr
         line = _asked("Call home__set_lamp with room kitchen and level 40.", "--tools", "python", "--yes")

@@ -45,12 +45,12 @@ def servers(folder: Path, table: object, *, connect_timeout_s: float = 60.0, **e
 
 
 @contextmanager
-def over_http() -> Iterator[str]:
-    """The address of the real server, on a port of loopback."""
+def over_http(server: Path = SERVER) -> Iterator[str]:
+    """The address of a server, on a port of loopback. It is started with `http` and the port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    process = subprocess.Popen([sys.executable, str(SERVER), "http", str(port)])
+    process = subprocess.Popen([sys.executable, str(server), "http", str(port)])
     try:
         for _ in range(600):
             with socket.socket() as probe:
