@@ -120,7 +120,23 @@ def wanted(settings: Settings) -> Wanted:
     if missing is not None:
         raise ExitError(f"--tools: expected a file of functions, there is no {missing}", ExitCode.USAGE)
     trained = tuple(name for name in names if name in TRAINED) or TRAINED
-    return Wanted(trained, files, tuple(name for name in names if name not in TRAINED and not name.endswith(".py")))
+    packages = tuple(name for name in names if name not in TRAINED and not name.endswith(".py"))
+    if packages:
+        _require_packages(packages)
+    return Wanted(trained, files, packages)
+
+
+def _require_packages(names: Sequence[str]) -> None:
+    from importlib.metadata import entry_points
+
+    from tools.functions.user import ENTRY_POINTS
+
+    installed = sorted(point.name for point in entry_points(group=ENTRY_POINTS))
+    missing = next((name for name in names if name not in installed), None)
+    if missing is not None:
+        packages = f" ({', '.join(installed)})" if installed else ", of which none is installed"
+        expected = f"python, browser, a file (FILE.py) or a package with tools{packages}"
+        raise ExitError(f"--tools: expected {expected}, got {missing!r}", ExitCode.USAGE)
 
 
 def collect(resolved: Resolved, folder: Folder | None, display: Display, tokenizer: Tokenizer) -> Toolset:
@@ -211,15 +227,9 @@ class _Builder:
     def functions(self, wish: Wanted) -> None:
         """The user's own."""
         if wish.files or wish.packages:
-            from tools.functions.errors import FunctionsInvalid
             from tools.functions.user import load_entry_points
 
-            try:
-                packages = load_entry_points(wish.packages)
-            except FunctionsInvalid as error:
-                what = "--tools: expected python, browser, a file (FILE.py) or a package with tools"
-                raise ExitError(f"{what}: {error}", ExitCode.USAGE) from None
-            for loaded in (*map(self._loaded, wish.files), packages):
+            for loaded in (*map(self._loaded, wish.files), load_entry_points(wish.packages)):
                 self._warn(loaded.warnings)
                 self._tools += loaded.tools
 

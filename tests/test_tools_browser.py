@@ -187,11 +187,16 @@ def test_without_a_web_source_the_library_is_the_default() -> None:
         "`browser.open` of a URL works without one.",
         error=True,
     )
+    desk.docs.hits["nothing"] = ()
+    assert desk.text("search", query="nothing").partition("L2: ")[2] == (
+        "# Search Results\nL3: \nL4: Nothing found in docs. No web search service is set up: "
+        "`browser.open` of a URL \nL5: works without one"
+    )
     assert desk.text("search", query="unknown") == (
         "Error during search for `unknown`: docs.test gave no answer. No web search service is set up: "
         "`browser.open` of a URL works without one"
     )
-    assert _cursor(desk.text("open", id="http://a.test/more")) == 1
+    assert _cursor(desk.text("open", id="http://a.test/more")) == 2
 
 
 def test_with_no_source_at_all_a_url_still_opens() -> None:
@@ -639,11 +644,8 @@ def test_stored_pages_that_are_none() -> None:
         assert desk.text("find", cursor=cursor, pattern="x") == refused
 
 
-JUNK = st.recursive(
-    st.none() | st.booleans() | st.integers(-2, 9) | st.floats() | st.text(max_size=5) | st.just(10**30),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=5,
-)
+PLAIN = st.none() | st.booleans() | st.integers(-2, 9) | st.floats() | st.text(max_size=5) | st.just(10**30)
+JUNK = PLAIN | st.lists(PLAIN, max_size=3) | st.dictionaries(st.text(max_size=5), PLAIN, max_size=3)
 KEYS = st.sampled_from(
     ["cursor", "page", "same_as", "found_in", "shown", "brings", "total_lines", "kind", "title", "url", "text", "links"]
 )

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -138,10 +139,21 @@ def landlocked(shell: Shell) -> bool:
     return shell.name == "landlock"
 
 
+@pytest.fixture(autouse=True)
+def _others() -> Iterator[None]:
+    """Processes of other tests' fixtures, which are none of a call's."""
+    OTHERS.update(descendants(os.getpid()))
+    yield
+    OTHERS.clear()
+
+
+OTHERS: set[int] = set()
+
+
 def no_process_left() -> bool:
     """Nothing that a call started lives on: given a moment, since the kernel ends a namespace in its own time."""
     for _ in range(100):
-        if not descendants(os.getpid()):
+        if OTHERS.issuperset(descendants(os.getpid())):
             return True
         time.sleep(0.05)
     return False
