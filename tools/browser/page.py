@@ -159,15 +159,15 @@ def find_page(page: Page, pattern: str, *, limit: int = 50) -> Page:
     )
 
 
-def search_page(query: str, hits: Sequence[Hit]) -> Page:
-    """The page of search results: a line for each hit, with its link. It has no URL.
+def search_page(query: str, hits: Sequence[Hit], *, note: str = "") -> Page:
+    """The page of search results: a line for each hit, with its link, and our own `note`. It has no URL.
 
     The texts are plain text, so `<script>` is shown as it stands. A hit whose URL isn't http, https or doc has its
     title but no link.
     """
     ids: dict[str, int] = {}
     rows = [_row(hit, ids) for hit in hits]
-    body = "# Search Results" + ("\n\n" + "\n".join(rows) if rows else "")
+    body = "\n\n".join(part for part in ("# Search Results", "\n".join(rows), note) if part)
     links = {number: url for url, number in ids.items()}
     return Page("search", one_line(query), "", f"\nURL: \n{body}", links)
 

@@ -39,6 +39,7 @@ class SearchTool:
 
     def __init__(self, display: Display, sources: Mapping[str, Source], *, default: str, section: str) -> None:
         self._display, self._sources, self._default = display, sources, default
+        self._no_web = () if "web" in sources else (f"No web search service is set up: {_WITHOUT}",)
         effects: frozenset[Effect] = frozenset().union(*map(_effects, sources.values()))
         self.spec = ToolSpec(
             "browser.search",
@@ -64,11 +65,11 @@ class SearchTool:
         except ToolFailed as failure:
             query = _arguments.shortened(plan.query)
             brings = plan.source.brings if failure.brings is None else failure.brings
-            no_web = "" if "web" in self._sources else f". No web search service is set up: {_WITHOUT}"
-            told = f"Error during search for `{query}`: {_arguments.reason(failure)}{no_web}"
-            raise ToolFailed(told, brings=brings) from failure
+            told = f"Error during search for `{query}`: {_arguments.reason(failure)}"
+            raise ToolFailed(". ".join([told, *self._no_web]), brings=brings) from failure
         yield from ()
-        return self._display.new(search_page(plan.query, hits[: plan.limit]), brings=plan.source.brings)
+        note = ". ".join([f"Nothing found in {plan.source.name}", *self._no_web]) if self._no_web and not hits else ""
+        return self._display.new(search_page(plan.query, hits[: plan.limit], note=note), brings=plan.source.brings)
 
     def close(self) -> None:
         """Nothing to give back."""
