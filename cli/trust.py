@@ -68,7 +68,7 @@ def _trust(store: TrustStore, folder: Path, *, yes: bool) -> None:
             print("ossia: nothing was changed", file=sys.stderr)
             return
     store.trust(root, offer)
-    _say(f"{root} is trusted, until one of these files changes")
+    _say(f"{root} is trusted, until its .ossia or AGENTS.md changes")
 
 
 def _say(text: str) -> None:

@@ -58,7 +58,7 @@ def test_it_shows_all_that_would_take_effect(project: Path, capsys: pytest.Captu
         "  others    .ossia/prompt␛[2J.md",
         "  files     all of them count as your own: their text no longer makes writes and commands ask",
     ]
-    assert err == f"ossia: {project} is trusted, until one of these files changes\n"
+    assert err == f"ossia: {project} is trusted, until its .ossia or AGENTS.md changes\n"
     assert _store().state(project) == "trusted"
 
 
