@@ -48,6 +48,22 @@ def test_without_bubblewrap_landlock_and_the_reason(monkeypatch: pytest.MonkeyPa
 
 
 @linux_only
+def test_a_bwrap_of_the_folder_one_stands_in_is_never_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It would run unconfined, to confine; and one of a project's own `bin` comes behind the system's."""
+    (tmp_path / "bwrap").write_text("#!/bin/sh\n")
+    (tmp_path / "bwrap").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    for path in (":", ".:", "bin::/nowhere"):
+        monkeypatch.setenv("PATH", path)
+        assert _bwrap.find() is None
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert _bwrap.find() == str(tmp_path / "bwrap")
+    if Path("/usr/bin/bwrap").exists():
+        monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin")
+        assert _bwrap.find() == "/usr/bin/bwrap"
+
+
+@linux_only
 @pytest.mark.parametrize(
     ("said", "advice"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ NAMESPACES = ("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net
 _SYSTEM = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix/store", "gnu/store")
 _ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "timezone", "ssl/certs",
         "ssl/openssl.cnf", "pki/tls/certs", "ca-certificates", "nsswitch.conf", "mime.types", "fonts")  # fmt: skip
+_SYSTEM_FOLDERS = ("/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin")
 _TEMPORARY = (("/dev/shm", 64), ("/tmp", 256), ("/home", 16))
 """Writable, in memory, gone with the kernel: where, MiB."""
 
@@ -116,6 +118,15 @@ class Bwrap:
             os.close(filter_fd)
         said = done.stderr.decode(errors="replace").strip()
         return "" if done.returncode == 0 else (said.splitlines() or [f"exit status {done.returncode}"])[-1]
+
+
+def find() -> str | None:
+    """The bwrap of the PATH, the system's before others. Never one of a relative folder: `./bwrap` may be anybody's.
+
+    It runs unconfined itself. (One in the `bin` of a project's environment counts only where the system has none.)
+    """
+    folders = sorted(filter(os.path.isabs, os.get_exec_path()), key=lambda folder: folder not in _SYSTEM_FOLDERS)
+    return shutil.which("bwrap", path=os.pathsep.join(folders))
 
 
 def advice(said: str) -> str:

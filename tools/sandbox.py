@@ -6,7 +6,6 @@ Where nothing confines, python is off, unless the user asks for it unconfined.
 
 from __future__ import annotations
 
-import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,13 +112,13 @@ _ASK_FOR_IT = "--unconfined runs it with all your rights"
 
 
 def _on_linux(interpreter: Interpreter, program: str | None, allow_landlock: bool) -> Confinement:
-    from tools import _seccomp
+    from tools import _bwrap, _seccomp
 
     try:
         _seccomp.build("bwrap")
     except ValueError as error:
         return Off(f"{error}; {_ASK_FOR_IT}")
-    confinement, missing = _try_bwrap(interpreter, program or shutil.which("bwrap"))
+    confinement, missing = _try_bwrap(interpreter, program or _bwrap.find())
     if confinement is not None:
         return confinement
     return (_try_landlock(missing) if allow_landlock else None) or Off(f"{missing}; {_ASK_FOR_IT}")

@@ -6,7 +6,6 @@ Where nothing confines, no command is run, unless the user asks for it unconfine
 
 from __future__ import annotations
 
-import shutil
 import sys
 from pathlib import Path
 
@@ -40,13 +39,13 @@ def choose(
 
 
 def _on_linux(program: str | None, allow_landlock: bool) -> ShellConfinement:
-    from tools import _landlock, _seccomp
+    from tools import _bwrap, _landlock, _seccomp
 
     try:
         _seccomp.build("bwrap")
     except ValueError as error:
         return ShellOff(f"{error}; {_ASK_FOR_IT}")
-    confinement, missing = _try_bwrap(program or shutil.which("bwrap"))
+    confinement, missing = _try_bwrap(program or _bwrap.find())
     if confinement is not None:
         return confinement
     abi = _landlock.abi_version() if allow_landlock else 0
