@@ -199,3 +199,28 @@ class TestScript:
         _, err = child.communicate(timeout=30)
         assert child.returncode == 130 and b"Traceback" not in err
         assert time.monotonic() - began < 15
+
+
+class TestViews:
+    """How much of a page is shown is counted in gpt-oss's vocabulary, whatever model runs."""
+
+    def _lines(self, folder: Path, cache: Path) -> tuple[int, str]:
+        """How many lines of a long page are shown, and what stderr says."""
+        with Site() as site:
+            site.page("/", "<title>Long</title>" + "<p>Some words on a line of their own.</p>" * 400)
+            call = {"name": "browser.open", "arguments": {"id": site.url()}}
+            script = _script(folder, call, {"name": "browser.open", "arguments": {"loc": 3}})
+            flags = ("--allow-host", str(site.at()), "--model", "etude")
+            done = ossia("tools", "call", "--script", script, *flags, env={"TIKTOKEN_CACHE_DIR": str(cache)})
+        assert done.returncode == 0, done.stderr
+        shown = done.stdout.decode().split("[1] Long")[0]
+        return shown.count("\nL"), done.stderr.decode()
+
+    def test_in_gpt_oss_s_vocabulary_and_in_the_model_s_own_where_there_is_none(
+        self, tmp_path: Path, o200k_dir: Path
+    ) -> None:
+        lines, told = self._lines(tmp_path, o200k_dir)
+        assert told == ""
+        fewer, told = self._lines(tmp_path, tmp_path / "empty")
+        assert "no gpt-oss vocabulary on this machine" in told and told.count("\n") == 1  # once, not for each page
+        assert fewer < lines
