@@ -43,9 +43,9 @@ def from_other_tools(name: str, value: object, schema: Mapping[str, object]) -> 
     """
     properties = schema.get("properties")
     own = properties if isinstance(properties, Mapping) else {}
-    if name == _PATCH and "patch" in own:
+    if name == _PATCH:
         patch = _one_patch(value)
-        return value if patch is None else {"patch": patch}
+        return value if patch is None else {"patch": patch} if "patch" in own else patch
     if isinstance(value, list):
         if name != _SHELL:
             return value

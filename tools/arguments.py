@@ -64,11 +64,13 @@ class ArgumentReader:
         if key is None and "{" in bare and not bare.startswith(("{", "[", '"')):
             bare = bare[bare.index("{") :]
         value = self._unwrapped(_json.first_value(bare or "{}"))
-        if key == "" and isinstance(value, dict) and len(value) == 1:
-            return next(iter(value.values()))  # `{"patch": "…"}` where the text itself is wanted
         if isinstance(value, str) and key:
             return {key: value}
-        return from_other_tools(self._spec.name, value, self._schema) if isinstance(value, dict | list) else value
+        if isinstance(value, dict | list):
+            value = from_other_tools(self._spec.name, value, self._schema)
+        if key == "" and isinstance(value, dict) and len(value) == 1:
+            return next(iter(value.values()))  # `{"text": "…"}` where the text itself is wanted
+        return value
 
     def _text_key(self) -> str | None:
         """The one argument that raw text can be; "" when the arguments themselves are a text; None: there is none."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from dataclasses import dataclass
 
 from tools import _caution
@@ -16,12 +16,8 @@ from tools.functions._v4a import Add, Delete, Section, Update, parse
 from tools.spec import Effect, Preview, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
 from tools.workspace import Workspace
 
-_PARAMETERS = {
-    "type": "object",
-    "properties": {"patch": {"type": "string"}},
-    "required": ["patch"],
-    "additionalProperties": False,
-}
+_PARAMETERS = {"type": "string"}
+"""As gpt-oss's own `chat.py` declares it: the patch itself. The toolbox also takes `{"patch": …}`, by any name."""
 _DESCRIPTION = """\
 Changes files by a patch: all of it is applied, or nothing. A patch is
 
@@ -82,7 +78,7 @@ class ApplyPatch:
         workspace = workspace_of(context)
         planner = _Planner(workspace)
         try:
-            for section in parse(_patch(args)):
+            for section in parse(str(args)):
                 planner.take(section)
         except Misfit as misfit:
             names = planner.subjects
@@ -111,14 +107,6 @@ class ApplyPatch:
 
     def close(self) -> None:
         pass
-
-
-def _patch(args: object) -> str:
-    """The patch, whatever its one argument is called."""
-    if isinstance(args, Mapping):
-        texts = [value for value in (args.get("patch"), *args.values()) if isinstance(value, str)]
-        args = texts[0] if texts else ""
-    return str(args)
 
 
 class _Planner:
