@@ -457,6 +457,8 @@ def test_an_open_sends_unless_its_url_is_known() -> None:
     opened = desk.preview("open", id="http://evil.test/?q=secret")
     assert (_sends(opened), opened.subjects) == (True, ("http://evil.test/?q=secret",))
     assert opened.summary == "open http://evil.test/?q=secret"
+    likeness = desk.preview("open", id="https://аррӏе.com/")  # Cyrillic
+    assert likeness.summary == "open https://аррӏе.com/ (xn--80ak6aa92e.com)"
     for shown in (0, 1, "1", "http://a.test/capy", "https://A.test:443/capy#part", WIKI.url):
         assert not _sends(desk.preview("open", id=shown)), shown
     for typed in ("https://typed.test/a?b=1", "http://typed.test/a?b=1#x", "www.b.test/x", "example.test", "doc:17"):

@@ -28,6 +28,22 @@ def whole_url(text: str) -> str:
     return text if scheme_of(text) else f"https://{text.lstrip('/')}"
 
 
+def unlike(url: str) -> str:
+    """What a person must see of a host whose letters only look like another's: `" (xn--80ak6aa92e.com)"`, or ""."""
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+    if host.isascii():
+        return ""
+    from tools.fetch.guard import Refused, normal_host
+
+    try:
+        return f" ({normal_host(host)})"
+    except Refused:
+        return ""
+
+
 def is_known(url: str, *, said: str, known: Iterable[str]) -> bool:
     """Is it a URL that the user typed in `said`, or one of `known`? Equal but for scheme, fragment and case of host.
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from tools.browser import _arguments
 from tools.browser._text import plain
-from tools.browser._urls import is_known, scheme_of, whole_url
+from tools.browser._urls import is_known, scheme_of, unlike, whole_url
 from tools.browser.display import Display
 from tools.browser.document import Document, Loader, SourceLoader
 from tools.browser.page import Page
@@ -75,7 +75,7 @@ class OpenTool:
             where = f"line {plan.loc} of {view.title or view.url}" if plan.loc > 0 else view.title or view.url
             return Preview(f"show {where}", subjects=(view.address or view.title,), effects=_READ, plan=plan)
         harmless = scheme_of(plan.url) not in ("http", "https") or self._is_shown(plan, number, context.said)
-        summary = f"open {'the source of ' if plan.source else ''}{plan.url}"
+        summary = f"open {'the source of ' if plan.source else ''}{plan.url}{unlike(plan.url)}"
         return Preview(summary, subjects=(plan.url,), effects=_READ if harmless else _READ | {"send"}, plan=plan)
 
     def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
