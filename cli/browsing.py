@@ -40,10 +40,15 @@ def make_browser(settings: Settings, count: Callable[[str], int]) -> tuple[Brows
 
 def _web(settings: Settings) -> Source:
     """The web search that `--web` names: an address is a SearXNG's."""
+    from tools.browser.web import KINDS
     from tools.fetch import JsonClient
 
     assert settings.web is not None
-    is_address = settings.web.startswith(("http://", "https://"))
+    shown = settings.web if "@" not in settings.web else "…"  # an address may hold a password
+    is_address = settings.web.lower().startswith(("http://", "https://"))
+    if not is_address and settings.web not in KINDS:
+        names = ", ".join(kind for kind in KINDS if kind != "searxng")
+        raise ExitError(f"--web {shown}: expected a SearXNG's address (http://…) or one of {names}", ExitCode.USAGE)
     kind, url = ("searxng", settings.web) if is_address else (settings.web, settings.web_url)
     variable = settings.web_key or _KEYS.get(kind, "")
     key = os.environ.get(variable) if variable else None
@@ -51,7 +56,7 @@ def _web(settings: Settings) -> Source:
         return web_source(kind, url=url, key=key, client=lambda base: JsonClient(base, proxy=settings.proxy))
     except ValueError as error:
         hint = f" (--web-key; {variable} is not set)" if variable and not key else ""
-        raise ExitError(f"--web {settings.web}: {error}{hint}", ExitCode.USAGE) from None
+        raise ExitError(f"--web {shown}: {error}{hint}", ExitCode.USAGE) from None
 
 
 class _LateLoader:

@@ -21,6 +21,20 @@ CALL = "<|channel|>analysis to=python code<|message|>print(6*7)<|call|>"
 ETUDE_LINE = b"using \xc3\xa9tude"
 
 
+@pytest.mark.parametrize(
+    ("web", "told"),
+    [
+        ("localhost:8888", "--web localhost:8888: expected a SearXNG's address (http://…) or one of brave, "),
+        ("http://me:secret@h.test/", "--web …: the service's address: "),
+        ("exa", "--web exa: exa needs a key: name the environment variable that holds it (--web-key; EXA_API_KEY is"),
+    ],
+)
+def test_a_search_service_that_cannot_be_used(web: str, told: str, tmp_path: Path) -> None:
+    done = ossia("run", "hi", "--engine", write_script(tmp_path, FINAL), "--web", web)
+    assert (done.returncode, done.stdout, done.stderr.decode().count("\n")) == (2, b"", 1)
+    assert done.stderr.decode().startswith(f"ossia: error: {told}")
+
+
 def test_the_readmes_first_command() -> None:
     done = ossia("run", "What is 48*17?", "--seed", "1")
     assert (done.returncode, done.stdout) == (0, b"The result is 816.\n")

@@ -405,6 +405,9 @@ def test_with_a_proxy_requests_go_through_it(site: Site) -> None:
     assert site.requests[0].target == "http://capy.example:80/capy?q=1"
     assert names.asked == [("127.0.0.1", site.port)]  # nothing but the proxy is looked up here
     assert reason(fetcher, "https://capy.example/") == "the proxy refused it"
+    gone = Fetcher(proxy="http://127.0.0.1:1", resolver=Names())
+    for url in ("http://capy.example/", "https://capy.example/"):
+        assert reason(gone, url) == "the proxy can't be connected to"
     assert (site.requests[-1].method, site.requests[-1].target) == ("CONNECT", "capy.example:443")
 
 

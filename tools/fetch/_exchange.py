@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from http import HTTPStatus
@@ -87,14 +87,17 @@ def watching(stop: Stop, timeout_s: float) -> Iterator[Watch]:
     except httpcore2.ProxyError:
         raise ExchangeFailed("the proxy refused it") from None
     except httpcore2.ConnectError as error:
-        told = str(error) if "certificate" in str(error) or "TLS" in str(error) else "it can't be connected to"
-        raise ExchangeFailed(told) from None
+        raise ExchangeFailed(str(error) if _of_tls(error) else "it can't be connected to") from None
     except httpcore2.LocalProtocolError:
         raise ExchangeFailed("a header of the request holds characters that can't be sent") from None
     except httpcore2.ProtocolError:
         raise ExchangeFailed("the server's answer is incomplete, or isn't HTTP, or its headers are too long") from None
     except (httpcore2.NetworkError, httpcore2.TimeoutException, OSError):
         raise ExchangeFailed("the connection broke off") from None
+
+
+def _of_tls(error: Exception) -> bool:
+    return "certificate" in str(error) or "TLS" in str(error)
 
 
 @contextmanager
@@ -116,10 +119,15 @@ def opened(
     if content is not None:
         fields["Content-Length"] = str(len(content))
     sent = [(name.encode("ascii"), value.encode("utf-8", "replace")) for name, value in fields.items()]
-    with (
-        _pool(link, None if straight else link.proxy, url.scheme, backend) as pool,
-        pool.stream(method, target, headers=sent, content=content, extensions={"sni_hostname": url.host}) as response,
-    ):
+    with ExitStack() as stack:
+        pool = stack.enter_context(_pool(link, None if straight else link.proxy, url.scheme, backend))
+        sni = {"sni_hostname": url.host}
+        try:
+            response = stack.enter_context(pool.stream(method, target, headers=sent, content=content, extensions=sni))
+        except httpcore2.ConnectError as error:
+            if straight or _of_tls(error):
+                raise
+            raise ExchangeFailed("the proxy can't be connected to") from None
         # of a header that comes twice the first counts: the order of a redirect's two targets must be nobody's luck
         answered = {name.decode("latin-1").lower(): _text(value) for name, value in reversed(response.headers)}
         yield Answer(url, response.status, answered, response.iter_stream())
