@@ -277,7 +277,7 @@ def test_secrets_are_asked_about(folder: Folder, name: str) -> None:
     "name",
     [
         *("src/a.py", "environment.md", "id_rsa.pub", "keys.py", "secretary.txt", "monkey.key.md", "gitconfig"),
-        *("secrets.py", "identity.ts", "credentials.go"),
+        *("secrets.py", "identity.ts", "credentials.go", "src/hooks/use.ts", "docs/AGENTS.md"),
     ],
 )
 def test_plain_files_are_not(folder: Folder, name: str) -> None:
@@ -291,7 +291,8 @@ def test_plain_files_are_not(folder: Folder, name: str) -> None:
     "name",
     [
         *(".git/hooks/pre-commit", ".git", "sub/.git/x", ".GIT/config", ".githooks/x", ".husky/pre-push"),
-        *("hooks/update", ".pre-commit-config.yaml", ".bashrc", ".ossia/rules.toml", ".env", ".envrc"),
+        *("hooks/update", "x.git/hooks/update", ".pre-commit-config.yaml", ".bashrc", ".ossia/rules.toml", ".env"),
+        *(".envrc", "AGENTS.md"),
     ],
 )
 def test_what_can_run_code_or_widen_rights_is_written_after_a_question(tmp_path: Path, name: str) -> None:

@@ -23,10 +23,13 @@ SECRET = re.compile(
 _RUNS_LATER = re.compile(
     r"""(?:^|/)(?:
       \.git(?:/|$)                                                    # hooks, and settings that name programs
-    | (?:\.githooks|\.husky|hooks)/                                   # `hooks/` is a bare repository's
+    | (?:\.githooks|\.husky)/
+    | [^/]+\.git/(?:hooks/|config$)                                   # a bare repository's
     | \.pre-commit-config\.ya?ml$
     | \.(?:bashrc|bash_profile|bash_login|bash_logout|profile|zshrc|zshenv|zprofile|zlogin)$
-    )""",
+    )
+    | ^hooks/                                                         # the workspace may be one; src/hooks/ is no such
+    """,
     re.VERBOSE,
 )
 _RULES = re.compile(r"(?:^|/)\.ossia(?:/|$)")
@@ -55,6 +58,8 @@ def of_writing(*names: str) -> str:
             return f"it changes {name}, which can make other programs run code"
         if _RULES.search(path):
             return f"it changes {name}, which holds rules for this program"
+        if path == "agents.md":
+            return f"it changes {name}, whose words are instructions for every later run"
         if SECRET.search(path):
             return f"it changes {name}, which often holds secrets"
     return ""
