@@ -219,6 +219,8 @@ class Kernel:
 
     def interrupt(self) -> None:
         """Raise KeyboardInterrupt in the running code. By message: a signal would reach bwrap, and end it."""
+        if self._context.closed:  # while its call ran
+            return
         if "control" not in self._sockets:
             self._connect("control")
         self._send("control", "interrupt_request", {})

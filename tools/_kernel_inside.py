@@ -22,6 +22,7 @@ HEAD_CHARS, TAIL_CHARS = 150_000, 50_000
 OMITTED = "application/x-ossia-omitted"
 """A display of this type holds the number of characters that were left out in between."""
 _MAX_PICTURE_CHARS = 4_000_000
+_QUEUED_MESSAGES = 50_000
 _WAIT_FOR_PIPES_S = 0.5
 """How long the end of a cell waits for what child processes wrote; one that never stops writing must not hold it."""
 _OPTIONS = ("--InteractiveShell.colors=nocolor", "--HistoryManager.enabled=False")
@@ -42,6 +43,7 @@ def run(connection: str, *, terminals: bool) -> None:
     _replace(DisplayFormatter, "format", _bounded_format)
     # a TCP port for the prints of forked children: needs sockets that a filter refuses; _Bound sends those to fd 1
     _replace(IOPubThread, "_setup_pipe_in", lambda _: lambda thread: setattr(thread, "_pipe_flag", False))
+    _replace(IPKernelApp, "_bind_socket", _with_a_long_queue)
     if not terminals:
         _replace(ZMQInteractiveShell, "system", lambda _: _system)
         _replace(ZMQInteractiveShell, "system_piped", lambda _: _system)
@@ -52,6 +54,16 @@ def run(connection: str, *, terminals: bool) -> None:
 
 def _replace(owner: type, name: str, wrap: Callable[[Any], Any]) -> None:
     setattr(owner, name, wrap(getattr(owner, name)))
+
+
+def _with_a_long_queue(bind: Any) -> Any:
+    """Of what a cell shows nothing may be dropped: 1,000 messages, libzmq's own limit, are 0.2 s of `display()`."""
+
+    def wrapped(app: Any, end: Any, port: int) -> Any:
+        end.sndhwm = _QUEUED_MESSAGES
+        return bind(app, end, port)
+
+    return wrapped
 
 
 def _bound_streams() -> None:
