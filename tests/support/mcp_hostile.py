@@ -1,8 +1,8 @@
 """An MCP server that does what it shouldn't, on stdio, with nothing but the standard library: `mcp_hostile.py HOW`.
 
 HOW: `exits`, `hangs`, `junk` (other text between its messages), `deaf` (ignores the end of its input and SIGTERM),
-`tools FILE` (junk too, and the tools of a JSON file), `dies FILE` (ends after each answer to a call), `many`, `endless-pages`,
-`regex`, `garbage` (answers that are none), `silent-call` (never answers a call).
+`tools FILE` (junk too, and the tools of a JSON file), `dies FILE` (ends after each answer to a call), `many`,
+`endless-pages`, `regex`, `garbage` (answers that are none), `silent-call` (never answers a call).
 """
 
 from __future__ import annotations
