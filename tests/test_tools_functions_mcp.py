@@ -43,6 +43,7 @@ def test_what_the_model_is_told_of_a_servers_tools(connected: Connected) -> None
     assert (status.name, status.error, status.more_tools) == ("study", None, False)
     assert status.title.startswith("Study server 1.2.3, protocol 20")
     assert status.warnings[0].startswith("mcp study: connected for the first time, tools: get_weather, structured")
+    assert status.warnings[0].endswith(": `ossia mcp test study` shows what the model is told of them")
     first = status.tools[0]
     assert (first.name, first.offered, first.state, first.read_only) == (
         "get_weather",

@@ -86,7 +86,8 @@ class McpStatus:
         lines = []
         first = [tool.name for tool in self.tools if tool.state == "first"]
         if first:
-            lines.append(f"mcp {self.name}: connected for the first time, tools: {_listed(first)}")
+            told = f"`ossia mcp test {self.name}` shows what the model is told of them"
+            lines.append(f"mcp {self.name}: connected for the first time, tools: {_listed(first)}: {told}")
         for state, word in (("new", "new"), ("changed", "changed since they were accepted")):
             off = [tool.name for tool in self.tools if tool.state == state]
             if off:
