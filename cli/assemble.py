@@ -79,11 +79,14 @@ class Loading:
     _started: float
     _engine: Callable[[], Engine]
     _tokenizer: Tokenizer
+    _note: str = ""  # which model is used; told once the settings have proved usable
 
     def finish(self, *, tap: Tap | None) -> Assembly:
         """Put everything together, and wait for the weights."""
         settings = self._resolved.settings
         tools = collect(self._resolved, self._folder, self._display, self._tokenizer)
+        if self._note:
+            self._display.note(self._note)
         try:
             engine = self._engine()
         except BaseException:
@@ -113,13 +116,13 @@ def begin(resolved: Resolved, folder: Folder | None, display: Display, worker: W
     if settings.engine.startswith("script:"):
         engine, tokenizer = _script(settings)
         return Loading(engine.name, resolved, folder, display, started, lambda: engine, tokenizer)
-    name, loaded, tokenizer = _llama(settings, display, worker, wait)
-    return Loading(name, resolved, folder, display, started, loaded, tokenizer)
+    name, loaded, tokenizer, note = _llama(settings, display, worker, wait)
+    return Loading(name, resolved, folder, display, started, loaded, tokenizer, note)
 
 
 def _llama(
     settings: Settings, display: Display, worker: Worker, wait: Wait
-) -> tuple[str, Callable[[], Engine], Tokenizer]:
+) -> tuple[str, Callable[[], Engine], Tokenizer, str]:
     from agent.models.memory import read_memory
     from agent.models.plan import BATCH_TOKENS, plan
     from agent.models.resolve import resolve
@@ -130,12 +133,10 @@ def _llama(
     model = resolve(settings.model, locations=locations(), memory=memory)
     for note in model.notes:
         display.note(f"ossia: warning: {note}")
-    if settings.model is None and model.origin == "built-in":
-        display.note(
-            "ossia: using étude, the built-in study model; to get the real one (12 GB): ossia models pull gpt-oss-20b"
-        )
-    elif settings.model is None:
-        display.note(f"ossia: using {model.name} ({model.path})")
+    note = "" if settings.model else f"ossia: using {model.name} ({model.path})"
+    if note and model.origin == "built-in":
+        real = "to get the real one (12 GB): ossia models pull gpt-oss-20b"
+        note = f"ossia: using étude, the built-in study model; {real}"
     vocabulary = model.vocabulary()
 
     def load() -> tuple[Engine, Plan]:
@@ -165,7 +166,7 @@ def _llama(
         display.detail(f"{model.name}: {model.path}, context {context} tokens, {layers} layers on the GPU")
         return engine
 
-    return model.name, loaded, Tokenizer(vocabulary)
+    return model.name, loaded, Tokenizer(vocabulary), note
 
 
 def _gpu_free() -> tuple[int, ...]:
