@@ -138,8 +138,8 @@ def gaps_on_linux() -> list[str]:
     lines = [
         "processor time: only the time limit of a call holds it",
         "memory: 4 GiB a process at once, 4 GiB in all checked four times a second",
-        "disk space: checked four times a second; deleted files that are only mapped, or hidden from a plain user's look, "
-        "aren't counted (1 GiB of the disk stays free)",
+        "disk space: checked four times a second; deleted files that are only mapped, or hidden from a plain "
+        "user's look, aren't counted (1 GiB of the disk stays free)",
         "a fault of the Linux kernel itself",
     ]
     if os.geteuid() == 0:
