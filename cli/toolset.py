@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli import paths
-from cli.config import Resolved, Settings
+from cli.config import FOLDER_CONFIG, Resolved, Settings, config_path
 from cli.exits import ExitCode, ExitError
 from cli.folder import Folder
 from cli.progress import Display
@@ -285,8 +285,9 @@ def _rules(resolved: Resolved, grants: Grants, folder: Folder | None) -> list[Ru
     settings = resolved.settings
     rules = [_rule("--allow", text, "allow") for text in settings.allow]
     rules += [_rule("--deny", text, "deny") for text in settings.deny]
-    rules += [_rule("approvals", text, ACTIONS[word]) for text, word in resolved.approvals]
-    rules += [_rule("approvals", text, ACTIONS[word], "folder") for text, word in resolved.folder_approvals]
+    file, own = f"{config_path(os.environ)}: approvals", f"{FOLDER_CONFIG}: approvals"
+    rules += [_rule(file, text, ACTIONS[word]) for text, word in resolved.approvals]
+    rules += [_rule(own, text, ACTIONS[word], "folder") for text, word in resolved.folder_approvals]
     return [*rules, *grants.rules(workspace=folder.workspace.root if folder else None)]
 
 

@@ -216,3 +216,11 @@ def test_a_bad_rule_is_one_line(tmp_path: Path) -> None:
     done = ossia("run", "hi", "--engine", write_script(tmp_path, FINAL), "--allow", "shell:git status; ls")
     assert (done.returncode, done.stdout) == (2, b"") and done.stderr.count(b"\n") == 1
     assert b"--allow" in done.stderr
+
+
+def test_a_bad_rule_of_the_file_names_the_file(tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text('[approvals]\n"shell:ls; rm" = "auto"\n')
+    done = ossia("run", "hi", "--engine", write_script(tmp_path, FINAL), env={"OSSIA_CONFIG": str(config)})
+    assert (done.returncode, done.stdout) == (2, b"") and done.stderr.count(b"\n") == 1
+    assert done.stderr.decode().startswith(f"ossia: error: {config}: approvals: 'shell:ls; rm' ")

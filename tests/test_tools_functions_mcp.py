@@ -19,7 +19,9 @@ from tests.support import mcp_server
 from tests.support.calls import call
 from tests.support.mcp_servers import hostile, over_http, servers, study
 from tools.functions._mcp_pins import PinsUnusable
+from tools.functions._mcp_server import fault_of
 from tools.functions.mcp import McpServers, McpStatus
+from tools.functions.mcp_config import parse_servers
 from tools.spec import Attachment
 
 STUDY = "functions.study__"
@@ -193,6 +195,11 @@ def test_nothing_of_it_reaches_our_output(connected: Connected, capfd: pytest.Ca
     assert "a last word" in (folder / "log" / "mcp-study.log").read_text()
     assert "Failed to parse" in (folder / "log" / "mcp.log").read_text()
     assert {path.stat().st_mode & 0o077 for path in (folder / "log").iterdir()} == {0}
+
+
+def test_an_error_of_the_system_is_told_without_its_number() -> None:
+    (config,) = parse_servers({"x": {"url": "http://h.test/mcp"}}, "mcp.json")
+    assert fault_of(OSError("[Errno -2] Name or service not known"), config) == "Name or service not known"
 
 
 # -- connecting -------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from mcp.types import CallToolResult
 
 MAX_TOOLS = 100
+_ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 _MAX_PAGES = 50
 _MAX_FAULT_CHARS = 300
 _MAX_RESPONSE_BYTES = 64 << 20
@@ -257,7 +259,7 @@ def fault_of(fault: BaseException, config: McpConfig) -> str:
     elif str(fault) == "Connection closed":
         text = "it ended" if config.command is not None else "it closed the connection"
     else:
-        text = str(fault) or type(fault).__name__
+        text = _ERRNO.sub("", str(fault)) or type(fault).__name__
     return one_line(_hidden(text, config), _MAX_FAULT_CHARS)
 
 
