@@ -18,7 +18,7 @@ def config_file() -> Path:
 
 
 def data_dir() -> Path:
-    """What must not be lost: models pulled by name, the files the model's python made. E.g. `~/.local/share/ossia`."""
+    """What must not be lost: models pulled by name, the local library, what undo keeps. E.g. `~/.local/share/ossia`."""
     return platformdirs.user_data_path(_APP, appauthor=False)
 
 
