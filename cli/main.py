@@ -12,6 +12,7 @@ import sys
 def main() -> int:
     """Run the command line of this process; returns the exit code for `sys.exit` (the table in `cli.exits`)."""
     try:
+        _take_ends_as_interrupts()
         code = _flushed(invoke(sys.argv[1:]))
     except KeyboardInterrupt:
         code = 130
@@ -118,6 +119,19 @@ def _to_nowhere(descriptor: int) -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, descriptor)
     os.close(nowhere)
+
+
+def _take_ends_as_interrupts() -> None:
+    """SIGTERM, and the SIGHUP of a terminal that is closed, are Ctrl-C to us: tools end, and their folders go."""
+    import signal
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:  # `nohup` has it ignored
+            signal.signal(number, interrupt)
 
 
 def _leave_at_the_next_interrupt() -> None:

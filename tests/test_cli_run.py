@@ -448,6 +448,19 @@ class TestInterrupt:
         assert b"Traceback" not in err
         assert seconds < 10
 
+    @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+    @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+    def test_other_signals_end_as_ctrl_c_does(self, name: str, tmp_path: Path) -> None:
+        temporary = tmp_path / "temporary"
+        temporary.mkdir()
+        call = "<|channel|>analysis to=python code<|message|>import time; time.sleep(100)<|call|>"
+        script = write_script(tmp_path, call, FINAL)
+        process = start("run", "hi", "--engine", script, env={"TMPDIR": str(temporary)})
+        wait_until(lambda: len(_children(process)) > 1, seconds=30)
+        process.send_signal(getattr(signal, name))
+        _, err = process.communicate(timeout=30)
+        assert (process.returncode, b"Traceback" in err, list(temporary.iterdir())) == (130, False, [])
+
     @pytest.mark.parametrize("after_s", [0.02, 0.06, 0.12, 0.25, 0.4, 0.6, 0.9])
     def test_at_any_moment(self, after_s: float) -> None:
         """From the first import through loading to the turn; a run that was over before answers as ever."""
