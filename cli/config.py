@@ -113,7 +113,7 @@ class _Layer:
 def config_path(environ: Mapping[str, str]) -> Path:
     """The file in use: `OSSIA_CONFIG`'s, else the platform's place for it."""
     named = environ.get("OSSIA_CONFIG")
-    return Path(named).expanduser() if named else paths.config_file()
+    return paths.expanded(named) if named else paths.config_file()
 
 
 def resolve(
@@ -165,11 +165,11 @@ def _read(key: str, text: str, where: str) -> Value:
 def _home_expanded(key: str, value: Value) -> Value:
     """`~/…` in a path: a shell expands it on the command line only."""
     if key in ("model", "workspace", "python") and isinstance(value, str) and value.startswith("~"):
-        return str(Path(value).expanduser())
+        return str(paths.expanded(value))
     if key == "tools" and isinstance(value, tuple):
-        return tuple(str(Path(entry).expanduser()) if entry.startswith("~") else entry for entry in value)
+        return tuple(str(paths.expanded(entry)) if entry.startswith("~") else entry for entry in value)
     if key == "instructions" and isinstance(value, str) and value.startswith("@~"):
-        return f"@{Path(value[1:]).expanduser()}"
+        return f"@{paths.expanded(value[1:])}"
     return value
 
 

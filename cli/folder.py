@@ -68,7 +68,7 @@ def open_folder(settings: Settings) -> Folder:
 
 
 def _root(name: str) -> Path:
-    path = Path(name).expanduser()
+    path = paths.expanded(name)
     if not path.is_dir():
         what = "is no folder" if path.exists() else "isn't there"
         raise ExitError(f"--workspace {name}: expected a folder, it {what}", ExitCode.USAGE)

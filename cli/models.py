@@ -95,8 +95,8 @@ def locations(environ: Mapping[str, str] | None = None) -> Locations:
     llama_caches = {"darwin": home / "Library" / "Caches", "win32": Path(env.get("LOCALAPPDATA") or home)}
     return Locations(
         data=paths.data_dir(),
-        huggingface=Path(hub).expanduser(),
-        llama_cpp=Path(env.get("LLAMA_CACHE") or llama_caches.get(sys.platform, caches) / "llama.cpp").expanduser(),
+        huggingface=paths.expanded(str(hub)),
+        llama_cpp=paths.expanded(env.get("LLAMA_CACHE") or str(llama_caches.get(sys.platform, caches) / "llama.cpp")),
         lm_studio=(home / ".lmstudio" / "models", home / ".cache" / "lm-studio" / "models"),
     )
 

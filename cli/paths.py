@@ -12,6 +12,14 @@ import platformdirs
 _APP = "ossia"
 
 
+def expanded(name: str) -> Path:
+    """The path, `~` and `~name` replaced by that home; as it stands where nobody has one (`~nobody/x`)."""
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        return Path(name)
+
+
 def config_file() -> Path:
     """The settings, e.g. `~/.config/ossia/config.toml`. It need not exist. (`cli.config` reads `OSSIA_CONFIG`.)"""
     return platformdirs.user_config_path(_APP, appauthor=False) / "config.toml"

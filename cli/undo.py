@@ -35,7 +35,7 @@ def undo(
     from cli.exits import ExitCode, ExitError
     from tools.undo import Journal
 
-    folder = Path() if workspace is None else Path(workspace).expanduser()
+    folder = Path() if workspace is None else paths.expanded(workspace)
     if workspace == "" or not folder.is_dir():
         raise ExitError(f"--workspace {workspace}: expected a folder", ExitCode.USAGE)
     if force and skip:

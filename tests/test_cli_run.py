@@ -42,6 +42,12 @@ def test_the_readmes_first_command() -> None:
     assert done.stderr.count(b"\n") == 1
 
 
+@pytest.mark.parametrize("flags", [["--workspace", "~nobody-here"], ["--tools", "~nobody-here/x.py"]])
+def test_a_home_that_nobody_has_is_one_line(flags: list[str]) -> None:
+    done = ossia("run", "hi", *flags)
+    assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (2, b"", 1)
+
+
 def test_a_setting_that_cannot_be_used_is_one_line_alone() -> None:
     done = ossia("run", "hi", "--proxy", "nonsense")
     assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (2, b"", 1)
