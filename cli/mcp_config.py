@@ -127,4 +127,9 @@ def _text(path: Path) -> str:
 def _write(path: Path, value: Mapping[str, object]) -> None:
     from tools.files import write_whole
 
-    write_whole(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+    text = json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # what an argument's bytes become when they are no UTF-8
+        raise McpConfigInvalid(f"{path}: expected UTF-8 text, came bytes that are none") from None
+    write_whole(path, text)

@@ -35,6 +35,9 @@ def setup(
     from cli.exits import ExitCode, ExitError
     from tools.environment import EnvironmentFailed
 
+    for package in packages or ():
+        if not package.strip():
+            raise ExitError(f"python setup: expected the name of a package, came {package!r}", ExitCode.USAGE)
     environment = own_environment()
     try:
         environment.setup(packages or (), log=sys.stderr, uv=shutil.which("uv"))

@@ -82,6 +82,7 @@ def test_what_cannot_be_added(home: Path) -> None:
         (["x", "--url", "https://h.test/mcp", "--", "y"], "came both"),
         (["x", "--cwd", "nowhere", "--", "y"], "--cwd nowhere: expected a folder"),
         (["", "--", "y"], "mcpServers.: a name has letters"),
+        (["x", "--", "\udcff"], "expected UTF-8 text"),
         (["x", "--env", "TOKEN=abcdefgh", "--", "y"], "mcpServers.x.env.TOKEN: this looks like a secret"),
         (["x", "--env", "TOKEN", "--", "y"], "expected KEY=VALUE, came 'TOKEN'"),
     ):
