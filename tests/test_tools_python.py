@@ -18,7 +18,7 @@ from tools._cell import Cell
 from tools._kernel import KernelMessage
 from tools._output import Bounded, clean, trim
 from tools.python import DESCRIPTION, NO_OUTPUT, PythonTool, Timing, code_of
-from tools.spec import Attachment, Taint, ToolOutput, ToolResult
+from tools.spec import Attachment, Taint, ToolResult
 from tools.toolbox import INTERRUPTED
 
 LOST = "kernel restarted, variables lost, /mnt/data kept"
