@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli import paths
-from cli.config import FOLDER_CONFIG, Resolved, Settings, config_path
+from cli.config import Resolved, Settings
 from cli.exits import ExitCode, ExitError
 from cli.folder import Folder
 from cli.progress import Display
+from cli.rules import about_nothing, rules_of
 from cli.vocabulary import ViewCounter
-from tools.policy import ACTIONS, Action, Origin, Policy, Rule, parse_rule
+from tools.policy import Policy, Rule
 from tools.spec import NoStop, Taint, Tool, ToolContext, ToolSpec
 from tools.toolbox import Toolbox
 from tools.trust import Grants
@@ -145,7 +146,7 @@ def collect(resolved: Resolved, folder: Folder | None, display: Display, tokeniz
     grants = Grants(paths.data_dir())
     if grants.problem:
         display.note(f"ossia: warning: {grants.problem}")
-    policy = Policy(_rules(resolved, grants, folder))
+    policy = Policy(rules_of(resolved, grants, folder))
     built = _Builder(settings, folder, display, tokenizer)
     try:
         built.all(wish)
@@ -159,7 +160,7 @@ def collect(resolved: Resolved, folder: Folder | None, display: Display, tokeniz
         count_tokens=lambda text: len(tokenizer.encode(text)),
     )
     toolbox = Toolbox(built.unique(), policy=policy, context=context, dry_run=settings.dry_run)
-    for flag, rule in _about_nothing(resolved, toolbox):
+    for flag, rule in about_nothing(resolved, toolbox.specs):
         display.note(f"ossia: warning: {flag} {rule!r}: no tool of that name is on")
     return Toolset(toolbox, policy, grants, folder, built.python_tool, built.browser_tools, built.view, built.closers)
 
@@ -278,29 +279,3 @@ class _Builder:
     def _warn(self, lines: Sequence[str]) -> None:
         for line in lines:
             self._display.note(f"ossia: warning: {line}")
-
-
-def _rules(resolved: Resolved, grants: Grants, folder: Folder | None) -> list[Rule]:
-    """Every rule there is. The order means nothing: the strictest that matches holds."""
-    settings = resolved.settings
-    rules = [_rule("--allow", text, "allow") for text in settings.allow]
-    rules += [_rule("--deny", text, "deny") for text in settings.deny]
-    file, own = f"{config_path(os.environ)}: approvals", f"{FOLDER_CONFIG}: approvals"
-    rules += [_rule(file, text, ACTIONS[word]) for text, word in resolved.approvals]
-    rules += [_rule(own, text, ACTIONS[word], "folder") for text, word in resolved.folder_approvals]
-    return [*rules, *grants.rules(workspace=folder.workspace.root if folder else None)]
-
-
-def _about_nothing(resolved: Resolved, toolbox: Toolbox) -> list[tuple[str, str]]:
-    """The rules of this very command line that name no tool: a slip, after which a denial would deny nothing."""
-    settings, origins = resolved.settings, resolved.origins
-    given = [("--allow", text) for text in settings.allow] + [("--deny", text) for text in settings.deny]
-    named = [(flag, text) for flag, text in given if origins[flag.removeprefix("--")] == flag]
-    return [(flag, text) for flag, text in named if Policy([_rule(flag, text, "deny")]).unused(toolbox.specs)]
-
-
-def _rule(where: str, text: str, action: Action, origin: Origin = "user") -> Rule:
-    try:
-        return parse_rule(text, action, origin=origin)
-    except ValueError as error:
-        raise ExitError(f"{where}: {error}", ExitCode.USAGE) from None

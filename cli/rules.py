@@ -1,0 +1,39 @@
+"""The rules about tools that hold for a run: of the command line, the files, the workspace, and stored answers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from cli.config import FOLDER_CONFIG, Resolved, config_path
+from cli.exits import ExitCode, ExitError
+from cli.folder import Folder
+from tools.policy import ACTIONS, Action, Origin, Policy, Rule, parse_rule
+from tools.spec import ToolSpec
+from tools.trust import Grants
+
+
+def rules_of(resolved: Resolved, grants: Grants, folder: Folder | None) -> list[Rule]:
+    """Every rule there is. The order means nothing: the strictest that matches holds."""
+    settings = resolved.settings
+    rules = [_rule("--allow", text, "allow") for text in settings.allow]
+    rules += [_rule("--deny", text, "deny") for text in settings.deny]
+    file, own = f"{config_path(os.environ)}: approvals", f"{FOLDER_CONFIG}: approvals"
+    rules += [_rule(file, text, ACTIONS[word]) for text, word in resolved.approvals]
+    rules += [_rule(own, text, ACTIONS[word], "folder") for text, word in resolved.folder_approvals]
+    return [*rules, *grants.rules(workspace=folder.workspace.root if folder else None)]
+
+
+def about_nothing(resolved: Resolved, specs: Sequence[ToolSpec]) -> list[tuple[str, str]]:
+    """The rules of this very command line that name no tool: a slip, after which a denial would deny nothing."""
+    settings, origins = resolved.settings, resolved.origins
+    given = [("--allow", text) for text in settings.allow] + [("--deny", text) for text in settings.deny]
+    named = [(flag, text) for flag, text in given if origins[flag.removeprefix("--")] == flag]
+    return [(flag, text) for flag, text in named if Policy([_rule(flag, text, "deny")]).unused(specs)]
+
+
+def _rule(where: str, text: str, action: Action, origin: Origin = "user") -> Rule:
+    try:
+        return parse_rule(text, action, origin=origin)
+    except ValueError as error:
+        raise ExitError(f"{where}: {error}", ExitCode.USAGE) from None
