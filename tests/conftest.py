@@ -33,6 +33,8 @@ hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
 # would wait for ever. A handler here is the default in a child.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # as nohup leaves it
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 _DROPPED_PREFIXES = (
     *("OSSIA_", "HF_", "HUGGINGFACE_", "HUGGING_FACE_", "XDG_", "LLAMA_", "TIKTOKEN_"),
