@@ -52,9 +52,7 @@ class Assembly:
         spelled = [name for name in self.engine.vocabulary.control if name in text]
         if spelled:
             names = ", ".join(sorted(spelled)[:3])
-            self.display.note(
-                f"ossia: warning: {where} spells {names}: it is sent as plain text, not as a control token"
-            )
+            self.display.warn(f"{where} spells {names}: it is sent as plain text, not as a control token")
 
     def close_tools(self) -> None:
         """End what the tools have running, and say where the files are that the model's code left."""
@@ -132,7 +130,7 @@ def _llama(
     memory = read_memory() if settings.model else read_memory(wait(gpu_free))
     model = resolve(settings.model, locations=locations(), memory=memory)
     for note in model.notes:
-        display.note(f"ossia: warning: {note}")
+        display.warn(note)
     note = "" if settings.model else f"ossia: using {model.name} ({model.path})"
     if note and model.origin == "built-in":
         real = "to get the real one (12 GB): ossia models pull gpt-oss-20b"
@@ -161,7 +159,7 @@ def _llama(
     def loaded() -> Engine:
         engine, planned = wait(loading)
         for warning in planned.warnings:
-            display.note(f"ossia: warning: {warning}")
+            display.warn(warning)
         context, layers = planned.context_tokens, planned.gpu_layers
         display.detail(f"{model.name}: {model.path}, context {context} tokens, {layers} layers on the GPU")
         return engine

@@ -23,13 +23,13 @@ from typing import Literal, cast
 
 from cli import paths
 from cli._kinds import KINDS, Value
+from tools.policy import ACTIONS
 
 
 class ConfigError(Exception):
     """A setting can't be used. One line: where it stands, what was expected, what came. The command line exits 2."""
 
 
-ACTIONS = ("auto", "ask", "never")
 MCP_TABLE = "mcpServers"
 _FAMILIES = ("browser", "functions")
 _TABLES = ("approvals", MCP_TABLE)

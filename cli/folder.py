@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,7 +37,8 @@ class Folder:
 def settle(flags: Mapping[str, object]) -> tuple[Resolved, Folder | None]:
     """The settings that hold, and the workspace. A folder's own settings count once the user trusts it.
 
-    Raises ConfigError, and ExitError for a workspace that can't be one.
+    What is to be said of the folder stands among the warnings of the settings. Raises ConfigError, and ExitError for a
+    workspace that can't be one.
     """
     resolved = resolve(flags, environ=os.environ)
     settings = resolved.settings
@@ -46,7 +47,7 @@ def settle(flags: Mapping[str, object]) -> tuple[Resolved, Folder | None]:
     folder = open_folder(settings)
     if folder.workspace.trusted:
         resolved = resolve(flags, environ=os.environ, folder=folder.workspace.root)
-    return resolved, folder
+    return replace(resolved, warnings=(*resolved.warnings, *folder.warnings)), folder
 
 
 def open_folder(settings: Settings) -> Folder:

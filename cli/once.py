@@ -48,8 +48,8 @@ def run_once(prompt: str | None, flags: Mapping[str, object]) -> int:
         raise ExitError("--raw and --json both want stdout: expected one of them", ExitCode.USAGE)
     text = _question(prompt, quiet=settings.quiet)
     display = make_display(settings)
-    for warning in (*resolved.warnings, *(folder.warnings if folder else ())):
-        display.note(f"ossia: warning: {warning}")
+    for warning in resolved.warnings:
+        display.warn(warning)
     return _Run(resolved, folder, display).answer(text, prompt or "", _instructions(settings.instructions))
 
 

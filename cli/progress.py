@@ -116,6 +116,10 @@ class Display:
             self._end_thought()
             print(clean(text) if self.terminal else text, file=sys.stderr, flush=True)
 
+    def warn(self, text: str) -> None:
+        """A warning, wherever stderr goes."""
+        self.note(f"ossia: warning: {text}")
+
     def detail(self, text: str) -> None:
         """A line for `--verbose`."""
         if self._verbose:

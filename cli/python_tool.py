@@ -27,13 +27,13 @@ def make_python(settings: Settings, display: Display) -> PythonTool | None:
     interpreter, note = _interpreter(settings)
     confinement = choose(interpreter, unconfined=settings.unconfined)
     if confinement.name == "off":
-        display.note(f"ossia: warning: python is off: {confinement.reason}")
+        display.warn(f"python is off: {confinement.reason}")
         return None
     if confinement.name == "unconfined":
-        display.note("ossia: warning: python runs unconfined: the model's code can do whatever you can")
+        display.warn("python runs unconfined: the model's code can do whatever you can")
     unwritable = why_not_writable(paths.data_dir())
     if unwritable:
-        display.note(f"ossia: warning: python is off: {unwritable}; set XDG_DATA_HOME or HOME to a folder of yours")
+        display.warn(f"python is off: {unwritable}; set XDG_DATA_HOME or HOME to a folder of yours")
         return None
     display.detail(confinement.describe())
     return PythonTool(data_dir=paths.data_dir(), confinement=confinement, interpreter=interpreter, note=note)

@@ -59,8 +59,8 @@ class _Caller:
         settings = resolved.settings
         self.as_json = settings.json
         self._display: Display = make_display(settings)
-        for warning in (*resolved.warnings, *(folder.warnings if folder else ())):
-            self._display.note(f"ossia: warning: {warning}")
+        for warning in resolved.warnings:
+            self._display.warn(warning)
         self._tools: Toolset = collect(resolved, folder, self._display, own_tokenizer(settings.model))
         self._asker = Asker(self._display, yes=settings.yes, store=self._tools.store, hint=self._tools.hint)
         self._worker = Worker()

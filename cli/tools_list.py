@@ -22,8 +22,8 @@ def print_tools(flags: Mapping[str, object]) -> None:
     """One block a section: the tools' names, sources and approvals, and the text that the model is given."""
     resolved, folder = settle(flags)
     display = make_display(resolved.settings)
-    for warning in (*resolved.warnings, *(folder.warnings if folder else ())):
-        display.note(f"ossia: warning: {warning}")
+    for warning in resolved.warnings:
+        display.warn(warning)
     toolset = collect(resolved, folder, display, own_tokenizer(resolved.settings.model))
     try:
         if resolved.settings.json:

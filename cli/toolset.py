@@ -145,7 +145,7 @@ def collect(resolved: Resolved, folder: Folder | None, display: Display, tokeniz
     settings, wish = resolved.settings, wanted(resolved.settings)
     grants = Grants(paths.data_dir())
     if grants.problem:
-        display.note(f"ossia: warning: {grants.problem}")
+        display.warn(grants.problem)
     policy = Policy(rules_of(resolved, grants, folder))
     built = _Builder(settings, folder, display, tokenizer)
     try:
@@ -161,7 +161,7 @@ def collect(resolved: Resolved, folder: Folder | None, display: Display, tokeniz
     )
     toolbox = Toolbox(built.unique(), policy=policy, context=context, dry_run=settings.dry_run)
     for flag, rule in about_nothing(resolved, toolbox.specs):
-        display.note(f"ossia: warning: {flag} {rule!r}: no tool of that name is on")
+        display.warn(f"{flag} {rule!r}: no tool of that name is on")
     return Toolset(toolbox, policy, grants, folder, built.python_tool, built.browser_tools, built.view, built.closers)
 
 
@@ -217,10 +217,10 @@ class _Builder:
         self._tools += workspace_tools()
         confinement = choose(unconfined=self._settings.unconfined)
         if confinement.name == "off":
-            self._display.note(f"ossia: warning: functions.shell is off: {confinement.reason}")
+            self._display.warn(f"functions.shell is off: {confinement.reason}")
             return
         if confinement.name == "unconfined":
-            self._display.note("ossia: warning: commands run unconfined: they can do whatever you can")
+            self._display.warn("commands run unconfined: they can do whatever you can")
         self._display.detail(confinement.describe())
         search_path = os.environ.get("PATH", "")
         self._tools.append(ShellTool(confinement=confinement, home=Path.home(), search_path=search_path))
@@ -278,4 +278,4 @@ class _Builder:
 
     def _warn(self, lines: Sequence[str]) -> None:
         for line in lines:
-            self._display.note(f"ossia: warning: {line}")
+            self._display.warn(line)

@@ -11,12 +11,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from cli.config import Resolved, Settings
+from cli.rules import rules_of
 from tools import sandbox
 from tools._command import command_allowed, command_denied, words_of
 from tools._glob import path_allowed, path_denied, url_allowed, url_denied
-from tools.policy import Action, Origin, Policy, Rule, Ruling, parse_rule, parse_rules, suggested_rules
+from tools.policy import ACTIONS, Action, Origin, Policy, Rule, Ruling, parse_rule, suggested_rules
 from tools.python import PythonTool
 from tools.spec import Effect, NoStop, Preview, Taint, ToolContext, ToolSpec
+from tools.trust import Grants
 
 READS: frozenset[Effect] = frozenset({"read"})
 WRITES: frozenset[Effect] = frozenset({"write"})
@@ -233,19 +236,21 @@ def test_a_rule_that_would_not_do_what_it_says_is_refused(text: str, action: Act
     assert complaint in str(raised.value)
 
 
-def test_the_rules_of_a_config() -> None:
-    assert parse_rules({"python": "never", "shell:ls*": "auto"}) == (
+def test_the_rules_of_a_config(tmp_path: Path) -> None:
+    approvals = (("python", "never"), ("shell:ls*", "auto"), ("write_file", "ask"))
+    resolved = Resolved(Settings(), {}, approvals, folder_approvals=(("shell:make", "auto"),))
+    assert rules_of(resolved, Grants(tmp_path), None) == [
         Rule("python", "deny"),
         Rule("shell", "allow", "ls*"),
-    )
-    with pytest.raises(ValueError, match="expected auto, ask, never, came 'allow'"):
-        parse_rules({"python": "allow"})
+        Rule("write_file", "ask"),
+        Rule("shell", "allow", "make", "folder"),
+    ]
 
 
 def test_the_rules_in_the_docs_are_rules() -> None:
     page = (Path(__file__).parents[1] / "docs" / "approvals.md").read_text(encoding="utf-8")
     table = tomllib.loads(page.split("```toml\n")[1].split("```")[0])["approvals"]
-    assert Rule("shell", "allow", "git status*") in parse_rules(table)
+    assert Rule("shell", "allow", "git status*") in [parse_rule(text, ACTIONS[word]) for text, word in table.items()]
 
 
 def test_rules_that_name_no_tool_are_found() -> None:

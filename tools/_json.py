@@ -13,7 +13,6 @@ MAX_CHARS = 2_000_000
 """Longer arguments are refused: a whole context of 131,072 tokens is half a million characters."""
 
 MAX_DEPTH = 64
-_CALL_ENDS = ("<|call|>", "<|end|>", "<|channel|>", "<|constrain|>", "<|message|>")
 
 _FENCE = re.compile(r"```[\w+-]*[ \t]*")
 _TOKEN = re.compile(

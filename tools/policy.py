@@ -66,14 +66,6 @@ def parse_rule(text: str, action: Action, *, origin: Origin = "user") -> Rule:
     return Rule(name, action, pattern, origin)
 
 
-def parse_rules(table: Mapping[str, str], *, origin: Origin = "user") -> tuple[Rule, ...]:
-    """The rules of a config's table: `{"shell:git status*": "auto", "python": "never"}`. Raises ValueError."""
-    for text, word in table.items():
-        if word not in ACTIONS:
-            raise ValueError(f"{text!r}: expected {', '.join(ACTIONS)}, came {word!r}")
-    return tuple(parse_rule(text, ACTIONS[word], origin=origin) for text, word in table.items())
-
-
 def _fault_of(name: str, pattern: str, action: Action) -> str:
     """Why a pattern would never do what it seems to; "" when it is sound."""
     if name.removeprefix("functions.") == "shell":
