@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from agent.adapt import is_call
 from agent.engine.base import Sampling
 from agent.events import MessageAdded, TurnEnd
 from agent.request import Request
 from harmony.messages import ANALYSIS, COMMENTARY, Channel, Effort, Message, ResponseFormat
-from tools.spec import Taint, ToolResult, ToolSpec
+from tools.spec import Attachment, Taint, ToolResult, ToolSpec
 from tools.toolbox import INTERRUPTED
+
+
+SUMMARY_HEAD = "Summary of our conversation so far (its turns no longer fit into the context):"
+"""Begins the message that stands for summarised turns: the user's, so that text from a page gains no authority by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +38,10 @@ class Options:
 class Entry:
     """One stored message. `turn` counts from 0; `cut`: nothing closed it, a stop or a limit did.
 
-    `brings` and `state` are those of a tool's result (`tools.spec.ToolResult`). `typed`: the part of a user's message
-    that the user typed, None: all of it.
+    `brings`, `state` and `attachments` are those of a tool's result (`tools.spec.ToolResult`). `typed`: the part of a
+    user's message that the user typed, None: all of it. `vocabulary` is the digest of the one that the sampled ids belong
+    to, `model` what the user calls the model that wrote it. `shortened` stands in the prompt in place of a result that
+    was too long to stay; the message itself is whole.
     """
 
     message: Message
@@ -43,6 +50,40 @@ class Entry:
     brings: frozenset[Taint] = frozenset()
     state: Mapping[str, object] | None = None
     typed: str | None = None
+    attachments: tuple[Attachment, ...] = ()
+    vocabulary: str | None = None
+    model: str | None = None
+    shortened: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What stands in the prompt in place of the first `turns` turns. The model wrote it; the turns are all still there."""
+
+    text: str
+    turns: int
+
+
+class Keeper(Protocol):
+    """Told of every change of a session, as it happens, on the thread that made it. Never raises: it notes a problem."""
+
+    def added(self, entry: Entry) -> None:
+        """The entry stands last now."""
+        ...
+
+    def ended(self, turn: int, end: TurnEnd) -> None: ...
+
+    def cut_back(self, turn: int) -> None:
+        """The entries of this turn and of those after it are no part of the conversation any more."""
+        ...
+
+    def shortened(self, index: int, text: str) -> None:
+        """`entries[index]` has this `shortened` now."""
+        ...
+
+    def summarised(self, summary: Summary | None) -> None: ...
+
+    def options_changed(self, options: Options) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +95,10 @@ class UserText:
 
 
 class Session:
-    """The history of one conversation, in memory. `agent.session_file` saves and loads it.
+    """The history of one conversation, in memory. `keeper` stores it as it grows (`agent.store`).
+
+    `vocabulary` and `model` are those of the engine in use: what is added is marked with them, and ids that were sampled
+    under another vocabulary stay out of the prompt (the message is rendered from its text).
 
     session = Session(Options(effort="low"))
     for event in run_turn(session, "What is 48*17?", …): …
@@ -67,11 +111,27 @@ class Session:
         *,
         entries: Sequence[Entry] = (),
         ends: Sequence[TurnEnd | None] = (),
+        summary: Summary | None = None,
     ) -> None:
-        self.options = options or Options()
+        self.vocabulary: str | None = None
+        self.model: str | None = None
+        self.keeper: Keeper | None = None
+        self._options = options or Options()
         self._entries = list(entries)
         self._ends = list(ends)
+        self._summary = summary
         self._calls = sum(is_call(entry.message) for entry in self._entries)
+
+    @property
+    def options(self) -> Options:
+        """How the next turns are to be answered; setting them takes effect with the next turn."""
+        return self._options
+
+    @options.setter
+    def options(self, options: Options) -> None:
+        self._options = options
+        if self.keeper:
+            self.keeper.options_changed(options)
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -81,6 +141,11 @@ class Session:
     def ends(self) -> tuple[TurnEnd | None, ...]:
         """How each turn ended; None for one that is under way, or was when the process died."""
         return tuple(self._ends)
+
+    @property
+    def summary(self) -> Summary | None:
+        """What stands for the oldest turns, once they no longer fit."""
+        return self._summary
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -103,6 +168,8 @@ class Session:
         """The states that tools left with their results, in order: what brings a browser's pages back."""
         return tuple(entry.state for entry in self._entries if entry.state is not None)
 
+    # -- turns ---------------------------------------------------------------------------------------------------------
+
     def open_turn(self, user_text: str | UserText) -> list[MessageAdded]:
         """Begin a turn; a plain text is one that was typed as a whole.
 
@@ -111,8 +178,7 @@ class Session:
         added = self.answer_open_call()
         self._ends.append(None)
         text, typed = (user_text, None) if isinstance(user_text, str) else (user_text.text, user_text.typed)
-        entry = Entry(Message("user", (text,)), len(self._ends) - 1, typed=typed)
-        self._entries.append(entry)
+        entry = self._store(Entry(Message("user", (text,)), self._turn, typed=typed))
         return [*added, MessageAdded(entry.message)]
 
     def answer_open_call(self) -> list[MessageAdded]:
@@ -127,22 +193,57 @@ class Session:
 
     def add(self, message: Message, *, cut: bool = False) -> MessageAdded:
         """Store a message of the turn under way."""
-        self._entries.append(Entry(message, self._turn, cut))
+        sampled_by = self.vocabulary if message.sampled else None
+        model = self.model if message.role == "assistant" else None
+        self._store(Entry(message, self._turn, cut, vocabulary=sampled_by, model=model))
         return MessageAdded(message, cut)
 
     def add_result(self, message: Message, result: ToolResult) -> MessageAdded:
         """Store a tool's answer, with what only we keep of it."""
-        self._entries.append(Entry(message, self._turn, brings=result.brings, state=result.state))
+        entry = Entry(message, self._turn, brings=result.brings, state=result.state, attachments=result.attachments)
+        self._store(entry)
         return MessageAdded(message)
 
     def close_turn(self, end: TurnEnd) -> None:
         """Note how the turn ended."""
         self._ends[-1] = end
+        if self.keeper:
+            self.keeper.ended(self._turn, end)
+
+    def cut_back(self, turn: int) -> tuple[Entry, ...]:
+        """Take this turn and those after it out of the conversation; returns their entries. For retry and edit.
+
+        A summary that stands for one of them goes too: the turns before it are in the prompt again.
+        """
+        taken = tuple(entry for entry in self._entries if entry.turn >= turn)
+        self._entries = [entry for entry in self._entries if entry.turn < turn]
+        del self._ends[turn:]
+        if self.keeper:
+            self.keeper.cut_back(turn)
+        if self._summary is not None and self._summary.turns > turn:
+            self.summarise(None)
+        return taken
 
     def next_call_id(self) -> str:
         """An id for the next call of this session: `call_1`, `call_2`, …"""
         self._calls += 1
         return f"call_{self._calls}"
+
+    # -- room ----------------------------------------------------------------------------------------------------------
+
+    def shorten(self, index: int, text: str) -> None:
+        """From now on `text` stands in the prompt for the result `entries[index]`."""
+        self._entries[index] = replace(self._entries[index], shortened=text)
+        if self.keeper:
+            self.keeper.shortened(index, text)
+
+    def summarise(self, summary: Summary | None) -> None:
+        """From now on the summary stands in the prompt for its turns; None: they stand there themselves again."""
+        self._summary = summary
+        if self.keeper:
+            self.keeper.summarised(summary)
+
+    # -- the prompt ----------------------------------------------------------------------------------------------------
 
     def request(
         self, specs: Sequence[ToolSpec], *, max_tokens: int | None = None, open_with: Channel | None = None
@@ -150,7 +251,7 @@ class Session:
         """What the next step needs, less the thoughts of past turns that never got their answer."""
         options = self.options
         return Request(
-            history=tuple(entry.message for entry in self._entries if self._in_prompt(entry)),
+            history=self._history(),
             tools=tuple(specs),
             effort=options.effort,
             instructions=options.instructions,
@@ -161,16 +262,30 @@ class Session:
             open_with=open_with,
         )
 
+    def _history(self) -> tuple[Message, ...]:
+        summary = (Message("user", (f"{SUMMARY_HEAD}\n\n{self._summary.text}",)),) if self._summary else ()
+        return (*summary, *(self._as_prompted(entry) for entry in self._entries if self._in_prompt(entry)))
+
+    def _as_prompted(self, entry: Entry) -> Message:
+        if entry.shortened is not None:
+            return replace(entry.message, content=(entry.shortened,))
+        if entry.message.sampled is not None and entry.vocabulary != self.vocabulary:
+            return replace(entry.message, sampled=None)
+        return entry.message
+
     @property
     def _turn(self) -> int:
         return max(0, len(self._ends) - 1)
 
+    def _store(self, entry: Entry) -> Entry:
+        self._entries.append(entry)
+        if self.keeper:
+            self.keeper.added(entry)
+        return entry
+
     def _in_prompt(self, entry: Entry) -> bool:
         """A turn with a `final` is the codec's to trim; one that was stopped or broke loses its analysis here."""
+        if self._summary is not None and entry.turn < self._summary.turns:
+            return False
         past = entry.turn < len(self._ends) - 1
         return not (past and self._ends[entry.turn] != "answered" and entry.message.channel == ANALYSIS)
-
-    def without_ids(self) -> Session:
-        """The same conversation for another vocabulary: its messages are rendered from their text from now on."""
-        entries = [replace(entry, message=replace(entry.message, sampled=None)) for entry in self._entries]
-        return Session(self.options, entries=entries, ends=self._ends)

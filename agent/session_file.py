@@ -60,7 +60,13 @@ def load_session(path: Path, *, vocabulary: str) -> Session:
         )
     except (KeyError, TypeError, ValueError, HarmonyError) as error:
         raise SessionInvalid(f"{path}: not a whole session ({type(error).__name__}: {error})") from None
-    return session if data.get("vocabulary") == vocabulary else session.without_ids()
+    return session if data.get("vocabulary") == vocabulary else _without_ids(session)
+
+
+def _without_ids(session: Session) -> Session:
+    """The same conversation for another vocabulary: its messages are rendered from their text from now on."""
+    entries = [replace(entry, message=replace(entry.message, sampled=None)) for entry in session.entries]
+    return Session(session.options, entries=entries, ends=session.ends)
 
 
 def _entry_to_json(entry: Entry) -> dict[str, Any]:

@@ -28,7 +28,8 @@ class Worker:
     """Runs jobs one after another on a thread of its own; a turn's events come through `inbox`.
 
     The terminal's thread reads `inbox`, answers an `ApprovalAsked` with `answer`, and stops a turn with
-    `control.stop()` followed by `answer(None)`. It never touches the turn itself.
+    `control.stop()` followed by `answer(None)`. It never touches the turn itself. `on_event` is called on the worker's
+    thread after each event that went into `inbox`: it must be quick.
 
         worker = Worker()
         done = worker.submit(lambda: worker.drive(run_turn(…), control))
@@ -37,6 +38,7 @@ class Worker:
 
     def __init__(self, *, capacity: int = 4096) -> None:
         self.inbox: queue.Queue[Event | Tapped] = queue.Queue(capacity)
+        self.on_event: Callable[[], None] = lambda: None
         self._answers: queue.SimpleQueue[Decision | None] = queue.SimpleQueue()
         self._last: Future[Any] | None = None
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -96,7 +98,8 @@ class Worker:
     def _put(self, event: Event | Tapped, control: Control) -> None:
         while True:
             try:
-                return self.inbox.put(event, timeout=_PATIENCE_S)
+                self.inbox.put(event, timeout=_PATIENCE_S)
+                return self.on_event()
             except queue.Full:
                 if control.stopped:  # nobody reads any more; the session has everything
                     return None
