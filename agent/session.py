@@ -88,10 +88,14 @@ class Keeper(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class UserText:
-    """What the user says. `typed` is the part of it that they typed themselves, the rest was piped in or attached."""
+    """What the user says. `typed` is the part of it that they typed themselves, the rest was piped in or attached.
+
+    `brings`: what kinds of text were attached (a file: private; a web page: outside).
+    """
 
     text: str
     typed: str
+    brings: frozenset[Taint] = frozenset()
 
 
 class Session:
@@ -177,8 +181,12 @@ class Session:
         """
         added = self.answer_open_call()
         self._ends.append(None)
-        text, typed = (user_text, None) if isinstance(user_text, str) else (user_text.text, user_text.typed)
-        entry = self._store(Entry(Message("user", (text,)), self._turn, typed=typed))
+        if isinstance(user_text, str):
+            entry = Entry(Message("user", (user_text,)), self._turn)
+        else:
+            message = Message("user", (user_text.text,))
+            entry = Entry(message, self._turn, brings=user_text.brings, typed=user_text.typed)
+        self._store(entry)
         return [*added, MessageAdded(entry.message)]
 
     def answer_open_call(self) -> list[MessageAdded]:
