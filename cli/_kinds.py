@@ -149,4 +149,8 @@ KINDS: Mapping[str, Kind] = {
     "threads": _whole(1),
     "gpu_layers": _whole(0),
     "timeout": _number("a number of seconds above 0", lambda number: 0 < number < _INFINITY),
+    "think": _one_of("off", "on", "peek"),
+    "bell": _number("a number of seconds, 0 for never", lambda number: 0 <= number < _INFINITY),
+    "vi": _switch(),
+    "private": _switch(),
 }

@@ -46,6 +46,9 @@ class Settings:
     rules (`tools.policy.parse_rule`); `web` an address or a service's name, `web_key` the *name* of the variable with
     its key; `python` a path; `max_tokens` None is to the end of the context; `temperature` 0 is greedy; `top_k` 0,
     `top_p` 1.0 and `min_p` 0.0 are off; `context` in tokens; `timeout` in seconds of the turn.
+
+    Of the chat: `think` shows the chain of thought as it comes ("on"), its last lines ("peek") or that there is one
+    ("off"); `bell` rings after turns of so many seconds, 0 never; `vi`: keys as in vi; `private`: nothing is stored.
     """
 
     model: str | None = None
@@ -82,6 +85,10 @@ class Settings:
     threads: int | None = None
     gpu_layers: int | None = None
     timeout: float | None = None
+    think: Literal["off", "on", "peek"] = "off"
+    bell: float = 20.0
+    vi: bool = False
+    private: bool = False
 
 
 @dataclass(frozen=True, slots=True)

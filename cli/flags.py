@@ -131,6 +131,15 @@ def _hidden(kind: Any) -> object:
     return Annotated[holds, option]
 
 
+_OF_THE_CHAT: dict[str, object] = {
+    "think": Annotated[
+        str | None, typer.Option(metavar="HOW", help="The chain of thought: off (default), on, or peek: its last lines.")
+    ],
+    "bell": Annotated[float | None, typer.Option(metavar="S", help="Ring after turns of S seconds. [default: 20]")],
+    "vi": Annotated[bool | None, typer.Option("--vi", help="Keys as in vi.")],
+    "private": Annotated[bool | None, typer.Option("--private", help="Store nothing of this chat.")],
+}
+_NOT_IN_A_CHAT = frozenset({"raw", "json", "quiet", "show_thinking"})
 _OF_THE_MODEL = frozenset(
     {"engine", "effort", "instructions", "show_thinking", "max_tokens", "context", "threads", "gpu_layers", "raw"}
     | {"temperature", "top_p", "top_k", "min_p", "seed"}
@@ -152,6 +161,12 @@ def with_run_flags(command: Callable[..., None]) -> Callable[..., None]:
     return _with(command, _ALL)
 
 
+def with_chat_flags(command: Callable[..., None]) -> Callable[..., None]:
+    """The same for the chat, with its own flags; those that only `run` can follow are taken, but not listed."""
+    kinds = {name: _hidden(kind) if name in _NOT_IN_A_CHAT else kind for name, kind in _ALL.items()}
+    return _with(command, kinds | _OF_THE_CHAT)
+
+
 def with_tool_flags(command: Callable[..., None]) -> Callable[..., None]:
     """The same, for a command that calls tools by hand: flags that only a model needs are taken, but not listed."""
     return _with(command, _FOR_TOOLS)
@@ -164,7 +179,7 @@ def _with(command: Callable[..., None], kinds: Mapping[str, object]) -> Callable
 
     @wraps(command)
     def with_flags(**arguments: Any) -> None:
-        given = {name: arguments.pop(name) for name in _ALL}
+        given = {name: arguments.pop(name) for name in kinds}
         command(**arguments, given=given)
 
     parameters = [*(p.replace(kind=Parameter.KEYWORD_ONLY) for p in own), *flags]
