@@ -38,10 +38,10 @@ class Options:
 class Entry:
     """One stored message. `turn` counts from 0; `cut`: nothing closed it, a stop or a limit did.
 
-    `brings`, `state` and `attachments` are those of a tool's result (`tools.spec.ToolResult`). `typed`: the part of a
-    user's message that the user typed, None: all of it. `vocabulary` is the digest of the one that the sampled ids belong
-    to, `model` what the user calls the model that wrote it. `shortened` stands in the prompt in place of a result that
-    was too long to stay; the message itself is whole.
+    `brings`, `state`, `attachments` and `error` are those of a tool's result (`tools.spec.ToolResult`). `typed`: the
+    part of a user's message that the user typed, None: all of it. `vocabulary` is the digest of the one that the
+    sampled ids belong to, `model` what the user calls the model that wrote it. `shortened` stands in the prompt in
+    place of a result that was too long to stay; the message itself is whole.
     """
 
     message: Message
@@ -54,6 +54,7 @@ class Entry:
     vocabulary: str | None = None
     model: str | None = None
     shortened: str | None = None
+    error: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,8 +209,16 @@ class Session:
 
     def add_result(self, message: Message, result: ToolResult) -> MessageAdded:
         """Store a tool's answer, with what only we keep of it."""
-        entry = Entry(message, self._turn, brings=result.brings, state=result.state, attachments=result.attachments)
-        self._store(entry)
+        self._store(
+            Entry(
+                message,
+                self._turn,
+                brings=result.brings,
+                state=result.state,
+                attachments=result.attachments,
+                error=result.error,
+            )
+        )
         return MessageAdded(message)
 
     def close_turn(self, end: TurnEnd) -> None:
