@@ -5,11 +5,13 @@ That keeps `ossia --help` under a quarter of a second; a test looks at what it l
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, cast
 
 import typer
 
 from cli import __version__, config_cmd, docs, harmony, mcp, models, python_cmd, tools
+from cli.flags import with_chat_flags
 from cli.run import run
 from cli.trust import trust
 from cli.undo import undo
@@ -29,15 +31,27 @@ def _print_version(asked: bool) -> None:
 
 
 @app.callback(invoke_without_command=True)
+@with_chat_flags
 def ossia(
     context: typer.Context,
+    given: dict[str, object],
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Chat and tool calling with gpt-oss models, on your own machine."""
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+    """Chat with a gpt-oss model, on your own machine. Where stdin or stdout is no terminal: as `ossia run`."""
+    if context.invoked_subcommand is not None:
+        flag = next((name for name, value in given.items() if value not in (None, [])), None)
+        if flag is not None:
+            raise UsageError(f"expected --{flag.replace('_', '-')} after {context.invoked_subcommand}")
+        return
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        from cli.chat import chat
+
+        raise typer.Exit(chat(given))
+    from cli.once import run_once
+
+    raise typer.Exit(run_once(None, given))
 
 
 app.command()(run)

@@ -79,17 +79,21 @@ class Loading:
     _tokenizer: Tokenizer
     _note: str = ""  # which model is used; told once the settings have proved usable
 
-    def finish(self, *, tap: Tap | None) -> Assembly:
-        """Put everything together, and wait for the weights."""
+    def finish(self, *, tap: Tap | None, tools: Toolset | None = None) -> Assembly:
+        """Put everything together, and wait for the weights. `tools`: those of the model before, which stay."""
         settings = self._resolved.settings
-        tools = collect(self._resolved, self._folder, self._display, self._tokenizer)
+        own = tools is None
+        tools = tools or collect(self._resolved, self._folder, self._display, self._tokenizer)
         if self._note:
             self._display.note(self._note)
         try:
             engine = self._engine()
         except BaseException:
-            tools.close()
+            if own:
+                tools.close()
             raise
+        if tools.counter:
+            tools.counter.tokenizer = self._tokenizer
         codec = Codec(self._tokenizer, recipient_position="channel", replay=True)
         return Assembly(
             engine=engine,

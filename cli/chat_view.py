@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from agent.adapt import is_answer, is_call
-from agent.citations import Cited, Citations
+from agent.citations import Citations, Cited
 from agent.events import (
     ContextTrimmed,
     Delta,

@@ -50,7 +50,7 @@ def run_once(prompt: str | None, flags: Mapping[str, object]) -> int:
     display = make_display(settings)
     for warning in resolved.warnings:
         display.warn(warning)
-    return _Run(resolved, folder, display).answer(text, prompt or "", _instructions(settings.instructions))
+    return _Run(resolved, folder, display).answer(text, prompt or "", read_instructions(settings.instructions))
 
 
 class _Run:
@@ -185,7 +185,7 @@ def _question(prompt: str | None, *, quiet: bool) -> str:
     return "\n\n".join(parts)
 
 
-def _instructions(value: str | None) -> str | None:
+def read_instructions(value: str | None) -> str | None:
     """The text itself, or with `@FILE` the file's."""
     if value is None or not value.startswith("@"):
         return value

@@ -40,6 +40,17 @@ class Wanted:
     packages: tuple[str, ...] = ()
 
 
+class Counter:
+    """Counts tokens in the vocabulary of the model in use, which a chat may change."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
+
+    def __call__(self, text: str) -> int:
+        """The number of tokens of `text`."""
+        return len(self.tokenizer.encode(text))
+
+
 @dataclass(slots=True)
 class Toolset:
     """The tools that are on, and what belongs to them. `folder` is the workspace, None without one."""
@@ -51,6 +62,7 @@ class Toolset:
     python: PythonTool | None = None
     browser: Browser | None = None
     view: ViewCounter | None = None
+    counter: Counter | None = None
     closers: list[Callable[[], None]] = field(default_factory=list)
 
     @property
@@ -153,16 +165,19 @@ def collect(resolved: Resolved, folder: Folder | None, display: Display, tokeniz
     except BaseException:
         built.close()  # a Ctrl-C, too: a server that hangs would go on without us
         raise
+    counter = Counter(tokenizer)
     context = ToolContext(
         stop=NoStop(),
         workspace=folder.workspace if folder else None,
         data_dir=paths.data_dir(),
-        count_tokens=lambda text: len(tokenizer.encode(text)),
+        count_tokens=counter,
     )
     toolbox = Toolbox(built.unique(), policy=policy, context=context, dry_run=settings.dry_run)
     for flag, rule in about_nothing(resolved, toolbox.specs):
         display.warn(f"{flag} {rule!r}: no tool of that name is on")
-    return Toolset(toolbox, policy, grants, folder, built.python_tool, built.browser_tools, built.view, built.closers)
+    return Toolset(
+        toolbox, policy, grants, folder, built.python_tool, built.browser_tools, built.view, counter, built.closers
+    )
 
 
 class _Builder:

@@ -1,6 +1,6 @@
 """The chat's screen: the terminal's normal buffer. Finished rows are printed once, above one small application.
 
-That application (open block, question, input, bottom line) lives for the whole chat; nothing above it is ever drawn again, so
+That application (open block, question, input, bottom line) lives for the whole chat; nothing above it is drawn again, so
 the terminal's own scrolling, selection and copying work on it.
 """
 
@@ -32,8 +32,6 @@ from cli.terminal.vt import Output, terminal_output
 
 FRAME_S = 1 / 12
 _IDLE_FRAME_S = 0.5
-_AGAIN_S = 1.5
-"""Within this a second Ctrl-C leaves."""
 
 
 class Panes(Protocol):
@@ -105,6 +103,7 @@ class Screen:
         self._scheduled = False
         self._held: list[Row] = []
         self._away = False
+        self._title = ""
         self._loop: asyncio.AbstractEventLoop | None = None
         self.app: Application[None] = _App(
             layout=self._layout(),
@@ -146,7 +145,7 @@ class Screen:
                 self._loop.add_signal_handler(getattr(signal, name), self.leave)
         self._idle_frames()
         self.wake()
-        await self.app.run_async(handle_sigint=False)
+        await self.app.run_async()
 
     def leave(self) -> None:
         """End `run`."""
@@ -171,7 +170,7 @@ class Screen:
 
     @asynccontextmanager
     async def aside(self) -> AsyncIterator[None]:
-        """The terminal is another's inside the block (a pager, an editor); what is committed meanwhile comes after it."""
+        """The terminal is another's inside the block (a pager, an editor); what is committed then comes after it."""
         self._away = True
         try:
             async with in_terminal():
@@ -179,6 +178,18 @@ class Screen:
         finally:
             self._away = False
             self.commit([])
+
+    def title(self, text: str) -> None:
+        """Set the terminal's title, if it isn't that already."""
+        if text != self._title:
+            self._title = text
+            self.output.set_title(text)
+            self.output.flush()
+
+    def bell(self) -> None:
+        """Ring."""
+        self.output.bell()
+        self.output.flush()
 
     def _schedule(self) -> None:
         assert self._loop is not None

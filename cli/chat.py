@@ -1,0 +1,430 @@
+"""`ossia`: the chat. What the user does goes to the worker, what the worker tells goes to the screen."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import os
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from prompt_toolkit.input import Input
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+
+from agent.citations import Cited, lookup_in
+from agent.control import Control
+from agent.engine.base import Sampling
+from agent.events import ApprovalAsked, Decision, MessageAdded, ToolFinished, TurnEnded
+from agent.limits import Limits
+from agent.loop import run_turn
+from agent.session import Options, Session, UserText
+from agent.worker import Tapped, Worker
+from cli.assemble import Assembly, begin
+from cli.chat_status import Status, one_row
+from cli.chat_view import ChatView
+from cli.config import Resolved, Settings
+from cli.folder import Folder, settle
+from cli.notices import Notices
+from cli.terminal.editor import Editor, Typed
+from cli.terminal.paint import Painter, Row
+from cli.terminal.question import Question, QuestionPane
+from cli.terminal.screen import Screen
+from cli.terminal.vt import Output
+from cli.transcript import Transcript
+
+if TYPE_CHECKING:
+    from agent.request import ContextUse
+
+AGAIN_S = 1.5
+"""Within this a second Ctrl-C leaves."""
+_GRACE_S = 1.0
+_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+_R = TypeVar("_R")
+
+
+def chat(flags: Mapping[str, object]) -> int:
+    """Talk until the user leaves; returns the exit code. Raises what `cli.main` turns into one line and a code."""
+    resolved, folder = settle(flags)
+    talk = Chat(resolved, folder)
+    asyncio.run(talk.run())
+    return talk.finish()
+
+
+class Chat:
+    """One chat: a session, a model on its worker, a screen. Its methods are called on the loop's thread.
+
+    `input` and `output`: for tests, in place of the terminal.
+    """
+
+    def __init__(
+        self,
+        resolved: Resolved,
+        folder: Folder | None,
+        *,
+        session: Session | None = None,
+        input: Input | None = None,
+        output: Output | None = None,
+        frame_s: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        settings = resolved.settings
+        self.resolved, self.folder = resolved, folder
+        self.worker = Worker()
+        self.session = session or Session(self.fresh_options())
+        self.transcript = Transcript.of(self.session)
+        self.assembly: Assembly | None = None
+        self.control: Control | None = None
+        self.queue: deque[Typed] = deque()
+        self.use: ContextUse | None = None
+        self._clock = clock
+        self._load_error: Exception | None = None
+        self._asked: ApprovalAsked | None = None
+        self._turn: Future[None] | None = None
+        self._ctrl_c_at = float("-inf")
+        colour = not os.environ.get("NO_COLOR")
+        self.painter = Painter(80, colour=colour)
+        self.view = ChatView(self.painter, think=_think(settings), page=self.page, clock=clock)
+        self.status = Status(self)
+        self.notices = Notices(self.post, verbose=settings.verbose)
+        self.question = QuestionPane(self.painter, clock=clock)
+        self.editor = Editor(self.submit)
+        options = {} if frame_s is None else {"frame_s": frame_s}
+        self.screen = Screen(
+            self, self.editor, self.question, self.painter, keys=self._keys(), colour=colour, vi=settings.vi,
+            input=input, output=output, **options,
+        )  # fmt: skip
+        self.worker.on_event = self.screen.wake
+
+    @property
+    def settings(self) -> Settings:
+        return self.resolved.settings
+
+    # -- the life of a chat --------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Show the screen until the user leaves; the model loads meanwhile."""
+        self._loop = asyncio.get_running_loop()
+        self.load()
+        for warning in self.resolved.warnings:
+            self.note(warning, "yellow")
+        await self.screen.run()
+
+    def finish(self) -> int:
+        """After the screen: end what runs, give everything back. Returns the exit code."""
+        self.stop()
+        if self.assembly:
+            self.assembly.close_tools()
+            self.worker.submit(self.assembly.close_engine)
+        self.worker.close(_GRACE_S)
+        if self._load_error:
+            raise self._load_error
+        return 0
+
+    def leave(self) -> None:
+        """End the chat."""
+        self.stop()
+        self.screen.leave()
+
+    # -- loading -------------------------------------------------------------------------------------------------------
+
+    def load(self, *, tools: bool = True) -> None:
+        """Load the model of the settings on a thread of its own; what was submitted waits for it.
+
+        `tools`: collect them anew, too.
+        """
+        before, self.assembly = self.assembly, None
+        self.notices.line.set("loading the model")
+
+        def work() -> Assembly:
+            kept = before.tools if before and not tools else None
+            if before:
+                self.worker.submit(before.close_engine).result()
+                if kept is None:
+                    before.close_tools()
+            loading = begin(self.resolved, self.folder, self.notices, self.worker, Future.result)
+            return loading.finish(tap=None, tools=kept)
+
+        self.in_background(work, self._loaded, self._not_loaded)
+
+    def _loaded(self, assembly: Assembly) -> None:
+        self.assembly = assembly
+        self.notices.line.set("")
+        self.session.vocabulary = assembly.engine.vocabulary.digest
+        self.session.model = assembly.engine.name
+        self.restore_pages()
+        self.measure()
+        self._next()
+
+    def _not_loaded(self, error: Exception) -> None:
+        """Without a model there is nothing to talk to: out, with the line that `ossia run` has for it."""
+        self._load_error = error
+        self.leave()
+
+    def in_background(
+        self, job: Callable[[], _R], then: Callable[[_R], None], failed: Callable[[Exception], None] | None = None
+    ) -> None:
+        """Run `job` on a thread of its own, then one of the other two on the loop's thread."""
+
+        def work() -> None:
+            try:
+                result = job()
+            except Exception as error:
+                self.on_loop(lambda error=error: (failed or self._failed)(error))  # type: ignore[misc]
+            else:
+                self.on_loop(lambda: then(result))
+
+        threading.Thread(target=work, daemon=True).start()
+
+    def on_loop(self, call: Callable[[], object]) -> None:
+        """Call it soon on the loop's thread, from whatever thread."""
+
+        def run() -> None:
+            call()
+            self.screen.wake()
+
+        with suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(run)
+
+    def _failed(self, error: Exception) -> None:
+        from cli.exits import exit_code
+
+        if exit_code(error) is None:
+            raise error
+        self.note(str(error), "red")
+
+    # -- what the user sends -------------------------------------------------------------------------------------------
+
+    def submit(self, typed: Typed) -> None:
+        """A line was sent: a command acts at once, anything else is said now or when its turn comes."""
+        if typed.shown.startswith("/"):
+            self.command(typed.shown)
+        else:
+            self.queue.append(typed)
+            self._next()
+
+    def command(self, line: str) -> None:
+        """Carry out a command: `/effort high`."""
+        from cli.commands import run_command
+
+        run_command(self, line)
+
+    def _next(self) -> None:
+        """Say the next line that waits, if the model is ready for it."""
+        if self.assembly and self.control is None and self.queue:
+            typed = self.queue.popleft()
+            self.say(UserText(typed.text, typed.text), shown=typed.shown)
+        self.screen.wake()
+
+    def say(self, text: UserText, *, shown: str) -> None:
+        """Begin a turn. The model must be loaded, and no turn under way."""
+        assert self.assembly is not None and self.control is None
+        assembly, control, session = self.assembly, Control(), self.session
+        self.control = control
+        self.view.user(shown)
+        self.view.begin()
+        tools = assembly.tools
+        assembly.warn_of_control_names(text.text, "your text")
+
+        def work() -> None:
+            tools.begin_turn(text.typed)
+            turn = run_turn(
+                session,
+                text,
+                responder=assembly.responder,
+                tools=tools.toolbox,
+                limits=Limits(max_tokens=self.settings.max_tokens, max_seconds=self.settings.timeout),
+                control=control,
+            )
+            try:
+                self.worker.drive(turn, control)
+            finally:
+                tools.end_turn()
+
+        self._turn = self.worker.submit(work)
+        self._turn.add_done_callback(lambda done: self.on_loop(lambda: self._turn_over(done)))
+        self.screen.wake()
+
+    def _turn_over(self, done: Future[None]) -> None:
+        self._drain()
+        done.result()  # a bug of ours on the worker's thread becomes a traceback here
+        self.control, self._turn = None, None
+        self.question.withdraw()
+        if 0 < self.settings.bell <= self.view.turn_s:
+            self.screen.bell()
+        self.measure()
+        self._next()
+
+    def stop(self) -> None:
+        """Stop the turn under way; what was said stays. Queued lines go back into the input."""
+        if self.control:
+            self.control.stop()
+            self.worker.answer(None)
+            self.question.withdraw()
+        self.take_back()
+
+    def take_back(self) -> None:
+        """Put the queued lines into the input again."""
+        if self.queue:
+            self.editor.set("\n".join([*(typed.shown for typed in self.queue), *filter(None, [self.editor.text])]))
+            self.queue.clear()
+
+    def answer_now(self) -> None:
+        """End the thinking: the answer begins."""
+        if self.control:
+            self.control.answer_now()
+
+    # -- approvals -----------------------------------------------------------------------------------------------------
+
+    def _ask(self, asked: ApprovalAsked) -> None:
+        rows = self.painter.text(f"{asked.call.name}: {asked.preview.summary} ({asked.reason})", "bold")
+        rows += self.painter.text(asked.preview.detail) if asked.preview.detail else []
+        self.question.ask(
+            Question(tuple(rows), (("y", "yes"), ("n", "no"))),
+            lambda key: self.worker.answer(Decision(asked.call.id, key == "y")),
+        )
+
+    # -- sessions ------------------------------------------------------------------------------------------------------
+
+    def fresh_options(self) -> Options:
+        """How a new session is answered, by the settings."""
+        settings, folder = self.settings, self.folder
+        from cli.once import read_instructions
+
+        notes = folder.notes if folder else None
+        whole = "\n\n".join(part for part in (read_instructions(settings.instructions), notes) if part) or None
+        sampling = Sampling(settings.temperature, settings.top_p, settings.top_k, settings.min_p, settings.seed)
+        brings = folder.workspace.brings if folder and folder.notes else frozenset()
+        today = datetime.date.today().isoformat()
+        return Options(settings.effort, whole, today, sampling=sampling, brings=brings)
+
+    def restore_pages(self) -> None:
+        """Bring the browser's pages to where the session stands."""
+        if self.assembly and self.assembly.tools.browser:
+            self.assembly.tools.browser.restore(self.session.states)
+
+    def page(self, cursor: int) -> Cited | None:
+        """The page behind a cursor of the browser; None when there is none."""
+        page = lookup_in(self.session.states)(cursor)
+        origin = self.assembly.tools.origin if self.assembly else (lambda url: None)
+        return page and replace(page, url=origin(page.url) or page.url)
+
+    def measure(self) -> None:
+        """Find out how full the context is; on the worker, which owns the engine."""
+        assembly = self.assembly
+        if assembly is None:
+            return
+        request = self.session.request(assembly.tools.toolbox.specs)
+
+        def done(future: Future[ContextUse]) -> None:
+            self.on_loop(lambda: setattr(self, "use", future.result()))
+
+        self.worker.submit(lambda: assembly.responder.measure(request)).add_done_callback(done)
+
+    # -- what is shown -------------------------------------------------------------------------------------------------
+
+    def note(self, text: str, style: str = "dim") -> None:
+        """A line of ours above the input."""
+        self.view.note(text, style)
+        self.screen.wake()
+
+    def post(self, text: str, style: str = "dim") -> None:
+        """The same, from any thread."""
+        self.on_loop(lambda: self.view.note(text, style))
+
+    def show(self, rows: list[Row]) -> None:
+        """Rows of ours above the input, as one block."""
+        self.view.block(rows)
+        self.screen.wake()
+
+    def frame(self) -> list[Row]:
+        self._drain()
+        self.screen.title(self.status.title)
+        return self.view.take()
+
+    def _drain(self) -> None:
+        with suppress(queue.Empty):
+            while True:
+                event = self.worker.inbox.get_nowait()
+                if isinstance(event, Tapped):
+                    continue
+                self.transcript.see(event)
+                self.view.see(event)
+                if isinstance(event, ApprovalAsked):
+                    self._ask(event)
+                elif isinstance(event, ToolFinished | TurnEnded):
+                    self.question.withdraw()
+                if isinstance(event, MessageAdded) and event.message.role == "tool" and self.assembly:
+                    self.assembly.warn_of_control_names(event.message.text, f"the result of {event.message.name}")
+                if isinstance(event, ToolFinished) and self.assembly and (line := self.assembly.tools.view_warning()):
+                    self.note(line, "yellow")
+
+    def live(self, max_rows: int) -> list[Row]:
+        return self.view.live(max_rows)
+
+    def activity(self) -> list[Row]:
+        rows: list[Row] = [[]]  # air between the answer and the input
+        if doing := self.view.activity() or self.notices.doing:
+            spin = _SPINNER[int(self._clock() * 10) % len(_SPINNER)]
+            rows.append(one_row(f"{spin} {doing}", self.painter.width, "dim"))
+        rows += [one_row(f"queued: {typed.shown}", self.painter.width, "dim italic") for typed in self.queue]
+        return rows
+
+    def bottom(self) -> Row:
+        return self.status.row()
+
+    @property
+    def animated(self) -> bool:
+        return bool(self.view.busy or self.notices.doing)
+
+    # -- keys ----------------------------------------------------------------------------------------------------------
+
+    def _keys(self) -> KeyBindings:
+        keys = KeyBindings()
+
+        def bind(*names: str, **options: object) -> Callable[[Callable[[], object]], None]:
+            def add(act: Callable[[], object]) -> None:
+                for name in names:
+                    keys.add(name, **options)(lambda event: self._act(act, event))  # type: ignore[arg-type]
+
+            return add
+
+        bind("c-c", "<sigint>")(self.interrupt)
+        bind("c-d", filter=self.editor.empty)(self.leave)
+        bind("c-t")(self.toggle_thinking)
+        bind("c-g")(self.answer_now)
+        keys.add("c-z")(lambda event: event.app.suspend_to_background())
+        return keys
+
+    def _act(self, act: Callable[[], object], event: KeyPressEvent) -> None:
+        result = act()
+        if isinstance(result, Awaitable):
+            event.app.create_background_task(result)  # type: ignore[arg-type]
+        self.screen.wake()
+
+    def interrupt(self) -> None:
+        """Ctrl-C: stop the turn, or clear the input; twice leaves."""
+        again, self._ctrl_c_at = self._clock() - self._ctrl_c_at < AGAIN_S, self._clock()
+        if again:
+            return self.leave()
+        if self.control:
+            return self.stop()
+        if self.editor.text:
+            return self.editor.clear()
+        return self.note("Ctrl-C again leaves")
+
+    def toggle_thinking(self) -> None:
+        """Show the thinking, or hide it again."""
+        self.view.think = "off" if self.view.think != "off" else "on"
+        self.screen.refresh()
+
+
+def _think(settings: Settings):  # type: ignore[no-untyped-def]
+    return "on" if settings.show_thinking and settings.think == "off" else settings.think

@@ -1,0 +1,151 @@
+"""A chat in this process: keys through a pipe, our output into a terminal emulator. Nothing sleeps: `settle` waits.
+
+    async with ChatScreen(engine=script, columns=80, rows=24) as stage:
+        await stage.type("hello\r")
+        await stage.settle()
+        stage.rows                      # what the terminal holds, history first, without trailing blanks
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, cast
+
+import pyte
+from prompt_toolkit.data_structures import Size
+from prompt_toolkit.input import create_pipe_input
+
+from cli.chat import Chat
+from cli.folder import settle
+from cli.terminal.vt import Output
+
+TIMEOUT_S = 30.0
+
+
+class Terminal:
+    """A terminal emulator that our output is written into; `sent` is every byte of it, as text."""
+
+    def __init__(self, columns: int, rows: int) -> None:
+        self.size = Size(rows=rows, columns=columns)
+        self._screen = pyte.HistoryScreen(columns, rows, history=50_000, ratio=0.5)
+        self._stream = pyte.Stream(self._screen)
+        self.sent: list[str] = []
+        self.output = Output(cast(Any, _Sink(self._write)), lambda: self.size)
+
+    def _write(self, text: str) -> None:
+        self.sent.append(text)
+        self._stream.feed(text)
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Make the terminal another size. (It does not re-wrap, as xterm doesn't.)"""
+        self.size = Size(rows=rows, columns=columns)
+        self._screen.resize(rows, columns)
+
+    @property
+    def title(self) -> str:
+        return str(self._screen.title)
+
+    @property
+    def history(self) -> list[str]:
+        """The rows that have scrolled away."""
+        width = self._screen.columns
+        return ["".join(line[x].data for x in range(width)).rstrip() for line in self._screen.history.top]
+
+    @property
+    def display(self) -> list[str]:
+        """The rows on screen."""
+        return [line.rstrip() for line in self._screen.display]
+
+    @property
+    def rows(self) -> list[str]:
+        """All rows, without the empty ones at the end."""
+        rows = [*self.history, *self.display]
+        while rows and not rows[-1]:
+            rows.pop()
+        return rows
+
+
+class _Sink(io.StringIO):
+    """A stdout that is a terminal."""
+
+    encoding = "utf-8"
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        super().__init__()
+        self._take = write
+
+    @property
+    def buffer(self) -> _Sink:  # type: ignore[override]
+        return self
+
+    def write(self, data: str | bytes) -> int:
+        self._take(data.decode("utf-8", "replace") if isinstance(data, bytes) else data)
+        return len(data)
+
+    def isatty(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        raise io.UnsupportedOperation
+
+
+class ChatScreen:
+    """A running chat and its terminal. The flags are those of `ossia`; `engine` defaults to none given."""
+
+    def __init__(self, *, columns: int = 80, rows: int = 24, **flags: object) -> None:
+        self.terminal = Terminal(columns, rows)
+        self._flags: Mapping[str, object] = {"no_tools": True, "model": "etude", **flags}
+        self._pipe = create_pipe_input()
+
+    async def __aenter__(self) -> ChatScreen:
+        self.keys = self._pipe.__enter__()
+        resolved, folder = settle({name: value for name, value in self._flags.items() if value is not None})
+        self.chat = Chat(resolved, folder, input=self.keys, output=self.terminal.output, frame_s=0)
+        self._task = asyncio.create_task(self.chat.run())
+        await self.until(lambda: self.chat.assembly is not None or self._task.done())
+        await self.settle()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.chat.leave()
+        try:
+            await asyncio.wait_for(self._task, TIMEOUT_S)
+        finally:
+            self._pipe.__exit__(kind, error, trace)
+            self.chat.finish()
+
+    async def type(self, text: str) -> None:
+        """Press keys: `"hello\\r"`, `"\\x03"` for Ctrl-C."""
+        self.keys.send_text(text)
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    async def until(self, holds: Callable[[], object]) -> None:
+        """Wait until something holds; fails after half a minute, with what is on screen."""
+        try:
+            async with asyncio.timeout(TIMEOUT_S):
+                while not holds():
+                    if self._task.done() and not self._task.cancelled() and self._task.exception():
+                        raise cast(BaseException, self._task.exception())
+                    await asyncio.sleep(0.002)
+        except TimeoutError:
+            raise AssertionError("waited in vain; the screen:\n" + "\n".join(self.terminal.display)) from None
+
+    async def settle(self) -> None:
+        """Wait until no turn runs, nothing waits, and everything is drawn."""
+        await self.until(
+            lambda: self.chat.control is None
+            and not self.chat.queue
+            and not self.chat.worker.busy
+            and self.chat.worker.inbox.empty()
+            and self.chat.screen.settled
+        )
+
+    @property
+    def rows(self) -> list[str]:
+        return self.terminal.rows
