@@ -11,8 +11,19 @@ from tools.functions import workspace_tools
 from tools.functions.shell import ShellTool
 from tools.policy import Policy, Rule, parse_rule
 from tools.shell_sandbox import choose
-from tools.spec import ApprovalAsked, Decision, NoStop, Taint, ToolCall, ToolContext, ToolResult
-from tools.toolbox import DRY_RUN, REFUSED, Toolbox
+from tools.spec import (
+    ApprovalAsked,
+    ApprovalDecided,
+    Decision,
+    NoStop,
+    Taint,
+    ToolCall,
+    ToolContext,
+    ToolFinished,
+    ToolResult,
+    ToolStarted,
+)
+from tools.toolbox import CHANGED, DRY_RUN, REFUSED, REFUSED_AGAIN, Toolbox
 from tools.workspace import Workspace
 
 PATCH = "*** Begin Patch\n*** Update File: a.md\n@@\n-one\n+two\n*** End Patch"
@@ -118,3 +129,134 @@ def test_a_dry_run_changes_nothing(root: Path) -> None:
     assert (root / "a.md").read_text() == "one\n"
     read, _ = _run(toolbox, "read_file", {"path": "a.md"})
     assert "one" in read.text
+
+
+# -- the user changes a call at its question ---------------------------------------------------------------------------
+
+YES, NO = Decision("c", True), Decision("c", False)
+
+
+def _edit(arguments: object) -> Decision:
+    return Decision("c", True, arguments=arguments if isinstance(arguments, str) else json.dumps(arguments))
+
+
+def _asked_in_turn(
+    toolbox: Toolbox, name: str, arguments: object, *answers: Decision | None
+) -> tuple[ToolResult, list[ApprovalAsked], list[object]]:
+    """The result of a call whose questions get these answers, one each; the questions, and the other events."""
+    running = toolbox.run(ToolCall("c", name, json.dumps(arguments)), stop=NoStop())
+    asked: list[ApprovalAsked] = []
+    others: list[object] = []
+    decision: Decision | None = None
+    while True:
+        try:
+            event = running.send(decision)
+        except StopIteration as stop:
+            assert len(asked) == len(answers)
+            return stop.value, asked, others
+        decision = None
+        if isinstance(event, ApprovalAsked):
+            asked.append(event)
+            decision = answers[len(asked) - 1]
+        else:
+            others.append(event)
+
+
+def test_a_changed_call_is_previewed_and_asked_about_anew(root: Path) -> None:
+    models, mine = {"path": "a.md", "content": "two\n"}, {"path": "b.md", "content": "three\n"}
+    result, asked, others = _asked_in_turn(_toolbox(root), "write_file", models, _edit(mine), YES)
+    assert [question.call.arguments for question in asked] == [json.dumps(models), json.dumps(mine)]
+    assert [question.preview.subjects for question in asked] == [("a.md",), ("b.md",)]
+    assert [question.arguments for question in asked] == [models, mine]
+    assert "+three" in asked[1].preview.detail
+    assert [path.name for path in sorted(root.iterdir())] == [".env", "a.md", "b.md", "docs"]
+    assert ((root / "a.md").read_text(), (root / "b.md").read_text()) == ("one\n", "three\n")
+    ran = ToolCall("c", "functions.write_file", json.dumps(mine))
+    decided, started, finished = others
+    assert (decided, started) == (ApprovalDecided("c", True, "user", asked[1].reason), ToolStarted(ran))
+    assert isinstance(finished, ToolFinished) and (finished.call, finished.result) == (ran, result)
+    head, _, rest = result.text.partition("\n")
+    assert head == f"{CHANGED} functions.write_file {json.dumps(mine)}"
+    assert "b.md" in rest and not result.error
+
+
+def test_a_changed_call_is_asked_about_even_where_a_rule_allows_it(root: Path) -> None:
+    toolbox = _toolbox(root, parse_rule("shell:echo *", "allow"))
+    result, asked, _ = _asked_in_turn(toolbox, "shell", {"command": "rm a.md"}, _edit({"command": "echo hi"}), YES)
+    assert [question.reason for question in asked] == ["it can run and write", "you changed the call"]
+    assert result.text.startswith(f'{CHANGED} functions.shell {{"command": "echo hi"}}\n') and "hi" in result.text
+    assert (root / "a.md").exists()
+
+
+def test_a_changed_call_that_a_rule_denies_is_refused(root: Path) -> None:
+    toolbox = _toolbox(root, parse_rule("shell:git push*", "deny"))
+    changed = {"command": "git push"}
+    result, asked, others = _asked_in_turn(toolbox, "shell", {"command": "ls"}, _edit(changed))
+    assert (len(asked), others[0]) == (1, ApprovalDecided("c", False, "policy", "the rule shell:git push*"))
+    assert result.error and "is not allowed here" in result.text
+    assert result.text.startswith(f"{CHANGED} functions.shell {json.dumps(changed)}\n")
+    assert not any(isinstance(event, ToolStarted) for event in others)
+
+
+def test_a_fault_of_the_users_text_is_theirs_to_mend(root: Path) -> None:
+    """The question stays about the call before it, and says what was wrong; the model never hears of it."""
+    models = {"path": "a.md", "content": "two\n"}
+    faulty = [_edit(text) for text in ("{", "[1, 2]", {"path": "b.md"}, {"path": "../b.md", "content": "x"})]
+    result, asked, _ = _asked_in_turn(_toolbox(root), "write_file", models, *faulty, YES)
+    assert asked[0].fault == "" and all(question.fault for question in asked[1:])
+    assert [question.rejected for question in asked] == ["", *(edit.arguments for edit in faulty)]
+    assert {(question.call, question.preview) for question in asked} == {(asked[0].call, asked[0].preview)}
+    assert (result.error, (root / "a.md").read_text()) == (False, "two\n")
+    assert CHANGED not in result.text, "what ran is what the model wrote"
+
+
+def test_a_mended_text_is_asked_about_without_the_fault(root: Path) -> None:
+    edits = [_edit("{"), _edit({"path": "b.md", "content": "x\n"})]
+    _, asked, _ = _asked_in_turn(_toolbox(root), "write_file", {"path": "a.md", "content": "x"}, *edits, YES)
+    assert [bool(question.fault) for question in asked] == [False, True, False]
+    assert (root / "b.md").exists()
+
+
+def test_a_no_to_the_changed_call_refuses_both(root: Path) -> None:
+    toolbox = _toolbox(root)
+    models, mine = {"command": "rm a.md"}, {"command": "rm .env"}
+    result, asked, others = _asked_in_turn(toolbox, "shell", models, _edit(mine), NO)
+    assert (result, len(asked)) == (ToolResult(REFUSED, error=True), 2)
+    assert isinstance(others[-1], ToolFinished) and others[-1].call.arguments == json.dumps(models)
+    for again in (models, mine):
+        assert _asked_in_turn(toolbox, "shell", again)[0].text == REFUSED_AGAIN
+    assert (root / "a.md").exists() and (root / ".env").exists()
+
+
+def test_what_is_remembered_is_the_changed_call(root: Path) -> None:
+    toolbox = _toolbox(root)
+    session = Decision("c", True, "session")
+    _asked_in_turn(toolbox, "shell", {"command": "rm a.md"}, _edit({"command": "echo hi"}), session)
+    _asked_in_turn(toolbox, "shell", {"command": "echo hi"})
+    _asked_in_turn(toolbox, "shell", {"command": "rm a.md"}, NO)
+
+
+def test_new_arguments_are_no_agreement(root: Path) -> None:
+    """Not with a no, not for another call, and not to what comes of them."""
+    edit = _edit({"path": "b.md", "content": "x\n"})
+    for answer in (Decision("c", False, arguments=edit.arguments), Decision("d", True, arguments=edit.arguments)):
+        result, _, _ = _asked_in_turn(_toolbox(root), "write_file", {"path": "a.md", "content": "y"}, answer)
+        assert result.text == REFUSED
+    result, _, _ = _asked_in_turn(_toolbox(root), "write_file", {"path": "a.md", "content": "y"}, edit, None)
+    assert (result.text, (root / "b.md").exists()) == (REFUSED, False)
+
+
+def test_a_command_may_become_a_patch(root: Path) -> None:
+    toolbox = _toolbox(root)
+    edit = _edit({"command": f"apply_patch <<'EOF'\n{PATCH}\nEOF"})
+    result, asked, _ = _asked_in_turn(toolbox, "container.exec", {"cmd": "ls"}, edit, YES)
+    assert [question.call.name for question in asked] == ["functions.shell", "functions.apply_patch"]
+    assert ((root / "a.md").read_text(), CHANGED in result.text) == ("two\n", True)
+
+
+def test_what_a_long_text_has_become_is_cut_in_the_result(root: Path) -> None:
+    edit = _edit({"path": "b.md", "content": "x" * 50_000})
+    result, _, _ = _asked_in_turn(_toolbox(root), "write_file", {"path": "a.md", "content": "y"}, edit, YES)
+    head = result.text.partition("\n[... ")[0]
+    assert (root / "b.md").stat().st_size == 50_000 and len(result.text) < 8_000
+    assert head.startswith(f"{CHANGED} functions.write_file ") and "characters omitted]" in result.text

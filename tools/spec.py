@@ -140,7 +140,9 @@ class ApprovalAsked:
 
     `call.name` is the tool's own name, whatever the model wrote (`shell;it-only-reads` is `functions.shell`).
     `firm`: a person must answer it; `--yes` doesn't (it is tainted or unconfined). `rules` are what "always" would
-    store, in the form of `--allow` (`"shell:git status"`); empty: there is no always.
+    store, in the form of `--allow` (`"shell:git status"`); empty: there is no always. `arguments` are the call's as
+    they were read, a dict or a text: what a person edits. `fault` says what is wrong with the arguments that the user
+    wrote last, which are `rejected`: the question is still about the ones before.
     """
 
     call: ToolCall
@@ -148,18 +150,24 @@ class ApprovalAsked:
     reason: str
     firm: bool = False
     rules: tuple[str, ...] = ()
+    fault: str = ""
+    rejected: str = ""
+    arguments: object = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
     """The answer to an `ApprovalAsked`. `remember`: for this call only, or for the rest of the session.
 
-    "always" is "session" to a toolbox: whoever answers stores the rules of the question.
+    "always" is "session" to a toolbox: whoever answers stores the rules of the question. With `arguments`, which the
+    user wrote in place of the model's, an allowing decision is no agreement yet: the changed call is previewed, and
+    asked about.
     """
 
     call_id: str
     allow: bool
     remember: Literal["once", "session"] = "once"
+    arguments: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +182,7 @@ class ApprovalDecided:
 
 @dataclass(frozen=True, slots=True)
 class ToolStarted:
-    """The call passed every check and begins to run."""
+    """The call passed every check and begins to run; it is the user's version where they changed it."""
 
     call: ToolCall
 
@@ -190,7 +198,7 @@ class ToolOutput:
 
 @dataclass(frozen=True, slots=True)
 class ToolFinished:
-    """The call is over; `ms` is wall time spent in the tool (0 for one that never ran)."""
+    """The call is over; `ms` is wall time spent in the tool (0 for one that never ran). `call`: as in `ToolStarted`."""
 
     call: ToolCall
     result: ToolResult

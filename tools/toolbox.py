@@ -6,13 +6,13 @@ import json
 import time
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from tools._result import bounded, readable
 from tools.arguments import PATCH_TOOL, ArgumentReader, patch_in
 from tools.names import resolve_name, unknown_name
-from tools.policy import Policy, acts
+from tools.policy import Policy, Ruling, acts
 from tools.spec import (
     ApprovalAsked,
     ApprovalDecided,
@@ -36,8 +36,33 @@ REFUSED_AGAIN = "User denied this very call before: they were not asked again. C
 INTERRUPTED = "[interrupted by the user]"
 DRY_RUN = "Not executed (dry run). It would:"
 
+CHANGED = "The user changed this call to:"
+_BY_USER = "you changed the call"
+
 _Run = Generator[ToolEvent, Decision | None, ToolResult]
-_Asking = Generator[ToolEvent, Decision | None, ToolResult | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A call that was read and previewed. `context` has its preview."""
+
+    call: ToolCall
+    tool: Tool
+    args: object
+    context: ToolContext
+
+    @property
+    def preview(self) -> Preview:
+        assert self.context.preview is not None
+        return self.context.preview
+
+    @property
+    def wish(self) -> tuple[str, str]:
+        """What is wished for, however it is written: `("functions.shell", '{"command": "ls"}')`."""
+        return self.tool.spec.name, json.dumps(self.args, sort_keys=True)
+
+
+_Asking = Generator[ToolEvent, Decision | None, tuple[_Ready, ToolResult | None]]
 
 
 class Toolbox:
@@ -83,7 +108,8 @@ class Toolbox:
     ) -> _Run:
         """Run one call. Yields what happens, the last event being `ToolFinished`; returns the result.
 
-        After `ApprovalAsked` the generator expects a `Decision` for that call; anything else refuses. `fault` is a
+        After `ApprovalAsked` the generator expects a `Decision` for that call; anything else refuses. One that brings
+        new arguments leads to a new question, and the result says what ran in place of the model's call. `fault` is a
         reason found before, for which the call is answered without being run. `taint` is what stands in the prompt,
         `said` what the user typed so far: once they type something new, what they refused may be asked again.
         """
@@ -91,10 +117,10 @@ class Toolbox:
             self._said = said
             self._refused.clear()
         context = replace(self._context, stop=stop, taint=taint, said=said)
-        ms, result = yield from self._checked(call, context, fault)
+        ran, ms, result = yield from self._checked(call, context, fault)
         text = bounded(readable(result.text), self._max_result_tokens, self._context.count_tokens)
         result = replace(result, text=text)
-        yield ToolFinished(call, result, ms)
+        yield ToolFinished(ran, result, ms)
         return result
 
     def close(self) -> None:
@@ -104,32 +130,53 @@ class Toolbox:
 
     def _checked(
         self, call: ToolCall, context: ToolContext, fault: str | None
-    ) -> Generator[ToolEvent, Decision | None, tuple[int, ToolResult]]:
-        """Everything between the wish and the result; with it the ms that the tool itself took, 0 if it never ran."""
+    ) -> Generator[ToolEvent, Decision | None, tuple[ToolCall, int, ToolResult]]:
+        """Everything between the wish and the result: the call that came of it, and the ms that the tool itself took.
+
+        0 ms: it never ran.
+        """
         if fault is not None:
-            return 0, ToolResult(fault, error=True)
+            return call, 0, ToolResult(fault, error=True)
+        wished = self._previewed(call, context)
+        if isinstance(wished, ToolResult):
+            return call, 0, wished
+        ready, result = yield from self._approved(wished)
+        if context.stop.stopped:  # also when it was stopped at the question: that refuses nothing but the turn
+            return call, 0, ToolResult(INTERRUPTED, error=True)
+        ms = 0
+        if result is None:
+            ms, result = yield from self._started(ready)
+        if ready.wish != wished.wish:
+            result = replace(result, text=f"{self._change(ready)}\n{result.text}")
+        return ready.call, ms, result
+
+    def _started(self, ready: _Ready) -> Generator[ToolEvent, Decision | None, tuple[int, ToolResult]]:
+        """Run what was agreed to."""
+        yield ToolStarted(ready.call)
+        started = time.monotonic()
+        try:
+            with closing(ready.tool.run(ready.args, call_id=ready.call.id, context=ready.context)) as running:
+                result = yield from running
+        except ToolFailed as error:
+            result = _failure(error, ready.tool.spec, ready.context)
+        return round((time.monotonic() - started) * 1000), result
+
+    def _previewed(self, call: ToolCall, context: ToolContext) -> _Ready | ToolResult:
+        """The call, ready to be asked about; the result that says what is wrong with it when it isn't."""
         try:
             tool, args = self._read(call)
         except ToolFailed as error:
-            return 0, ToolResult(str(error), error=True)
+            return ToolResult(str(error), error=True)
         try:
             preview = tool.preview(args, context=context)
         except ToolFailed as error:
-            return 0, _failure(error, tool.spec, context)
-        context = replace(context, preview=preview)
-        refusal = yield from self._approved(tool.spec, call, args, context)
-        if context.stop.stopped:  # also when it was stopped at the question: that refuses nothing but the turn
-            return 0, ToolResult(INTERRUPTED, error=True)
-        if refusal is not None:
-            return 0, refusal
-        yield ToolStarted(call)
-        started = time.monotonic()
-        try:
-            with closing(tool.run(args, call_id=call.id, context=context)) as running:
-                result = yield from running
-        except ToolFailed as error:
-            result = _failure(error, tool.spec, context)
-        return round((time.monotonic() - started) * 1000), result
+            return _failure(error, tool.spec, context)
+        return _Ready(call, tool, args, replace(context, preview=preview))
+
+    def _change(self, ready: _Ready) -> str:
+        """The line that tells the model what its call has become; it would take the result for its own call's."""
+        written = readable(f"{ready.tool.spec.name} {json.dumps(ready.args, ensure_ascii=False)}")
+        return f"{CHANGED} {bounded(written, self._max_result_tokens // 4, self._context.count_tokens)}"
 
     def _read(self, call: ToolCall) -> tuple[Tool, object]:
         """The tool that is meant, and its arguments. A patch for a shell is a call of `apply_patch`, if that is on."""
@@ -142,32 +189,62 @@ class Toolbox:
             tool, args = self._tools[PATCH_TOOL], self._readers[PATCH_TOOL].read(patch)
         return tool, args
 
-    def _approved(self, spec: ToolSpec, call: ToolCall, args: object, context: ToolContext) -> _Asking:
-        """None when the call may run, else the result that answers it without."""
-        preview = context.preview
-        assert preview is not None
-        wish = spec.name, json.dumps(args, sort_keys=True)
-        if wish in self._refused:
-            return ToolResult(REFUSED_AGAIN, error=True)
-        ruling = self._policy.rule_on(spec, preview, args, taint=context.taint)
-        if self._dry_run and ruling.action != "deny" and acts(spec, preview):
-            return _shown(preview, context)
-        if ruling.action == "ask":
-            asked = replace(call, name=spec.name)  # a person agrees to the tool that runs, whatever the model called it
-            decision = yield ApprovalAsked(asked, preview, ruling.reason, ruling.firm, ruling.rules)
-            allow = decision is not None and decision.call_id == call.id and decision.allow
-            yield ApprovalDecided(call.id, allow, "user", ruling.reason)
-            if not allow:
-                if not context.stop.stopped:
-                    self._refused.add(wish)
-                return ToolResult(REFUSED, error=True)
-            if decision is not None and decision.remember == "session":
-                self._policy.remember(spec, preview, args)
-            return None
-        yield ApprovalDecided(call.id, ruling.action == "allow", "policy", ruling.reason)
-        if ruling.action == "allow":
-            return None
-        return ToolResult(f"Error: {spec.name} is not allowed here ({ruling.reason}). Choose another way.", error=True)
+    def _approved(self, wished: _Ready) -> _Asking:
+        """What may run, with None; or what may not, with the result that answers it without.
+
+        What the user wrote in place of the model's arguments is previewed and ruled on like any other call, but always
+        asked about: they have not seen yet what comes of it.
+        """
+        if wished.wish in self._refused:
+            return wished, ToolResult(REFUSED_AGAIN, error=True)
+        ready, fault, rejected = wished, "", ""
+        while True:
+            spec, preview, context = ready.tool.spec, ready.preview, ready.context
+            ruling = self._policy.rule_on(spec, preview, ready.args, taint=context.taint)
+            if self._dry_run and ruling.action != "deny" and acts(spec, preview):
+                return ready, _shown(preview, context)
+            if ruling.action == "deny" or (ruling.action == "allow" and ready is wished):
+                yield ApprovalDecided(ready.call.id, ruling.action == "allow", "policy", ruling.reason)
+                return ready, None if ruling.action == "allow" else _not_allowed(spec, ruling)
+            asked = _question(ready, ruling, fault, rejected)
+            decision = yield asked
+            allow = decision is not None and decision.call_id == asked.call.id and decision.allow
+            if decision is None or decision.arguments is None or not allow:
+                yield ApprovalDecided(ready.call.id, allow, "user", asked.reason)
+                return self._answered(wished, ready, decision if allow else None)
+            changed = self._previewed(replace(asked.call, arguments=decision.arguments), replace(context, preview=None))
+            if isinstance(changed, ToolResult):
+                fault, rejected = changed.text, decision.arguments
+            else:
+                ready, fault, rejected = changed, "", ""
+
+    def _answered(self, wished: _Ready, ready: _Ready, decision: Decision | None) -> tuple[_Ready, ToolResult | None]:
+        """What a person's answer comes to: None refuses, also what the model had wished for."""
+        if decision is None:
+            if not ready.context.stop.stopped:
+                self._refused |= {wished.wish, ready.wish}
+            return wished, ToolResult(REFUSED, error=True)
+        if decision.remember == "session":
+            self._policy.remember(ready.tool.spec, ready.preview, ready.args)
+        return ready, None
+
+
+def _question(ready: _Ready, ruling: Ruling, fault: str, rejected: str) -> ApprovalAsked:
+    """A person agrees to the tool that runs, whatever the model called it."""
+    return ApprovalAsked(
+        replace(ready.call, name=ready.tool.spec.name),
+        ready.preview,
+        ruling.reason if ruling.action == "ask" else _BY_USER,
+        ruling.firm,
+        ruling.rules,
+        fault=fault,
+        rejected=rejected,
+        arguments=ready.args,
+    )
+
+
+def _not_allowed(spec: ToolSpec, ruling: Ruling) -> ToolResult:
+    return ToolResult(f"Error: {spec.name} is not allowed here ({ruling.reason}). Choose another way.", error=True)
 
 
 def _shown(preview: Preview, context: ToolContext) -> ToolResult:
