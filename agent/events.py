@@ -24,11 +24,19 @@ class MessageAdded:
 
 @dataclass(frozen=True, slots=True)
 class ContextTrimmed:
-    """Older messages were replaced so that the turn fits: token counts of the prompt before and after."""
+    """Older messages stand shortened in the prompt from now on, so that the turn fits; the session keeps them whole.
+
+    Token counts of the prompt before and after; `reason` is a line for people that says what was replaced, and how.
+    `results` is how many results of tools were shortened; `turns` how many turns, from the first on, `summary` stands
+    for (0 and None: there is no new one).
+    """
 
     tokens_before: int
     tokens_after: int
     reason: str
+    results: int = 0
+    turns: int = 0
+    summary: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,14 @@ from collections.abc import Generator
 from dataclasses import replace
 
 from agent.adapt import as_call, as_message, is_answer
+from agent.compaction import with_room
 from agent.control import Control
 from agent.errors import AgentError, ContextFull, EngineFailed
 from agent.events import Decision, Event, MessageAdded, TurnEnd, TurnEnded
 from agent.limits import Budget, Limits, deadline
 from agent.request import Request, Responder
 from agent.session import Session, UserText
-from harmony.messages import FINAL, Completion
+from harmony.messages import FINAL, Channel, Completion
 from tools.toolbox import Toolbox
 
 GIVE_UP = "This very call has failed too often: no tool can be called any more. Answer with what you have."
@@ -52,8 +53,7 @@ def run_turn(
 
 def _steps(session: Session, responder: Responder, tools: Toolbox, budget: Budget, control: Control) -> _Part:
     for _ in range(budget.limits.max_steps):
-        request = session.request(tools.specs, max_tokens=budget.tokens_left)
-        completion = yield from _step(session, request, responder, budget, control)
+        completion = yield from _step(session, tools, responder, budget, control)
         if completion.end == "answer_now":
             break
         if completion.end != "stop":
@@ -84,16 +84,27 @@ def _last_word(
 ) -> _Part:
     """One message in `final`. The tools stay in the prompt, whose prefix is cached, but none can be called."""
     yield from session.answer_open_call()
-    request = session.request(tools.specs, max_tokens=budget.tokens_left, open_with=FINAL)
-    completion = yield from _step(session, request, responder, budget, control)
+    completion = yield from _step(session, tools, responder, budget, control, open_with=FINAL)
     return end if completion.end == "stop" else _end_of(completion, control)
 
 
 def _step(
-    session: Session, request: Request, responder: Responder, budget: Budget, control: Control
+    session: Session,
+    tools: Toolbox,
+    responder: Responder,
+    budget: Budget,
+    control: Control,
+    *,
+    open_with: Channel | None = None,
 ) -> Generator[Event, Decision | None, Completion]:
-    if request.max_tokens == 0:
+    def ask() -> Request:
+        return session.request(tools.specs, max_tokens=budget.tokens_left, open_with=open_with)
+
+    if budget.tokens_left == 0:
         return Completion((), "tokens")
+    request = yield from with_room(session, ask, responder=responder, budget=budget, control=control)
+    if control.stopped:
+        return Completion((), "stopped")
     try:
         completion = yield from responder.respond(request, control=control)
     except EngineFailed as error:

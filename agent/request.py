@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 from agent.control import Control
 from agent.engine.base import Progress, Sampling
@@ -19,7 +19,8 @@ class Request:
 
     `history` begins with the first user message; the system and developer messages are made from the other fields.
     `date` is `"2025-06-28"`. `max_tokens` None: to the end of the context. `open_with` starts the step inside a message
-    on that channel ("answer now", the step limit): one message comes back and no tool can be called.
+    on that channel ("answer now", the step limit): one message comes back and no tool can be called. `summarised`: the
+    first message of the history is a summary of what came before it.
     """
 
     history: tuple[Message, ...]
@@ -31,15 +32,44 @@ class Request:
     sampling: Sampling = field(default_factory=Sampling)
     max_tokens: int | None = None
     open_with: Channel | None = None
+    summarised: bool = False
+
+
+PartName = Literal["system", "tools", "instructions", "summary", "user", "answers", "calls", "results", "thinking"]
+"""The parts of a prompt, in the order they are told. system: what Harmony itself needs; tools: what the model is told
+of them, in either prompt; summary: stands for older turns; answers: with preambles; thinking: of the turn under way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the prompt: `Part("tools", 812)`."""
+
+    name: PartName
+    tokens: int
 
 
 @dataclass(frozen=True, slots=True)
 class ContextUse:
-    """How full the context would be; `static_tokens` are those of the system and the developer message."""
+    """How full the context would be, in tokens.
+
+    `static_tokens` are those of the system and the developer message; `reserve_tokens` should be free for the answer.
+    `parts` (every name once, also those with 0) add up to `used_tokens`. `messages` are the tokens of each message of
+    the request's history, 0 for one that the prompt leaves out.
+
+        ContextUse(1180, 32768, 640, 8192, (Part("system", 63), Part("tools", 577), …), (12, 80, …))
+    """
 
     used_tokens: int
     total_tokens: int
     static_tokens: int
+    reserve_tokens: int
+    parts: tuple[Part, ...]
+    messages: tuple[int, ...]
+
+    @property
+    def fits(self) -> bool:
+        """Is there room for the prompt and for the answer?"""
+        return self.used_tokens + self.reserve_tokens <= self.total_tokens
 
 
 StepEvent = Delta | Repaired | Progress | Stats
@@ -49,7 +79,10 @@ class Responder(Protocol):
     """One step, as the loop sees it."""
 
     def measure(self, request: Request) -> ContextUse:
-        """How much of the context the request takes, so that the loop can act before it is too late."""
+        """How much of the context the request takes, part by part, so that the loop can act before it is too late.
+
+        Also for a meter, on the engine's thread: `responder.measure(session.request(toolbox.specs))`.
+        """
         ...
 
     def respond(self, request: Request, *, control: Control) -> Generator[StepEvent, None, Completion]:

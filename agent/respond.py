@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from agent.adapt import is_answer, is_call
+from agent.context import context_use
 from agent.control import Control
 from agent.engine.base import Engine, Generation, Prompt
 from agent.errors import ContextFull, EngineFailed
 from agent.events import Stats
 from agent.prompt import compose
-from agent.request import ContextUse, Request, StepEvent
+from agent.request import ContextUse, PartName, Request, StepEvent
 from harmony.codec import Codec
-from harmony.messages import FINAL, Completion, CompletionEnd
+from harmony.messages import FINAL, Completion, CompletionEnd, Message
 from harmony.parse import StreamParser
 from harmony.render import drop_past_analysis
 
@@ -32,12 +33,20 @@ class LocalResponder:
         self.codec = codec
         self.engine = engine
         self._tap = tap
+        self._head: _Head | None = None
+        self._last: _Rendered | None = None
 
     def measure(self, request: Request) -> ContextUse:
-        """How much of the context the request takes, in tokens."""
-        prompt, _ = self._prompt(request)
-        static = prompt.marks[0] if prompt.marks else 0
-        return ContextUse(len(prompt.ids), self.engine.context_tokens, static)
+        """How much of the context the request takes, part by part. Cheap: what is rendered once is kept."""
+        rendered = self._rendered(request)
+        head = self._head_of(request)
+        tokens, start = [0] * len(request.history), 0
+        for index, end in rendered.ends:
+            if index >= len(head.messages):
+                tokens[index - len(head.messages)] = end - start
+            start = end
+        used, context_tokens = len(rendered.prompt.ids), self.engine.context_tokens
+        return context_use(request, static=head.parts, tokens=tokens, used=used, context_tokens=context_tokens)
 
     def respond(self, request: Request, *, control: Control) -> Generator[StepEvent, None, Completion]:
         """Generate once. The completion holds every message that came, the last one cut if nothing closed it.
@@ -90,16 +99,74 @@ class LocalResponder:
 
     def _prompt(self, request: Request) -> tuple[Prompt, tuple[int, ...]]:
         """The prompt with the marks worth a checkpoint, and its opening: the ids after the last message."""
-        messages = compose(request)
+        rendered = self._rendered(request)
+        return rendered.prompt, rendered.opening
+
+    def _rendered(self, request: Request) -> _Rendered:
+        """What the engine gets. The last one is kept: a step is measured first."""
+        if self._last is None or self._last.request is not request:
+            self._last = self._render(request)
+        return self._last
+
+    def _render(self, request: Request) -> _Rendered:
+        head = self._head_of(request).messages
+        messages = (*head, *request.history)
         rendered = self.codec.render(messages, purpose="completion", drop=drop_past_analysis)
         ids = list(rendered.ids)
         if request.open_with:
             control = self.codec.tokenizer.control
             ids += [control.channel, *self.codec.tokenizer.encode(request.open_with), control.message]
-        static = len(messages) - len(request.history)
-        marks = {end for index, end in rendered.ends if index == static - 1 or messages[index].role == "user"}
+        marks = {end for index, end in rendered.ends if index == len(head) - 1 or messages[index].role == "user"}
         opening = ids[rendered.ends[-1][1] :]
-        return Prompt(tuple(ids), tuple(sorted(marks | {len(ids)}))), tuple(opening)
+        prompt = Prompt(tuple(ids), tuple(sorted(marks | {len(ids)})))
+        return _Rendered(request, prompt, tuple(opening), rendered.ends)
+
+    def _head_of(self, request: Request) -> _Head:
+        """The messages before the history, the very same while nothing of them changes: the codec keeps their ids."""
+        if self._head is None or not self._head.is_of(request):
+            whole = replace(request, history=())
+            plain = replace(whole, tools=())
+            bare = replace(plain, instructions=None, response_format=None)
+            lengths = [len(self.codec.render(compose(part)).ids) for part in (bare, plain, whole)]
+            self._head = _Head(
+                whole,
+                compose(whole),
+                (
+                    ("system", lengths[0]),
+                    ("instructions", lengths[1] - lengths[0]),
+                    ("tools", lengths[2] - lengths[1]),
+                ),
+            )
+        return self._head
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """The system and the developer message of a request, and what their parts take in tokens."""
+
+    request: Request
+    messages: tuple[Message, ...]
+    parts: tuple[tuple[PartName, int], ...]
+
+    def is_of(self, request: Request) -> bool:
+        """Is it this request's head, too? Schemas are compared by identity: 1, 1.0 and True are equal to Python."""
+        kept = self.request
+        return (
+            (kept.effort, kept.instructions, kept.date) == (request.effort, request.instructions, request.date)
+            and kept.response_format is request.response_format
+            and len(kept.tools) == len(request.tools)
+            and all(ours is theirs for ours, theirs in zip(kept.tools, request.tools, strict=True))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Rendered:
+    """A request as ids. `ends`: see `harmony.codec.Rendered`."""
+
+    request: Request
+    prompt: Prompt
+    opening: tuple[int, ...]
+    ends: tuple[tuple[int, int], ...]
 
 
 def _completion(parser: StreamParser, end: CompletionEnd, tokens: int) -> Completion:

@@ -14,9 +14,8 @@ from harmony.messages import ANALYSIS, COMMENTARY, Channel, Effort, Message, Res
 from tools.spec import Attachment, Taint, ToolResult, ToolSpec
 from tools.toolbox import INTERRUPTED
 
-
 SUMMARY_HEAD = "Summary of our conversation so far (its turns no longer fit into the context):"
-"""Begins the message that stands for summarised turns: the user's, so that text from a page gains no authority by it."""
+"""Begins the message that stands for summarised turns: the user's, so that a page's text gains no authority by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +58,19 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What stands in the prompt in place of the first `turns` turns. The model wrote it; the turns are all still there."""
+    """What stands in the prompt in place of the first `turns` turns. The turns themselves are all still there."""
 
     text: str
     turns: int
 
 
+def summary_message(text: str) -> Message:
+    """A summary as it stands in the prompt."""
+    return Message("user", (f"{SUMMARY_HEAD}\n\n{text}",))
+
+
 class Keeper(Protocol):
-    """Told of every change of a session, as it happens, on the thread that made it. Never raises: it notes a problem."""
+    """Told of every change of a session as it happens, on the thread that made it. Never raises: it notes a problem."""
 
     def added(self, entry: Entry) -> None:
         """The entry stands last now."""
@@ -102,8 +106,8 @@ class UserText:
 class Session:
     """The history of one conversation, in memory. `keeper` stores it as it grows (`agent.store`).
 
-    `vocabulary` and `model` are those of the engine in use: what is added is marked with them, and ids that were sampled
-    under another vocabulary stay out of the prompt (the message is rendered from its text).
+    `vocabulary` and `model` are those of the engine in use: what is added is marked with them, and ids that were
+    sampled under another vocabulary stay out of the prompt (the message is rendered from its text).
 
     session = Session(Options(effort="low"))
     for event in run_turn(session, "What is 48*17?", …): …
@@ -277,10 +281,16 @@ class Session:
             sampling=options.sampling,
             max_tokens=max_tokens,
             open_with=open_with,
+            summarised=self._summary is not None,
         )
 
+    @property
+    def prompted(self) -> tuple[int, ...]:
+        """Which entries stand in a request's history, in order; the summary, if there is one, stands before them."""
+        return tuple(index for index, entry in enumerate(self._entries) if self._in_prompt(entry))
+
     def _history(self) -> tuple[Message, ...]:
-        summary = (Message("user", (f"{SUMMARY_HEAD}\n\n{self._summary.text}",)),) if self._summary else ()
+        summary = (summary_message(self._summary.text),) if self._summary else ()
         return (*summary, *(self._as_prompted(entry) for entry in self._entries if self._in_prompt(entry)))
 
     def _as_prompted(self, entry: Entry) -> Message:

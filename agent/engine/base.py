@@ -53,12 +53,16 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a prefill is: `done` of `total` prompt tokens, of which `reused` came from the cache."""
+    """How far a prefill is: `done` of `total` prompt tokens, of which `reused` came from the cache.
+
+    Phase "summary": older turns are being summarised to make room, `done` of at most `total` tokens are written. The
+    first one (0 done) comes before the summary's own prefill.
+    """
 
     done: int
     total: int
     reused: int = 0
-    phase: Literal["prefill"] = "prefill"
+    phase: Literal["prefill", "summary"] = "prefill"
 
 
 @dataclass(frozen=True, slots=True)

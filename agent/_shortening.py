@@ -1,0 +1,96 @@
+"""How older text is made short: notes in place of results, heads and tails, a transcript by rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from agent.context import part_of
+from agent.request import Request, Responder
+from harmony.messages import Message
+
+_NOTE = "[Made room: "
+_QUOTED_CHARS = 80
+_LEAST_CHARS = 60  # of a message in a transcript by rule: below that it says nothing
+_LEAST_TOKENS = 40  # of a message that is cut: the mark in its middle has some twenty itself
+_TRIES = 6
+
+
+def note_on(result: Message, tokens: int) -> str:
+    """What stands in the prompt in place of a tool's result.
+
+    `[Made room: a result of functions.read_file with 1240 tokens, "import os…", is no longer here. Call it again if you
+    need it.]`
+    """
+    begins = " ".join(result.text[: 4 * _QUOTED_CHARS].split())[:_QUOTED_CHARS]
+    return (
+        f'{_NOTE}a result of {result.name} with {tokens} tokens, "{begins}…", is no longer here. '
+        "Call it again if you need it.]"
+    )
+
+
+def is_note(text: str | None) -> bool:
+    """Was this written by `note_on`?"""
+    return text is not None and text.startswith(_NOTE)
+
+
+def worth_noting(message: Message) -> bool:
+    """Is a note on it clearly shorter than the message itself?"""
+    return len(message.text) > 2 * len(note_on(message, 1000))
+
+
+def head_and_tail(text: str, share: float) -> str:
+    """That share of the text, three quarters of it from its head, with a mark where it is cut."""
+    keep = int(len(text) * share)
+    head, tail = text[: keep * 3 // 4], text[len(text) - keep // 4 :]
+    return f"{head}\n[... {len(text) - len(head) - len(tail)} characters omitted: no room]\n{tail}"
+
+
+def cut_to_fit(request: Request, responder: Responder, room: int) -> Request | None:
+    """The same request in at most `room` tokens: the longest messages of its history keep their heads and tails.
+
+    The last message is left as it is. None when that isn't enough.
+    """
+    for _ in range(_TRIES):
+        use = responder.measure(request)
+        if use.used_tokens <= room:
+            return request
+        *old, _ = use.messages
+        limit = _limit(old, sum(old) - (use.used_tokens - room)) - _LEAST_TOKENS // 2
+        if limit < _LEAST_TOKENS:
+            return None
+        cut = tuple(
+            _cut(message, limit / count * 0.95) if count > limit else message
+            for message, count in zip(request.history, old, strict=False)
+        )
+        request = replace(request, history=(*cut, request.history[-1]))
+    return None
+
+
+def transcript(messages: Sequence[Message], chars: int) -> str:
+    """What was asked and answered, in at most about `chars` characters: the beginning of each message, one line each.
+
+    Where even that is too much, the oldest ones are left out, and it says how many.
+    """
+    said = [(part_of(message), " ".join(message.text.split())) for message in messages]
+    lines = [(("user" if part == "user" else "assistant"), text) for part, text in said if part in ("user", "answers")]
+    fit = max(1, chars // _LEAST_CHARS)
+    left_out = len(lines) - fit if len(lines) > fit else 0
+    each = chars // max(1, min(fit, len(lines)))
+    told = [f"{who}: {text if len(text) <= each else text[: max(0, each - 1)] + '…'}" for who, text in lines[left_out:]]
+    return "\n".join([f"({left_out} messages are left out here.)", *told] if left_out else told)
+
+
+def _cut(message: Message, share: float) -> Message:
+    return replace(message, content=(head_and_tail(message.text, share),), sampled=None)
+
+
+def _limit(counts: Sequence[int], total: int) -> int:
+    """The largest number such that the counts, each cut to it, have `total` together. `_limit([9, 2, 5], 10)` is 4."""
+    left = total
+    for at, count in enumerate(ordered := sorted(counts)):
+        share = left // (len(ordered) - at)
+        if count > share:
+            return share
+        left -= count
+    return max(counts, default=0)

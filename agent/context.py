@@ -1,0 +1,58 @@
+"""How full the context is, part by part, and how much of it must stay free for the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import get_args
+
+from agent.adapt import is_call
+from agent.request import ContextUse, Part, PartName, Request
+from harmony.messages import ANALYSIS, Message
+
+_RESERVE_TOKENS = 8192
+_RESERVE_SHARE = 4
+
+
+def reserve_tokens(context_tokens: int, max_tokens: int | None = None) -> int:
+    """How much must be free before a step: a quarter of the context, 8192 at most; no more than may be generated.
+
+    `reserve_tokens(32_768)` is 8192, `reserve_tokens(2048)` 512, `reserve_tokens(2048, max_tokens=100)` 100.
+    """
+    reserve = min(_RESERVE_TOKENS, context_tokens // _RESERVE_SHARE)
+    return reserve if max_tokens is None else min(reserve, max_tokens)
+
+
+def summary_tokens(context_tokens: int) -> int:
+    """How long a summary of older turns may be: an eighth of the context, 1024 at most."""
+    return min(1024, context_tokens // 8)
+
+
+def context_use(
+    request: Request, *, static: Sequence[tuple[PartName, int]], tokens: Sequence[int], used: int, context_tokens: int
+) -> ContextUse:
+    """The meter's reading. `static` are the parts before the history, `tokens` those of each message of the history."""
+    counts: dict[PartName, int] = dict.fromkeys(get_args(PartName), 0)
+    for name, count in static:
+        counts[name] += count
+    for at, (message, count) in enumerate(zip(request.history, tokens, strict=True)):
+        counts["summary" if request.summarised and at == 0 else part_of(message)] += count
+    counts["system"] += used - sum(counts.values())  # the ids that open the next message
+    return ContextUse(
+        used_tokens=used,
+        total_tokens=context_tokens,
+        static_tokens=sum(count for _, count in static),
+        reserve_tokens=reserve_tokens(context_tokens, request.max_tokens),
+        parts=tuple(Part(name, count) for name, count in counts.items()),
+        messages=tuple(tokens),
+    )
+
+
+def part_of(message: Message) -> PartName:
+    """The part of the meter that a message of the history counts to."""
+    if message.role == "user":
+        return "user"
+    if message.role == "tool":
+        return "results"
+    if is_call(message):
+        return "calls"
+    return "thinking" if message.channel == ANALYSIS else "answers"
