@@ -33,17 +33,17 @@ def _print_version(asked: bool) -> None:
 @app.callback(invoke_without_command=True)
 @with_chat_flags
 def ossia(
-    context: typer.Context,
+    invocation: typer.Context,
     given: dict[str, object],
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """Chat with a gpt-oss model, on your own machine. Where stdin or stdout is no terminal: as `ossia run`."""
-    if context.invoked_subcommand is not None:
+    if invocation.invoked_subcommand is not None:
         flag = next((name for name, value in given.items() if value not in (None, [])), None)
         if flag is not None:
-            raise UsageError(f"expected --{flag.replace('_', '-')} after {context.invoked_subcommand}")
+            raise UsageError(f"expected --{flag.replace('_', '-')} after {invocation.invoked_subcommand}")
         return
     if sys.stdin.isatty() and sys.stdout.isatty():
         from cli.chat import chat
