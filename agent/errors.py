@@ -11,7 +11,11 @@ AgentError
 │   └── ScriptEnded           a script engine was asked for more steps than it has
 ├── DownloadFailed            a model can't be fetched: network, hub, disk, or a wrong hash (exits 7)
 ├── ScriptInvalid             a script file is missing or malformed (exits 2)
-└── SessionInvalid            a session file is not one of ours
+├── SessionInvalid            a file is no session that can be imported (exits 2)
+└── SessionsError             stored sessions
+    ├── SessionMissing        there is none of that name (exits 2)
+    ├── SessionInUse          another process goes on with it (exits 2)
+    └── SessionsUnusable      the file that holds them is torn, newer, or something else (exits 1)
 """
 
 from __future__ import annotations
@@ -74,4 +78,20 @@ class ScriptInvalid(AgentError):
 
 
 class SessionInvalid(AgentError):
-    """A session file is torn, or newer than this program."""
+    """A session to import is torn, newer than this program, or something else."""
+
+
+class SessionsError(AgentError):
+    """Something about the stored sessions."""
+
+
+class SessionMissing(SessionsError):
+    """No stored session is called that."""
+
+
+class SessionInUse(SessionsError):
+    """Another process goes on with this session: what both add would be one conversation of two voices."""
+
+
+class SessionsUnusable(SessionsError):
+    """The file of the stored sessions can't be used. It is left as it is."""

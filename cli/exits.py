@@ -3,7 +3,7 @@
 | code | when |
 |---|---|
 | 0 | answered |
-| 1 | our own error (a traceback), a strict parse that failed or a full disk (one line) |
+| 1 | our own error (a traceback), a strict parse that failed, a full disk or unusable stored sessions (one line) |
 | 2 | usage: a flag, a setting, a script file, or the input can't be used |
 | 3 | the model is missing or unusable |
 | 4 | out of memory or context |
@@ -56,7 +56,9 @@ def exit_code(error: BaseException) -> ExitCode | None:
         EngineFailed,
         ModelError,
         ScriptInvalid,
+        SessionInUse,
         SessionInvalid,
+        SessionMissing,
     )
     from cli.config import ConfigError
     from tools.functions.errors import FunctionsError
@@ -73,6 +75,8 @@ def exit_code(error: BaseException) -> ExitCode | None:
         (DownloadFailed, ExitCode.ENGINE),
         (ScriptInvalid, ExitCode.USAGE),
         (SessionInvalid, ExitCode.USAGE),
+        (SessionMissing, ExitCode.USAGE),
+        (SessionInUse, ExitCode.USAGE),
         (ConfigError, ExitCode.USAGE),
         (FunctionsError, ExitCode.USAGE),
         (TrustError, ExitCode.USAGE),

@@ -26,8 +26,13 @@ def config_file() -> Path:
 
 
 def data_dir() -> Path:
-    """What must not be lost: models pulled by name, the local library, what undo keeps. E.g. `~/.local/share/ossia`."""
+    """What must not be lost: models pulled, the library, sessions, what undo keeps. E.g. `~/.local/share/ossia`."""
     return platformdirs.user_data_path(_APP, appauthor=False)
+
+
+def sessions_file() -> Path:
+    """The stored sessions, in a folder of their own, e.g. `~/.local/share/ossia/sessions/sessions.sqlite`."""
+    return data_dir() / "sessions" / "sessions.sqlite"
 
 
 def library_file() -> Path:

@@ -1,0 +1,150 @@
+"""The file of the stored sessions: opened at first need, shared by threads, and by processes through WAL."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from agent._store_schema import check_marks, migrate
+from agent.errors import SessionsUnusable
+
+_WAIT_S: Final = 10.0  # for another process that writes; each write takes milliseconds
+_MAGIC: Final = b"SQLite format 3\0"  # sqlite.org/fileformat.html, section 1.3, as are the offsets below
+_HEADER_BYTES: Final = 100
+_VERSION_AT, _APPLICATION_AT = 60, 68
+
+
+class Database:
+    """One connection, used by one thread at a time. Raises `SessionsUnusable` for what isn't our own mistake.
+
+    A commit outlives the death of this process at once; that of the machine, for all but the last moments (WAL with
+    synchronous=NORMAL).
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.RLock()
+        self._db: sqlite3.Connection | None = None
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection | None]:
+        """A connection; None where there is no file yet (it isn't made)."""
+        with self._lock, self._faults():
+            yield self._connection(make=False)
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A connection inside a transaction, which is committed at the end. The file is made if it isn't there."""
+        with self._lock, self._faults():
+            db = self._connection(make=True)
+            assert db is not None
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield db
+                db.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    db.execute("ROLLBACK")
+                raise
+
+    def forget_deleted(self) -> None:
+        """Until then the bytes of what was deleted are still in the file, or in its log."""
+        with self._lock, self._faults():
+            db = self._connection(make=False)
+            if db is not None:
+                db.execute("INSERT INTO words(words) VALUES('optimize')")
+                db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def close(self) -> None:
+        """Close the file. The next use opens it again."""
+        with self._lock:
+            if self._db is not None:
+                self._db.close()
+                self._db = None
+
+    def _connection(self, *, make: bool) -> sqlite3.Connection | None:
+        if self._db is not None:
+            return self._db
+        if not make and not self.path.exists():
+            return None
+        if make:
+            make_private(self.path)
+        _check_header(self.path)
+        db = sqlite3.connect(self.path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
+        try:
+            db.execute("PRAGMA synchronous=NORMAL")
+            db.execute("PRAGMA secure_delete=ON")  # what is deleted is overwritten
+            migrate(db, self.path)
+            with suppress(sqlite3.OperationalError):  # another process is at it: it goes on as it is
+                db.execute("PRAGMA journal_mode=WAL")
+        except BaseException:
+            db.close()
+            raise
+        self._db = db
+        return db
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            explained = _explained(error)
+            if explained is None:
+                raise  # a mistake of ours
+            raise SessionsUnusable(f"{self.path}: {explained}") from error
+        except OSError as error:
+            raise SessionsUnusable(f"{error.filename or self.path}: can't be used: {error.strerror}") from error
+
+
+def make_private(path: Path) -> None:
+    """Make a file that only its owner can read, and the folders above it that are missing. Raises OSError."""
+    for folder in reversed([parent for parent in path.parents if not parent.exists()]):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+    try:  # SQLite gives its -wal and -shm the same mode
+        if os.name == "posix" and os.fstat(descriptor).st_mode & 0o077:
+            os.fchmod(descriptor, 0o600)
+    finally:
+        os.close(descriptor)
+
+
+def _check_header(path: Path) -> None:
+    """Look at the file before SQLite does, which would carry the log of a newer one over into it."""
+    with path.open("rb") as file:
+        header = file.read(_HEADER_BYTES)
+    if not header:
+        log = path.with_name(f"{path.name}-wal")
+        if log.exists() and log.stat().st_size:
+            raise SessionsUnusable(f"{path}: it is empty, and {log.name} is not: {_MOVE}")
+        return
+    if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
+        raise SessionsUnusable(f"{path}: expected a database, got something else or a part of one: {_MOVE}")
+    (version,) = struct.unpack_from(">I", header, _VERSION_AT)
+    (application,) = struct.unpack_from(">I", header, _APPLICATION_AT)
+    check_marks(application, version, path, empty=True)
+
+
+_MOVE: Final = "move it away, and a new one is made"
+
+
+def _explained(error: sqlite3.DatabaseError) -> str | None:
+    """A line for what isn't a mistake of ours."""
+    said, code = str(error), getattr(error, "sqlite_errorcode", 0) & 0xFF
+    match code:
+        case sqlite3.SQLITE_FULL:
+            return "the disk is full: free some space"
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return f"another process has been writing it for {_WAIT_S:.0f} s: try again"
+        case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT:
+            return f"not a whole database ({said}): {_MOVE}"
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_IOERR | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
+            return f"can't be used: {said}"
+    if "no such table" in said or "no such column" in said or "no such module" in said:
+        return f"not a whole database ({said}): {_MOVE}"
+    return None
