@@ -7,6 +7,8 @@ exact text: there is nobody there to fool.
 from __future__ import annotations
 
 import re
+import unicodedata
+from urllib.parse import quote, urlsplit, urlunsplit
 
 from tools.characters import BROKEN, CONTROLS, REORDERS, TAGS
 
@@ -16,8 +18,19 @@ _UNSEEN = (
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0080-\U000e0fff"
 )  # zero width (terminals disagree on joiners and variation selectors), fillers
 
-_BAD = re.compile(f"[{CONTROLS}{REORDERS}{_UNSEEN}{TAGS}{BROKEN}]")
+_FLAGS = "\U0001f1e6-\U0001f1ff"  # halves of flags: 1, 2 or 4 columns wide, by terminal
+
+_BAD = re.compile(f"[{CONTROLS}{REORDERS}{_UNSEEN}{TAGS}{BROKEN}{_FLAGS}]")
 _NOT_A_CHARACTER = "\ufffd"
+
+MAX_MARKS = 8
+"""Marks that may stand over one character: more than any script needs, too few to climb over the rows above."""
+
+MAX_URL_CHARS = 2000
+
+# Only a run of characters beyond Latin, CJK and Hangul can hold a pile of marks: the rest is not looked at.
+_NO_MARKS = "\u0000-\u02ff\u3000-\u3029\u3030-\u3098\u309b-\ua66e\uac00-\ud7a3"
+_COULD_BE_STACKED = re.compile(f"[^{_NO_MARKS}]{{{MAX_MARKS + 1},}}")
 
 
 def _visible(match: re.Match[str]) -> str:
@@ -28,6 +41,8 @@ def _visible(match: re.Match[str]) -> str:
         return chr(0x2400 + code)  # ESC becomes ␛: seen, not obeyed, not silently lost
     if code == 0x7F:
         return "\u2421"
+    if 0x1F1E6 <= code <= 0x1F1FF:
+        return chr(code - 0x1F1E6 + ord("A"))
     if code < 0xA0 or 0xD800 <= code < 0xE000:
         return _NOT_A_CHARACTER
     return ""
@@ -45,8 +60,8 @@ def one_line(text: str, max_chars: int | None = None) -> str:
 def clean(text: str) -> str:
     r"""The same text with every control made visible (C0, C1) or dropped (`\r`, bidi, zero width, tags).
 
-    `\n` and `\t` stay. Each character is judged alone, so text that comes in pieces comes out the same however it was
-    split: `clean(a + b) == clean(a) + clean(b)`.
+    Flags become their two letters: terminals disagree on their width. `\n` and `\t` stay. Each character is judged
+    alone, so text that comes in pieces comes out the same however it was split: `clean(a + b) == clean(a) + clean(b)`.
 
         clean("\x1b[2Jhi\n")        → "␛[2Jhi\n"
         clean("a\u202egpj.exe")     → "agpj.exe"
@@ -54,3 +69,59 @@ def clean(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return _BAD.sub(_visible, text)
+
+
+def clean_url(url: str) -> str | None:
+    """The http(s) address in printable ASCII without `;`, so that it is safe inside a terminal's link; or None.
+
+    None for another scheme, no host, a name or password before the host, blanks or controls, over 2000 characters.
+
+        clean_url("https://example.org/ä b")          → None
+        clean_url("https://example.org/ä;x")          → "https://example.org/%C3%A4%3Bx"
+        clean_url("https://bank.example@evil.example")  → None
+    """
+    if len(url) > MAX_URL_CHARS or clean(url) != url or any(char.isspace() for char in url):
+        return None
+    try:
+        parts = urlsplit(url)
+        host = _ascii_host(parts.hostname or "")
+        port = "" if parts.port is None else f":{parts.port}"
+    except ValueError:
+        return None
+    if parts.scheme not in ("http", "https") or not host or parts.username is not None:
+        return None
+    address = urlunsplit((parts.scheme, host + port, parts.path, parts.query, parts.fragment))
+    return quote(address, safe="!#$%&'()*+,/:=?@[]~")
+
+
+def _ascii_host(host: str) -> str:
+    """Raises ValueError when it is no host."""
+    if ":" in host:
+        return f"[{host}]"
+    if not host.isascii():
+        host = host.encode("idna").decode("ascii")  # a UnicodeError is a ValueError
+    if not re.fullmatch(r"[a-z0-9._-]*", host):
+        raise ValueError(f"not a host: {host!r}")
+    return host
+
+
+def unstacked(text: str) -> str:
+    r"""The same text with at most 8 marks over each character; the others are dropped.
+
+    Not split-proof: for whole lines.
+
+        unstacked("Z" + "\u0301" * 2000)   → "Z" + "\u0301" * 8
+    """
+    if text.isascii() or not _COULD_BE_STACKED.search(text):
+        return text
+    kept, marks = [], 0
+    for char in text:
+        marks = marks + 1 if _is_mark(char) else 0
+        if marks <= MAX_MARKS:
+            kept.append(char)
+    return "".join(kept)
+
+
+def _is_mark(char: str) -> bool:
+    """It adds nothing to the width: combining marks, and the vowels and finals of Hangul syllables in pieces."""
+    return unicodedata.category(char) in ("Mn", "Me") or "\u1160" <= char <= "\u11ff" or "\ud7b0" <= char <= "\ud7ff"
