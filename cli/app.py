@@ -38,6 +38,10 @@ def ossia(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
+    latest: Annotated[bool, typer.Option("--continue", help="Go on with the session that was used last.")] = False,
+    resume: Annotated[
+        str | None, typer.Option(metavar="ID|TEXT", help="Go on with a session: its id, or a text of its title.")
+    ] = None,
 ) -> None:
     """Chat with a gpt-oss model, on your own machine. Where stdin or stdout is no terminal: as `ossia run`."""
     if invocation.invoked_subcommand is not None:
@@ -47,8 +51,9 @@ def ossia(
         return
     if sys.stdin.isatty() and sys.stdout.isatty():
         from cli.chat import chat
+        from cli.keeping import Wanted
 
-        raise typer.Exit(chat(given))
+        raise typer.Exit(chat(given, Wanted(latest, resume)))
     from cli.once import run_once
 
     raise typer.Exit(run_once(None, given))

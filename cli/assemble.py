@@ -81,7 +81,6 @@ class Loading:
 
     def finish(self, *, tap: Tap | None, tools: Toolset | None = None) -> Assembly:
         """Put everything together, and wait for the weights. `tools`: those of the model before, which stay."""
-        settings = self._resolved.settings
         own = tools is None
         tools = tools or collect(self._resolved, self._folder, self._display, self._tokenizer)
         if self._note:
@@ -100,11 +99,16 @@ class Loading:
             codec=codec,
             responder=LocalResponder(codec, engine, tap=tap),
             tools=tools,
-            sampling=Sampling(settings.temperature, settings.top_p, settings.top_k, settings.min_p, settings.seed),
+            sampling=sampling_of(self._resolved.settings),
             today=datetime.date.today().isoformat(),
             load_s=time.monotonic() - self._started,
             display=self._display,
         )
+
+
+def sampling_of(settings: Settings) -> Sampling:
+    """How tokens are drawn, by the settings."""
+    return Sampling(settings.temperature, settings.top_p, settings.top_k, settings.min_p, settings.seed)
 
 
 def begin(resolved: Resolved, folder: Folder | None, display: Display, worker: Worker, wait: Wait) -> Loading:

@@ -20,18 +20,19 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from agent.citations import Cited, lookup_in
 from agent.control import Control
-from agent.engine.base import Sampling
 from agent.events import ApprovalAsked, Decision, MessageAdded, ToolFinished, TurnEnded
 from agent.limits import Limits
 from agent.loop import run_turn
 from agent.session import Options, Session, UserText
 from agent.worker import Tapped, Worker
-from cli.assemble import Assembly, begin
+from cli.assemble import Assembly, begin, sampling_of
 from cli.chat_status import Status, one_row
 from cli.chat_view import ChatView
 from cli.config import Resolved, Settings
 from cli.folder import Folder, settle
+from cli.keeping import Kept, Wanted, open_kept
 from cli.notices import Notices
+from cli.once import read_instructions
 from cli.terminal.editor import Editor, Typed
 from cli.terminal.paint import Painter, Row
 from cli.terminal.question import Question, QuestionPane
@@ -41,6 +42,7 @@ from cli.transcript import Transcript
 
 if TYPE_CHECKING:
     from agent.request import ContextUse
+    from agent.store import SessionStore
 
 AGAIN_S = 1.5
 """Within this a second Ctrl-C leaves."""
@@ -50,12 +52,24 @@ _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _R = TypeVar("_R")
 
 
-def chat(flags: Mapping[str, object]) -> int:
+def chat(flags: Mapping[str, object], wanted: Wanted) -> int:
     """Talk until the user leaves; returns the exit code. Raises what `cli.main` turns into one line and a code."""
     resolved, folder = settle(flags)
-    talk = Chat(resolved, folder)
+    workspace = str(folder.workspace.root) if folder else None
+    kept = open_kept(fresh_options(resolved, folder), resolved, wanted=wanted, workspace=workspace)
+    talk = Chat(resolved, folder, kept)
     asyncio.run(talk.run())
     return talk.finish()
+
+
+def fresh_options(resolved: Resolved, folder: Folder | None) -> Options:
+    """How a new session is answered, by the settings."""
+    settings = resolved.settings
+    notes = folder.notes if folder else None
+    whole = "\n\n".join(part for part in (read_instructions(settings.instructions), notes) if part) or None
+    brings = folder.workspace.brings if folder and folder.notes else frozenset()
+    today = datetime.date.today().isoformat()
+    return Options(settings.effort, whole, today, sampling=sampling_of(settings), brings=brings)
 
 
 class Chat:
@@ -68,8 +82,8 @@ class Chat:
         self,
         resolved: Resolved,
         folder: Folder | None,
+        kept: Kept,
         *,
-        session: Session | None = None,
         input: Input | None = None,
         output: Output | None = None,
         frame_s: float | None = None,
@@ -78,7 +92,7 @@ class Chat:
         settings = resolved.settings
         self.resolved, self.folder = resolved, folder
         self.worker = Worker()
-        self.session = session or Session(self.fresh_options())
+        self.kept = kept
         self.transcript = Transcript.of(self.session)
         self.assembly: Assembly | None = None
         self.control: Control | None = None
@@ -107,13 +121,22 @@ class Chat:
     def settings(self) -> Settings:
         return self.resolved.settings
 
+    @property
+    def session(self) -> Session:
+        return self.kept.session
+
+    @property
+    def store(self) -> SessionStore | None:
+        """Where the session is stored; None: nowhere."""
+        return self.kept.store
+
     # -- the life of a chat --------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Show the screen until the user leaves; the model loads meanwhile."""
         self._loop = asyncio.get_running_loop()
         self.load()
-        for warning in self.resolved.warnings:
+        for warning in (*self.resolved.warnings, *filter(None, [self.kept.problem])):
             self.note(warning, "yellow")
         await self.screen.run()
 
@@ -124,6 +147,8 @@ class Chat:
             self.assembly.close_tools()
             self.worker.submit(self.assembly.close_engine)
         self.worker.close(_GRACE_S)
+        if self.store:
+            self.store.close()
         if self._load_error:
             raise self._load_error
         return 0
@@ -149,7 +174,7 @@ class Chat:
                 self.worker.submit(before.close_engine).result()
                 if kept is None:
                     before.close_tools()
-            loading = begin(self.resolved, self.folder, self.notices, self.worker, Future.result)
+            loading = begin(self.resolved, self.folder, self.notices, self.worker, lambda future: future.result())
             return loading.finish(tap=None, tools=kept)
 
         self.in_background(work, self._loaded, self._not_loaded)
@@ -292,18 +317,6 @@ class Chat:
         )
 
     # -- sessions ------------------------------------------------------------------------------------------------------
-
-    def fresh_options(self) -> Options:
-        """How a new session is answered, by the settings."""
-        settings, folder = self.settings, self.folder
-        from cli.once import read_instructions
-
-        notes = folder.notes if folder else None
-        whole = "\n\n".join(part for part in (read_instructions(settings.instructions), notes) if part) or None
-        sampling = Sampling(settings.temperature, settings.top_p, settings.top_k, settings.min_p, settings.seed)
-        brings = folder.workspace.brings if folder and folder.notes else frozenset()
-        today = datetime.date.today().isoformat()
-        return Options(settings.effort, whole, today, sampling=sampling, brings=brings)
 
     def restore_pages(self) -> None:
         """Bring the browser's pages to where the session stands."""

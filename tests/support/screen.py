@@ -18,8 +18,9 @@ import pyte
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.input import create_pipe_input
 
-from cli.chat import Chat
+from cli.chat import Chat, fresh_options
 from cli.folder import settle
+from cli.keeping import Wanted, open_kept
 from cli.terminal.vt import Output
 
 TIMEOUT_S = 30.0
@@ -95,15 +96,18 @@ class _Sink(io.StringIO):
 class ChatScreen:
     """A running chat and its terminal. The flags are those of `ossia`; `engine` defaults to none given."""
 
-    def __init__(self, *, columns: int = 80, rows: int = 24, **flags: object) -> None:
+    def __init__(self, *, columns: int = 80, rows: int = 24, wanted: Wanted | None = None, **flags: object) -> None:
         self.terminal = Terminal(columns, rows)
+        self._wanted = wanted or Wanted()
         self._flags: Mapping[str, object] = {"no_tools": True, "model": "etude", **flags}
         self._pipe = create_pipe_input()
 
     async def __aenter__(self) -> ChatScreen:
         self.keys = self._pipe.__enter__()
         resolved, folder = settle({name: value for name, value in self._flags.items() if value is not None})
-        self.chat = Chat(resolved, folder, input=self.keys, output=self.terminal.output, frame_s=0)
+        workspace = str(folder.workspace.root) if folder else None
+        kept = open_kept(fresh_options(resolved, folder), resolved, wanted=self._wanted, workspace=workspace)
+        self.chat = Chat(resolved, folder, kept, input=self.keys, output=self.terminal.output, frame_s=0)
         self._task = asyncio.create_task(self.chat.run())
         await self.until(lambda: self.chat.assembly is not None or self._task.done())
         await self.settle()
