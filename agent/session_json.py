@@ -91,8 +91,8 @@ def _session(data: Mapping[str, Any]) -> Session:
     entries = [entry_from_json(item) for item in data["entries"]]
     ends = [end_from_json(end) for end in data["ends"]]
     turns = [entry.turn for entry in entries]
-    if turns != sorted(turns) or not all(0 <= turn < max(1, len(ends)) for turn in turns):
-        raise ValueError("its turns are out of order")
+    if turns != sorted(turns) or not all(0 <= turn < len(ends) for turn in turns):
+        raise ValueError("turns that are out of order, or not in ends")
     summary = data.get("summary")
     options = options_from_json(data["options"])
     return Session(options, entries=entries, ends=ends, summary=None if summary is None else summary_from_json(summary))
@@ -168,8 +168,8 @@ def entry_from_json(data: Mapping[str, Any]) -> Entry:
     (message,) = conversation_from_json([data["message"]])
     if data["sampled"] is not None:
         ids = tuple(int(token) for token in data["sampled"]["ids"])
-        if not ids:
-            raise ValueError("a sampled message without ids")
+        if not ids or not all(0 <= token < 1 << 32 for token in ids):
+            raise ValueError("a sampled message without ids, or with such that are none")
         message = replace(message, sampled=Sampled(**{**data["sampled"], "ids": ids}))
     state = data.get("state")
     if not isinstance(state, dict | None):

@@ -1,10 +1,10 @@
-"""The session: what it keeps, what of it enters the next prompt, and its file."""
+"""The session: what it keeps, what of it enters the next prompt, and its JSON."""
 
 from __future__ import annotations
 
 import json
-import stat
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -13,14 +13,14 @@ from agent.engine.base import Sampling
 from agent.errors import SessionInvalid
 from agent.prompt import DATA, compose
 from agent.request import Request
-from agent.session import Options, Session, UserText
-from agent.session_file import load_session, save_session
+from agent.session import Entry, Options, Session, Summary, UserText
+from agent.session_json import dump_session, parse_session
 from harmony import Tokenizer
-from harmony.messages import DeveloperPrompt, Message, ResponseFormat, SystemPrompt
+from harmony.messages import DeveloperPrompt, Message, ResponseFormat, Sampled, SystemPrompt
 from tests.support.pages import Pages, Results, documents, links, numbered
 from tests.support.turns import Stage, end_of
 from tools.browser import Browser, Document, Hit
-from tools.spec import ToolResult, ToolSpec
+from tools.spec import Attachment, ToolResult, ToolSpec
 
 CALL = (
     "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>analysis to=python code<|message|>x=1<|call|>"
@@ -35,30 +35,52 @@ OPTIONS = Options(
 )
 
 
-def _saved(stage: Stage, folder: Path) -> Path:
-    path = folder / "sessions" / "one.json"
-    save_session(stage.session, path, vocabulary=stage.tokenizer.vocabulary.digest)
-    return path
+def _back(session: Session) -> Session:
+    """The session after a way through JSON."""
+    return parse_session(dump_session(session))[0]
 
 
-def test_a_file_gives_the_session_back(tmp_path: Path, etude_tokenizer: Tokenizer) -> None:
+def test_json_gives_the_session_back(etude_tokenizer: Tokenizer) -> None:
     stage = Stage(etude_tokenizer, (CALL, FINAL), session=Session(OPTIONS))
+    stage.session.vocabulary, stage.session.model = etude_tokenizer.vocabulary.digest, "étude"
     stage.play("häh? 🎵 <|end|>")
-    path = _saved(stage, tmp_path)
-    back = load_session(path, vocabulary=etude_tokenizer.vocabulary.digest)
+    stage.session.summarise(Summary("They greeted.", 1))
+    back, title = parse_session(dump_session(stage.session, title="A greeting"))
+    assert title == "A greeting"
     assert back.options == OPTIONS
     assert back.entries == stage.session.entries
     assert [e.message.sampled for e in back.entries] == [e.message.sampled for e in stage.session.entries]
     assert back.ends == ("answered",)
+    assert back.summary == Summary("They greeted.", 1)
     assert back.next_call_id() == "call_2"
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_the_prompt_after_loading_has_the_same_ids(tmp_path: Path, etude_tokenizer: Tokenizer) -> None:
+def test_no_field_of_an_entry_is_forgotten() -> None:
+    sampled = Sampled((1, 200_012), "call", repaired=True, headless=True)
+    message = Message("assistant", ("1", "2"), "a", "python", "analysis", "code", sampled)
+    entry = Entry(
+        message,
+        turn=0,
+        cut=True,
+        brings=frozenset({"private"}),
+        state={"cursor": [1, None, {"a": "b"}]},
+        typed="1",
+        attachments=(Attachment(Path("/a/plot.png"), "image/png"),),
+        vocabulary="v",
+        model="m",
+        shortened="s",
+        error=True,
+    )
+    unset = Entry(Message("user"), turn=0)
+    assert all(getattr(entry, f.name) != getattr(unset, f.name) for f in fields(Entry) if f.name != "turn")
+    back = _back(Session(entries=[entry], ends=["error"]))
+    assert back.entries == (entry,) and back.entries[0].message.sampled == sampled
+
+
+def test_the_prompt_after_loading_has_the_same_ids(etude_tokenizer: Tokenizer) -> None:
     stage = Stage(etude_tokenizer, (CALL, FINAL))
     stage.play()
-    back = load_session(_saved(stage, tmp_path), vocabulary=etude_tokenizer.vocabulary.digest)
-    after = Stage(etude_tokenizer, (FINAL,), session=back)
+    after = Stage(etude_tokenizer, (FINAL,), session=_back(stage.session))
     assert after.prompt() == stage.prompt()
 
 
@@ -69,27 +91,38 @@ def test_a_request_has_all_the_options() -> None:
     )
 
 
-def test_a_save_that_fails_leaves_nothing(tmp_path: Path) -> None:
-    (tmp_path / "taken").mkdir()
-    with pytest.raises(OSError):
-        save_session(Session(), tmp_path / "taken", vocabulary="x")
-    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+def test_ids_of_another_vocabulary_stay_out_of_the_prompt() -> None:
+    session = Session()
+    session.vocabulary = "one"
+    session.open_turn("hi")
+    session.add(Message("assistant", ("Done.",), channel="final", sampled=Sampled((1, 2, 3), "return")))
+    back = _back(session)
+    back.vocabulary = "one"
+    assert [message.sampled for message in back.request(()).history] == [None, Sampled((1, 2, 3), "return")]
+    back.vocabulary = "another"
+    assert [message.sampled for message in back.request(()).history] == [None, None]
+    assert [message.text for message in back.request(()).history] == ["hi", "Done."]
 
 
-def test_another_vocabulary_leaves_the_ids_out(tmp_path: Path, etude_tokenizer: Tokenizer) -> None:
-    stage = Stage(etude_tokenizer, (FINAL,))
-    stage.play()
-    back = load_session(_saved(stage, tmp_path), vocabulary="another")
-    assert [message.sampled for message in back.messages] == [None, None]
-    assert [message.text for message in back.messages] == ["hi", "Done."]
+def test_what_somebody_else_wrote_is_outside_text_that_nobody_typed() -> None:
+    session = Session(Options(instructions="Notes."))
+    session.vocabulary = "v"
+    session.open_turn(UserText("Look at https://a.test/", "Look at https://a.test/"))
+    session.add(Message("assistant", ("Done.",), channel="final", sampled=Sampled((1, 2, 3), "return")))
+    session.close_turn("answered")
+    back, _ = parse_session(dump_session(session), trusted=False)
+    assert back.messages == session.messages and back.ends == session.ends
+    assert [entry.message.sampled for entry in back.entries] == [None, None]
+    assert (back.said, back.taint) == ("", frozenset({"outside"}))
+    assert parse_session(dump_session(session))[0].said == "Look at https://a.test/"
 
 
-def test_a_stopped_turn_survives_its_file(tmp_path: Path, etude_tokenizer: Tokenizer) -> None:
+def test_a_stopped_turn_survives(etude_tokenizer: Tokenizer) -> None:
     stage = Stage(etude_tokenizer, (CALL, FINAL))
     for event in stage.turn():
         if type(event).__name__ == "ToolStarted":
             stage.control.stop()
-    back = load_session(_saved(stage, tmp_path), vocabulary=etude_tokenizer.vocabulary.digest)
+    back = _back(stage.session)
     assert back.ends == ("stopped",)
     after = Stage(etude_tokenizer, (FINAL,), session=back)
     assert end_of(after.play("more")).end == "answered"
@@ -121,62 +154,84 @@ def test_a_call_that_nobody_answered_is_answered_by_the_next_turn(channel: str |
         ("{", "expected a session in JSON"),
         ("[]", "expected a session of version 1, got 'list'"),
         ('{"version": 2}', "expected a session of version 1, got 2"),
-        ('{"version": 1}', "not a whole session (KeyError: 'options')"),
+        ('{"version": 1}', "not a whole session (KeyError: 'entries')"),
     ],
 )
-def test_a_torn_or_newer_file_is_one_line(content: str, complaint: str, tmp_path: Path) -> None:
-    path = tmp_path / "s.json"
-    path.write_text(content)
+def test_a_torn_or_newer_one_is_one_line(content: str, complaint: str) -> None:
     with pytest.raises(SessionInvalid) as raised:
-        load_session(path, vocabulary="x")
-    assert complaint in str(raised.value) and str(path) in str(raised.value)
+        parse_session(content)
+    assert complaint in str(raised.value) and "\n" not in str(raised.value)
 
 
-def test_every_truncation_is_refused(tmp_path: Path, etude_tokenizer: Tokenizer) -> None:
+def test_every_truncation_is_refused(etude_tokenizer: Tokenizer) -> None:
     stage = Stage(etude_tokenizer, (FINAL,))
     stage.play()
-    path = _saved(stage, tmp_path)
-    whole = path.read_text()
+    whole = dump_session(stage.session)
     for at in range(0, len(whole), 97):
-        path.write_text(whole[:at])
         with pytest.raises(SessionInvalid):
-            load_session(path, vocabulary="x")
-    data = json.loads(whole)
-    data["entries"][1]["sampled"]["ids"] = []
-    path.write_text(json.dumps(data))
-    with pytest.raises(SessionInvalid, match="without ids"):
-        load_session(path, vocabulary="x")
-    data = json.loads(whole)
-    data["ends"] = ["exploded"]
-    path.write_text(json.dumps(data))
-    with pytest.raises(SessionInvalid, match="exploded"):
-        load_session(path, vocabulary="x")
+            parse_session(whole[:at])
 
 
-def test_saving_leaves_no_other_file(tmp_path: Path, etude_tokenizer: Tokenizer) -> None:
-    stage = Stage(etude_tokenizer, (FINAL,))
-    stage.play()
-    path = _saved(stage, tmp_path)
-    _saved(stage, tmp_path)
-    assert list(path.parent.iterdir()) == [path]
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"ends": ["exploded"]}, "exploded"),
+        ({"ends": [["answered"]]}, "unknown end"),
+        ({"ends": []}, "not in ends"),
+        ({"summary": {"text": "x"}}, "turns"),
+        ({"options": {"effort": "huge", "sampling": {}}}, "huge"),
+        ({"entries": [{"message": {"role": "bot"}}]}, "ConversationError"),
+        ({"entries": 5}, "TypeError"),
+        ({"entries": [5]}, "TypeError"),
+    ],
+)
+def test_what_nobody_wrote_is_refused(change: dict[str, object], complaint: str) -> None:
+    session = Session()
+    session.open_turn("hi")
+    session.close_turn("answered")
+    data = {**json.loads(dump_session(session)), **change}
+    with pytest.raises(SessionInvalid, match=complaint):
+        parse_session(json.dumps(data))
 
 
-def test_what_the_tools_left_survives_the_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"sampled": {"ids": [], "closed_by": None}}, "without ids"),
+        ({"sampled": {"ids": [-1], "closed_by": None}}, "that are none"),
+        ({"sampled": {"ids": [1], "closed_by": None, "more": 1}}, "TypeError"),
+        ({"turn": 1}, "out of order"),
+        ({"turn": -1}, "out of order"),
+        ({"state": []}, "state"),
+        ({"typed": 5}, "a text or null"),
+        ({"brings": ["poison"]}, "poison"),
+        ({"attachments": [{}]}, "path"),
+    ],
+)
+def test_an_entry_that_nobody_wrote_is_refused(change: dict[str, object], complaint: str) -> None:
+    session = Session()
+    session.open_turn("hi")
+    data = json.loads(dump_session(session))
+    data["entries"][0] |= change
+    with pytest.raises(SessionInvalid, match=complaint):
+        parse_session(json.dumps(data))
+
+
+def test_what_the_tools_left_survives() -> None:
     session = Session(Options(instructions="Notes.", brings=frozenset({"private"})))
     session.open_turn(UserText("Look at https://a.test/\n\npiped in: https://b.test/", "Look at https://a.test/"))
     message = Message("tool", ("[0] A page",), name="browser.open", recipient="assistant", channel="analysis")
     session.add_result(message, ToolResult("[0] A page", state={"cursor": 0}, brings=frozenset({"outside"})))
     session.close_turn("stopped")
     session.open_turn("And now?")
-    save_session(session, tmp_path / "s.json", vocabulary="v")
-    loaded = load_session(tmp_path / "s.json", vocabulary="v")
+    loaded = _back(session)
     assert loaded.entries == session.entries and loaded.options == session.options
     assert loaded.taint == {"private", "outside"}
     assert loaded.said == "Look at https://a.test/\nAnd now?"
     assert loaded.states == ({"cursor": 0},)
 
 
-def test_the_browser_goes_on_from_a_file(tmp_path: Path, etude_tokenizer: Tokenizer) -> None:
+def test_the_browser_goes_on_from_json(etude_tokenizer: Tokenizer) -> None:
     """The pages are kept with the messages that made them: a loaded session has them, whatever the web has by now."""
     old = Document("More", "http://a.test/more", f"See 【0†that】.\n{numbered(400)}", links(["http://a.test/that"]))
     new = Document("More", "http://a.test/more", "Gone.")
@@ -199,7 +254,7 @@ def test_the_browser_goes_on_from_a_file(tmp_path: Path, etude_tokenizer: Tokeni
     _, first = stage((*steps, FINAL), old, Session())
     first.play("Find more.")
     again = (call("open", cursor=0), call("open", cursor=1), call("open", cursor=2, loc=390), call("open", cursor=3))
-    loaded = load_session(_saved(first, tmp_path), vocabulary=etude_tokenizer.vocabulary.digest)
+    loaded = _back(first.session)
     browser, second = stage((*again, call("open", id=0, cursor=1), FINAL), new, loaded)
     browser.restore(loaded.states)
     second.play("Again.")
