@@ -32,7 +32,7 @@ from cli.config import Resolved, Settings
 from cli.folder import Folder, settle
 from cli.keeping import Kept, Wanted, open_kept
 from cli.notices import Notices
-from cli.once import read_instructions
+from cli.once import end_now, read_instructions
 from cli.terminal.editor import Editor, Typed
 from cli.terminal.paint import Painter, Row
 from cli.terminal.question import Question, QuestionPane
@@ -93,7 +93,7 @@ class Chat:
         self.resolved, self.folder = resolved, folder
         self.worker = Worker()
         self.kept = kept
-        self.transcript = Transcript.of(self.session)
+        self.transcript = Transcript.of(self.session, clock=clock)
         self.assembly: Assembly | None = None
         self.control: Control | None = None
         self.queue: deque[Typed] = deque()
@@ -138,7 +138,15 @@ class Chat:
         self.load()
         for warning in (*self.resolved.warnings, *filter(None, [self.kept.problem])):
             self.note(warning, "yellow")
+        if self.kept.resumed:
+            self.recall()
         await self.screen.run()
+
+    def recall(self, turns: int = 2) -> None:
+        """Show the last turns of the session again."""
+        first = len(self.session.ends) - turns
+        self.view.recall(item for item in self.transcript.items if item.turn >= first)
+        self.note("the conversation goes on" if first <= 0 else f"the conversation goes on · Ctrl-O: {first} turns before")
 
     def finish(self) -> int:
         """After the screen: end what runs, give everything back. Returns the exit code."""
@@ -151,6 +159,8 @@ class Chat:
             self.store.close()
         if self._load_error:
             raise self._load_error
+        if self.worker.busy:  # in a C call: it loads weights, or reads a long prompt
+            end_now(0)
         return 0
 
     def leave(self) -> None:
@@ -255,6 +265,7 @@ class Chat:
         self.control = control
         self.view.user(shown)
         self.view.begin()
+        self.transcript.add_user(text.typed)
         tools = assembly.tools
         assembly.warn_of_control_names(text.text, "your text")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 from agent.adapt import is_answer, is_call
@@ -24,6 +24,7 @@ from agent.events import (
 from cli.clean import clean, one_line
 from cli.terminal.paint import Painter, Row
 from cli.terminal.segment import Segmenter
+from cli.transcript import ENDS, Item, sizes
 from harmony.messages import ANALYSIS
 from tools.spec import ApprovalAsked, ToolCall
 
@@ -33,14 +34,6 @@ Block = Literal["user", "aside", "text", ""]
 
 _PEEK_ROWS = 3
 _ARGUMENT_CHARS, _RESULT_CHARS = 60, 60
-_ENDS: dict[TurnEnd, str] = {
-    "stopped": "stopped",
-    "tokens": "cut: --max-tokens was reached",
-    "time": "cut: --timeout was reached",
-    "context": "the context is full: /new starts afresh, /context shows what fills it",
-    "steps": "the step limit was reached: this is the answer from what there is",
-    "error": "it broke",
-}
 
 
 class ChatView:
@@ -94,6 +87,23 @@ class ChatView:
         """Rows of ours that belong together, e.g. those of a command."""
         self._last = "user" if self._last else ""
         self._add("text", rows)
+
+    def recall(self, items: Iterable[Item]) -> None:
+        """Show things of the past again, as they stood there."""
+        for item in items:
+            match item.kind:
+                case "user":
+                    self.user(item.text)
+                case "thinking":
+                    tokens = f"{item.tokens} tokens · " if item.tokens else ""
+                    self.note(f"thought · {tokens}Ctrl-O shows it", "dim italic")
+                case "preamble" | "answer":
+                    self._write(item.text, cited=item.kind == "answer")
+                    self._close_message()
+                case "call":
+                    self._call_row(item.name, item.arguments, item.text, error=item.error, ms=item.ms)
+                case "note" | "summary":
+                    self.note(one_line(item.text, 300))
 
     def begin(self) -> None:
         """A turn begins."""
@@ -193,19 +203,23 @@ class ChatView:
             return
         seconds = self._clock() - self._thought_since
         text, self._thought, self._tail = "".join(self._thought), [], ""
-        head = f"thought for {seconds:.0f} s · {self._thought_tokens} tokens · Ctrl-O shows it"
+        took = f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+        head = f"thought for {took} · {self._thought_tokens} tokens · Ctrl-O shows it"
         shown = self._painter.text(text.strip(), "dim") if self.think == "on" else []
         self._add("aside", [*self._painter.text(head, "dim italic"), *shown])
 
     def _finished(self, done: ToolFinished) -> None:
         self._call, self._output, self._writing_call = None, "", ""
-        arguments = one_line(done.call.arguments, _ARGUMENT_CHARS)
-        took = f"{done.ms / 1000:.1f} s · " if done.ms else ""
-        mark, style = ("✗", "red") if done.result.error else ("▸", "cyan")
-        rows = self._painter.text(f"{mark} {done.call.name}  {arguments} · {took}{_size(done.result.text)}", style)
-        self._add("aside", rows)
-        for attachment in done.result.attachments:
+        call, result = done.call, done.result
+        self._call_row(call.name, call.arguments, result.text, error=result.error, ms=done.ms)
+        for attachment in result.attachments:
             self.note(f"  {attachment.path}")
+
+    def _call_row(self, name: str, arguments: str, result: str, *, error: bool, ms: int | None) -> None:
+        took = f"{ms / 1000:.1f} s · " if ms else ""
+        mark, style = ("✗", "red") if error else ("▸", "cyan")
+        what = f"{mark} {name}  {one_line(arguments, _ARGUMENT_CHARS)} · {took}{_size(result)}"
+        self._add("aside", self._painter.text(what, style))
 
     def _ended(self, end: TurnEnd, error: Exception | None) -> None:
         self._close_message()
@@ -213,7 +227,7 @@ class ChatView:
         if error is not None:
             self.note(" ".join(str(error).split()), "red")
         elif end != "answered":
-            self.note(_ENDS[end], "yellow")
+            self.note(ENDS[end], "yellow")
 
     def _add(self, block: Block, rows: list[Row]) -> None:
         """Rows, with a blank one before them where another kind of block ends."""
@@ -261,5 +275,5 @@ def _size(text: str) -> str:
     stripped = text.strip()
     if len(stripped) <= _RESULT_CHARS and "\n" not in stripped:
         return stripped or "nothing"
-    lines, kilobytes = stripped.count("\n") + 1, len(text.encode("utf-8", "replace")) / 1000
-    return f"{lines} line{'s' if lines > 1 else ''}, {kilobytes:.1f} kB"
+    lines, size = sizes(text)
+    return f"{lines} line{'s' if lines > 1 else ''}, {size / 1000:.1f} kB"

@@ -88,7 +88,7 @@ class _Run:
         self._display.pause()
         self._out.finish(self._report)
         if self._worker.busy and self._report.end == "stopped":
-            _end_now(self._report.code)  # it is in a C call that doesn't know of Ctrl-C; Python's way out would wait
+            end_now(self._report.code)  # it is in a C call that doesn't know of Ctrl-C; Python's way out would wait
         if assembly:
             self._worker.submit(assembly.close_engine)
         self._worker.close()
@@ -198,7 +198,8 @@ def read_instructions(value: str | None) -> str | None:
         raise ExitError(f"--instructions {value}: can't read {path}: {error.strerror}", ExitCode.USAGE) from None
 
 
-def _end_now(code: int) -> NoReturn:
+def end_now(code: int) -> NoReturn:
+    """End the process without waiting for threads: one is in a C call that doesn't know of us."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
