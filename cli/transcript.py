@@ -1,52 +1,392 @@
-"""The log of a session as a person reads it: what was said, thought, called and answered, in order."""
+"""The log of a session as a person reads it: what was said, thought, called and answered, in order.
+
+It grows with the events of turns, or comes from a stored session: the items are the same but for what nobody stores
+(how long things took, what was asked, notes of ours).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from agent.events import Delta, Event, MessageAdded, ToolFinished, ToolOutput, ToolStarted
-from agent.session import Session
+from agent.adapt import is_call
+from agent.events import (
+    ApprovalAsked,
+    ApprovalDecided,
+    ContextTrimmed,
+    Delta,
+    Event,
+    MessageAdded,
+    Stats,
+    ToolFinished,
+    ToolOutput,
+    ToolStarted,
+    TurnEnd,
+    TurnEnded,
+)
+from agent.session import Entry, Session
+from harmony.messages import ANALYSIS, FINAL, Message
+from tools.spec import Attachment, ToolCall, ToolResult
 
-Kind = Literal["user", "thinking", "preamble", "answer", "call", "note"]
+Kind = Literal["user", "thinking", "preamble", "answer", "call", "note", "summary"]
+State = Literal["open", "asked", "running", "done"]
+"""open: still being written; asked: the user is asked about this call; running: so is the call; done: all there is."""
+
+TAIL_CHARS = 4_000
+ENDS: dict[TurnEnd | None, str] = {
+    "stopped": "stopped",
+    "tokens": "cut: --max-tokens was reached",
+    "time": "cut: --timeout was reached",
+    "context": "the context is full",
+    "steps": "the step limit was reached: this is the answer from what there was",
+    "error": "it broke",
+    None: "ended in the middle: the program was closed",
+}
+"""What a note says of a turn that wasn't answered. None: nobody noted its end."""
 
 
-@dataclass(slots=True)
+class _Pieces:
+    """A text that grows: adding costs the piece, reading joins what is new."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+
+    def add(self, piece: str) -> None:
+        self._parts.append(piece)
+
+    def set(self, text: str) -> None:
+        self._parts = [text]
+
+    @property
+    def text(self) -> str:
+        if len(self._parts) > 1:
+            self._parts = ["".join(self._parts)]
+        return self._parts[0] if self._parts else ""
+
+
+@dataclass(slots=True, eq=False)
 class Item:
     """One thing that happened. `text` is raw outside text: the user's, the model's, or a call's result.
 
-    A call has `name` and `arguments`; `ms` is None while it runs, `output` is what it printed so far.
+    `turn` counts from 0, -1: before the first. `cut`: nothing closed it. `tokens` and `seconds` (of generation) are
+    None when nobody knows them. `attached`: what a user's message holds beside what they typed. `attachments`: files
+    that a call made. `name` is a call's whole recipient; a note's is the end of the turn it tells of, "" for others.
+
+    A call has `arguments` (as the model wrote them; `ran` if the user changed them), an `id` once it is known,
+    `answered` once it has its result, `ms` spent in the tool (None: not known, or it runs), and while it runs `output`:
+    the end of what it printed, `TAIL_CHARS` at the most.
+
+        Item("call", turn=0, name="python").arguments    # 'print(6*7)'
     """
 
     kind: Kind
-    text: str = ""
+    turn: int = -1
     name: str = ""
-    arguments: str = ""
-    ms: int | None = None
+    state: State = "done"
+    cut: bool = False
     error: bool = False
+    tokens: int | None = None
     seconds: float | None = None
+    attached: str = ""
+    attachments: tuple[Attachment, ...] = ()
+    id: str = ""
+    answered: bool = False
+    ms: int | None = None
     output: str = ""
+    ran: str | None = None
+    since: float = 0.0  # the clock when it began
+    version: int = 0  # grows with each change
+    _said: _Pieces = field(default_factory=_Pieces)
+    _result: str = ""
+
+    @property
+    def text(self) -> str:
+        return self._result if self.kind == "call" else self._said.text
+
+    @property
+    def arguments(self) -> str:
+        """Of a call; "" for anything else."""
+        return self._said.text if self.kind == "call" else ""
 
 
 @dataclass(slots=True)
 class Transcript:
-    """Everything so far. `version` grows with each change, so that a reader knows when to look again."""
+    """Everything so far. `version` grows with each change, so that a reader knows when to look again.
 
+        transcript = Transcript.of(session)
+        transcript.add_user("What is 6*7?")              # as it was typed; without it the whole message stands there
+        for event in run_turn(session, …): transcript.see(event)
+        transcript.last_answer()                         # '42.'
+    """
+
+    clock: Callable[[], float] = time.monotonic
     items: list[Item] = field(default_factory=list)
     version: int = 0
+    _turn: int = -1
+    _typed: Item | None = None  # the user's item whose message hasn't come yet
+    _waiting: list[Item] = field(default_factory=list)  # calls without a result
+    _step: dict[int, Item] = field(default_factory=dict)  # by index: messages of this step that aren't added yet
+    _step_over: bool = False
+
+    @classmethod
+    def of(cls, session: Session, *, clock: Callable[[], float] = time.monotonic) -> Transcript:
+        """That of a stored session."""
+        transcript = cls(clock)
+        for entry in session.entries:
+            if entry.turn > transcript._turn and transcript._turn >= 0:
+                transcript._ended(session.ends[transcript._turn])
+            transcript._enter(entry)
+        if session.ends and session.entries:
+            transcript._ended(session.ends[transcript._turn])
+        if session.summary:
+            transcript._summarise(session.summary.text, session.summary.turns)
+        return transcript
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+
+    def calls(self) -> list[Item]:
+        """The calls, oldest first."""
+        return [item for item in self.items if item.kind == "call"]
+
+    def last_answer(self) -> str | None:
+        """The text of the last answer that has any, as the model wrote it; None when there is none."""
+        answers = (item.text for item in reversed(self.items) if item.kind == "answer")
+        return next((text for text in answers if text), None)
+
+    # -- writing -------------------------------------------------------------------------------------------------------
+
+    def add_user(self, typed: str) -> Item:
+        """The user's line as they typed it: call it when its turn begins, before the first event."""
+        self._typed = self._add("user", typed, turn=self._turn + 1)
+        return self._typed
+
+    def add_note(self, text: str, name: str = "") -> Item:
+        """A line of ours."""
+        return self._add("note", text, name=name)
+
+    def cut_back(self, turn: int) -> None:
+        """Forget this turn and those after it, as `Session.cut_back` does."""
+        self.items = [item for item in self.items if item.turn < turn]
+        self._waiting = [item for item in self._waiting if item.turn < turn]
+        self._turn, self._typed, self._step = min(self._turn, turn - 1), None, {}
+        self.version += 1
 
     def see(self, event: Event) -> None:
         """Take note of one event of a turn."""
+        match event:
+            case Delta():
+                self._delta(event)
+            case MessageAdded(message, cut):
+                self._added(message, cut=cut)
+            case Stats():
+                self._step_over = True
+            case ApprovalAsked(call):
+                self._touch(self._call(call)).state = "asked"
+            case ApprovalDecided(call_id):
+                for item in self._with_id(call_id):
+                    self._touch(item).state = "open"
+            case ToolStarted(call):
+                self._started(call)
+            case ToolOutput(call_id, text):
+                for item in self._with_id(call_id):
+                    self._touch(item).output = (item.output + text)[-TAIL_CHARS:]
+            case ToolFinished(call, result, ms):
+                self._finished(self._call(call), result, ms)
+            case ContextTrimmed(before, after, reason):
+                self.add_note(f"{reason} · {before:,} → {after:,} tokens")
+                if event.summary is not None:
+                    self._summarise(event.summary, event.turns)
+            case TurnEnded(end, error):
+                self._ended(end, " ".join(str(error).split()) if error else "")
 
-    @classmethod
-    def of(cls, session: Session) -> Transcript:
-        """That of a stored session."""
-        return cls()
+    # -- messages ------------------------------------------------------------------------------------------------------
 
-    def calls(self) -> Iterator[Item]:
-        """The calls, oldest first."""
-        return (item for item in self.items if item.kind == "call")
+    def _delta(self, delta: Delta) -> None:
+        if self._step_over:
+            self._drop_step()
+        if delta.role != "assistant":
+            return
+        item = self._step.get(delta.index)
+        if item is None:
+            self._close_step()
+            item = self._step[delta.index] = self._add(_kind(delta), "", name=_name(delta), state="open")
+            item.tokens, item.since = 0, self.clock()
+        item._said.add(delta.text)
+        item.tokens = (item.tokens or 0) + 1
+        self._touch(item)
+
+    def _added(self, message: Message, *, cut: bool = False) -> Item | None:
+        """A message is in the session now; returns the item that holds it."""
+        if message.role == "assistant":
+            return self._model_said(message, cut=cut)
+        if message.sampled:  # told by the model in another's name: nobody said so
+            return self._add("note", f"the model wrote this as the {message.role}: {message.text}")
+        self._drop_step()
+        if message.role == "user":
+            return self._user_said(message.text)
+        if message.role == "tool":
+            return self._result(message)
+        return self._add("note", message.text) if message.text else None
+
+    def _model_said(self, message: Message, *, cut: bool) -> Item:
+        """Text that had come as deltas is this message's; what came before it and was never added is gone."""
+        kind, found = _kind(message), None
+        while self._step and found is None:
+            item = self._step.pop(next(iter(self._step)))
+            self._close(item)
+            if item.kind == kind and item._said.text == message.text:
+                found = item
+            else:
+                self._remove(item)
+        item = found or self._add(kind, "")
+        item._said.set(message.text)  # the session's own text: no second copy stays
+        item.name, item.cut = _name(message), cut
+        item.tokens = len(message.sampled.ids) if message.sampled else item.tokens
+        return self._touch(item)
+
+    def _user_said(self, text: str) -> Item:
+        self._turn += 1
+        item, self._typed = self._typed, None
+        if item is None:
+            return self._add("user", text)
+        self.items.remove(item)  # something may have come in between
+        self.items.append(item)
+        item.turn = self._turn
+        item.attached = text.removeprefix(item.text).strip("\n")
+        return self._touch(item)
+
+    def _result(self, message: Message) -> Item:
+        """A result: of the call that just ended, else of one that waits and has its name, else of the oldest."""
+        ended = [item for item in self._waiting if item.ms is not None]
+        named = [item for item in self._waiting if item.name == message.name]
+        item = next(iter([*ended, *named, *self._waiting]), None) or self._add("call", "", name=message.name or "")
+        self._waiting.remove(item)
+        item._result, item.answered, item.state = message.text, True, "done"
+        return self._touch(item)
+
+    def _enter(self, entry: Entry) -> None:
+        """A stored message."""
+        if entry.message.role == "user":
+            self._turn = entry.turn - 1
+            if entry.typed:
+                self.add_user(entry.typed)
+        self._turn = max(self._turn, entry.turn - (entry.message.role == "user"))
+        item = self._added(entry.message, cut=entry.cut)
+        if item is not None and entry.message.role == "tool":
+            item.attachments, item.error = entry.attachments, entry.error
+
+    def _drop_step(self) -> None:
+        """What the model wrote after its call, or an empty message that was cut, is in no session."""
+        for item in self._step.values():
+            self._remove(item)
+        self._step, self._step_over = {}, False
+
+    def _close_step(self) -> None:
+        for item in self._step.values():
+            self._close(item)
+
+    def _close(self, item: Item) -> None:
+        """Its text is whole."""
+        if item.state == "open" and item.seconds is None:
+            item.seconds = self.clock() - item.since
+            item.state = "open" if item.kind == "call" else "done"
+            self._touch(item)
+
+    # -- calls ---------------------------------------------------------------------------------------------------------
+
+    def _call(self, call: ToolCall) -> Item:
+        """The item with this id, else that of the last call that waits; one that no message asked for gets its own."""
+        self._drop_step()
+        item = next(iter(self._with_id(call.id)), None)
+        if item is not None:
+            return item
+        item = next((item for item in reversed(self._waiting) if not item.id), None)
+        if item is None:
+            item = self._add("call", "", name=call.name, state="open")
+            item._said.set(call.arguments)
+        item.id = call.id
+        return self._touch(item)
+
+    def _with_id(self, call_id: str) -> list[Item]:
+        """The call under way, if it is this one."""
+        return [item for item in self._waiting if item.id == call_id]
+
+    def _started(self, call: ToolCall) -> None:
+        item = self._call(call)
+        item.state, item.since, item.output = "running", self.clock(), ""
+        item.ran = call.arguments if call.arguments != item.arguments else None
+        self._touch(item)
+
+    def _finished(self, item: Item, result: ToolResult, ms: int) -> None:
+        item._result, item.error, item.attachments = result.text, result.error, result.attachments
+        item.ms, item.state, item.output = ms, "done", ""
+        self._touch(item)
+
+    # -- the rest ------------------------------------------------------------------------------------------------------
+
+    def _ended(self, end: TurnEnd | None, why: str = "") -> None:
+        self._drop_step()
+        for item in self.items[-self._since_turn() :]:
+            if item.state != "done":
+                self._touch(item).state = "done"
+        if end != "answered":
+            self.add_note(why or ENDS[end], name=end or "closed")
+
+    def _summarise(self, text: str, turns: int) -> None:
+        """The summary stands before the first turn that it doesn't stand for. A newer one takes its place."""
+        self.items = [item for item in self.items if item.kind != "summary"]
+        at = next((number for number, item in enumerate(self.items) if item.turn >= turns), len(self.items))
+        item = Item("summary", turn=turns - 1)
+        item._said.set(text)
+        self.items.insert(at, item)
+        self.version += 1
+
+    def _since_turn(self) -> int:
+        """How many items came since the turn began."""
+        past = (number for number, item in enumerate(reversed(self.items)) if item.turn < self._turn)
+        return next(past, len(self.items))
+
+    def _remove(self, item: Item) -> None:
+        self.items.remove(item)
+        if item in self._waiting:
+            self._waiting.remove(item)
+        self.version += 1
+
+    def _add(self, kind: Kind, text: str, *, name: str = "", state: State = "done", turn: int | None = None) -> Item:
+        item = Item(kind, turn=self._turn if turn is None else turn, name=name, state=state)
+        item._said.set(text)
+        self.items.append(item)
+        if kind == "call":
+            self._waiting.append(item)
+        return self._touch(item)
+
+    def _touch(self, item: Item) -> Item:
+        item.version += 1
+        self.version += 1
+        return item
 
 
-__all__ = ["Delta", "Item", "Kind", "MessageAdded", "ToolFinished", "ToolOutput", "ToolStarted", "Transcript"]
+def _kind(message: Message | Delta) -> Kind:
+    """What a message of the model is: the recipient decides, then the channel."""
+    if is_call(message):
+        return "call"
+    if message.channel == ANALYSIS:
+        return "thinking"
+    return "answer" if message.channel == FINAL else "preamble"
+
+
+def _name(message: Message | Delta) -> str:
+    return message.recipient or "" if is_call(message) else ""
+
+
+def sizes(text: str) -> tuple[int, int]:
+    """How many lines and bytes a text has: `sizes("a b")` is (1, 3)."""
+    lines = text.count("\n") + (not text.endswith("\n") if text else 0)
+    return lines, len(text.encode("utf-8", "replace"))
+
+
+__all__ = ["ENDS", "TAIL_CHARS", "Item", "Kind", "State", "Transcript", "sizes"]
