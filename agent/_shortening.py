@@ -73,11 +73,13 @@ def transcript(messages: Sequence[Message], chars: int) -> str:
     Where even that is too much, the oldest ones are left out, and it says how many.
     """
     said = [(part_of(message), " ".join(message.text.split())) for message in messages]
-    lines = [(("user" if part == "user" else "assistant"), text) for part, text in said if part in ("user", "answers")]
-    fit = max(1, chars // _LEAST_CHARS)
-    left_out = len(lines) - fit if len(lines) > fit else 0
-    each = chars // max(1, min(fit, len(lines)))
-    told = [f"{who}: {text if len(text) <= each else text[: max(0, each - 1)] + '…'}" for who, text in lines[left_out:]]
+    lines = [("user" if part == "user" else "assistant", text) for part, text in said if part in ("user", "answers")]
+    kept, room = 0, chars
+    while kept < len(lines) and (room := room - min(_LEAST_CHARS, len(lines[-1 - kept][1]))) >= 0:
+        kept += 1
+    lines, left_out = lines[len(lines) - kept :], len(lines) - kept
+    each = _limit([len(text) for _, text in lines], chars)
+    told = [f"{who}: {text if len(text) <= each else text[: max(0, each - 1)] + '…'}" for who, text in lines]
     return "\n".join([f"({left_out} messages are left out here.)", *told] if left_out else told)
 
 

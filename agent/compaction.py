@@ -265,14 +265,17 @@ class _Trimming:
 
     def _by_rule(self, older: tuple[Message, ...], most: int, why: str) -> str:
         """The beginnings of what was said, with a line that says what this is."""
-        head = f"(The beginnings of the messages, not a real summary: {why}.)"
         chars = 4 * most
         while True:
-            text = f"{head}\n{transcript(older, chars)}"
-            tokens = self.responder.measure(replace(self.ask(), history=(summary_message(text),))).messages[0]
+            text = f"(The beginnings of the messages, no real summary: {why}.)\n{transcript(older, chars)}"
+            tokens = self._summary_message(text) - self._summary_message("")
             if tokens <= most or chars < 64:
                 return text
             chars = min(chars * most // tokens, chars * 3 // 4)
+
+    def _summary_message(self, text: str) -> int:
+        """The tokens of the message that a summary would stand in."""
+        return self.responder.measure(replace(self.ask(), history=(summary_message(text),))).messages[0]
 
 
 def _count(number: int, what: str) -> str:

@@ -9,7 +9,18 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-from agent.events import Delta, Event, MessageAdded, Progress, Repaired, Stats, ToolFinished, ToolOutput, ToolStarted
+from agent.events import (
+    ContextTrimmed,
+    Delta,
+    Event,
+    MessageAdded,
+    Progress,
+    Repaired,
+    Stats,
+    ToolFinished,
+    ToolOutput,
+    ToolStarted,
+)
 from cli.clean import clean, one_line
 from cli.config import Settings
 from harmony.messages import ANALYSIS
@@ -80,6 +91,8 @@ class Display:
     def see(self, event: Event) -> None:
         """Show one event."""
         match event:
+            case Progress(done, phase="summary"):
+                self.line.set(f"summing up older turns · {done} tokens")
             case Progress(done, total):
                 self.line.set(f"prefill {100 * done // max(total, 1)} %")
             case Delta(index=index, channel=channel, text=text, recipient=recipient):
@@ -100,6 +113,8 @@ class Display:
             case ToolFinished(call, result, ms):
                 outcome = "error" if result.error else "done"
                 self.aside(f"{call.name}: {outcome} in {ms / 1000:.1f} s · {one_line(result.text, _SHOWN_CHARS)}")
+            case ContextTrimmed(before, after, reason):
+                self.note(f"ossia: {reason} ({before} → {after} tokens)")
             case Repaired(code, message, token):
                 self.detail(f"repaired at token {token}: {message} ({code})")
             case Stats(step):

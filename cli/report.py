@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from agent.adapt import is_answer
 from agent.errors import AgentError
-from agent.events import Event, MessageAdded, Repaired, Stats, ToolFinished, TurnEnd, TurnEnded
+from agent.events import ContextTrimmed, Event, MessageAdded, Repaired, Stats, ToolFinished, TurnEnd, TurnEnded
 from cli.exits import ExitCode, exit_code
 from harmony.conversation import message_to_json
 from harmony.messages import Message
@@ -39,6 +39,7 @@ class Report:
     messages: list[Message] = field(default_factory=list)
     calls: list[ToolFinished] = field(default_factory=list)
     repairs: list[Repaired] = field(default_factory=list)
+    trimmed: list[ContextTrimmed] = field(default_factory=list)
     states: list[Mapping[str, object]] = field(default_factory=list)
     origin: Callable[[str], str | None] = lambda url: None  # where a document of the local library comes from
     prompt_tokens: int = 0
@@ -58,6 +59,8 @@ class Report:
                     self.states.append(event.result.state)
             case Repaired():
                 self.repairs.append(event)
+            case ContextTrimmed():
+                self.trimmed.append(event)
             case Stats(step):
                 self.prompt_tokens += step.prompt_tokens
                 self.reused_tokens += step.reused_tokens
@@ -141,6 +144,7 @@ class Report:
                 "tokens_per_s": None if self.tokens_per_s is None else round(self.tokens_per_s, 2),
             },
             "repairs": [{"code": repair.code, "message": repair.message} for repair in self.repairs],
+            "trimmed": [asdict(trim) for trim in self.trimmed],
             "end": self.end,
             "error": None if self.error is None else " ".join(str(self.error).split()) or type(self.error).__name__,
             "exit": int(self.code),

@@ -188,12 +188,29 @@ def test_the_json_line_has_every_field(tmp_path: Path) -> None:
     line = line_of(ossia("run", "hi", "--engine", write_script(tmp_path, FINAL), "--json"))
     assert list(line) == [
         *("version", "model", "answer", "citations", "messages", "calls", "usage", "timings", "repairs"),
-        *("end", "error", "exit"),
+        *("trimmed", "end", "error", "exit"),
     ]
     assert list(line["usage"]) == ["prompt_tokens", "reused_tokens", "completion_tokens"]
     assert list(line["timings"]) == ["load_s", "prefill_s", "decode_s", "tokens_per_s"]
     assert (line["version"], line["model"], line["answer"], line["error"]) == (1, "script", "Done.", None)
     assert [message["role"] for message in line["messages"]] == ["user", "assistant"]
+
+
+def test_a_result_that_fills_the_context_is_told(tmp_path: Path) -> None:
+    """The run goes on to its answer; stderr and the JSON line say what is no longer in the prompt."""
+    (tmp_path / "long.py").write_text(
+        'def pages(n: int) -> str:\n    """Many pages.\n\n    Args:\n        n: How many.\n    """\n'
+        '    return " ".join(f"page{number}" for number in range(n))\n'
+    )
+    call = '<|channel|>commentary to=functions.pages <|constrain|>json<|message|>{"n": 900}<|call|>'
+    run = ("run", "hi", "--engine", write_script(tmp_path, call, FINAL), "--tools", str(tmp_path / "long.py"), "--yes")
+    done = ossia(*run, "--context", "1500", "--json")
+    line = line_of(done)
+    (trim,) = line["trimmed"]
+    assert (line["answer"], line["exit"], trim["results"], trim["turns"], trim["summary"]) == ("Done.", 0, 1, 0, None)
+    assert trim["tokens_before"] > 1500 > trim["tokens_after"]
+    reason = f"ossia: {trim['reason']} ({trim['tokens_before']} → {trim['tokens_after']} tokens)"
+    assert reason in done.stderr.decode().splitlines() and "cut to its head and its tail" in reason
 
 
 @pytest.mark.parametrize(
