@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
+from prompt_toolkit.filters import Condition
 from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
@@ -146,7 +147,8 @@ class Chat:
         """Show the last turns of the session again."""
         first = len(self.session.ends) - turns
         self.view.recall(item for item in self.transcript.items if item.turn >= first)
-        self.note("the conversation goes on" if first <= 0 else f"the conversation goes on · Ctrl-O: {first} turns before")
+        before = f" · Ctrl-O: {first} turns before" if first > 0 else ""
+        self.note(f"the conversation goes on{before}")
 
     def finish(self) -> int:
         """After the screen: end what runs, give everything back. Returns the exit code."""
@@ -424,6 +426,8 @@ class Chat:
         bind("c-d", filter=self.editor.empty)(self.leave)
         bind("c-t")(self.toggle_thinking)
         bind("c-g")(self.answer_now)
+        queued = Condition(lambda: bool(self.queue) and not self.editor.text)
+        bind("up", filter=queued)(self.take_back)
         keys.add("c-z")(lambda event: event.app.suspend_to_background())
         return keys
 

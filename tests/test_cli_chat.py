@@ -1,0 +1,172 @@
+"""The chat in this process: keys in, a terminal emulator out. Signals and real terminals: test_cli_chat_terminal.py."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+from agent.store import SessionStore
+from cli import paths
+from cli.keeping import Wanted
+from tests.support.command import write_script
+from tests.support.screen import ChatScreen
+
+THOUGHT = "<|channel|>analysis<|message|>Let me think about llamas.<|end|><|start|>assistant"
+ANSWER = "<|channel|>final<|message|>Llamas are **kind**.<|return|>"
+LONG = "<|channel|>analysis<|message|>" + "so it goes on and on, " * 100 + "<|end|><|start|>assistant" + ANSWER
+
+
+def chatting(case: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(case())
+
+
+def test_the_etude_answers_with_its_tools() -> None:
+    async def case() -> None:
+        async with ChatScreen(no_tools=None, seed=1) as stage:
+            await stage.type("What is 48*17?\r")
+            await stage.until(lambda: "The result is 816." in stage.rows)
+            await stage.settle()
+            text = "\n".join(stage.rows)
+            assert "› What is 48*17?" in stage.rows
+            assert "▸ python  print(48*17)" in text
+            assert "tokens · Ctrl-O shows it" in text
+            assert "<|" not in text
+            assert stage.terminal.title == "ossia: idle"
+
+    chatting(case)
+
+
+def test_thinking_is_hidden_shown_and_hidden_again_while_it_comes(tmp_path: Path) -> None:
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, LONG, tokens_per_s=300)) as stage:
+            await stage.type("Why?\r")
+            await stage.until(lambda: "thinking · " in "\n".join(stage.terminal.display))
+            assert "so it goes on" not in "\n".join(stage.rows)
+            await stage.type("\x14")
+            await stage.until(lambda: "so it goes on" in "\n".join(stage.terminal.display))
+            await stage.type("\x14")
+            await stage.until(lambda: "so it goes on" not in "\n".join(stage.terminal.display))
+            await stage.type("\x07")  # answer now: the script's next step is not there, so the turn ends with its error
+            await stage.settle()
+            assert "so it goes on" not in "\n".join(stage.rows)
+
+    chatting(case)
+
+
+def test_thinking_that_is_shown_when_it_ends_stays(tmp_path: Path) -> None:
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, THOUGHT + ANSWER, ANSWER), think="on") as stage:
+            await stage.type("Why?\r")
+            await stage.until(lambda: "Llamas are kind." in stage.rows)
+            await stage.settle()
+            assert "Let me think about llamas." in stage.rows
+
+    chatting(case)
+
+
+def test_answer_now_ends_the_thinking(tmp_path: Path) -> None:
+    async def case() -> None:
+        script = write_script(tmp_path, LONG, "In short: yes.<|return|>", tokens_per_s=200)
+        async with ChatScreen(engine=script) as stage:
+            await stage.type("Why?\r")
+            await stage.until(lambda: "thinking · " in "\n".join(stage.terminal.display))
+            await stage.type("\x07")
+            await stage.until(lambda: "In short: yes." in stage.rows)
+            await stage.settle()
+            assert stage.chat.session.ends == ("answered",)
+
+    chatting(case)
+
+
+def test_ctrl_c_stops_the_turn_and_gives_the_queued_lines_back(tmp_path: Path) -> None:
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, LONG, ANSWER, tokens_per_s=100)) as stage:
+            await stage.type("Why?\r")
+            await stage.until(lambda: "thinking · " in "\n".join(stage.terminal.display))
+            await stage.type("second\rthird\r")
+            await stage.until(lambda: "queued: third" in stage.terminal.display)
+            await stage.type("\x03")
+            await stage.settle()
+            assert stage.chat.session.ends == ("stopped",)
+            assert stage.chat.editor.text == "second\nthird"
+            assert "stopped" in stage.rows
+            stage.chat.editor.clear()
+            await stage.type("again\r")
+            await stage.until(lambda: "Llamas are kind." in stage.rows)
+
+    chatting(case)
+
+
+def test_a_line_typed_ahead_is_said_after_the_turn(tmp_path: Path) -> None:
+    async def case() -> None:
+        script = write_script(tmp_path, THOUGHT + ANSWER, "<|channel|>final<|message|>Two.<|return|>", tokens_per_s=60)
+        async with ChatScreen(engine=script) as stage:
+            await stage.type("one\rtwo\r")
+            await stage.until(lambda: "Two." in stage.rows)
+            await stage.settle()
+            assert [row for row in stage.rows if row.startswith("› ")][:2] == ["› one", "› two"]
+
+    chatting(case)
+
+
+def test_two_ctrl_c_leave() -> None:
+    async def case() -> None:
+        async with ChatScreen() as stage:
+            await stage.type("\x03")
+            await stage.until(lambda: "Ctrl-C again leaves" in stage.rows)
+            await stage.type("\x03")
+            await stage.until(lambda: not stage.chat.screen.app.is_running)
+
+    chatting(case)
+
+
+def test_a_chat_is_stored_and_goes_on(tmp_path: Path) -> None:
+    async def case() -> None:
+        script = write_script(tmp_path, THOUGHT + ANSWER, "<|channel|>final<|message|>Still.<|return|>")
+        async with ChatScreen(engine=script) as stage:
+            await stage.type("Are they kind?\r")
+            await stage.until(lambda: "Llamas are kind." in stage.rows)
+            await stage.settle()
+        again = write_script(tmp_path, "<|channel|>final<|message|>Still.<|return|>")
+        async with ChatScreen(engine=again, wanted=Wanted(latest=True)) as stage:
+            assert "› Are they kind?" in stage.rows
+            assert "Llamas are kind." in stage.rows
+            assert "Let me think" not in "\n".join(stage.rows)
+            await stage.type("And now?\r")
+            await stage.until(lambda: "Still." in stage.rows)
+            await stage.settle()
+        store = SessionStore(paths.sessions_file(), now=lambda: 0.0)
+        (info,) = store.list()
+        assert (info.title, info.turns) == ("Are they kind?", 2)
+        store.close()
+
+    chatting(case)
+
+
+def test_a_private_chat_leaves_no_file(tmp_path: Path) -> None:
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, ANSWER), private=True) as stage:
+            await stage.type("Psst\r")
+            await stage.until(lambda: "Llamas are kind." in stage.rows)
+            await stage.settle()
+
+    chatting(case)
+    assert not paths.data_dir().exists()
+
+
+def test_a_store_that_is_torn_is_said_and_left_alone(tmp_path: Path) -> None:
+    file = paths.sessions_file()
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"not a database" * 100)
+
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, ANSWER)) as stage:
+            assert "this chat is not stored" in "\n".join(stage.rows)
+            await stage.type("Psst\r")
+            await stage.until(lambda: "Llamas are kind." in stage.rows)
+            await stage.settle()
+
+    chatting(case)
+    assert file.read_bytes() == b"not a database" * 100
