@@ -1,86 +1,106 @@
-"""Chunks of Markdown → finished rows of the terminal."""
+"""Chunks of Markdown → finished rows; the same rows become ANSI (what scrolls away) or fragments (the live part).
+
+Nothing but text, SGR of the 16 colours (no background) and links to clean addresses leaves here. Rows have no blanks at
+their end; code is neither wrapped nor indented. Heavy libraries are loaded with the first row.
+"""
 
 from __future__ import annotations
 
-import io
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeAlias
 
 from cli.clean import clean
 from cli.terminal.segment import Chunk, Segmenter
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import RenderableType
     from rich.segment import Segment
+
+    from cli.terminal._rows import Span
 
 Row: TypeAlias = "list[Segment]"
 
 
 class Painter:
-    """Rows of one width."""
+    """Rows for a terminal of `width` columns; `width` can be set at any time, finished rows stay as they are.
 
-    def __init__(self, width: int, *, colour: bool = True) -> None:
+    `colour=False`: text alone, no SGR, no links; marks stay where they would be lost (`# Title`, `**bold**`).
+    `links=False`: addresses are shown after their texts, for a terminal that knows no OSC 8.
+
+        painter = Painter(80)
+        [painter.ansi(row) for row in painter.chunk(Chunk("heading_open", "## Hi", gap=False))]   → ["\x1b[1mHi\x1b[0m"]
+    """
+
+    def __init__(self, width: int, *, colour: bool = True, links: bool = True) -> None:
         self.width = width
         self.colour = colour
+        self.links = links
 
     def chunk(self, chunk: Chunk) -> list[Row]:
-        """The chunk's rows."""
-        from rich.markdown import Markdown
-        from rich.syntax import Syntax
+        """Its rows, an empty one first if it has a gap. Never raises: what can't be rendered comes as it is written."""
+        from cli.terminal._rows import row
 
-        if chunk.kind == "code":
-            lexer = (chunk.info.split() or ["text"])[0]
-            rows = self.rows(Syntax(chunk.source, lexer, theme="ansi_dark", background_color="default"))
-        else:
-            rows = self.rows(Markdown(chunk.source))
+        try:
+            rows = [row(line) for line in self._lines(chunk)]
+        except Exception:  # a fault of a parser or a lexer must not take the answer away
+            rows = self.text(chunk.source.removesuffix("\n"))
         return [[], *rows] if chunk.gap else rows
 
     def text(self, text: str, style: str = "") -> list[Row]:
-        """Plain text, wrapped."""
-        from rich.text import Text
+        """Plain text in one style (rich's words: `dim`, `bold red`), cleaned, its lines broken at the width."""
+        from cli.terminal import _rows
 
-        return self.rows(Text(clean(text), style))
+        look = _rows.style(style) if self.colour else _rows.PLAIN
+        lines = clean(text).expandtabs(_rows.TAB).split("\n")
+        return [_rows.row(part) for line in lines for part in _rows.wrapped([(line, look)], self.width)]
 
-    def rows(self, renderable: Any) -> list[Row]:
-        """What rich makes of it."""
-        return [_stripped(line) for line in self._console().render_lines(renderable, pad=False)]
+    def rows(self, renderable: RenderableType) -> list[Row]:
+        """What rich makes of it at the width, without backgrounds."""
+        from cli.terminal import _rows
+        from cli.terminal._console import console
+
+        lines = console(self.width).render_lines(renderable, pad=False)
+        return [_rows.row((one.text, one.style or _rows.PLAIN) for one in line if not one.control) for line in lines]
 
     def ansi(self, row: Row) -> str:
-        """Text and SGR."""
-        system = self._console()._color_system
-        return "".join(s.style.render(s.text, color_system=system) if s.style else s.text for s in row)
+        """The row for the terminal, without a line end: text, SGR and OSC 8 links; text alone without colour."""
+        from cli.terminal import _rows
+
+        return _rows.ansi(row, colour=self.colour, links=self.links)
 
     def fragments(self, rows: list[Row]) -> list[tuple[str, str]]:
-        """prompt_toolkit's."""
-        out: list[tuple[str, str]] = []
-        for number, row in enumerate(rows):
-            out += [("", "\n")] if number else []
-            out += [("bold" if s.style and s.style.bold else "", s.text) for s in row]
-        return out
+        r"""The rows as prompt_toolkit's fragments, joined by `\n`, without links."""
+        from cli.terminal import _rows
 
-    def _console(self) -> Console:
-        from rich.console import Console
+        return _rows.fragments(rows, colour=self.colour)
 
-        return Console(
-            file=io.StringIO(),
-            force_terminal=True,
-            width=self.width,
-            color_system="standard" if self.colour else None,
-            legacy_windows=False,
-            markup=False,
-            emoji=False,
-            highlight=False,
-            _environ={},
-        )
+    def _lines(self, chunk: Chunk) -> list[list[Span]]:
+        from cli.terminal import _blocks, _code
+        from cli.terminal._inline import Look
 
-
-def _stripped(line: list[Segment]) -> Row:
-    row = [s for s in line if s.text and not s.control]
-    while row and not row[-1].text.strip():
-        row.pop()
-    return row
+        if chunk.kind == "code":
+            return _code.code_lines(chunk.source, chunk.info, context=chunk.context, colour=self.colour)
+        item = chunk.context if chunk.kind.endswith("list_open") else ""
+        return _blocks.block_lines(chunk.source, self.width, Look(self.colour, self.links), item=item)
 
 
 def render_markdown(text: str, *, width: int, colour: bool) -> list[Row]:
-    """All rows of a text."""
+    """All rows of a text: what the same text would leave on the screen if it came in pieces."""
     segmenter, painter = Segmenter(), Painter(width, colour=colour)
-    return [row for chunk in [*segmenter.feed(clean(text)), *segmenter.finish()] for row in painter.chunk(chunk)]
+    chunks = [*segmenter.feed(clean(text)), *segmenter.finish()]
+    return [row for chunk in chunks for row in painter.chunk(chunk)]
+
+
+def knows_links(environ: Mapping[str, str]) -> bool:
+    """The terminal is one of those that make OSC 8 links clickable; of another one nobody knows.
+
+        knows_links({"TERM": "xterm-kitty"})   → True
+    """
+    if environ.get("TERM", "") in ("xterm-kitty", "foot", "alacritty", "wezterm", "xterm-ghostty"):
+        return True
+    known = ("iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "tmux")
+    marks = ("WT_SESSION", "KITTY_WINDOW_ID", "KONSOLE_VERSION", "DOMTERM")
+    vte = environ.get("VTE_VERSION", "")
+    if environ.get("TERM_PROGRAM") in known or any(map(environ.get, marks)):
+        return True
+    return vte.isdecimal() and int(vte) >= 5000

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cli.terminal._markdown import block_parser
@@ -270,7 +270,7 @@ class Segmenter:
     ) -> tuple[int, bool]:
         """The lines that are done now, and whether the rest must be looked at again."""
         lines, (start, stop) = self._tail, _extent(token, self._tail)
-        text = token.type == "paragraph_open" or token.type == "heading_open" and stop - start > 1
+        text = token.type == "paragraph_open" or (token.type == "heading_open" and stop - start > 1)
         cap = _cap(lines, start, stop, PARAGRAPH_LINES if text else BLOCK_LINES)
         if cap is None and not over:
             return done, False
@@ -299,8 +299,8 @@ class Segmenter:
             if cap is None and last and not over:
                 return begin, False
             chunks.append(self._item_chunk(token, "".join(lines[begin : cap or end])))
-            blank_after = not lines[end - 1].strip() if not last else stop < len(lines)
-            self._item = _Item(token.type + token.markup, self._item and self._item.number, cap is None and blank_after)
+            blank_after = cap is None and (stop < len(lines) if last else not lines[end - 1].strip())
+            self._item = replace(self._item, blank_after=blank_after) if self._item else None
             if cap is not None:
                 self._tail = _continued(lines, begin, cap, _fence_line(tokens, lines, begin, cap))
                 self._continues = True

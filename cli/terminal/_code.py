@@ -1,0 +1,101 @@
+"""Code with colours: pygments' tokens in the 16 colours of the terminal, each line as long as it is."""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any
+
+from rich.style import Style
+
+from cli.terminal._rows import PLAIN, TAB, Span, style
+
+if TYPE_CHECKING:
+    from pygments.lexer import Lexer
+
+    _Type = Any  # pygments' token types have no name in its stubs
+
+MAX_CHARS = 20_000  # of a piece with its context; more is shown without colours
+MAX_LINE_CHARS = 1000  # some of pygments' expressions take quadratic time on long lines
+
+# Readable on light and on dark: no yellow, no white, no blue.
+_THEME = {
+    "Token": "",
+    "Token.Comment": "dim italic",
+    "Token.Comment.Preproc": "magenta",
+    "Token.Keyword": "magenta",
+    "Token.Keyword.Constant": "cyan",
+    "Token.Operator.Word": "magenta",
+    "Token.Literal.String": "green",
+    "Token.Literal.String.Escape": "cyan",
+    "Token.Literal.String.Interpol": "cyan",
+    "Token.Literal.Number": "cyan",
+    "Token.Name.Function": "bold",
+    "Token.Name.Class": "bold",
+    "Token.Name.Decorator": "magenta",
+    "Token.Name.Tag": "magenta",
+    "Token.Name.Attribute": "cyan",
+    "Token.Name.Builtin": "cyan",
+    "Token.Name.Exception": "cyan",
+    "Token.Name.Variable": "cyan",
+    "Token.Generic.Heading": "bold",
+    "Token.Generic.Subheading": "bold",
+    "Token.Generic.Deleted": "red",
+    "Token.Generic.Inserted": "green",
+    "Token.Generic.Emph": "italic",
+    "Token.Generic.Strong": "bold",
+    "Token.Generic.Prompt": "dim",
+}
+UNKNOWN = "cyan"  # code in no known language, and code in a line of prose
+
+
+def code_lines(source: str, info: str, *, context: str = "", colour: bool = True) -> list[list[Span]]:
+    """The lines of the code, tabs as blanks. `context`: the lines before it, so that a docstring stays a docstring."""
+    lines = [line.expandtabs(TAB) for line in source.removesuffix("\n").split("\n")]
+    lexer = _lexer(info) if colour else None
+    if lexer is None:
+        return [[(line, style(UNKNOWN) if colour else PLAIN)] for line in lines]
+    before = [line.expandtabs(TAB) for line in context.removesuffix("\n").split("\n")] if context else []
+    if sum(map(len, before)) + sum(map(len, lines)) > MAX_CHARS or max(map(len, before), default=0) > MAX_LINE_CHARS:
+        before = []
+    if sum(map(len, lines)) > MAX_CHARS or max(map(len, lines)) > MAX_LINE_CHARS:
+        return [[(line, PLAIN)] for line in lines]
+    spans = _coloured("\n".join([*before, *lines]), lexer)[len(before) :]
+    shown = ["".join(text for text, _ in line) for line in spans]
+    return spans if shown == lines else [[(line, PLAIN)] for line in lines]  # a lexer must not change the text
+
+
+def _coloured(text: str, lexer: Lexer) -> list[list[Span]]:
+    lines: list[list[Span]] = [[]]
+    for kind, value in lexer.get_tokens(text):
+        look = _look(kind)
+        first, *more = value.split("\n")
+        lines[-1].append((first, look))
+        lines += [[(part, look)] for part in more]
+    return lines
+
+
+@cache
+def _look(kind: _Type) -> Style:
+    while (name := str(kind)) not in _THEME:
+        kind = kind.parent
+    return style(_THEME[name])
+
+
+@lru_cache(64)
+def _lexer(info: str) -> Lexer | None:
+    """By the first word of the info string, of pygments' own: no plugins are looked for."""
+    from pygments.lexers import get_lexer_by_name
+
+    name = info.split()[0].lower().strip("{}.") if info.split() else ""
+    if name not in _names():
+        return None
+    lexer: Lexer = get_lexer_by_name(name, stripnl=False, ensurenl=False)
+    return lexer
+
+
+@cache
+def _names() -> frozenset[str]:
+    from pygments.lexers import get_all_lexers
+
+    plain = {"text", "output"}
+    return frozenset(alias for lexer in get_all_lexers(plugins=False) for alias in lexer[1]) - plain

@@ -1,0 +1,24 @@
+"""rich's console, which draws into nothing: rows are taken from it, it writes none."""
+
+from __future__ import annotations
+
+import io
+from functools import lru_cache
+
+from rich.console import Console
+
+
+@lru_cache(4)
+def console(width: int) -> Console:
+    """One of this width that takes text as text: no markup, no `:emoji:`, no guesses from the environment."""
+    return Console(
+        file=io.StringIO(),
+        force_terminal=True,
+        width=width,
+        color_system="standard",
+        legacy_windows=False,
+        markup=False,
+        emoji=False,
+        highlight=False,
+        _environ={},
+    )

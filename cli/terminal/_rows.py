@@ -1,0 +1,190 @@
+"""Styled text → rows: lines broken between words, and what leaves for the terminal.
+
+A span is a piece of text in one style. Only rich's values are used here, never its console.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeAlias
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+
+from cli.clean import clean, clean_url, unstacked
+
+if TYPE_CHECKING:
+    from rich.color import Color
+
+Row: TypeAlias = list[Segment]
+Span: TypeAlias = tuple[str, Style]
+
+PLAIN = Style.null()
+TAB = 4  # columns; a tab itself is drawn differently by each terminal, and not at all by the live view
+
+_WIDE = (
+    "\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60"
+    "\uffe0-\uffe6\U0001f300-\U0001faff\U00020000-\U0003fffd"
+)
+_OPENING = "〈《「『【〔〖（［｛"
+_CLINGING = (
+    "、。，．！？：；）］｝〉》」』】〕〗ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ"
+    "\u0300-\u036f\u3099\u309a\U0001f3fb-\U0001f3ff"
+)
+# What is not broken: a word, or one wide character with the signs that must not begin or end a row.
+_UNIT = re.compile(f"([{_OPENING}]*[{_WIDE}][{_CLINGING}]*|[^ {_WIDE}]+)( *)")
+_UNSAFE = str.maketrans("\n\t", "  ")
+
+
+@lru_cache(256)
+def style(words: str) -> Style:
+    """rich's style of these words, e.g. `bold cyan`; "" is the plain one."""
+    return Style.parse(words) if words else PLAIN
+
+
+def wrapped(spans: list[Span], width: int, *, fold: bool = False) -> list[list[Span]]:
+    """The line as rows of at most `width` columns, broken between words and between wide characters.
+
+    A longer word stands alone and keeps its length, so that an address is copied whole; with `fold` it is broken.
+    """
+    text = "".join(text for text, _ in spans)
+    if len(text) * 2 <= width or cell_len(text) <= width:
+        return [spans]
+    return [_cut(spans, start, stop) for start, stop in _extents(text, max(1, width), fold)]
+
+
+def _extents(text: str, width: int, fold: bool) -> Iterator[tuple[int, int]]:
+    """Where each row begins and ends in the text."""
+    start = end = 0
+    column = len(text) - len(text.lstrip(" "))  # an indent stays on the first row
+    for unit in _UNIT.finditer(text):
+        cells = cell_len(unit[1])
+        if column + cells > width and end > start:
+            yield start, end
+            start, column = unit.start(), 0
+        if fold and cells > width:
+            for at, char in enumerate(unit[1], unit.start()):
+                if column + (cells := cell_len(char)) > width and at > start:
+                    yield start, at
+                    start, column = at, 0
+                column += cells
+            cells = 0
+        column, end = column + cells + len(unit[2]), unit.end(1)
+    yield start, end
+
+
+def _cut(spans: list[Span], start: int, stop: int) -> list[Span]:
+    cut, at = [], 0
+    for text, look in spans:
+        if at < stop and at + len(text) > start:
+            cut.append((text[max(0, start - at) : stop - at], look))
+        at += len(text)
+        if at >= stop:
+            break
+    return cut
+
+
+def cells(spans: Iterable[Span]) -> int:
+    """The columns of a line."""
+    return sum(cell_len(text) for text, _ in spans)
+
+
+def row(spans: Iterable[Span]) -> Row:
+    """A finished row: clean text, no piles of marks, no blanks at its end, neighbours of one style joined."""
+    joined: list[tuple[list[str], Style]] = []
+    for text, look in spans:
+        if joined and joined[-1][1] == look:
+            joined[-1][0].append(text)
+        elif text:
+            joined.append(([text], look))
+    done = [Segment(_safe("".join(texts)), look) for texts, look in joined]
+    while done and not (done[-1].style and done[-1].style.reverse):
+        text = done[-1].text.rstrip(" ")
+        if text:
+            done[-1] = Segment(text, done[-1].style)
+            break
+        done.pop()
+    return _unstacked(done)
+
+
+def _unstacked(done: Row) -> Row:
+    """Piles of marks go, also such that begin in one segment and go on in the next."""
+    text = "".join(segment.text for segment in done)
+    if text.isascii() or unstacked(text) == text:
+        return done
+    kept: Row = []
+    before = ""
+    for segment in done:
+        after = unstacked(before + segment.text)
+        kept.append(Segment(after[len(before) :], segment.style))
+        before = after
+    return [segment for segment in kept if segment.text]
+
+
+def _safe(text: str) -> str:
+    """Nothing that acts, on one line: the last door before the terminal."""
+    if text.isascii() and text.isprintable():
+        return text
+    return clean(text).translate(_UNSAFE)
+
+
+def ansi(done: Row, *, colour: bool, links: bool) -> str:
+    """The row for the terminal: text, SGR, links (OSC 8) to clean addresses. Without `colour`: the text alone."""
+    if not colour:
+        return "".join(_safe(segment.text) for segment in done)
+    return "".join(_ansi(segment, links) for segment in done)
+
+
+def _ansi(segment: Segment, links: bool) -> str:
+    text = _safe(segment.text)
+    if segment.style is None or segment.style is PLAIN:
+        return text
+    codes, link = _sgr(segment.style), segment.style.link
+    text = f"\x1b[{codes}m{text}\x1b[0m" if codes else text
+    address = clean_url(link) if links and link else None
+    return f"\x1b]8;;{address}\x1b\\{text}\x1b]8;;\x1b\\" if address else text
+
+
+_ATTRIBUTES = {"bold": "1", "dim": "2", "italic": "3", "underline": "4", "reverse": "7", "strike": "9"}
+_COLOURS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "gray")
+_BRIGHT = ("brightblack", *(f"bright{name}" for name in _COLOURS[1:-1]), "white")
+_NAMES = [f"ansi{name}" for name in (*_COLOURS, *_BRIGHT)]  # prompt_toolkit's, in the order of the 16 colours
+
+
+@lru_cache(1000)
+def _sgr(look: Style) -> str:
+    """The style as parameters of SGR, never a background: `1;36`."""
+    codes = [code for name, code in _ATTRIBUTES.items() if getattr(look, name)]
+    number = _number(look.color)
+    if number is not None:
+        codes.append(str(30 + number if number < 8 else 82 + number))
+    return ";".join(codes)
+
+
+@lru_cache(1000)
+def _words(look: Style) -> str:
+    """The style in prompt_toolkit's words: `bold fg:ansicyan`."""
+    words = [name for name in _ATTRIBUTES if getattr(look, name)]
+    number = _number(look.color)
+    return " ".join(words if number is None else [*words, f"fg:{_NAMES[number]}"])
+
+
+def _number(color: Color | None) -> int | None:
+    """One of the 16 colours; they follow the user's theme, light or dark."""
+    from rich.color import ColorSystem
+
+    return None if color is None or color.is_default else color.downgrade(ColorSystem.STANDARD).number
+
+
+def fragments(rows: list[Row], *, colour: bool) -> list[tuple[str, str]]:
+    r"""The rows as prompt_toolkit's fragments, joined by `\n`, without links."""
+    done: list[tuple[str, str]] = []
+    for number, one in enumerate(rows):
+        if number:
+            done.append(("", "\n"))
+        for segment in one:
+            done.append((_words(segment.style) if colour and segment.style else "", _safe(segment.text)))
+    return done
