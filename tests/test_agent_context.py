@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,16 +11,18 @@ import pytest
 
 from agent._shortening import is_note
 from agent.context import reserve_tokens, summary_tokens
-from agent.control import Control
+from agent.control import Control, StopReason
 from agent.engine.base import Progress, Prompt, Sampling
 from agent.engine.scripted import Script, ScriptedEngine
 from agent.errors import ContextFull, EngineFailed
 from agent.events import ContextTrimmed, Delta, Event, MessageAdded, Stats, ToolFinished, TurnEnded
 from agent.limits import Limits
+from agent.request import PartName
 from agent.respond import LocalResponder
 from agent.session import SUMMARY_HEAD, Options, Session, Summary
 from harmony import Tokenizer
-from harmony.codec import Codec
+from harmony.codec import Codec, Rendered
+from harmony.messages import Message
 from tests.support.engines import ETUDE, load_engine
 from tests.support.turns import NUMBER, Stage, end_of
 from tools.spec import Preview, ToolContext, ToolOutput, ToolResult, ToolSpec
@@ -111,17 +113,16 @@ def test_the_meter_tells_every_part(etude_tokenizer: Tokenizer) -> None:
     assert [*parts] == ["system", "tools", "instructions", "summary", "user", "answers", "calls", "results", "thinking"]
     assert sum(parts.values()) == use.used_tokens == len(stage.responder._prompt(request)[0].ids)
     assert parts["system"] + parts["tools"] + parts["instructions"] == use.static_tokens + 2  # <|start|>assistant
-    tokens = {
-        name: sum(count for message, count in zip(request.history, use.messages, strict=True) if wanted(message))
-        for name, wanted in {
-            "user": lambda message: message.role == "user",
-            "results": lambda message: message.role == "tool",
-            "calls": lambda message: message.recipient == "functions.read",
-            "answers": lambda message: message.channel == "final",
-            "thinking": lambda message: message.channel == "analysis",
-        }.items()
+    wanted: dict[PartName, Callable[[Message], bool]] = {
+        "user": lambda message: message.role == "user",
+        "results": lambda message: message.role == "tool",
+        "calls": lambda message: message.recipient == "functions.read",
+        "answers": lambda message: message.channel == "final",
+        "thinking": lambda message: message.channel == "analysis",
     }
-    assert tokens == {name: parts[name] for name in tokens} and all(tokens.values())
+    counted = tuple(zip(request.history, use.messages, strict=True))
+    for name, is_wanted in wanted.items():
+        assert parts[name] == sum(count for message, count in counted if is_wanted(message)) > 0, name
     assert use.messages[1] == 0  # the thought of the answered turn, which the prompt leaves out
     bare = Session(Options(date="2025-06-28"))
     without = stage.responder.measure(bare.request(()))
@@ -144,9 +145,13 @@ def test_what_is_measured_is_rendered_once(etude_tokenizer: Tokenizer) -> None:
     """A step measures, then answers: one rendering. And the prompts' ids are kept while nothing of them changes."""
     stage = stage_of(etude_tokenizer, FINAL)
     renders: list[int] = []
-    render = stage.responder.codec.render
-    codec: Any = stage.responder.codec
-    codec.render = lambda messages, **settings: renders.append(len(messages)) or render(messages, **settings)
+
+    class Counting(Codec):
+        def render(self, messages: Sequence[Message], **settings: Any) -> Rendered:
+            renders.append(len(messages))
+            return super().render(messages, **settings)
+
+    stage.responder.codec = Counting(etude_tokenizer)
     stage.play()
     assert renders == [1, 1, 2, 3]  # the head by parts (system, instructions, tools), then the step
     stage.responder.measure(stage.session.request(stage.toolbox.specs))
@@ -288,24 +293,49 @@ def test_a_broken_summary_is_made_by_rule(step: str, why: str, etude_tokenizer: 
     assert len(etude_tokenizer.encode(summary.text)) <= summary_tokens(1000)
 
 
-def test_a_summary_stopped_in_the_middle(etude_tokenizer: Tokenizer) -> None:
-    """At every event of it: the turn ends, everything is as it was, and the next turn makes its summary."""
-    for reason, at in (("user", 1), ("time", 3), ("user", 8)):
-        stage = stage_of(etude_tokenizer, FINAL, FINAL, FINAL, SUMMARY, SUMMARY, FINAL)
-        for name in NAMES[:3]:
-            stage.play(words(70, name))
-        seen = 0
-        events: list[Event] = []
-        for event in stage.turn(words(70, "time")):
-            events.append(event)
-            seen += isinstance(event, Progress)
-            if seen == at:
-                stage.control.stop(reason)  # type: ignore[arg-type]
-        assert end_of(events) == TurnEnded("stopped" if reason == "user" else "time"), at
-        assert not trimmed(events) and stage.session.summary is None
-        stage.control = Control()
-        events = stage.play("and now?")
-        assert end_of(events) == TurnEnded("answered") and len(trimmed(events)) == 1
+@pytest.mark.parametrize(("reason", "at"), [("user", 1), ("time", 3), ("user", 8)])
+def test_a_summary_stopped_in_the_middle(reason: StopReason, at: int, etude_tokenizer: Tokenizer) -> None:
+    """The turn ends within a token, everything is as it was, and the next turn makes its summary."""
+    steps = (read(100), FINAL, FINAL, FINAL, SUMMARY, SUMMARY, FINAL)
+    stage = stage_of(etude_tokenizer, *steps, context_tokens=1300)
+    for name in NAMES[:3]:
+        stage.play(words(70, name))
+    before = stage.session.entries
+    seen = 0
+    events: list[Event] = []
+    for event in stage.turn(words(70, "time")):
+        events.append(event)
+        seen += isinstance(event, Progress)
+        if seen == at:
+            stage.control.stop(reason)
+    assert end_of(events) == TurnEnded("stopped" if reason == "user" else "time")
+    assert seen <= at + 1 and not trimmed(events)
+    assert stage.session.summary is None and stage.session.entries[:-1] == before
+    stage.control = Control()
+    events = stage.play("and now?")
+    assert end_of(events) == TurnEnded("answered") and len(trimmed(events)) == 1
+
+
+def test_a_turn_that_is_dropped_at_its_summary(etude_tokenizer: Tokenizer) -> None:
+    """Whoever drives it lets go of the generator: nothing was replaced."""
+    stage = stage_of(etude_tokenizer, FINAL, FINAL, FINAL, SUMMARY, SUMMARY, FINAL)
+    for name in NAMES[:3]:
+        stage.play(words(70, name))
+    turn = stage.turn(words(70, "time"))
+    while not isinstance(next(turn), Progress):
+        pass
+    turn.close()
+    assert stage.session.summary is None
+    assert end_of(stage.play("and now?")) == TurnEnded("answered") and stage.session.summary is not None
+
+
+def test_a_turn_that_is_hardly_longer_than_its_summary_stays(etude_tokenizer: Tokenizer) -> None:
+    """The turn under way takes the room: a step for the few tokens of the others would be in vain."""
+    stage = stage_of(etude_tokenizer, FINAL, FINAL)
+    stage.play(words(10))
+    events = stage.play(words(310))
+    assert end_of(events) == TurnEnded("answered") and not trimmed(events)
+    assert not stage.responder.measure(stage.session.request(stage.toolbox.specs)).fits
 
 
 def test_asking_for_the_answer_hurries_the_summary(etude_tokenizer: Tokenizer) -> None:
