@@ -265,7 +265,7 @@ def test_what_the_model_wrote_and_nobody_added_goes() -> None:
 def test_a_result_that_the_model_made_up_answers_no_call() -> None:
     transcript = seen([MessageAdded(Message("user", ("hi",))), MessageAdded(call("x"), cut=True)])
     for role in ("tool", "user"):
-        made_up = Message(role, ("42",), sampled=Sampled((1, 2), "end"))  # type: ignore[arg-type]
+        made_up = Message(role, ("42",), sampled=Sampled((1, 2), "end"))
         transcript.see(MessageAdded(made_up))
     assert [item.kind for item in transcript.items] == ["user", "call", "note", "note"]
     assert not transcript.calls()[0].answered
