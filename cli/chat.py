@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.input import Input
@@ -24,7 +24,7 @@ from agent.control import Control
 from agent.events import ApprovalAsked, Decision, MessageAdded, ToolFinished, TurnEnded
 from agent.limits import Limits
 from agent.loop import run_turn
-from agent.session import Options, Session, UserText
+from agent.session import Entry, Options, Session, UserText
 from agent.worker import Tapped, Worker
 from cli.assemble import Assembly, begin, sampling_of
 from cli.chat_status import Status, one_row
@@ -34,11 +34,13 @@ from cli.folder import Folder, settle
 from cli.keeping import Kept, Wanted, open_kept
 from cli.notices import Notices
 from cli.once import end_now, read_instructions
+from cli.tally import Tally
 from cli.terminal.editor import Editor, Typed
 from cli.terminal.paint import Painter, Row
 from cli.terminal.question import Question, QuestionPane
 from cli.terminal.screen import Screen
 from cli.terminal.vt import Output
+from cli.toolset import Toolset, collect
 from cli.transcript import Transcript
 
 if TYPE_CHECKING:
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
 AGAIN_S = 1.5
 """Within this a second Ctrl-C leaves."""
 _GRACE_S = 1.0
+THIS_CHAT = "this chat"
+"""Where a setting comes from that was set by a command."""
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 _R = TypeVar("_R")
@@ -99,6 +103,10 @@ class Chat:
         self.control: Control | None = None
         self.queue: deque[Typed] = deque()
         self.use: ContextUse | None = None
+        self.tally = Tally()
+        self.editing: int | None = None  # the turn whose place the next line takes
+        self.cancel: Callable[[], None] | None = None  # ends a job that isn't a turn, e.g. a download
+        self._between: list[Callable[[], object]] = []  # waits for the end of the turn under way
         self._clock = clock
         self._load_error: Exception | None = None
         self._asked: ApprovalAsked | None = None
@@ -172,33 +180,54 @@ class Chat:
 
     # -- loading -------------------------------------------------------------------------------------------------------
 
-    def load(self, *, tools: bool = True) -> None:
+    def load(self, *, tools: Toolset | None = None, failed: Callable[[Exception], None] | None = None) -> None:
         """Load the model of the settings on a thread of its own; what was submitted waits for it.
 
-        `tools`: collect them anew, too.
+        `tools`: those that stay, None: they are collected. `failed`: what to do without the model, None: leave.
         """
         before, self.assembly = self.assembly, None
         self.notices.line.set("loading the model")
 
         def work() -> Assembly:
-            kept = before.tools if before and not tools else None
             if before:
                 self.worker.submit(before.close_engine).result()
-                if kept is None:
-                    before.close_tools()
             loading = begin(self.resolved, self.folder, self.notices, self.worker, lambda future: future.result())
-            return loading.finish(tap=None, tools=kept)
+            return loading.finish(tap=None, tools=tools)
 
-        self.in_background(work, self._loaded, self._not_loaded)
+        self.in_background(work, self._loaded, failed or self._not_loaded)
+
+    def reload_tools(self, resolved: Resolved, folder: Folder | None) -> None:
+        """Collect the tools of these settings, which then hold; the model stays. Between turns, with a model loaded.
+
+        When they can't be had, everything stays as it was, and the reason is told.
+        """
+        before, self.assembly = self.assembly, None
+        assert before is not None and self.control is None
+        self.notices.line.set("collecting the tools")
+
+        def done(tools: Toolset) -> None:
+            self.resolved, self.folder = resolved, folder
+            self.in_background(before.close_tools, lambda _: None)
+            self._loaded(replace(before, tools=tools))
+
+        def failed(error: Exception) -> None:
+            self._loaded(before)
+            self._failed(error)
+
+        self.in_background(lambda: collect(resolved, folder, self.notices, before.codec.tokenizer), done, failed)
 
     def _loaded(self, assembly: Assembly) -> None:
         self.assembly = assembly
         self.notices.line.set("")
+        self._enter(assembly)
+        self._next()
+
+    def _enter(self, assembly: Assembly) -> None:
+        """The session and the model meet."""
         self.session.vocabulary = assembly.engine.vocabulary.digest
         self.session.model = assembly.engine.name
         self.restore_pages()
         self.measure()
-        self._next()
 
     def _not_loaded(self, error: Exception) -> None:
         """Without a model there is nothing to talk to: out, with the line that `ossia run` has for it."""
@@ -230,6 +259,31 @@ class Chat:
         with suppress(RuntimeError):  # the loop has ended
             self._loop.call_soon_threadsafe(run)
 
+    def between_turns(self, act: Callable[[], object]) -> bool:
+        """Call `act` now, or once the turn under way is over and the model is loaded. True: it was called now."""
+        if self.assembly and self.control is None:
+            act()
+            return True
+        self._between.append(act)
+        return False
+
+    def change_settings(self, **values: Any) -> None:
+        """Set values of the settings for the rest of this chat."""
+        origins = {**self.resolved.origins, **dict.fromkeys(values, THIS_CHAT)}
+        self.resolved = replace(self.resolved, settings=replace(self.settings, **values), origins=origins)
+
+    def change_options(self, **values: Any) -> bool:
+        """Change how the next turns are answered. False: a turn is under way, which goes on as it began."""
+
+        def act() -> None:
+            self.session.options = replace(self.session.options, **values)
+            self.measure()
+
+        if self.control is not None:
+            return self.between_turns(act)
+        act()
+        return True
+
     def _failed(self, error: Exception) -> None:
         from cli.exits import exit_code
 
@@ -241,20 +295,25 @@ class Chat:
 
     def submit(self, typed: Typed) -> None:
         """A line was sent: a command acts at once, anything else is said now or when its turn comes."""
-        if typed.shown.startswith("/"):
-            self.command(typed.shown)
-        else:
-            self.queue.append(typed)
-            self._next()
+        if typed.shown.startswith("/") and not typed.shown.startswith("//"):
+            return self.command(typed.text, typed.shown)
+        if typed.shown.startswith("//"):  # a text that begins with a slash
+            typed = replace(typed, shown=typed.shown[1:], text=typed.text[1:])
+        if self.editing is not None:
+            self.go_back(self.editing)
+        self.queue.append(typed)
+        return self._next()
 
-    def command(self, line: str) -> None:
-        """Carry out a command: `/effort high`."""
+    def command(self, line: str, shown: str | None = None) -> None:
+        """Carry out a command: `/effort high`. `shown`: the line as it stood in the input, if that differs."""
         from cli.commands import run_command
 
-        run_command(self, line)
+        run_command(self, line, shown=shown)
 
     def _next(self) -> None:
-        """Say the next line that waits, if the model is ready for it."""
+        """Do what waited for the end of a turn, then say the next line that waits, if the model is ready for it."""
+        while self.assembly and self.control is None and self._between:
+            self._between.pop(0)()
         if self.assembly and self.control is None and self.queue:
             typed = self.queue.popleft()
             self.say(UserText(typed.text, typed.text), shown=typed.shown)
@@ -331,6 +390,26 @@ class Chat:
 
     # -- sessions ------------------------------------------------------------------------------------------------------
 
+    def go_back(self, turn: int) -> tuple[Entry, ...]:
+        """Take this turn and those after it out of the conversation. Between turns. Returns what was taken."""
+        self.editing = None
+        taken = self.session.cut_back(turn)
+        self.transcript.cut_back(turn)
+        self.restore_pages()
+        self.measure()
+        return taken
+
+    def switch(self, kept: Kept) -> None:
+        """Go on with another session. Between turns. What the tools remembered of the one before is forgotten."""
+        if self.store and self.store is not kept.store:
+            self.store.close()
+        elif self.store:
+            self.store.release(self.session)
+        self.kept, self.editing, self.use, self.tally = kept, None, None, Tally()
+        self.transcript = Transcript.of(kept.session, clock=self._clock)
+        if self.assembly:
+            self._enter(self.assembly)
+
     def restore_pages(self) -> None:
         """Bring the browser's pages to where the session stands."""
         if self.assembly and self.assembly.tools.browser:
@@ -382,6 +461,7 @@ class Chat:
                 if isinstance(event, Tapped):
                     continue
                 self.transcript.see(event)
+                self.tally.see(event)
                 self.view.see(event)
                 if isinstance(event, ApprovalAsked):
                     self._ask(event)
@@ -400,6 +480,11 @@ class Chat:
         if doing := self.view.activity() or self.notices.doing:
             spin = _SPINNER[int(self._clock() * 10) % len(_SPINNER)]
             rows.append(one_row(f"{spin} {doing}", self.painter.width, "dim"))
+        if self.editing is not None and not self.editor.text:
+            self.editing = None  # the text was taken out of the line: nothing is changed
+        if self.editing is not None:
+            line = f"turn {self.editing + 1}: Enter puts this in its place, Ctrl-C leaves all as it is"
+            rows.append(one_row(line, self.painter.width, "dim italic"))
         rows += [one_row(f"queued: {typed.shown}", self.painter.width, "dim italic") for typed in self.queue]
         return rows
 
@@ -444,6 +529,8 @@ class Chat:
             return self.leave()
         if self.control:
             return self.stop()
+        if self.cancel:
+            return self.cancel()
         if self.editor.text:
             return self.editor.clear()
         return self.note("Ctrl-C again leaves")
