@@ -1,0 +1,84 @@
+"""What `@name` means in what the user types: where a mention begins and ends, and how a path is written as one.
+
+A mention begins at the start of a word (`me@example.org` is none), outside of code (`` `@cache` ``, fenced blocks).
+Whether something of that name is there is for others to say: a word that names nothing stays a word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_START = r"(?:^|(?<=[\s(\[{]))@"
+_MENTION = re.compile(rf"""{_START}(?:"([^"\n]+)"?|'([^'\n]+)'?|([^\s"'`@][^\s`]*))""", re.MULTILINE)
+_OPEN = re.compile(rf"""{_START}(?:"([^"\n]*)|'([^'\n]*)|([^\s"'`]*))$""")
+_CODE = re.compile(
+    r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)|(`+)(?!`).+?(?<!`)\2(?!`)", re.DOTALL | re.MULTILINE
+)
+_OPEN_CHARS = 4000
+"""So much before the cursor is looked at while typing: no path is longer (PATH_MAX is 4,096 bytes)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """`@docs/a.md` as it stands: `name` is `docs/a.md`; `quoted`: nothing of it belongs to the sentence."""
+
+    name: str
+    quoted: bool = False
+
+    @property
+    def is_url(self) -> bool:
+        return self.name.lower().startswith(("http://", "https://"))
+
+    @property
+    def candidates(self) -> Iterator[str]:
+        """The name, then without what ends a sentence or a bracket behind it: `a.md),`, `a.md)`, `a.md`."""
+        name = self.name
+        yield name
+        while not self.quoted and len(name) > 1 and name[-1] in ".,;:!?)]}>\"'":
+            name = name[:-1]
+            yield name
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A mention that is being typed: `name` is what there is of it, `length` counts its `@` and its quote too."""
+
+    name: str
+    length: int
+
+
+def mentions(text: str) -> tuple[Mention, ...]:
+    """The mentions of a text, each once, in order.
+
+    mentions('see @a.md and @"my notes.md"')  →  (Mention("a.md"), Mention("my notes.md", quoted=True))
+    """
+    if "@" not in text:
+        return ()
+    prose = _CODE.sub(lambda code: " " * len(code[0]), text) if "`" in text or "~~~" in text else text
+    found = (Mention(m[3]) if m[3] else Mention(m[1] or m[2], quoted=True) for m in _MENTION.finditer(prose))
+    return tuple(dict.fromkeys(found))
+
+
+def open_mention(before: str) -> Open | None:
+    """The mention that ends at the cursor; `before` is the text in front of it. None: the cursor is in none."""
+    found = _OPEN.search(before[-_OPEN_CHARS:].rpartition("\n")[2])
+    if found is None:
+        return None
+    return Open(next(part for part in found.groups() if part is not None), len(found[0]))
+
+
+def written(path: str, *, closed: bool = True) -> str | None:
+    """A path as a mention, quoted where it must be; None for one that can't be written (a line end, both quotes).
+
+        written("a.md")                       →  '@a.md'
+        written("my notes.md")                →  '@"my notes.md"'
+        written("my dir/", closed=False)      →  '@"my dir/'
+    """
+    if any(ord(char) < 0x20 or 0x7F <= ord(char) < 0xA0 or 0xD800 <= ord(char) < 0xE000 for char in path):
+        return None
+    if not re.search(r"""[\s"'`]|^@|[.,;:!?)\]}>]$""", path):
+        return f"@{path}"
+    quote = next((quote for quote in "\"'" if quote not in path), None)
+    return None if quote is None else f"@{quote}{path}{quote if closed else ''}"

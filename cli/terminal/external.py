@@ -1,0 +1,98 @@
+"""The user's own editor, for a text that is easier to write there."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
+from pathlib import Path
+
+from cli.clean import clean, one_line
+
+_USUAL = ("notepad",) if sys.platform == "win32" else ("vi", "nano")
+
+
+class EditorFailed(Exception):
+    """There is no editor, or it failed: one line for the user. The text stays as it was."""
+
+
+async def edit(
+    text: str, *, aside: Callable[[], AbstractAsyncContextManager[None]], environ: Mapping[str, str]
+) -> str | None:
+    """What the user made of `text` in their editor ($VISUAL, $EDITOR, else vi or nano); None: they changed nothing.
+
+    The terminal is the editor's inside `aside()`. The text lies in a file of its own (0600, `.md`) in a folder that is
+    gone afterwards. Raises `EditorFailed`.
+
+        await edit("draft", aside=screen.aside, environ=os.environ)
+    """
+    command = _command(environ)
+    with tempfile.TemporaryDirectory(prefix="ossia-") as folder:  # for its owner only; an editor's backups go with it
+        path = Path(folder, "message.md")
+        path.touch(mode=0o600)
+        path.write_text(text, encoding="utf-8", errors="replace", newline="\n")
+        async with aside():
+            await _run([*command, str(path)])
+        return _read(path, text)
+
+
+async def _run(command: list[str]) -> None:
+    with _interrupts_are_the_editors():
+        try:
+            process = await asyncio.create_subprocess_exec(*command)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise EditorFailed(f"{_shown(command[0])} can't be started: {reason}; set $EDITOR") from None
+        status = await process.wait()
+    if status:
+        how = f"ended with status {status}" if status > 0 else f"was ended by signal {-status}"
+        raise EditorFailed(f"{_shown(command[0])} {how}: the text stays as it was")
+
+
+def _command(environ: Mapping[str, str]) -> list[str]:
+    for name in ("VISUAL", "EDITOR"):
+        value = environ.get(name, "").strip()
+        if not value:
+            continue
+        try:
+            return shlex.split(value, posix=os.name != "nt") or [value]
+        except ValueError as error:
+            raise EditorFailed(f"${name}: expected a command, got {_shown(value)} ({error})") from None
+    found = next((name for name in _USUAL if shutil.which(name, path=environ.get("PATH"))), None)
+    if found is None:
+        raise EditorFailed(f"there is no editor: set $EDITOR (neither of {', '.join(_USUAL)} is there)")
+    return [found]
+
+
+def _read(path: Path, before: str) -> str | None:
+    try:
+        text = path.read_bytes().decode("utf-8", "replace").replace("\r\n", "\n")
+    except OSError as error:
+        raise EditorFailed(f"the edited text can't be read: {error.strerror}; the line stays as it was") from None
+    text = text.removesuffix("\n")
+    return None if text == before.removesuffix("\n") else text
+
+
+def _shown(text: str) -> str:
+    return clean(one_line(text, 60))
+
+
+@contextmanager
+def _interrupts_are_the_editors() -> Iterator[None]:
+    """Ctrl-C in the editor's terminal reaches this process too: it is not for us. The editor gets the default back."""
+    try:
+        before = signal.signal(signal.SIGINT, lambda number, frame: None)
+    except ValueError:  # not the main thread: Python has no signals there
+        yield
+        return
+    try:
+        yield
+    finally:
+        with suppress(TypeError):  # a handler that wasn't Python's
+            signal.signal(signal.SIGINT, before)

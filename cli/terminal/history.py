@@ -1,0 +1,215 @@
+"""What was typed before, in this chat and in earlier ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_MAX_ENTRIES, _MAX_BYTES = 10_000, 5_000_000
+_MAX_ENTRY_BYTES = 64_000
+_MAX_PASTE_CHARS = 4_000
+"""Longer pastes are not kept: a history is for what was typed."""
+_KEPT_SHARE = 0.8  # of the bounds, when the file is cut: not at every start
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line as it was sent: `text` with placeholders, `pastes` what they stand for. `ours`: of this very chat."""
+
+    text: str
+    pastes: Mapping[str, str] = field(default_factory=dict)
+    ours: bool = False
+
+
+class History:
+    """The lines that were sent, oldest first. With a `path` they are kept there, one JSON object a line, mode 0600.
+
+    Several processes may write at once. A file that is damaged, or can't be read or written, is no error: what can be
+    read is used, and this chat remembers its own. `private`: from now on nothing is written.
+
+        history = History(paths.data_dir() / "history.jsonl")
+        history.add(Entry("What is 48*17?"))
+    """
+
+    def __init__(
+        self,
+        path: Path | None = None,
+        *,
+        private: bool = False,
+        max_entries: int = _MAX_ENTRIES,
+        max_bytes: int = _MAX_BYTES,
+    ) -> None:
+        self.private = private
+        self._path = path
+        self._max_entries, self._max_bytes = max_entries, max_bytes
+        self._loaded: list[Entry] | None = None
+
+    @property
+    def entries(self) -> Sequence[Entry]:
+        """All of them. The file is read when this is asked for first."""
+        if self._loaded is None:
+            self._loaded = []
+            with suppress(OSError):
+                self._loaded += self._read()
+        return self._loaded
+
+    def add(self, entry: Entry) -> None:
+        """Remember a line; not one that begins with a blank, nor the same one twice in a row."""
+        text = entry.text.strip("\n")
+        if not text.strip() or text[0].isspace() or (self.entries and self.entries[-1].text == text):
+            return
+        assert self._loaded is not None
+        small = {name: paste for name, paste in entry.pastes.items() if len(paste) <= _MAX_PASTE_CHARS}
+        kept = Entry(text, small, ours=True)
+        self._loaded.append(kept)
+        del self._loaded[: -self._max_entries]
+        if self._path is not None and not self.private:
+            with suppress(OSError):
+                self._append(kept)
+
+    def _read(self) -> list[Entry]:
+        """The entries of the file, which is cut when it has grown beyond its bounds."""
+        if self._path is None:
+            return []
+        with self._path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - self._max_bytes))
+            data = file.read(self._max_bytes)
+        lines = data.split(b"\n")[1 if size > self._max_bytes else 0 :]  # the first one is a part of one then
+        if size > self._max_bytes or len(lines) > self._max_entries + 1:
+            with suppress(OSError):
+                self._cut()
+        return [entry for line in lines[-self._max_entries - 1 :] if (entry := _entry(line)) is not None]
+
+    def _append(self, entry: Entry) -> None:
+        line = _line(entry)
+        if len(line) > _MAX_ENTRY_BYTES:
+            return
+        with self._opened() as descriptor:
+            size = os.lseek(descriptor, 0, os.SEEK_END)
+            os.lseek(descriptor, max(0, size - 1), os.SEEK_SET)
+            torn = os.read(descriptor, 1) not in (b"", b"\n")  # a process was killed while it wrote
+            os.write(descriptor, b"\n" + line if torn else line)  # O_APPEND: at the end, whole
+
+    def _cut(self) -> None:
+        """Leave the newest in the file."""
+        assert self._path is not None
+        with self._opened() as descriptor:
+            size = os.lseek(descriptor, 0, os.SEEK_END)
+            room = int(self._max_bytes * _KEPT_SHARE)
+            os.lseek(descriptor, max(0, size - room), os.SEEK_SET)
+            lines = _all_of(descriptor).splitlines(keepends=True)[1 if size > room else 0 :]
+            kept = b"".join(lines[-int(self._max_entries * _KEPT_SHARE) :])
+            _replace(self._path, kept)
+
+    @contextmanager
+    def _opened(self) -> Iterator[int]:
+        """The file for appending, ours alone meanwhile (where there are such locks)."""
+        assert self._path is not None
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        while True:
+            flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+            descriptor = os.open(self._path, flags, 0o600)
+            try:
+                _lock(descriptor)
+                if not _is_still(self._path, descriptor):
+                    continue  # another process has cut it meanwhile: this is the old one
+                if hasattr(os, "fchmod"):
+                    os.fchmod(descriptor, 0o600)
+                yield descriptor
+                return
+            finally:
+                os.close(descriptor)
+
+
+class Walk:
+    """A walk through the entries that begin with what was typed, from the newest, and back to what was typed."""
+
+    def __init__(self, entries: Sequence[Entry], prefix: str) -> None:
+        self._entries, self._prefix = entries, prefix
+        self._at = len(entries)
+        self._seen: list[int] = []
+
+    def back(self) -> Entry | None:
+        """The next older one; None: there is none."""
+        here = self._entries[self._at].text if self._at < len(self._entries) else None
+        for index in range(self._at - 1, -1, -1):
+            text = self._entries[index].text
+            if text.startswith(self._prefix) and text not in (here, self._prefix):
+                self._seen.append(self._at)
+                self._at = index
+                return self._entries[index]
+        return None
+
+    def forth(self) -> Entry | None:
+        """The next newer one; None: what was typed is next."""
+        self._at = self._seen.pop() if self._seen else len(self._entries)
+        return self._entries[self._at] if self._at < len(self._entries) else None
+
+
+def _line(entry: Entry) -> bytes:
+    stored: dict[str, object] = {"text": entry.text}
+    if entry.pastes:
+        stored["pastes"] = dict(entry.pastes)
+    return json.dumps(stored).encode() + b"\n"  # ASCII: half a surrogate pair, too, is a line that can be read again
+
+
+def _entry(line: bytes) -> Entry | None:
+    """None for a line that isn't one of ours."""
+    with suppress(ValueError, RecursionError):
+        stored = json.loads(line)
+        if isinstance(stored, dict) and isinstance(text := stored.get("text"), str) and text.strip():
+            pastes = stored.get("pastes")
+            known = pastes.items() if isinstance(pastes, dict) else ()
+            return Entry(text, {name: paste for name, paste in known if isinstance(paste, str)})
+    return None
+
+
+def _all_of(descriptor: int) -> bytes:
+    parts = []
+    while part := os.read(descriptor, 1 << 20):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _replace(path: Path, data: bytes) -> None:
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # for its owner only
+    partial = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _is_still(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _lock(descriptor: int) -> None:
+    """Wait for the file. Windows has no such lock: there two chats that start at one moment may lose a line."""
+    with suppress(ImportError):
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
+def matching(entries: Sequence[Entry], query: str) -> list[Entry]:
+    """The entries that hold `query`, newest first, each text once. Small letters find large ones too."""
+    if not query:
+        return []
+    folded = query == query.lower()
+    found: dict[str, Entry] = {}
+    for entry in reversed(entries):
+        if query in (entry.text.lower() if folded else entry.text):
+            found.setdefault(entry.text, entry)
+    return list(found.values())
