@@ -1,16 +1,16 @@
 """The chat's screen: the terminal's normal buffer. Finished rows are printed once, above one small application.
 
-That application (open block, question, input, bottom line) lives for the whole chat; nothing above it is drawn again, so
-the terminal's own scrolling, selection and copying work on it.
+That application (open block, question, input, bottom line) lives for the whole chat; nothing above it is drawn again,
+so the terminal's own scrolling, selection and copying work on it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import signal
-import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from prompt_toolkit.application import Application
@@ -23,8 +23,11 @@ from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings, merge_key_bindings
 from prompt_toolkit.layout import AnyContainer, ConditionalContainer, HSplit, Layout, Window
 from prompt_toolkit.layout.controls import FormattedTextControl
+from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.output import ColorDepth
+from rich.segment import Segment
 
+from cli.clean import clean, one_line
 from cli.terminal.editor import Editor
 from cli.terminal.paint import Painter, Row
 from cli.terminal.question import QuestionPane
@@ -32,6 +35,10 @@ from cli.terminal.vt import Output, terminal_output
 
 FRAME_S = 1 / 12
 _IDLE_FRAME_S = 0.5
+_COST_SHARE = 4
+"""A frame that took long is followed by a pause that many times as long: a dear block lowers the frame rate alone."""
+_LAST_ROWS = 1000  # of what is still open when the screen is left
+_FAULT_CHARS = 200
 
 
 class Panes(Protocol):
@@ -59,28 +66,54 @@ class Panes(Protocol):
         ...
 
 
-class _App(Application[None]):
-    """prompt_toolkit's application, which finds its place again after the terminal has re-wrapped its rows."""
+@dataclass(frozen=True, slots=True)
+class _Drawing:
+    """What one redraw shows around the question and the input: made once, for the layout asks for it several times."""
 
-    def _on_resize(self) -> None:
-        renderer, columns = self.renderer, self.output.get_size().columns
-        screen, at = renderer.last_rendered_screen, renderer._cursor_pos
-        if screen:
-            widths = (
-                max((x + 1 for x, c in screen.data_buffer[y].items() if c.char.strip()), default=1) for y in range(at.y)
-            )
-            rows = sum(-(-width // columns) for width in widths)
-            renderer._cursor_pos = Point(x=at.x % columns, y=rows + at.x // columns)
+    live: list[Row]
+    activity: list[Row]
+    bottom: list[Row]
+
+
+_NOTHING = _Drawing([], [], [])
+
+
+class _App(Application[None]):
+    """prompt_toolkit's application: each redraw is one write, and it finds its place again after a resize."""
+
+    def _redraw(self, render_as_done: bool = False) -> None:
         assert isinstance(self.output, Output)
         with self.output.one_write():
+            super()._redraw(render_as_done)
+
+    def _on_resize(self) -> None:
+        assert isinstance(self.output, Output)
+        if self.output.rewraps:
+            self._find_first_row()
+        with self.output.one_write():
             super()._on_resize()
+
+    def _find_first_row(self) -> None:
+        """The terminal has wrapped our rows anew: the cursor is further from the first one than we left it."""
+        renderer, columns = self.renderer, self.output.get_size().columns
+        screen, at = renderer.last_rendered_screen, renderer._cursor_pos
+        if screen is None:
+            return
+        above = 0
+        for y in range(at.y):
+            cells = (x + max(1, char.width) for x, char in screen.data_buffer[y].items() if char.char.strip())
+            above += -(-max(cells, default=1) // columns)
+        renderer._cursor_pos = Point(x=at.x % columns, y=above + at.x // columns)
 
 
 class Screen:
     """The screen. `keys` are the chat's own; `painter` draws with the terminal's width.
 
-    screen = Screen(panes, editor, question, painter, keys=KeyBindings())
-    await screen.run()                 # until screen.leave()
+        screen = Screen(panes, editor, question, painter, keys=KeyBindings())
+        await screen.run()                 # until screen.leave()
+        screen.interrupted                 # a signal ended it, or the terminal was closed
+
+    A fault in a drawing is told in a row, and the chat goes on; the first one is kept in `drawing_fault`.
     """
 
     def __init__(
@@ -99,10 +132,14 @@ class Screen:
     ) -> None:
         self._panes, self.editor, self.question, self.painter = panes, editor, question, painter
         self.output = output or terminal_output()
-        self._frame_s, self._frame_cost_s = frame_s, 0.0
+        self.interrupted = False
+        self.drawing_fault: Exception | None = None
+        self._fault: BaseException | None = None
+        self._frame_s, self._next_frame_at = frame_s, 0.0
         self._scheduled = False
         self._held: list[Row] = []
-        self._away = False
+        self._guest: asyncio.Task[Any] | None = None
+        self._drawing = _NOTHING
         self._title = ""
         self._loop: asyncio.AbstractEventLoop | None = None
         self.app: Application[None] = _App(
@@ -115,6 +152,8 @@ class Screen:
             erase_when_done=True,
         )
         self.app.ttimeoutlen, self.app.timeoutlen = 0.05, 0.3  # Esc: 50 ms, not 500
+        self.app.before_render += lambda app: self._prepare()
+        self.app.key_processor.before_key_press += lambda processor: question.saw_key()
         painter.width = self.columns
 
     @property
@@ -125,6 +164,11 @@ class Screen:
     def settled(self) -> bool:
         """Is everything drawn that is known of? For tests."""
         return not (self._scheduled or self.app.invalidated)
+
+    @property
+    def away(self) -> bool:
+        """Is the terminal another's now (a pager, an editor, the shell after Ctrl-Z)?"""
+        return self._guest is not None or self.app._running_in_terminal
 
     # -- from any thread -----------------------------------------------------------------------------------------------
 
@@ -138,45 +182,63 @@ class Screen:
     # -- on the loop's thread ------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Show the screen until `leave`. SIGTERM and SIGHUP leave too, with the terminal as it was."""
+        """Show the screen until `leave`. What is still open then is printed as it stands.
+
+        SIGTERM, SIGHUP and a terminal that is closed leave, too. Raises what a callback on the loop raised, when the
+        terminal is as it was.
+        """
         self._loop = asyncio.get_running_loop()
-        for name in ("SIGTERM", "SIGHUP"):
-            with suppress(NotImplementedError, AttributeError):  # Windows
-                self._loop.add_signal_handler(getattr(signal, name), self.leave)
-        self._idle_frames()
-        self.wake()
-        await self.app.run_async()
+        before = self._loop.get_exception_handler()
+        # prompt_toolkit's own handler prints "Press ENTER to continue" and waits for it.
+        self._loop.set_exception_handler(lambda loop, context: self._on_fault(context.get("exception")))
+        try:
+            with self._signals():
+                self.output.push_title()
+                self._idle_frames()
+                self.wake()
+                await self.app.run_async(set_exception_handler=False)
+        except EOFError:
+            self.interrupted = True
+        finally:
+            self._loop.set_exception_handler(before)
+            self._last_words()
+            self._loop = None
+        if self._fault:
+            raise self._fault
 
     def leave(self) -> None:
-        """End `run`."""
-        if self.app.is_running:
+        """End `run`, whoever has the terminal."""
+        if self._guest is not None:
+            self._guest.cancel()
+        if self.app.is_running and not self.app.is_done:
             self.app.exit()
 
     def commit(self, rows: Sequence[Row]) -> None:
         """Print rows above the live part, once and for good. One write: erase the live part, print, draw it again."""
-        if self._away or not self.app.is_running:
-            self._held += rows
+        self._held += rows
+        if self.away or not self.app.is_running:
             return
-        rows, self._held = [*self._held, *rows], []
         with self.output.one_write():
             self.app.renderer.erase(leave_alternate_screen=False)
-            for row in rows:
-                self.output.write_raw(self.painter.ansi(row) + "\r\n")
+            self._print_held()
             self.app._redraw()
 
     def refresh(self) -> None:
-        """Draw the live part again, which may have become smaller."""
+        """Draw the live part again."""
         self.commit([])
 
     @asynccontextmanager
     async def aside(self) -> AsyncIterator[None]:
-        """The terminal is another's inside the block (a pager, an editor); what is committed then comes after it."""
-        self._away = True
+        """The terminal is another's inside the block (a pager, an editor); what is committed then comes after it.
+
+        `leave` cancels the task that is inside.
+        """
+        self._guest = asyncio.current_task()
         try:
             async with in_terminal():
                 yield
         finally:
-            self._away = False
+            self._guest = None
             self.commit([])
 
     def title(self, text: str) -> None:
@@ -191,44 +253,135 @@ class Screen:
         self.output.bell()
         self.output.flush()
 
-    def _schedule(self) -> None:
+    # -- the life of it ------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        """Leave at SIGTERM and SIGHUP, except where they were ignored (`nohup`). Afterwards they are as they were."""
         assert self._loop is not None
-        self._loop.call_later(max(self._frame_s, 4 * self._frame_cost_s), self._frame)
+        numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+        before = {number: signal.getsignal(number) for number in numbers}
+        taken = [number for number in numbers if before[number] is not signal.SIG_IGN]
+        for number in taken:
+            with suppress(NotImplementedError, RuntimeError, ValueError):  # Windows; not the main thread
+                self._loop.add_signal_handler(number, self._interrupt)
+        try:
+            yield
+        finally:
+            for number in taken:
+                with suppress(NotImplementedError, ValueError):
+                    self._loop.remove_signal_handler(number)
+                    signal.signal(number, before[number])
+
+    def _interrupt(self) -> None:
+        self.interrupted = True
+        self.leave()
+
+    def _on_fault(self, error: BaseException | None) -> None:
+        """Something raised in a callback or a task: the chat ends, and `run` raises it."""
+        if error is not None:
+            self._fault = self._fault or error
+            self.leave()
+
+    def _last_words(self) -> None:
+        """The application is off the screen: what came meanwhile, what is still open."""
+        with suppress(Exception):  # a fault here would hide the one that ended the chat
+            self._held += [*self._panes.frame(), *self._panes.live(_LAST_ROWS)]
+        with self.output.one_write():
+            self._print_held()
+            self.output.pop_title()
+
+    def _schedule(self) -> None:
+        if self._loop is not None:
+            self._loop.call_at(self._next_frame_at, self._frame)
 
     def _frame(self) -> None:
-        begin = time.perf_counter()
         self._scheduled = False
-        self.painter.width = self.columns
-        rows = self._panes.frame()
-        if rows or self._held:
-            self.commit(rows)
-        elif not self._away:
-            self.app.invalidate()
-        self._frame_cost_s = time.perf_counter() - begin  # a dear block lowers the frame rate, not the model's speed
+        if self._loop is None:
+            return
+        begin = self._loop.time()
+        with self.output.one_write():
+            rows = self._panes.frame()
+            if rows or self._held:
+                self.commit(rows)
+            else:
+                self.app._redraw()
+        now = self._loop.time()
+        self._next_frame_at = begin + max(self._frame_s, (1 + _COST_SHARE) * (now - begin))
 
     def _idle_frames(self) -> None:
-        assert self._loop is not None
+        if self._loop is None:
+            return
+        if self.output.gone:
+            self._interrupt()
         if self._panes.animated:
             self.wake()
         self._loop.call_later(_IDLE_FRAME_S, self._idle_frames)
 
     # -- what is drawn -------------------------------------------------------------------------------------------------
 
-    def _layout(self) -> Layout:
-        def window(rows: Callable[[], list[Row]], **options: Any) -> Window:
-            return Window(FormattedTextControl(lambda: self._fragments(rows())), dont_extend_height=True, **options)
+    def _print_held(self) -> None:
+        rows, self._held = self._held, []
+        for row in rows:
+            self.output.write_raw(self._ansi(row) + "\r\n")
 
-        live = ConditionalContainer(window(self._live), Condition(lambda: bool(self._live())))
-        activity = ConditionalContainer(window(self._panes.activity), Condition(lambda: bool(self._panes.activity())))
-        bottom = window(lambda: [self._panes.bottom()], height=1)
-        parts: list[AnyContainer] = [live, self.question.container, activity, self.editor.container, bottom]
+    def _prepare(self) -> None:
+        """Before each redraw: how much of everything fits. prompt_toolkit alone would keep the rows of a larger one."""
+        size = self.output.get_size()
+        self.painter.width = size.columns
+        spare = 1 if size.rows > 6 else 0
+        room = size.rows - spare - self.question.height() - self.editor.height(size.rows)
+        bottom = self._safely(lambda: [self._panes.bottom()])[: max(0, room)]
+        room -= len(bottom)
+        activity = self._safely(self._panes.activity)
+        activity = activity[max(0, len(activity) - room) :] if room > 0 else []
+        room -= len(activity)
+        live = self._safely(lambda: self._panes.live(room))[-room:] if room > 0 else []
+        self._drawing = _Drawing(live, activity, bottom)
+        drawn = self.app.renderer.last_rendered_screen
+        wanted = self.app.layout.container.preferred_height(size.columns, size.rows).preferred
+        if drawn is not None and wanted < drawn.height:
+            self.app.renderer.erase(leave_alternate_screen=False)
+
+    def _layout(self) -> Layout:
+        live = self._window(lambda: self._drawing.live)
+        activity = self._window(lambda: self._drawing.activity)
+        bottom = self._window(lambda: self._drawing.bottom)
+        parts = [live, self.question.container, activity, self.editor.container, bottom]
         return Layout(HSplit(parts), focused_element=self.editor.window)
 
-    def _live(self) -> list[Row]:
-        rows = self.output.get_size().rows
-        taken = len(self._panes.activity()) + self.editor.height(rows) + self.question.height() + 2
-        room = max(2, rows - taken)
-        return self._panes.live(room)[-room:]
+    def _window(self, rows: Callable[[], list[Row]]) -> AnyContainer:
+        def height() -> Dimension:
+            return Dimension(preferred=len(rows()), max=len(rows()))
+
+        control = FormattedTextControl(lambda: self._fragments(rows()))
+        return ConditionalContainer(Window(control, height=height), Condition(lambda: bool(rows())))
+
+    def _safely(self, draw: Callable[[], list[Row]]) -> list[Row]:
+        try:
+            return draw()
+        except Exception as error:
+            self._note_fault(error)
+            return [[Segment("…")]]
+
+    def _ansi(self, row: Row) -> str:
+        try:
+            return self.painter.ansi(row)
+        except Exception as error:
+            self._note_fault(error)
+            return clean("".join(segment.text for segment in row))
 
     def _fragments(self, rows: list[Row]) -> StyleAndTextTuples:
-        return list(self.painter.fragments(rows))
+        try:
+            return list(self.painter.fragments(rows))
+        except Exception as error:
+            self._note_fault(error)
+            return [("", clean("\n".join("".join(segment.text for segment in row) for row in rows)))]
+
+    def _note_fault(self, error: Exception) -> None:
+        """Tell of the first fault in a drawing, once."""
+        if self.drawing_fault is None:
+            self.drawing_fault = error
+            told = one_line(f"a part can't be drawn ({type(error).__name__}: {error}): it is kept, /copy gives it")
+            self._held.append([Segment(clean(told)[:_FAULT_CHARS])])
+            self.wake()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Iterator
@@ -12,20 +13,31 @@ from prompt_toolkit.data_structures import Size
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import TextIO
 
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 """A synchronised update: the terminal draws what is between them at once. One that doesn't know them ignores them."""
+_PUSH_TITLE, _POP_TITLE = "\x1b[22;2t", "\x1b[23;2t"
+_REWRAPPING = ("VTE_VERSION", "TERM_PROGRAM", "KONSOLE_VERSION", "WT_SESSION")
+"""What the terminals that do it say of themselves, also where TERM is the plain `xterm`."""
+_GONE = frozenset({errno.EIO, errno.EPIPE, errno.ENXIO, errno.EBADF})
 
 
 class Output(Vt100_Output):
-    """prompt_toolkit's output with frames. `one_write` joins whatever is flushed inside it into one write."""
+    """prompt_toolkit's output with frames. `one_write` joins whatever is flushed inside it into one write.
 
-    def __init__(self, stdout: TextIO, get_size: Callable[[], Size]) -> None:
-        # No cursor position requests: on a slow line their answers arrive as typed garbage, and nothing here needs them.
-        super().__init__(stdout, get_size, enable_cpr=False)
+    `rewraps`: the terminal wraps the rows on screen anew when its width changes (see `rewraps`).
+    """
+
+    def __init__(
+        self, stdout: TextIO, get_size: Callable[[], Size], *, term: str | None = None, rewraps: bool = False
+    ) -> None:
+        # No cursor position requests: on a slow line their answers arrive as typed garbage; nothing here needs them.
+        super().__init__(stdout, get_size, term=term, enable_cpr=False)
+        self.rewraps = rewraps
         self._held = 0
+        self._gone = False
 
     @contextmanager
     def one_write(self) -> Iterator[None]:
@@ -42,10 +54,61 @@ class Output(Vt100_Output):
         self.write_raw("\x1b7\x1b[K" + "\x1b[B\x1b[2K" * (self.get_size().rows - 1) + "\x1b8")
 
     def flush(self) -> None:
-        """Write what is buffered as one frame, unless `one_write` holds it back."""
-        if not self._held and self._buffer:
-            self._buffer = [_BEGIN, *self._buffer, _END]
+        """Write what is buffered as one frame, unless `one_write` holds it back.
+
+        A terminal that was closed takes nothing any more: then nothing is written from now on, and `gone` is true.
+        """
+        if self._held or not self._buffer:
+            return
+        if self._gone:
+            self._buffer = []
+            return
+        self._buffer = [_BEGIN, *self._buffer, _END]
+        try:
             super().flush()
+        except OSError as error:
+            if error.errno not in _GONE:
+                raise
+            self._gone = True
+
+    @property
+    def gone(self) -> bool:
+        """Was the terminal closed?"""
+        if not self._gone:
+            try:
+                os.get_terminal_size(self.fileno())
+            except OSError as error:  # UnsupportedOperation, where there is no descriptor, has no errno
+                self._gone = error.errno in _GONE
+        return self._gone
+
+    def push_title(self) -> None:
+        """Let the terminal remember its title, where it can."""
+        if self.term != "linux":
+            self.write_raw(_PUSH_TITLE)
+
+    def pop_title(self) -> None:
+        """Give the terminal the title back that `push_title` made it remember."""
+        if self.term != "linux":
+            self.write_raw(_POP_TITLE)
+
+
+def rewraps(environ: Mapping[str, str]) -> bool:
+    """Does the terminal wrap the rows on screen anew when it gets narrower?
+
+    A no that is wrong leaves some stale rows of ours behind after a resize; a yes that is wrong erases finished rows.
+    So the plain `xterm` (xterm itself, PuTTY), GNU screen, Emacs and the consoles count as a no.
+
+        rewraps({"TERM": "xterm-256color"})   → True
+        rewraps({"TERM": "xterm-256color", "XTERM_VERSION": "XTerm(390)"})   → False
+    """
+    if "TMUX" in environ:
+        return True
+    if "XTERM_VERSION" in environ or "STY" in environ or "INSIDE_EMACS" in environ:
+        return False
+    if any(name in environ for name in _REWRAPPING):
+        return True
+    term = environ.get("TERM", "xterm")
+    return term != "xterm" and not term.startswith(("screen", "linux", "vt", "eterm", "cons", "dumb"))
 
 
 def terminal_size() -> Size:
@@ -59,4 +122,4 @@ def terminal_size() -> Size:
 
 def terminal_output() -> Output:
     """The output to this process's terminal."""
-    return Output(sys.stdout, terminal_size)
+    return Output(sys.stdout, terminal_size, term=os.environ.get("TERM"), rewraps=rewraps(os.environ))
