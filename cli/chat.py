@@ -272,11 +272,11 @@ class Chat:
         origins = {**self.resolved.origins, **dict.fromkeys(values, THIS_CHAT)}
         self.resolved = replace(self.resolved, settings=replace(self.settings, **values), origins=origins)
 
-    def change_options(self, **values: Any) -> bool:
+    def change_options(self, change: Callable[[Options], Options]) -> bool:
         """Change how the next turns are answered. False: a turn is under way, which goes on as it began."""
 
         def act() -> None:
-            self.session.options = replace(self.session.options, **values)
+            self.session.options = change(self.session.options)
             self.measure()
 
         if self.control is not None:
@@ -295,9 +295,10 @@ class Chat:
 
     def submit(self, typed: Typed) -> None:
         """A line was sent: a command acts at once, anything else is said now or when its turn comes."""
-        if typed.shown.startswith("/") and not typed.shown.startswith("//"):
+        plain = not typed.literal
+        if plain and typed.shown.startswith("/") and not typed.shown.startswith("//"):
             return self.command(typed.text, typed.shown)
-        if typed.shown.startswith("//"):  # a text that begins with a slash
+        if plain and typed.shown.startswith("//"):  # a text that begins with a slash
             typed = replace(typed, shown=typed.shown[1:], text=typed.text[1:])
         if self.editing is not None:
             self.go_back(self.editing)
