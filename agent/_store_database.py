@@ -76,6 +76,7 @@ class Database:
         if make:
             make_private(self.path)
         _check_header(self.path)
+        _tighten(self.path)
         db = sqlite3.connect(self.path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
         try:
             db.execute("PRAGMA synchronous=NORMAL")
@@ -106,12 +107,14 @@ def make_private(path: Path) -> None:
     """Make a file that only its owner can read, and the folders above it that are missing. Raises OSError."""
     for folder in reversed([parent for parent in path.parents if not parent.exists()]):
         folder.mkdir(mode=0o700, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
-    try:  # SQLite gives its -wal and -shm the same mode
-        if os.name == "posix" and os.fstat(descriptor).st_mode & 0o077:
-            os.fchmod(descriptor, 0o600)
-    finally:
-        os.close(descriptor)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600))
+
+
+def _tighten(path: Path) -> None:
+    """Nobody else reads a file that was copied here, say, either. SQLite gives its -wal and -shm the same mode."""
+    with suppress(OSError):
+        if os.name == "posix" and path.stat().st_mode & 0o077:
+            path.chmod(0o600)
 
 
 def _check_header(path: Path) -> None:

@@ -56,7 +56,7 @@ def _messages(db: sqlite3.Connection, words: list[str], *, thinking: bool) -> li
         return db.execute(query, (*values, _MAX_ROWS)).fetchall()
     match = " ".join('"' + word.replace('"', '""') + '"' for word in long)
     query = f"""SELECT session, kind, entries.text FROM words JOIN entries ON entries.number=words.rowid
-        WHERE words MATCH ? AND {where} ORDER BY words.rank LIMIT ?"""
+        WHERE words MATCH ? AND {where} ORDER BY words.rank, entries.number LIMIT ?"""
     return db.execute(query, (match, *values, _MAX_ROWS)).fetchall()
 
 

@@ -76,9 +76,9 @@ def find(db: sqlite3.Connection, ref: str) -> SessionInfo | None:
 
     Raises `SessionMissing` when several ids begin so, and no title has it.
     """
+    ref = ref.replace("\0", "")[: 2 * _TITLE_CHARS].encode("utf-8", "replace").decode()
     if not ref:
         return None
-    ref = ref.encode("utf-8", "replace").decode()
     begun = infos(db, "WHERE substr(id, 1, ?)=? LIMIT 2", len(ref), ref.lower())
     if len(begun) == 1:
         return begun[0]
@@ -91,7 +91,7 @@ def find(db: sqlite3.Connection, ref: str) -> SessionInfo | None:
 
 def like_pattern(text: str) -> str:
     r"""A pattern for `LIKE ? ESCAPE '\'` that finds this very text, wherever it stands."""
-    escaped = re.sub(r"([\\%_])", r"\\\1", text.replace("\0", ""))
+    escaped = re.sub(r"([\\%_])", r"\\\1", text)
     return f"%{escaped}%"
 
 
