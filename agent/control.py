@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Literal
 
-StopReason = Literal["user", "time"]
+from tools.spec import StopReason
 
 
 class Control:

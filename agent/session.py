@@ -11,8 +11,7 @@ from agent.engine.base import Sampling
 from agent.events import MessageAdded, TurnEnd
 from agent.request import Request
 from harmony.messages import ANALYSIS, COMMENTARY, Channel, Effort, Message, ResponseFormat
-from tools.spec import Attachment, Taint, ToolResult, ToolSpec
-from tools.toolbox import INTERRUPTED
+from tools.spec import INTERRUPTED, Attachment, Taint, ToolResult, ToolSpec
 
 SUMMARY_HEAD = "Summary of our conversation so far (its turns no longer fit into the context):"
 """Begins the message that stands for summarised turns: the user's, so that a page's text gains no authority by it."""
@@ -199,8 +198,9 @@ class Session:
         call = self._entries[-1].message if self._entries else None
         if call is None or not is_call(call):
             return []
+        why = INTERRUPTED["time" if self._ends and self._ends[-1] == "time" else "user"]
         result = Message(
-            "tool", (INTERRUPTED,), name=call.recipient, recipient="assistant", channel=call.channel or COMMENTARY
+            "tool", (f"[{why}]",), name=call.recipient, recipient="assistant", channel=call.channel or COMMENTARY
         )
         return [self.add(result)]
 

@@ -33,7 +33,7 @@ from harmony import Tokenizer
 from harmony.messages import Message
 from tests.support.turns import Stage, drive, end_of, wait_until
 from tools.policy import Rule
-from tools.spec import ToolCall
+from tools.spec import INTERRUPTED, ToolCall
 
 THINK = "<|channel|>analysis<|message|>Hm.<|end|>"
 CALL = "<|channel|>analysis to=python code<|message|>x=1<|call|>"
@@ -480,7 +480,7 @@ def test_a_hand_while_a_tool_runs(hand: Callable[[Control], None], rest: list[st
             hand(stage.control)
     finished = next(n for n, event in enumerate(events) if isinstance(event, ToolFinished))
     assert story(events[finished + 2 :]) == rest
-    result = "ran x=1" if stage.control.answer_now_asked else "[interrupted by the user]"
+    result = f"[{INTERRUPTED[reason]}]" if (reason := stage.control.stop_reason) else "ran x=1"
     assert stage.session.messages[2].text == result
     assert rest == ["+assistant/final: Four.", "end answered"] or not any(
         isinstance(event, Stats) for event in events[finished:]

@@ -129,6 +129,14 @@ def test_a_stopped_turn_survives(etude_tokenizer: Tokenizer) -> None:
     assert "Hm." not in after.prompt()
 
 
+def test_a_call_that_the_time_limit_cut_is_answered_so() -> None:
+    session = Session()
+    session.open_turn("hi")
+    session.add(Message("assistant", ("1",), recipient="python", channel="analysis"), cut=True)
+    session.close_turn("time")
+    assert session.open_turn("more")[0].message.text == "[interrupted: out of time]"
+
+
 @pytest.mark.parametrize("channel", ["commentary", None])
 def test_a_call_that_nobody_answered_is_answered_by_the_next_turn(channel: str | None) -> None:
     session = Session()

@@ -17,7 +17,7 @@ from agent.control import Control
 from tests.support.site import Names, Reply, Site, wait_until
 from tools.fetch import Fetched, Fetcher, FetchFailed, FetchLimits, HostPort, JsonClient, ServiceFailed
 from tools.fetch.guard import is_public, parse_allow_host, parse_url
-from tools.spec import NoStop, ToolFailed
+from tools.spec import INTERRUPTED, NoStop, StopReason, ToolFailed
 
 NAMES = {"a.test": ["127.0.0.1"], "b.test": ["127.0.0.1"]}
 
@@ -386,10 +386,11 @@ def test_a_stop_ends_a_fetch_at_once(site: Site, where: str) -> None:
     assert told == [f"Error fetching URL `{site.url(f'/{where}')}`: interrupted by the user"]
 
 
-def test_a_turn_that_is_stopped_already_asks_for_nothing(site: Site) -> None:
+@pytest.mark.parametrize(("reason", "told"), INTERRUPTED.items())
+def test_a_turn_that_is_stopped_already_asks_for_nothing(reason: StopReason, told: str, site: Site) -> None:
     control, names = Control(), Names(NAMES)
-    control.stop()
-    with pytest.raises(FetchFailed, match="interrupted by the user"):
+    control.stop(reason)
+    with pytest.raises(FetchFailed, match=told):
         Fetcher(allow_hosts=[site.at("a.test")], resolver=names).fetch(site.url("/", host="a.test"), stop=control)
     assert (names.asked, site.connections) == ([], 0)
 

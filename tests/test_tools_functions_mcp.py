@@ -134,9 +134,9 @@ def test_a_call_that_is_stopped_ends_at_once_and_the_server_stays(
     called = call(made.tools, "functions.silent__echo", {"text": "x"}, folder=folder, stop=control)
     assert called.text == "[interrupted by the user]" and called.result.error
     control = Control()
-    threading.Timer(0.2, control.stop).start()
+    threading.Timer(0.2, control.stop, ("time",)).start()
     called = call(made.tools, STUDY + "slow", {"seconds": 2.0}, folder=folder, stop=control)
-    assert called.text == "[interrupted by the user]"
+    assert called.text == "[interrupted: out of time]"
     assert call(made.tools, STUDY + "get_weather", {"city": "Bern"}, folder=folder).text.endswith("in Bern")
 
 

@@ -396,8 +396,8 @@ def test_row_29_it_is_asked_to_end_first(shell: Shell) -> None:
 
 
 def test_a_stop_ends_it(shell: Shell) -> None:
-    ran = shell.run("trap '' TERM; echo on; sleep 300 & sleep 300", stop=StopByHand())
-    assert ran.text == "on\n[ERROR] interrupted by the user: the command and all it started were ended"
+    ran = shell.run("trap '' TERM; echo on; sleep 300 & sleep 300", stop=StopByHand(stop_reason="time"))
+    assert ran.text == "on\n[ERROR] interrupted: out of time: the command and all it started were ended"
     assert no_process_left()
 
 

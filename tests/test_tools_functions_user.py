@@ -272,9 +272,9 @@ def test_a_function_that_does_not_end_is_ended(tmp_path: Path, loop: str, how: s
     tools = _load(tmp_path, source, timeout_s=0.3 if how == "timeout" else 20).tools
     control = Control()
     if how == "stop":
-        threading.Timer(0.2, control.stop).start()
+        threading.Timer(0.2, control.stop, ("time",)).start()
     called = call(tools, "functions.endless", folder=tmp_path, stop=control)
-    said = "[interrupted by the user]" if how == "stop" else "Error: functions.endless did not end within 0.3 seconds"
+    said = "[interrupted: out of time]" if how == "stop" else "Error: functions.endless did not end within 0.3 seconds"
     assert called.result.error and called.text.startswith(said)
     _until(lambda: not any(thread.name == "ossia-function" for thread in threading.enumerate()))
     assert call(tools, "functions.fine", folder=tmp_path).text == "fine"

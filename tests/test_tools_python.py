@@ -19,7 +19,6 @@ from tools._kernel import KernelMessage
 from tools._output import Bounded, clean, trim
 from tools.python import DESCRIPTION, NO_OUTPUT, PythonTool, Timing, code_of
 from tools.spec import Attachment, Taint, ToolResult
-from tools.toolbox import INTERRUPTED
 
 LOST = "kernel restarted, variables lost, /mnt/data kept"
 PRIVATE: frozenset[Taint] = frozenset({"private"})
@@ -195,14 +194,14 @@ def test_code_that_does_not_obey_is_killed(
         ("import time; time.sleep(60)", "[ERROR] Interrupted by the user; state kept"),
         (
             "import time\nwhile True:\n    try: time.sleep(60)\n    except BaseException: pass",
-            f"[ERROR] Interrupted by the user; {LOST}",
+            f"[ERROR] Interrupted: out of time; {LOST}",
         ),
     ],
     ids=["obeys", "doesn't"],
 )
 def test_a_stop_ends_the_call(tool: PythonTool, code: str, end: str) -> None:
     run(tool, "")
-    stop = StopByHand()
+    stop = StopByHand(stop_reason="time" if "out of time" in end else "user")
     stop.stop_after(0.3)
     ran = run(tool, code, stop)
     assert ran.result.error and ran.text.endswith(end)
@@ -210,7 +209,7 @@ def test_a_stop_ends_the_call(tool: PythonTool, code: str, end: str) -> None:
 
 def test_a_turn_that_was_stopped_before_runs_nothing(tool: PythonTool) -> None:
     stop = StopByHand(stopped=True)
-    assert run(tool, "open('ran', 'w')", stop).text == INTERRUPTED
+    assert run(tool, "open('ran', 'w')", stop).text == "[interrupted by the user]"
     assert not (tool.folder / "ran").exists()
 
 

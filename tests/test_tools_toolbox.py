@@ -19,6 +19,7 @@ from tools.spec import (
     Effect,
     NoStop,
     Preview,
+    StopReason,
     Taint,
     ToolCall,
     ToolContext,
@@ -82,12 +83,13 @@ def test_a_bug_in_a_tool_is_not_hidden() -> None:
         _run(toolbox, ToolCall("c", "python", ""))
 
 
-def test_a_stop_before_the_start_runs_nothing() -> None:
+@pytest.mark.parametrize(("reason", "told"), [("user", "interrupted by the user"), ("time", "interrupted: out of time")])
+def test_a_stop_before_the_start_runs_nothing(reason: StopReason, told: str) -> None:
     echo, control = Echo(), Control()
-    control.stop()
+    control.stop(reason)
     toolbox = Toolbox([echo], policy=Policy([Rule("*", "allow")]), context=CONTEXT)
     _, result = _run(toolbox, ToolCall("c", "python", "x"), control)
-    assert result.error and "interrupted" in result.text
+    assert result == ToolResult(f"[{told}]", error=True)
     assert echo.ran == []
 
 

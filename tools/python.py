@@ -17,7 +17,7 @@ from tools._cell import Cell
 from tools._confine import DATA_PATH, Confinement, Limits
 from tools._interpreter import Interpreter, InterpreterUnusable, inspect
 from tools._session_folder import SessionFolder
-from tools.spec import Effect, Preview, Stop, ToolContext, ToolOutput, ToolResult, ToolSpec
+from tools.spec import Effect, Preview, Stop, ToolContext, ToolOutput, ToolResult, ToolSpec, interrupted
 
 if TYPE_CHECKING:
     from tools._kernel import Kernel
@@ -145,7 +145,7 @@ class PythonTool:
             finally:
                 forget()
                 if not cell.settled:  # the generator was closed at a yield
-                    self._settle(kernel, cell, "stopped")
+                    self._settle(kernel, cell, "stopped", context.stop)
                 kernel.disconnect()
                 kernel.process.busy.clear()
                 _data.clear_setid_bits(folder)
@@ -171,7 +171,7 @@ class PythonTool:
         kernel.process.busy.set()
         cell.request = kernel.execute(cell.code)
         outcome = yield from self._until_finished(kernel, cell, deadline, context.stop)
-        remark = self._settle(kernel, cell, outcome)
+        remark = self._settle(kernel, cell, outcome, context.stop)
         text = cell.text(self._max_tokens, context.count_tokens)
         if self._lost:
             text, self._lost = f"{self._lost}\n{text}", ""
@@ -198,7 +198,7 @@ class PythonTool:
                 return "died"
         return "done"
 
-    def _settle(self, kernel: Kernel, cell: Cell, outcome: _Outcome) -> str:
+    def _settle(self, kernel: Kernel, cell: Cell, outcome: _Outcome, stop: Stop) -> str:
         """Leave the kernel ready or dead; what to tell the model of it."""
         cell.settled = True
         kept = False
@@ -215,7 +215,7 @@ class PythonTool:
             what = f"Execution timed out after {self._timeout_s} seconds"
             return f"[ERROR] {what}; {'interrupted, state kept' if kept else _LOST}"
         if outcome == "stopped":
-            return f"[ERROR] Interrupted by the user; {'state kept' if kept else _LOST}"
+            return f"[ERROR] {interrupted(stop).capitalize()}; {'state kept' if kept else _LOST}"
         if outcome == "died":
             return f"[ERROR] kernel died ({reason}); {_LOST}"
         return "" if kept else f"[ERROR] the code broke the kernel's output; {_LOST}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from types import MappingProxyType
+from typing import Final, Literal, Protocol
 
 from tools.workspace import Workspace
 
@@ -19,12 +20,26 @@ workspace, the local library, python's output), which a URL or a search could ca
 """
 
 
+StopReason = Literal["user", "time"]
+"""Who stopped a turn: the user, or its time limit."""
+
+INTERRUPTED: Final[Mapping[StopReason, str]] = MappingProxyType(
+    {"user": "interrupted by the user", "time": "interrupted: out of time"}
+)
+"""How the model is told that a call was stopped."""
+
+
 class Stop(Protocol):
     """The half of a turn's control that a tool sees. Thread-safe."""
 
     @property
     def stopped(self) -> bool:
         """True once the user wants the turn to end. It never becomes False again."""
+        ...
+
+    @property
+    def stop_reason(self) -> StopReason | None:
+        """Who stopped it; None while it goes on."""
         ...
 
     def on_stop(self, callback: Callable[[], None]) -> Callable[[], None]:
@@ -34,6 +49,11 @@ class Stop(Protocol):
         closes a socket, interrupts a kernel.
         """
         ...
+
+
+def interrupted(stop: Stop) -> str:
+    """Why a call that was stopped brought no more, in words for the model: `"interrupted by the user"`."""
+    return INTERRUPTED[stop.stop_reason or "user"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +267,7 @@ class NoStop:
     """A `Stop` that never stops: for calls made by hand and in tests."""
 
     stopped: bool = field(default=False, init=False)
+    stop_reason: StopReason | None = field(default=None, init=False)
 
     def on_stop(self, callback: Callable[[], None]) -> Callable[[], None]:
         return lambda: None

@@ -29,11 +29,11 @@ from tools.spec import (
     ToolResult,
     ToolSpec,
     ToolStarted,
+    interrupted,
 )
 
 REFUSED = "User denied this call. Do not retry it; ask or choose another way."
 REFUSED_AGAIN = "User denied this very call before: they were not asked again. Choose another way, or do without."
-INTERRUPTED = "[interrupted by the user]"
 DRY_RUN = "Not executed (dry run). It would:"
 
 CHANGED = "The user changed this call to:"
@@ -141,8 +141,8 @@ class Toolbox:
         if isinstance(wished, ToolResult):
             return call, 0, wished
         ready, result = yield from self._approved(wished)
-        if context.stop.stopped:  # also when it was stopped at the question: that refuses nothing but the turn
-            return call, 0, ToolResult(INTERRUPTED, error=True)
+        if (stop := context.stop).stopped:  # also at the question: that refuses nothing but the turn
+            return call, 0, ToolResult(f"[{interrupted(stop)}]", error=True)
         ms = 0
         if result is None:
             ms, result = yield from self._started(ready)

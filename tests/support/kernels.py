@@ -13,7 +13,7 @@ import pytest
 from tools import sandbox
 from tools.policy import Policy, Rule
 from tools.python import PythonTool
-from tools.spec import NoStop, Stop, ToolCall, ToolContext, ToolOutput, ToolResult
+from tools.spec import NoStop, Stop, StopReason, ToolCall, ToolContext, ToolOutput, ToolResult
 from tools.toolbox import Toolbox
 
 BACKENDS = (pytest.param("bwrap", marks=pytest.mark.needs_bwrap), "landlock")
@@ -43,6 +43,7 @@ class StopByHand:
     """A `Stop` that a test stops."""
 
     stopped: bool = False
+    stop_reason: StopReason | None = None
     _callbacks: list[Callable[[], None]] = field(default_factory=list)
 
     def on_stop(self, callback: Callable[[], None]) -> Callable[[], None]:

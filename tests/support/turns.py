@@ -17,7 +17,7 @@ from agent.session import Options, Session
 from harmony import Tokenizer
 from harmony.codec import Codec
 from tools.policy import Policy, Rule
-from tools.spec import NoStop, Preview, Tool, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
+from tools.spec import NoStop, Preview, Tool, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec, interrupted
 from tools.toolbox import Toolbox
 
 NUMBER = {
@@ -45,7 +45,7 @@ class Echo:
         self.ran.append(str(args))
         for piece in ("1\n", "2\n"):
             if context.stop.stopped:
-                return ToolResult("[interrupted by the user]", error=True)
+                return ToolResult(f"[{interrupted(context.stop)}]", error=True)
             yield ToolOutput(call_id, piece)
         if "raise" in str(args):
             raise ToolFailed("Error: it failed: try another way")

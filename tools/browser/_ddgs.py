@@ -15,7 +15,7 @@ from typing import Any
 
 from tools.browser.document import Hit
 from tools.browser.web import MAX_SNIPPET_CHARS, MAX_TITLE_CHARS, MAX_URL_CHARS, is_web, plain
-from tools.spec import Stop, Taint, ToolFailed
+from tools.spec import Stop, Taint, ToolFailed, interrupted
 
 INSTALL = "ddgs isn't installed: in ossia's clone, `uv sync --extra ddgs` or `uv tool install '.[ddgs]'` installs it"
 
@@ -73,7 +73,7 @@ def _in_time(ask: Callable[[], list[dict[str, object]]], timeout_s: float, stop:
     in_time = over.wait(timeout_s)
     forget()
     if stop.stopped:
-        raise ToolFailed("interrupted by the user")
+        raise ToolFailed(interrupted(stop))
     if failed:
         raise ToolFailed(f"ddgs: {' '.join(str(failed[0]).split())[:200] or type(failed[0]).__name__}")
     if not in_time:

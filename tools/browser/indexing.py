@@ -26,7 +26,7 @@ from tools.browser._library_walk import SECRET, File, Passed, Unreadable, read_p
 from tools.browser.document import Document, Loader
 from tools.browser.library import Known, Library, Root, is_within, local_url, without_links
 from tools.convert import ConversionFailed
-from tools.spec import NoStop, Stop, ToolFailed
+from tools.spec import NoStop, Stop, StopReason, ToolFailed
 
 __all__ = ["SECRET", "Converter", "Event", "Failed", "Found", "Indexed", "Indexer", "Skipped", "Vanished"]
 
@@ -279,6 +279,10 @@ class _Halt:
     @property
     def stopped(self) -> bool:
         return self._stopped
+
+    @property
+    def stop_reason(self) -> StopReason | None:
+        return "user" if self._stopped else None
 
     def on_stop(self, callback: Callable[[], None]) -> Callable[[], None]:
         with self._lock:

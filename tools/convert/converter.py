@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tools.browser.document import Document
 from tools.convert._documents import REASONS, kind_of
-from tools.spec import Stop, ToolFailed
+from tools.spec import Stop, ToolFailed, interrupted
 
 _START_S = 30.0
 _NO_START = "the worker that converts documents doesn't start"
@@ -98,7 +98,7 @@ class Converter:
             raise ConversionFailed(url, f"it has {len(body) / 1e6:.1f} MB, more than {limit / 1e6:g} MB")
         while not self._lock.acquire(timeout=0.1):
             if stop.stopped:
-                raise ConversionFailed(url, "interrupted by the user")
+                raise ConversionFailed(url, interrupted(stop))
         try:
             answer = self._ask(body, {"kind": kind, "url": url, "charset": charset, "source": source}, stop)
         except _Ended as error:
@@ -193,7 +193,7 @@ class _Worker:
         timer = threading.Timer(seconds, kill, (too_late,))
         timer.daemon = True
         timer.start()
-        forget = stop.on_stop(lambda: kill("interrupted by the user"))
+        forget = stop.on_stop(lambda: kill(interrupted(stop)))
         try:
             answer = talk()
         except (OSError, EOFError, ValueError, RecursionError):

@@ -11,7 +11,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from tools.fetch.guard import Guard, HostPort, Refused, WebUrl
-from tools.spec import Stop
+from tools.spec import Stop, interrupted
 
 if TYPE_CHECKING:
     import ssl
@@ -80,7 +80,7 @@ def watching(stop: Stop, timeout_s: float) -> Iterator[Watch]:
         with Watch(stop, timeout_s) as watch:
             yield watch
     except WasCut as error:
-        told = "interrupted by the user" if str(error) == "stopped" else f"no whole answer within {timeout_s:g} s"
+        told = interrupted(stop) if str(error) == "stopped" else f"no whole answer within {timeout_s:g} s"
         raise ExchangeFailed(told) from None
     except Refused as error:
         raise ExchangeFailed(str(error)) from None

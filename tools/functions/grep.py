@@ -17,7 +17,7 @@ from tools._paths import MAX_FILE_BYTES, Place, locate, opened_folder
 from tools.functions._folder import as_mapping, count, one_line, workspace_of
 from tools.functions._glob import as_expression
 from tools.functions.list_dir import CLOSED
-from tools.spec import Preview, Stop, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
+from tools.spec import Preview, Stop, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec, interrupted
 
 _PARAMETERS = {
     "type": "object",
@@ -72,7 +72,7 @@ class Grep:
         job = self._job(as_mapping(args), place)
         hits, end = self._search(job, workspace.root, place, context.stop)
         shown = [f"{one_line(path)}:{number}: {line}" for path, number, line in hits]
-        remarks = ["[interrupted by the user]"] if context.stop.stopped else self._remarks(hits, end)
+        remarks = [f"[{interrupted(context.stop)}]"] if context.stop.stopped else self._remarks(hits, end)
         text = "\n".join((*shown, *remarks))
         return ToolResult(text, brings=workspace.brings)
 

@@ -28,14 +28,13 @@ from tools.functions.errors import McpConfigInvalid
 from tools.functions.mcp_config import CONNECT_TIMEOUT_S, McpConfig, child_environment, expanded
 from tools.functions.naming import MAX_NAME_CHARS, PREFIX, plain_name
 from tools.functions.schema import flatten, one_line
-from tools.spec import Effect, NoStop, Preview, Stop, Tool, ToolContext, ToolOutput, ToolResult, ToolSpec
+from tools.spec import Effect, NoStop, Preview, Stop, Tool, ToolContext, ToolOutput, ToolResult, ToolSpec, interrupted
 
 if TYPE_CHECKING:
     from mcp.types import CallToolResult
 
 MAX_DESCRIPTION_CHARS = 1_000
 _ALL_EFFECTS: frozenset[Effect] = frozenset({"read", "write", "run", "send"})
-_INTERRUPTED = "[interrupted by the user]"
 _GUARD_S = 5.0
 _TICK_S = 0.05
 _CLOSE_S = 8.0  # what the library takes to end a server that doesn't want to: 2 s each for stdin, SIGTERM, SIGKILL
@@ -325,7 +324,7 @@ class McpTool:
             # The timeouts of a call and of connecting are kept on the other thread; this is for one that hangs itself.
             how = ended.get(timeout=self._connected.config.timeout_s + CONNECT_TIMEOUT_S + _CLOSE_S + _GUARD_S)
             if how == "stopped":
-                return ToolResult(_INTERRUPTED, error=True)
+                return ToolResult(f"[{interrupted(context.stop)}]", error=True)
             return as_result(future.result(), name=name, folder=servers.pictures)
         except (ServerFailed, queue.Empty, CancelledError) as error:
             return _failed(self.spec, error)

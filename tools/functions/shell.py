@@ -15,7 +15,7 @@ from pathlib import Path
 from tools._output import Bounded, clean, trim
 from tools._shell_confine import GUARDED, RULES, ShellConfinement, ShellJob, ShellLimits, too_wide
 from tools._shell_process import ShellProcess
-from tools.spec import Preview, Taint, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
+from tools.spec import Preview, Stop, Taint, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec, interrupted
 from tools.undo import Journal
 from tools.workspace import Workspace
 
@@ -178,7 +178,7 @@ class ShellTool:
         finally:
             forget()
             process.close()
-        remark = _remark(process.ended_by, status, timeout_s)
+        remark = _remark(process.ended_by, status, timeout_s, context.stop)
         text = output.text(self._max_tokens, context.count_tokens)
         text = "\n".join(part for part in (text, remark) if part) or NO_OUTPUT
         return ToolResult(text, error=bool(remark), brings=brings)
@@ -210,12 +210,12 @@ class _Output:
         return trim(head, tail, self._kept.omitted, max_tokens=max_tokens, count_tokens=count_tokens).rstrip("\n")
 
 
-def _remark(ended_by: str, status: int, timeout_s: float) -> str:
+def _remark(ended_by: str, status: int, timeout_s: float, stop: Stop) -> str:
     if ended_by == "timeout":
         more = f"; a longer `timeout` can be given, at most {MAX_TIMEOUT_S:g}" if timeout_s < MAX_TIMEOUT_S else ""
         return f"[ERROR] timed out after {timeout_s:g} s: the command and all it started were ended{more}"
     if ended_by == "stopped":
-        return "[ERROR] interrupted by the user: the command and all it started were ended"
+        return f"[ERROR] {interrupted(stop)}: the command and all it started were ended"
     if ended_by:
         return f"[ERROR] the command was ended: {ended_by}"
     return f"[exit status {status}]" if status else ""

@@ -25,10 +25,9 @@ from tools.functions import _aside, _inspect, _load
 from tools.functions._result import bounded, result_text
 from tools.functions.errors import FunctionsInvalid
 from tools.functions.naming import PREFIX, Loaded, name_warning, offered_name, without_duplicates
-from tools.spec import Preview, Tool, ToolContext, ToolOutput, ToolResult, ToolSpec
+from tools.spec import Preview, Stop, Tool, ToolContext, ToolOutput, ToolResult, ToolSpec, interrupted
 
 ENTRY_POINTS = "ossia.tools"
-_INTERRUPTED = "[interrupted by the user]"
 _MAX_FAULT_CHARS = 600
 
 
@@ -108,15 +107,15 @@ class UserFunction:
         ending = yield from aside.run(call_id=call_id, stop=context.stop, timeout_s=self._timeout_s)
         if ending.fault is not None:
             yield ToolOutput(call_id, self._trace(ending.fault), "stderr")
-        return self._result(ending)
+        return self._result(ending, context.stop)
 
     def close(self) -> None:
         """There is nothing to give back."""
 
-    def _result(self, ending: _aside.Ending) -> ToolResult:
+    def _result(self, ending: _aside.Ending, stop: Stop) -> ToolResult:
         still = "" if ending.gone else "; it could not be ended and still runs"
         if ending.how == "stopped":
-            return ToolResult(f"{_INTERRUPTED}{still}", error=True)
+            return ToolResult(f"[{interrupted(stop)}]{still}", error=True)
         if ending.how == "timeout":
             what = f"Error: {self.spec.name} did not end within {self._timeout_s:g} seconds"
             return ToolResult(f"{what}{still}. Ask for less, or choose another way.", error=True)
