@@ -10,12 +10,12 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Literal
+from typing import IO, TYPE_CHECKING
 
 from agent.events import ApprovalAsked, Decision
+from cli.approving import answers, decision_of, hint_on, title_of
 from cli.clean import clean, one_line
 from cli.progress import Display
-from tools.policy import FROM_OUTSIDE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,9 +24,7 @@ _SHOWN_LINES, _SHOWN_CHARS, _SHOWN_RULES = 40, 1000, 3
 _TICK_S = 0.05
 _GREEN, _RED, _BOLD, _PLAIN = "\x1b[32m", "\x1b[31m", "\x1b[1m", "\x1b[0m"
 
-_Choice = Literal["yes", "session", "always", "no"]
-_CHOICES: dict[str, _Choice] = {"y": "yes", "yes": "yes", "s": "session", "session": "session", "a": "always",
-                                "always": "always", "n": "no", "no": "no", "": "no"}  # fmt: skip
+_KEYS = {"y": "y", "yes": "y", "s": "s", "session": "s", "a": "a", "always": "a", "n": "n", "no": "n", "": "n"}
 
 
 class Asker:
@@ -50,22 +48,18 @@ class Asker:
             return Decision(asked.call.id, True)
         with _terminal(self._display.terminal) as tty:
             if tty is None:
-                hint = self._hint_on(asked)
+                hint = hint_on(asked, self._hint)
                 self._display.note(f"ossia: {_why_not(asked, yes=self._yes)}{hint and f', or {hint}'}")
                 return None
-            choice = self._ask(asked, tty, given_up)
-        if choice is None:
-            return None
-        if choice == "always":
-            self._store(asked.rules)
-        return Decision(asked.call.id, choice != "no", "once" if choice in ("yes", "no") else "session")
+            key = self._ask(asked, tty, given_up)
+        return None if key is None else decision_of(asked, key, self._store)
 
-    def _ask(self, asked: ApprovalAsked, tty: IO[bytes], given_up: Callable[[], bool]) -> _Choice | None:
+    def _ask(self, asked: ApprovalAsked, tty: IO[bytes], given_up: Callable[[], bool]) -> str | None:
         self._display.pause()
         detail = asked.preview.detail
         lines = [f"  {line}" for line in clean(detail).removesuffix("\n").split("\n")] if detail else []
-        head = f"{asked.call.name}: {asked.preview.summary} ({asked.reason})"
-        _write(tty, f"{_BOLD}{clean(one_line(head))}{_PLAIN}\n" if self._colour else f"{clean(one_line(head))}\n")
+        head = clean(one_line(f"{title_of(asked)} ({asked.reason})"))
+        _write(tty, f"{_BOLD}{head}{_PLAIN}\n" if self._colour else f"{head}\n")
         shown = _cut(lines)
         _write(tty, self._painted(shown, asked.preview.language))
         prompt = "Allow? [y]es, [n]o" if asked.firm else "Allow? [y]es, [n]o, for this [s]ession"
@@ -84,28 +78,17 @@ class Asker:
             if answer == "?":
                 _write(tty, self._painted(lines, asked.preview.language))
                 continue
-            choice = _CHOICES.get(answer)
-            if choice in _possible(asked):
-                return choice
-            hint = self._hint_on(asked)
-            why = f": it is asked each time{hint and f'; {hint}'}" if asked.firm and choice else ""
-            _write(tty, f"expected {', '.join(word[0] for word in _possible(asked))}{why}\n")
-
-    def _hint_on(self, asked: ApprovalAsked) -> str:
-        """What else helps: where text from outside is why, not against carrying private text out."""
-        return self._hint if asked.firm and asked.reason == FROM_OUTSIDE else ""
+            key = _KEYS.get(answer)
+            if key in answers(asked):
+                return key
+            hint = hint_on(asked, self._hint)
+            why = f": it is asked each time{hint and f'; {hint}'}" if asked.firm and key else ""
+            _write(tty, f"expected {', '.join(answers(asked))}{why}\n")
 
     def _painted(self, lines: list[str], language: str) -> str:
         colours = {"+": _GREEN, "-": _RED} if self._colour and language == "diff" else {}
         painted = (f"{colours[line[2]]}{line}{_PLAIN}" if line[2:3] in colours else line for line in lines)
         return "".join(f"{line}\n" for line in painted)
-
-
-def _possible(asked: ApprovalAsked) -> tuple[_Choice, ...]:
-    """A firm question is asked each time: an answer to it holds for nothing else."""
-    if asked.firm:
-        return "yes", "no"
-    return ("yes", "no", "session", "always") if asked.rules else ("yes", "no", "session")
 
 
 @contextmanager

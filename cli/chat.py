@@ -26,6 +26,7 @@ from agent.limits import Limits
 from agent.loop import run_turn
 from agent.session import Entry, Options, Session, UserText
 from agent.worker import Tapped, Worker
+from cli.approving import arguments_to_edit, decision_of, edited_arguments, question_of
 from cli.assemble import Assembly, begin, sampling_of
 from cli.chat_status import Status, one_row
 from cli.chat_view import ChatView
@@ -36,12 +37,14 @@ from cli.notices import Notices
 from cli.once import end_now, read_instructions
 from cli.tally import Tally
 from cli.terminal.editor import Editor, Typed
+from cli.terminal.external import EditorFailed, edit
 from cli.terminal.paint import Painter, Row
-from cli.terminal.question import Question, QuestionPane
+from cli.terminal.question import QuestionPane
 from cli.terminal.screen import Screen
 from cli.terminal.vt import Output
 from cli.toolset import Toolset, collect
 from cli.transcript import Transcript
+from tools.trust import TrustError
 
 if TYPE_CHECKING:
     from agent.request import ContextUse
@@ -382,12 +385,37 @@ class Chat:
     # -- approvals -----------------------------------------------------------------------------------------------------
 
     def _ask(self, asked: ApprovalAsked) -> None:
-        rows = self.painter.text(f"{asked.call.name}: {asked.preview.summary} ({asked.reason})", "bold")
-        rows += self.painter.text(asked.preview.detail) if asked.preview.detail else []
-        self.question.ask(
-            Question(tuple(rows), (("y", "yes"), ("n", "no"))),
-            lambda key: self.worker.answer(Decision(asked.call.id, key == "y")),
-        )
+        assert self.assembly is not None  # a call runs only where it was loaded
+        self._asked, tools = asked, self.assembly.tools
+        question = question_of(asked, spec=tools.toolbox.by_name.get(asked.call.name), hint=tools.hint)
+        self.question.ask(question, lambda key: self._answer_call(asked, key, tools))
+
+    def _answer_call(self, asked: ApprovalAsked, key: str, tools: Toolset) -> None:
+        if key == "e":
+            self.screen.app.create_background_task(self._edit_call(asked))
+            return
+        try:
+            decision = decision_of(asked, key, tools.store)
+        except TrustError as error:  # then it holds for this session only
+            self.note(f"the rule is not stored: {error}", "yellow")
+            decision = decision_of(asked, "s", tools.store)
+        self.worker.answer(decision)
+
+    async def _edit_call(self, asked: ApprovalAsked) -> None:
+        """Let the user change a call in their editor; the toolbox asks again about what comes of it."""
+        text, suffix = arguments_to_edit(asked)
+        try:
+            edited = await edit(text, aside=self.screen.aside, environ=os.environ, suffix=suffix)
+        except EditorFailed as failure:
+            self.note(str(failure), "yellow")
+            edited = None
+        arguments = None if edited is None else edited_arguments(asked, edited)
+        if self._asked is not asked:  # the turn ended meanwhile
+            return
+        if arguments is None:
+            self._ask(asked)
+        else:
+            self.worker.answer(Decision(asked.call.id, True, arguments=arguments))
 
     # -- sessions ------------------------------------------------------------------------------------------------------
 
@@ -467,6 +495,7 @@ class Chat:
                 if isinstance(event, ApprovalAsked):
                     self._ask(event)
                 elif isinstance(event, ToolFinished | TurnEnded):
+                    self._asked = None
                     self.question.withdraw()
                 if isinstance(event, MessageAdded) and event.message.role == "tool" and self.assembly:
                     self.assembly.warn_of_control_names(event.message.text, f"the result of {event.message.name}")

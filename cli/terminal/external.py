@@ -23,18 +23,22 @@ class EditorFailed(Exception):
 
 
 async def edit(
-    text: str, *, aside: Callable[[], AbstractAsyncContextManager[None]], environ: Mapping[str, str]
+    text: str,
+    *,
+    aside: Callable[[], AbstractAsyncContextManager[None]],
+    environ: Mapping[str, str],
+    suffix: str = ".md",
 ) -> str | None:
     """What the user made of `text` in their editor ($VISUAL, $EDITOR, else vi or nano); None: they changed nothing.
 
-    The terminal is the editor's inside `aside()`. The text lies in a file of its own (0600, `.md`) in a folder that is
-    gone afterwards. Raises `EditorFailed`.
+    The terminal is the editor's inside `aside()`. The text lies in a file of its own (0600, `suffix`) in a folder that
+    is gone afterwards. Raises `EditorFailed`.
 
         await edit("draft", aside=screen.aside, environ=os.environ)
     """
     command = _command(environ)
     with tempfile.TemporaryDirectory(prefix="ossia-") as folder:  # for its owner only; an editor's backups go with it
-        path = Path(folder, "message.md")
+        path = Path(folder, f"message{suffix}")
         path.touch(mode=0o600)
         path.write_text(text, encoding="utf-8", errors="replace", newline="\n")
         async with aside():

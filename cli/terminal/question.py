@@ -1,4 +1,7 @@
-"""A question above the input line: may this call run? Never answered by a key that was typed ahead."""
+"""A question above the input line: may this be done? Never answered by a key that was typed ahead.
+
+The text can be as long as it likes: it is scrolled in half of the screen, the keys stand below it.
+"""
 
 from __future__ import annotations
 
@@ -6,38 +9,74 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from prompt_toolkit.application import get_app
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import ConditionalContainer, Window
 from prompt_toolkit.layout.controls import FormattedTextControl
+from prompt_toolkit.layout.dimension import Dimension
 
+from cli.clean import clean, one_line
+from cli.terminal.fold import folded
 from cli.terminal.paint import Painter, Row
 
 QUIET_S = 0.5
 """It listens once it was on screen, and no key came, for this long."""
+EXPLAIN = "?"
+
+_MIN_ROWS, _OTHER_ROWS = 7, 3  # of the pane on a small screen; of the input, the bottom line and one of what goes on
+_READABLE_ROWS = 3  # left for the text, else the note below the keys goes
+_COLOURED_CHARS = 50_000  # a longer code is shown plainly: it would take a second
+_TAB = 4
+_IGNORED = "keys go to the input line: pause, then press one"
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked: rows to read, and the keys that answer, each with its word: `(("y", "yes"), ("n", "no"))`."""
+    """What is asked. Raw outside text: it is cleaned when it is drawn.
 
-    rows: tuple[Row, ...]
-    keys: tuple[tuple[str, str], ...]
+    `title` is one line, `reason` why it is asked, `detail` all that is agreed to (`language`: `"diff"`, `"sh"`,
+    `"python"`…), `fault` what was wrong with the last answer. `keys` answer, each with its word; `note` stands below
+    them; `explanation` is what `?` shows, "" for no `?`. `careful`: the reason is shown as a warning.
+
+        Question("functions.shell: run ls", "it can run", "ls", "sh", keys=(("y", "yes"), ("n", "no")))
+    """
+
+    title: str
+    reason: str = ""
+    detail: str = ""
+    language: str = ""
+    fault: str = ""
+    keys: tuple[tuple[str, str], ...] = (("y", "yes"), ("n", "no"))
+    note: str = ""
+    explanation: str = ""
+    careful: bool = False
 
 
 class QuestionPane:
-    """Shows one question at a time. `answered` gets the key that was pressed."""
+    """Shows one question at a time. `answered` gets the key that was pressed.
+
+    pane.ask(Question("functions.shell: run ls", "it can run"), answered=print)      # prints y or n
+    """
 
     def __init__(self, painter: Painter, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._painter, self._clock = painter, clock
         self._question: Question | None = None
         self._answered: Callable[[str], None] = lambda key: None
-        self._asked_at = self._key_at = self._last_key_at = 0.0
-        self.keys = self._bindings("y", "n", "s", "a", "e", "?")
+        self._shown_at: float | None = None  # None: it isn't on the screen yet
+        self._key_at = self._key_before_at = float("-inf")
+        self._ignored = self._explaining = False
+        self._top = 0
+        self._bodies: dict[tuple[bool, int], list[Row]] = {}
+        self.keys = self._bindings()
         asked = Condition(lambda: self._question is not None)
-        control = FormattedTextControl(self._fragments)
-        self.container = ConditionalContainer(Window(control, dont_extend_height=True), asked)
+        window = Window(
+            FormattedTextControl(self._fragments),
+            height=lambda: Dimension.exact(self.height()),  # it may not be squeezed: the keys stand in its last rows
+            dont_extend_height=True,
+        )
+        self.container = ConditionalContainer(window, asked)
 
     @property
     def open(self) -> bool:
@@ -46,40 +85,180 @@ class QuestionPane:
 
     def ask(self, question: Question, answered: Callable[[str], None]) -> None:
         """Show a question; an earlier one is gone without an answer."""
-        self._question, self._answered, self._asked_at = question, answered, self._clock()
+        self._question, self._answered = question, answered
+        self._shown_at, self._top = None, 0
+        self._ignored = self._explaining = False
+        self._bodies.clear()
 
     def withdraw(self) -> None:
         """Take the question off the screen, unanswered."""
         self._question = None
+        self._bodies.clear()
 
     def height(self) -> int:
-        """How many rows it takes."""
-        return len(self._question.rows) + 1 if self._question else 0
+        """How many rows it takes, at most half of the screen (more of a small one)."""
+        return len(self._rows()) if self._question else 0
 
     def saw_key(self) -> None:
-        """A key was pressed, whichever: the wait begins anew."""
-        self._last_key_at, self._key_at = self._key_at, self._clock()
+        """A key was pressed, whichever: the wait begins anew. To be called before the key takes effect."""
+        self._key_before_at, self._key_at = self._key_at, self._clock()
+        if self._question is not None and not self._armed(self._key_before_at):
+            self._ignored = True
 
-    def _fragments(self) -> StyleAndTextTuples:
-        assert self._question is not None
-        choices = "  ".join(f"[{key}] {word}" for key, word in self._question.keys)
-        return list(self._painter.fragments([*self._question.rows, *self._painter.text(choices, "bold")]))
+    # -- keys ----------------------------------------------------------------------------------------------------------
 
-    def _bindings(self, *names: str) -> KeyBindings:
+    def _armed(self, last_key_at: float) -> bool:
+        """Does it listen? `last_key_at` is that of the key before the one that is being looked at."""
+        since = max(self._shown_at, last_key_at) if self._shown_at is not None else float("inf")
+        return self._clock() - since >= QUIET_S
+
+    def _bindings(self) -> KeyBindings:
         keys = KeyBindings()
-        armed = Condition(
-            lambda: self._question is not None
-            and self._clock() - max(self._asked_at, self._last_key_at) > QUIET_S
-        )
-        for name in names:
-            offered = Condition(lambda name=name: any(key == name for key, _ in self._keys_of()))  # type: ignore[misc]
+        armed = Condition(lambda: self._question is not None and self._armed(self._key_before_at))
+        scrolls = Condition(lambda: self._question is not None and len(self._body()) > self._body_rows())
+        no_text = Condition(lambda: not get_app().current_buffer.text)
+
+        for name in ("y", "n", "s", "a", "e"):
+            offered = Condition(lambda name=name: name in self._offered())  # type: ignore[misc]
 
             @keys.add(name, filter=armed & offered, eager=True)
             def _(event: KeyPressEvent, name: str = name) -> None:
-                answered, self._question = self._answered, None
+                answered = self._answered
+                self.withdraw()
                 answered(name)
+
+        @keys.add(EXPLAIN, filter=armed & Condition(lambda: EXPLAIN in self._offered()), eager=True)
+        def _(event: KeyPressEvent) -> None:
+            self._explaining, self._top = not self._explaining, 0
+            self._uncount_key()
+
+        for name, pages in (("pageup", -1), ("pagedown", 1)):
+
+            @keys.add(name, filter=scrolls, eager=True)
+            def _(event: KeyPressEvent, pages: int = pages) -> None:
+                self._scroll(pages * max(1, self._body_rows() - 2))
+
+        for name, rows in (("up", -1), ("down", 1)):
+
+            @keys.add(name, filter=scrolls & no_text, eager=True)
+            def _(event: KeyPressEvent, rows: int = rows) -> None:
+                self._scroll(rows)
 
         return keys
 
-    def _keys_of(self) -> Sequence[tuple[str, str]]:
-        return self._question.keys if self._question else ()
+    def _offered(self) -> Sequence[str]:
+        return [key for key, _ in self._choices()]
+
+    def _choices(self) -> Sequence[tuple[str, str]]:
+        question = self._question
+        if question is None:
+            return ()
+        explain = "back" if self._explaining else "explain"
+        return (*question.keys, (EXPLAIN, explain)) if question.explanation else question.keys
+
+    def _scroll(self, rows: int) -> None:
+        self._top += rows  # the next drawing keeps it within the text
+        self._uncount_key()
+
+    def _uncount_key(self) -> None:
+        """This key was for the question, and no typing: the answer needn't wait after it."""
+        self._key_at = self._key_before_at
+        self._ignored = False
+
+    # -- what is drawn -------------------------------------------------------------------------------------------------
+
+    def _fragments(self) -> StyleAndTextTuples:
+        if self._shown_at is None:
+            self._shown_at = self._clock()
+        return list(self._painter.fragments(self._rows()))
+
+    def _rows(self) -> list[Row]:
+        body, room = self._body(), self._body_rows()
+        if len(body) <= room:
+            return [*body, *self._footer()]
+        shown = max(1, room - 1)
+        self._top = max(0, min(self._top, len(body) - shown))
+        more = _more(self._top, len(body) - self._top - shown, self._painter.width)
+        return [*body[self._top : self._top + shown], _plain(more, "dim"), *self._footer()]
+
+    def _body_rows(self) -> int:
+        return max(2, _most_rows() - len(self._footer()))
+
+    def _body(self) -> list[Row]:
+        """All there is to read, in rows of the width that there is now."""
+        question, width = self._question, self._painter.width
+        if question is None:
+            return []
+        where = self._explaining, width
+        if where not in self._bodies:
+            rows = self._explained(question) if self._explaining else self._asked(question)
+            self._bodies[where] = folded(rows, width)
+        return self._bodies[where]
+
+    def _asked(self, question: Question) -> list[Row]:
+        paint = self._painter
+        rows = paint.text(clean(one_line(question.title)), "bold")
+        rows += paint.text(clean(one_line(question.reason)), "yellow" if question.careful else "dim")
+        rows += paint.text(clean(one_line(question.fault)), "red") if question.fault else []
+        detail = clean(question.detail).removesuffix("\n").expandtabs(_TAB)
+        return [*rows, *self._detail(detail, question.language)]
+
+    def _explained(self, question: Question) -> list[Row]:
+        return [row for line in clean(question.explanation).split("\n") for row in self._painter.text(line) or [[]]]
+
+    def _detail(self, detail: str, language: str) -> list[Row]:
+        if not detail:
+            return []
+        lines = detail.split("\n")
+        if language == "diff":
+            return [_plain(line, _diff_style(line)) for line in lines]
+        coloured = self._coloured(detail, language) if language and len(detail) <= _COLOURED_CHARS else []
+        shown = ["".join(segment.text for segment in row) for row in coloured]
+        whole = shown == [line.rstrip() for line in lines]  # colours may not change what is agreed to
+        return coloured if whole else [_plain(line) for line in lines]
+
+    def _coloured(self, source: str, language: str) -> list[Row]:
+        from cli.terminal.segment import Chunk
+
+        return self._painter.chunk(Chunk("code", f"{source}\n", gap=False, info=language))
+
+    def _footer(self) -> list[Row]:
+        armed = self._armed(self._key_at)
+        width, lines = self._painter.width, [""]
+        for key, word in self._choices():
+            choice = f"[{key}] {clean(word)}"
+            if lines[-1] and len(lines[-1]) + 2 + len(choice) > width:
+                lines.append(choice)
+            else:
+                lines[-1] += f"  {choice}" if lines[-1] else choice
+        note = clean(one_line(self._question.note, 2 * width)) if self._question else ""
+        note = _IGNORED if self._ignored and not armed else note
+        keys = folded([_plain(line, "bold" if armed else "dim") for line in lines], width)
+        notes = folded([_plain(note, "dim")], width) if note else []
+        return [*keys, *notes] if len(keys) + len(notes) + _READABLE_ROWS <= _most_rows() else keys
+
+
+def _most_rows() -> int:
+    rows = get_app().output.get_size().rows
+    return min(max(rows // 2, _MIN_ROWS), rows - _OTHER_ROWS)
+
+
+def _more(above: int, below: int, width: int) -> str:
+    """How much there is that isn't shown, and the keys that show it; in as many words as there is room for."""
+    keys = " ".join(name for name, there in (("PgUp", above), ("PgDn", below)) if there)
+    counts = [f"{above} lines above" if above else "", f"{below} more lines" if below else ""]
+    ways = (f"… {', '.join(filter(None, counts))}, {keys}", f"… {above + below} more, {keys}", keys)
+    return next((way for way in ways if len(way) <= width), keys)
+
+
+def _plain(text: str, style: str = "") -> Row:
+    from rich.segment import Segment
+    from rich.style import Style
+
+    return [Segment(text, Style.parse(style) if style else None)] if text else []
+
+
+def _diff_style(line: str) -> str:
+    if line.startswith(("+++ ", "--- ")):
+        return "bold"
+    return {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")

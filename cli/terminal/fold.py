@@ -1,0 +1,59 @@
+"""Rows cut to the columns that there are, character by character: nothing is lost, not even a blank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cli.terminal.paint import Row
+
+
+def folded(rows: Sequence[Row], width: int) -> list[Row]:
+    """The rows, each as many as it takes in `width` columns. Text in them must be clean, and without tabs.
+
+    A row that is only wrapped by its words would lose blanks, and what is agreed to must be shown as it is.
+    """
+    width = max(2, width)
+    return [part for row in rows for part in ([row] if _fits(row, width) else _folded(row, width))]
+
+
+def _fits(row: Row, width: int) -> bool:
+    """Surely; most rows do, and there may be 100,000 of them."""
+    return sum(2 * len(text) if not text.isascii() else len(text) for text, _, _ in row) <= width
+
+
+def _folded(row: Row, width: int) -> Iterator[Row]:
+    from rich.segment import Segment
+
+    part: Row = []
+    used = 0
+    for text, style, _ in row:
+        for piece, cells in _pieces(text, width - used, width):
+            if used + cells > width or (used and used == width):
+                yield part
+                part, used = [], 0
+            if piece:
+                part.append(Segment(piece, style))
+            used += cells
+    yield part
+
+
+def _pieces(text: str, first: int, width: int) -> Iterator[tuple[str, int]]:
+    """The text in pieces of at most `first` and then `width` columns, with the columns that each takes."""
+    if text.isascii():
+        first = first or width
+        yield text[:first], len(text[:first])
+        for at in range(first, len(text), width):
+            yield text[at : at + width], len(text[at : at + width])
+        return
+    from rich.cells import cell_len
+
+    room, begin, used = first or width, 0, 0
+    for at, char in enumerate(text):
+        cells = cell_len(char)
+        if used + cells > room:
+            yield text[begin:at], used
+            room, begin, used = width, at, 0
+        used += cells
+    yield text[begin:], used

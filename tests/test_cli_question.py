@@ -1,0 +1,333 @@
+"""The question above the input line: what is drawn, which keys answer, and when. The clock is moved by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from types import TracebackType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prompt_toolkit.application import Application
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.layout import BufferControl, HSplit, Layout, Window
+from rich.cells import cell_len
+from rich.segment import Segment
+
+from cli.clean import clean
+from cli.terminal.fold import folded
+from cli.terminal.paint import Painter
+from cli.terminal.question import QUIET_S, Question, QuestionPane
+from tests.support.screen import Terminal
+
+PGUP, PGDN, UP, DOWN = "\x1b[5~", "\x1b[6~", "\x1b[A", "\x1b[B"
+ALL = (("y", "yes"), ("n", "no"), ("s", "this session"), ("a", "always"), ("e", "edit"))
+DIFF = "-one\n+two\n"
+WRITE = Question("functions.write_file: write a.md", "it can write", DIFF, "diff", keys=ALL, explanation="Why.")
+WAIT = QUIET_S + 0.01
+
+
+class Stage:
+    """The pane above an input line, in an application of its own."""
+
+    def __init__(self, question: Question | None = WRITE, *, columns: int = 80, rows: int = 24) -> None:
+        self.now = 100.0
+        self.answers: list[str] = []
+        self.terminal = Terminal(columns, rows)
+        self.painter = Painter(columns)
+        self.pane = QuestionPane(self.painter, clock=lambda: self.now)
+        self.line = Buffer()
+        self._first = question
+        self._pipe = create_pipe_input()
+
+    async def __aenter__(self) -> Stage:
+        self._keys = self._pipe.__enter__()
+        parts = [self.pane.container, Window(BufferControl(self.line), height=1), Window(height=1)]
+        self.app: Application[None] = Application(
+            Layout(HSplit(parts), focused_element=self.line),
+            key_bindings=self.pane.keys,
+            input=self._keys,
+            output=self.terminal.output,
+        )
+        self.app.key_processor.before_key_press += lambda _: self.pane.saw_key()
+        self._task = asyncio.create_task(self.app.run_async(handle_sigint=False))
+        while not self.app.is_running:
+            await asyncio.sleep(0)
+        if self._first:
+            await self.ask(self._first)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.app.exit()
+        await self._task
+        self._pipe.__exit__(kind, error, trace)
+
+    async def ask(self, question: Question) -> None:
+        self.pane.ask(question, self.answers.append)
+        await self.draw()
+
+    async def draw(self) -> None:
+        self.app.invalidate()
+        while self.app.invalidated:
+            await asyncio.sleep(0)
+
+    async def press(self, *keys: str, after_s: float = 0.0) -> None:
+        """Press keys one after another, each `after_s` seconds after the last thing that happened."""
+        for key in keys:
+            self.now += after_s
+            pressed = asyncio.Event()
+            seen = lambda _, pressed=pressed: pressed.set()  # noqa: E731
+            self.app.key_processor.after_key_press += seen
+            self._keys.send_text(key)
+            await asyncio.wait_for(pressed.wait(), 10)
+            self.app.key_processor.after_key_press -= seen
+            await self.draw()
+
+    @property
+    def shown(self) -> str:
+        return "\n".join(self.terminal.display).strip("\n")
+
+
+def play(scene: Callable[[Stage], Awaitable[None]], stage: Stage | None = None) -> None:
+    async def run() -> None:
+        async with stage or Stage() as there:
+            await scene(there)
+
+    asyncio.run(run())
+
+
+def test_it_shows_all_that_is_asked_and_the_keys() -> None:
+    async def scene(stage: Stage) -> None:
+        assert stage.shown.splitlines() == [
+            "functions.write_file: write a.md",
+            "it can write",
+            "-one",
+            "+two",
+            "[y] yes  [n] no  [s] this session  [a] always  [e] edit  [?] explain",
+        ]
+        assert (stage.pane.open, stage.pane.height()) == (True, 5)
+
+    play(scene)
+
+
+@pytest.mark.parametrize("key", ["y", "n", "s", "a", "e"])
+def test_a_deliberate_key_answers_at_once_and_closes_it(key: str) -> None:
+    async def scene(stage: Stage) -> None:
+        await stage.press(key, after_s=WAIT)
+        assert (stage.answers, stage.line.text, stage.pane.open, stage.pane.height()) == ([key], "", False, 0)
+
+    play(scene)
+
+
+def test_no_key_answers_before_half_a_second_on_screen() -> None:
+    async def scene(stage: Stage) -> None:
+        await stage.press("y", after_s=QUIET_S - 0.01)
+        assert (stage.answers, stage.line.text, stage.pane.open) == ([], "y", True)
+        assert "keys go to the input line" in stage.shown
+        await stage.press("y", after_s=WAIT)
+        assert stage.answers == ["y"]
+
+    play(scene)
+
+
+def test_typing_never_answers() -> None:
+    """Row of the study: somebody types on, with 400 ms between their keys."""
+
+    async def scene(stage: Stage) -> None:
+        stage.now += WAIT
+        await stage.press("h")  # while it listens: no answer, and from now on it waits again
+        await stage.press(*"ey, yes, any", after_s=0.4)
+        assert (stage.answers, stage.line.text) == ([], "hey, yes, any")
+
+    play(scene)
+
+
+def test_it_waits_from_when_it_is_seen_not_from_when_it_was_asked() -> None:
+    async def scene(stage: Stage) -> None:
+        stage.pane.ask(WRITE, stage.answers.append)  # as while a pager has the screen: nothing is drawn
+        stage.now += 60
+        await stage.press("y")
+        assert (stage.answers, stage.line.text) == ([], "y")
+
+    play(scene, Stage(None))
+
+
+@pytest.mark.parametrize("key", ["\r", " ", "\t", "\x1b", "x"])
+def test_no_other_key_is_a_yes(key: str) -> None:
+    async def scene(stage: Stage) -> None:
+        stage.now += WAIT
+        await stage.press("z" if key == "\x1b" else key)
+        assert (stage.answers, stage.pane.open) == ([], True)
+
+    play(scene)
+
+
+def test_a_firm_question_has_neither_session_nor_always() -> None:
+    async def scene(stage: Stage) -> None:
+        assert "session" not in stage.shown and "always" not in stage.shown
+        for key in ("s", "a", "?"):
+            await stage.press(key, after_s=WAIT)
+        assert (stage.answers, stage.line.text, stage.pane.open) == ([], "sa?", True)
+
+    play(scene, Stage(Question("t", "r", keys=(("y", "yes"), ("n", "no"), ("e", "edit")))))
+
+
+def test_what_was_asked_before_is_gone_without_an_answer() -> None:
+    async def scene(stage: Stage) -> None:
+        await stage.press(PGDN, after_s=WAIT)
+        others: list[str] = []
+        stage.pane.ask(Question("another", "r"), others.append)
+        await stage.draw()
+        assert "another" in stage.shown and "a.md" not in stage.shown
+        await stage.press("y", after_s=0.1)
+        assert others == []
+        await stage.press("n", after_s=WAIT)
+        assert (others, stage.answers) == (["n"], [])
+        stage.pane.ask(WRITE, stage.answers.append)
+        stage.pane.withdraw()
+        await stage.draw()
+        assert (stage.pane.open, stage.shown, stage.answers) == (False, "y", [])
+
+    play(scene)
+
+
+LINES = "".join(f"line {n}\n" for n in range(60))
+LONG = Question("t", "r", LINES, keys=ALL, note="always stores x", explanation="Why.")
+
+
+def test_a_long_text_takes_half_of_the_screen_and_can_be_read_to_its_end() -> None:
+    async def scene(stage: Stage) -> None:
+        assert stage.pane.height() == 12
+        seen = set(re.findall(r"line \d+$", stage.shown, re.MULTILINE))
+        assert "… 53 more lines, PgDn" in stage.shown and "line 7" not in stage.shown
+        for _ in range(8):
+            await stage.press(PGDN)
+            seen |= set(re.findall(r"line \d+$", stage.shown, re.MULTILINE))
+        assert len(seen) == 60, "each line was there once"
+        assert "… 53 lines above, PgUp" in stage.shown and "line 59" in stage.shown
+        assert stage.shown.endswith("[?] explain\nalways stores x")
+        for _ in range(8):
+            await stage.press(PGUP)
+        assert stage.shown.startswith("t\nr\nline 0")
+
+    play(scene, Stage(LONG))
+
+
+def test_scrolling_is_no_typing() -> None:
+    async def scene(stage: Stage) -> None:
+        stage.now += WAIT
+        await stage.press(PGDN, DOWN, UP, "y")
+        assert (stage.answers, stage.line.text) == (["y"], "")
+
+    play(scene, Stage(LONG))
+
+
+def test_arrows_belong_to_the_line_once_something_is_typed() -> None:
+    async def scene(stage: Stage) -> None:
+        before = stage.shown
+        await stage.press(DOWN)
+        assert stage.shown != before
+        await stage.press(UP, "h")
+        first = stage.shown.partition("\n")[0]
+        await stage.press(DOWN)
+        assert stage.shown.partition("\n")[0] == first
+
+    play(scene, Stage(LONG))
+
+
+def test_it_explains_itself_and_goes_back() -> None:
+    async def scene(stage: Stage) -> None:
+        await stage.press("?", after_s=WAIT)
+        assert "Why." in stage.shown and "+two" not in stage.shown and "[?] back" in stage.shown
+        await stage.press("?")
+        assert "Why." not in stage.shown and "+two" in stage.shown
+        await stage.press("y")
+        assert stage.answers == ["y"]
+
+    play(scene)
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(40, 10), (40, 24), (20, 10), (80, 8), (200, 50)])
+def test_every_key_stays_on_screen_however_small_it_is(columns: int, rows: int) -> None:
+    async def scene(stage: Stage) -> None:
+        for key, word in (*ALL, ("?", "explain")):
+            assert f"[{key}] {word}" in stage.shown, stage.shown
+        assert "PgDn" in stage.shown and "Window too small" not in stage.shown
+        assert stage.pane.height() <= max(rows // 2, min(7, rows - 3))
+        for _ in range(20):
+            await stage.press(PGDN)
+        assert "line 19" in stage.shown and "PgUp" in stage.shown
+        await stage.press("y", after_s=WAIT)
+        assert stage.answers == ["y"]
+
+    lines = "".join(f"line {n}\n" for n in range(20 if rows < 50 else 40))
+    play(scene, Stage(replace(LONG, detail=lines), columns=columns, rows=rows))
+
+
+def test_a_resize_wraps_it_anew() -> None:
+    async def scene(stage: Stage) -> None:
+        assert "x" * 70 in stage.shown
+        stage.painter.width = 40
+        await stage.draw()
+        rows = [row for row in stage.shown.splitlines() if set(row) == {"x"}]
+        assert rows == ["x" * 40, "x" * 30]
+
+    play(scene, Stage(Question("t", "r", "x" * 70)))
+
+
+def test_colours_of_diffs_and_of_code() -> None:
+    async def scene(stage: Stage) -> None:
+        sent = "".join(stage.terminal.sent)
+        assert re.search(r"\x1b\[[\d;]*32m\+two", sent) and re.search(r"\x1b\[[\d;]*31m-one", sent)
+        await stage.ask(Question("t", "r", "def f():\n\treturn 1\n", "python"))
+        assert "def f():\n    return 1\n" in stage.shown
+        assert re.search(r"\x1b\[[\d;]*m(def|return)", "".join(stage.terminal.sent))
+
+    play(scene)
+
+
+def test_a_fault_of_an_edit_is_shown() -> None:
+    async def scene(stage: Stage) -> None:
+        assert stage.shown.splitlines()[2] == "Your change was not taken: no JSON"
+
+    play(scene, Stage(Question("t", "r", "d", fault="Your change was not taken: no JSON")))
+
+
+HOSTILE = "a\x1b[2Jb\x1b]52;c;ZXZpbA==\x07c\x9bd\u202ee\r\nf\u200bg"
+
+
+@pytest.mark.parametrize("language", ["", "diff", "python", "sh", "nonsense"])
+def test_nothing_of_it_is_obeyed_by_the_terminal(language: str) -> None:
+    async def scene(stage: Stage) -> None:
+        await stage.press("?", after_s=WAIT)
+        sent = re.sub(r"\x1b(?:\[[\d;?]*[A-Za-z]|[78])", "", "".join(stage.terminal.sent))
+        assert not re.search("[\x00-\x07\x0b-\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200b]", sent)
+        assert not re.search(r"\x1b\[2J.*b␛", "".join(stage.terminal.sent))
+
+    keys = (("y", HOSTILE), ("n", "no"))
+    play(scene, Stage(Question(HOSTILE, HOSTILE, HOSTILE, language, HOSTILE, keys, HOSTILE, HOSTILE), rows=50))
+
+
+@given(st.text(st.sampled_from("ab \t木👍🏽\u0301é…"), max_size=60), st.integers(2, 20))
+def test_folding_loses_nothing_and_fits(text: str, width: int) -> None:
+    row = [Segment(text[: len(text) // 2]), Segment(text[len(text) // 2 :])]
+    parts = folded([row], width)
+    shown = ["".join(segment.text for segment in part) for part in parts]
+    assert "".join(shown) == text
+    assert all(cell_len(part) <= width for part in shown)
+    assert len(parts) <= max(1, 2 * -(-cell_len(text) // width))
+
+
+def test_a_megabyte_is_drawn_plainly() -> None:
+    async def scene(stage: Stage) -> None:
+        assert stage.pane.height() == 12 and re.search(r"… \d+ more lines, PgDn", stage.shown)
+        await stage.press(PGDN, PGDN)
+        assert "lines above" in stage.shown
+
+    play(scene, Stage(Question("t", "r", clean("x" * 500_000 + "\n" + "y = 1\n" * 40_000), "python")))
