@@ -27,23 +27,66 @@ TIMEOUT_S = 30.0
 
 
 class Terminal:
-    """A terminal emulator that our output is written into; `sent` is every byte of it, as text."""
+    """A terminal emulator that our output is written into; `sent` is every write to it, as text.
 
-    def __init__(self, columns: int, rows: int) -> None:
+    `rewraps`: rows that are too long after a `resize` become several, as in most terminals but xterm.
+    """
+
+    def __init__(self, columns: int, rows: int, *, rewraps: bool = False) -> None:
         self.size = Size(rows=rows, columns=columns)
         self._screen = pyte.HistoryScreen(columns, rows, history=50_000, ratio=0.5)
         self._stream = pyte.Stream(self._screen)
+        self._rewraps = rewraps
         self.sent: list[str] = []
-        self.output = Output(cast(Any, _Sink(self._write)), lambda: self.size)
+        self.output = Output(cast(Any, _Sink(self._write)), lambda: self.size, rewraps=rewraps)
 
     def _write(self, text: str) -> None:
         self.sent.append(text)
         self._stream.feed(text)
 
     def resize(self, columns: int, rows: int) -> None:
-        """Make the terminal another size. (It does not re-wrap, as xterm doesn't.)"""
+        """Make the terminal another size. What doesn't fit any more goes into the history; nothing comes back."""
+        screen, old = self._screen, self._screen.lines
+        cells = [screen.buffer[y] for y in range(old)]
+        y, x, kept = screen.cursor.y, screen.cursor.x, []
+        at = (y, x)
+        for number, line in enumerate(cells):
+            used = max((n + 1 for n, char in line.items() if char.data.strip()), default=0)
+            pieces = max(1, -(-used // columns)) if self._rewraps else 1
+            if number == y:
+                inside = min(x // columns, pieces - 1) if self._rewraps else 0
+                at = (len(kept) + inside, min(x - inside * columns, columns - 1))
+            kept += [{n - start: line[n] for n in sorted(line) if start <= n < start + columns}
+                     for start in range(0, pieces * columns, columns)]  # fmt: skip
+        while len(kept) > rows and len(kept) - 1 > at[0]:
+            kept.pop()
+        gone = max(0, len(kept) - rows)
+        screen.resize(rows, columns)
+        blank = type(cells[0])
+        default = cells[0].default
+        for number, line in enumerate(kept):
+            row = blank(default)
+            row.update(line)
+            if number < gone:
+                screen.history.top.append(row)
+            else:
+                screen.buffer[number - gone] = row
+        for number in range(len(kept) - gone, rows):
+            screen.buffer.pop(number, None)
+        screen.cursor.y, screen.cursor.x = at[0] - gone, at[1]
         self.size = Size(rows=rows, columns=columns)
-        self._screen.resize(rows, columns)
+
+    @property
+    def cursor(self) -> tuple[int, int]:
+        """Row and column, from 0."""
+        return self._screen.cursor.y, self._screen.cursor.x
+
+    @property
+    def modes(self) -> frozenset[str]:
+        """What is on of `cursor` (shown), `paste` (bracketed), `wrap` (at the right edge)."""
+        on = self._screen.mode
+        names = {"cursor": 25 << 5, "paste": 2004 << 5, "wrap": 7 << 5}
+        return frozenset(name for name, mode in names.items() if mode in on)
 
     @property
     def title(self) -> str:
@@ -139,6 +182,12 @@ class ChatScreen:
                     await asyncio.sleep(0.002)
         except TimeoutError:
             raise AssertionError("waited in vain; the screen:\n" + "\n".join(self.terminal.display)) from None
+
+    async def resize(self, columns: int, rows: int) -> None:
+        """Make the terminal another size, as its window does."""
+        self.terminal.resize(columns, rows)
+        self.chat.screen.app._on_resize()
+        await asyncio.sleep(0)
 
     async def settle(self) -> None:
         """Wait until no turn runs, nothing waits, and everything is drawn."""
