@@ -137,7 +137,7 @@ class _Trimming:
     def _turns_to_summarise(self, use: ContextUse, turn: int, kept: set[int], low: int) -> int:
         """As few of the oldest turns as it takes to get to the low mark, once results are notes; 0: none need to go.
 
-        None, too, when they have hardly more tokens than their summary would.
+        None, too, when they have hardly more tokens than their summary would, unless it is that or nothing.
         """
         tokens, savings = self._tokens(use), self._savings(use)
         savings = {index: saving for index, saving in savings.items() if index not in kept}
@@ -151,7 +151,8 @@ class _Trimming:
             own = [index for index in tokens if self.session.entries[index].turn == turns]
             gained += sum(tokens[index] - savings.get(index, 0) for index in own)
             turns += 1
-        return turns if gained > most // 2 else 0
+        urgent = use.used_tokens + use.reserve_tokens // 4 > use.total_tokens
+        return turns if gained > (most // 8 if urgent else most) else 0
 
     # -- what is done --------------------------------------------------------------------------------------------------
 
@@ -181,7 +182,7 @@ class _Trimming:
     def _summarise(self, turns: int, use: ContextUse) -> Generator[Progress | Stats, None, None]:
         """Put a summary in the place of the first `turns` turns; the model's own, if it makes a good one."""
         older = self._older(turns)
-        most = summary_tokens(use.total_tokens)
+        most = min(summary_tokens(use.total_tokens), sum(use.messages[: len(older)]) // 2)
         text, why = None, self._no_step(most)
         cut = False
         if why is None:

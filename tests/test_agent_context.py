@@ -390,6 +390,26 @@ def test_turns_that_are_too_long_to_be_summarised_are_cut_first(etude_tokenizer:
     assert words(20, "city") in prompts(stage)[1] and words(600, "page") == stage.session.messages[0].text
 
 
+def test_the_turn_after_one_that_ended_with_the_context(etude_tokenizer: Tokenizer) -> None:
+    """Its answer ran to the very end: what there is of it is summed up, and the session goes on."""
+    endless = "<|channel|>final<|message|>" + words(600, "page")
+    stage = stage_of(etude_tokenizer, endless, SUMMARY, FINAL)
+    assert end_of(stage.play()) == TurnEnded("context")
+    events = stage.play("and now?")
+    assert end_of(events) == TurnEnded("answered") and trimmed(events)[0].turns == 1
+
+
+@pytest.mark.parametrize(("count", "steps"), [(340, (FINAL,)), (375, ("Hi.<|return|>", FINAL))])
+def test_a_short_turn_goes_only_where_the_next_would_not_fit(
+    count: int, steps: tuple[str, ...], etude_tokenizer: Tokenizer
+) -> None:
+    stage = stage_of(etude_tokenizer, FINAL, *steps)
+    stage.play(words(30))
+    events = stage.play(words(count))
+    assert end_of(events) == TurnEnded("answered")
+    assert [trim.turns for trim in trimmed(events)] == [1] * (len(steps) - 1)
+
+
 def test_the_taint_of_what_left_the_prompt_stays(etude_tokenizer: Tokenizer) -> None:
     stage = stage_of(etude_tokenizer, read(40), FINAL, FINAL, FINAL, SUMMARY, FINAL)
     for name in NAMES[:3]:

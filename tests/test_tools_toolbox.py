@@ -13,6 +13,7 @@ from agent.control import Control
 from tests.support.turns import Double, Echo
 from tools.policy import Action, Origin, Policy, Rule
 from tools.spec import (
+    INTERRUPTED,
     ApprovalAsked,
     ApprovalDecided,
     Decision,
@@ -83,7 +84,7 @@ def test_a_bug_in_a_tool_is_not_hidden() -> None:
         _run(toolbox, ToolCall("c", "python", ""))
 
 
-@pytest.mark.parametrize(("reason", "told"), [("user", "interrupted by the user"), ("time", "interrupted: out of time")])
+@pytest.mark.parametrize(("reason", "told"), INTERRUPTED.items())
 def test_a_stop_before_the_start_runs_nothing(reason: StopReason, told: str) -> None:
     echo, control = Echo(), Control()
     control.stop(reason)
