@@ -31,7 +31,7 @@ def make_browser(settings: Settings, count: Callable[[str], int]) -> tuple[Brows
     """The browser, and what closes what it has running. Raises ExitError for settings that can't be used."""
     from tools.browser.library import Library
 
-    library, web = Library(paths.library_file()), _LateLoader(settings)
+    library, web = Library(paths.library_file()), PageLoader(settings)
     sources: list[Source] = [library]
     if settings.web:
         sources.append(_web(settings))
@@ -59,8 +59,11 @@ def _web(settings: Settings) -> Source:
         raise ExitError(f"--web {shown}: {error}{hint}", ExitCode.USAGE) from None
 
 
-class _LateLoader:
-    """Loads pages from the web. Its parts take a tenth of a second to import: not before a page is wanted."""
+class PageLoader:
+    """Loads pages from the web. Its parts take a tenth of a second to import: not before a page is wanted.
+
+    Raises ExitError for settings that can't be used. `load` may be called from any thread, one at a time.
+    """
 
     def __init__(self, settings: Settings) -> None:
         from tools.fetch.guard import parse_allow_host, parse_proxy

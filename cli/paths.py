@@ -40,6 +40,11 @@ def library_file() -> Path:
     return data_dir() / "library.sqlite"
 
 
+def history_file() -> Path:
+    """What was typed in chats, e.g. `~/.local/share/ossia/history.jsonl`."""
+    return data_dir() / "history.jsonl"
+
+
 def cache_dir() -> Path:
     """What may be lost: pages that were fetched. E.g. `~/.cache/ossia`."""
     return platformdirs.user_cache_path(_APP, appauthor=False)

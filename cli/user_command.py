@@ -1,0 +1,142 @@
+"""`!command`: a command of the user's own, run by their shell. It is their command: nothing confines it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.spec import Stop
+
+_MAX_S = 120.0
+_HEAD_CHARS, _TAIL_CHARS = 40_000, 24_000
+_TICK_S, _POLITE_S = 0.05, 0.5
+_LAST_WORDS_S = 0.3
+"""How long output is still waited for when the shell has ended: what it left running may keep the pipe open."""
+_PLAIN = {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "NO_COLOR": "1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A command that has ended. `output`: stdout and stderr as they came, without escape sequences.
+
+    Its middle is left out where it is longer than fits (`omitted_chars`). `status` is the shell's, None when it was
+    ended by us; `end` says it in words: `"exit status 1"`, `"stopped"`, `"stopped after 120 s"`.
+    """
+
+    command: str
+    output: str
+    status: int | None
+    end: str
+    omitted_chars: int = 0
+
+
+def run_command(
+    command: str,
+    *,
+    folder: Path,
+    environ: Mapping[str, str],
+    stop: Stop,
+    output: Callable[[str], None] = lambda text: None,
+    max_s: float = _MAX_S,
+) -> Ran:
+    """Run `command` with $SHELL (else `/bin/sh`) in `folder`. It blocks: call it on a thread.
+
+    It has no terminal and an empty stdin. A stop, or `max_s`, ends it and what it started. `output` gets what comes, as
+    it comes, from another thread: raw outside text.
+
+        run_command("git status -s", folder=Path.cwd(), environ=os.environ, stop=control).output
+    """
+    from tools._output import Bounded, clean
+
+    try:
+        process = subprocess.Popen(
+            _shell(command, environ),
+            cwd=folder,
+            env={**environ, **_PLAIN},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        return Ran(command, "", None, f"it can't be started: {getattr(error, 'strerror', None) or error}")
+    kept = Bounded(_HEAD_CHARS, _TAIL_CHARS)
+    reader = _Reader(process, kept.add, output)
+    end = _wait(process, stop, max_s)
+    reader.finish()
+    text = kept.head
+    if kept.omitted:
+        text += f"\n[… {kept.omitted:,} characters left out here …]\n"
+    status = None if end else process.returncode
+    return Ran(command, clean(text + kept.tail), status, end or _status(process.returncode), kept.omitted)
+
+
+class _Reader:
+    """Takes in what a process writes, until its end or until nobody waits for more."""
+
+    def __init__(self, process: subprocess.Popen[bytes], *takers: Callable[[str], None]) -> None:
+        self._process, self._takers = process, takers
+        self._over = False
+        self._thread = threading.Thread(target=self._read, name="user-command", daemon=True)
+        self._thread.start()
+
+    def finish(self) -> None:
+        """No more is taken in after this."""
+        self._thread.join(_LAST_WORDS_S)
+        self._over = True
+
+    def _read(self) -> None:
+        import codecs
+
+        assert self._process.stdout is not None
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        with self._process.stdout as pipe:
+            while data := os.read(pipe.fileno(), 1 << 16):
+                text = decoder.decode(data)
+                if self._over:
+                    return  # what still runs finds its pipe closed
+                for take in self._takers:
+                    take(text)
+
+
+def _wait(process: subprocess.Popen[bytes], stop: Stop, max_s: float) -> str:
+    """Until it has ended; why we ended it, empty where we didn't."""
+    give_up_at = time.monotonic() + max_s
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_TICK_S)
+            return ""
+        if stop.stopped or time.monotonic() > give_up_at:
+            _end(process)
+            return "stopped" if stop.stopped else f"stopped after {max_s:g} s"
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End it and what it started: politely, and after half a second for good."""
+    if sys.platform == "win32":
+        process.kill()
+    else:
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_POLITE_S)
+    process.wait()
+
+
+def _shell(command: str, environ: Mapping[str, str]) -> list[str]:
+    if sys.platform == "win32":
+        return [environ.get("COMSPEC", "cmd.exe"), "/d", "/c", command]
+    return [environ.get("SHELL") or "/bin/sh", "-c", command]
+
+
+def _status(code: int) -> str:
+    return f"exit status {code}" if code >= 0 else f"ended by signal {-code}"
