@@ -11,7 +11,7 @@ import pytest
 
 from agent._shortening import is_note
 from agent.context import reserve_tokens, summary_tokens
-from agent.control import Control, StopReason
+from agent.control import Control
 from agent.engine.base import Progress, Prompt, Sampling
 from agent.engine.scripted import Script, ScriptedEngine
 from agent.errors import ContextFull, EngineFailed
@@ -25,7 +25,7 @@ from harmony.codec import Codec, Rendered
 from harmony.messages import Message
 from tests.support.engines import ETUDE, load_engine
 from tests.support.turns import NUMBER, Stage, end_of
-from tools.spec import Preview, ToolContext, ToolOutput, ToolResult, ToolSpec
+from tools.spec import Preview, StopReason, ToolContext, ToolOutput, ToolResult, ToolSpec
 
 FINAL = "<|channel|>final<|message|>Done.<|return|>"
 SUMMARY = "They greeted each other, and the number was 17.<|return|>"
