@@ -49,6 +49,7 @@ from tools.trust import TrustError
 if TYPE_CHECKING:
     from agent.request import ContextUse
     from agent.store import SessionStore
+    from cli.terminal.question import Question
 
 AGAIN_S = 1.5
 """Within this a second Ctrl-C leaves."""
@@ -197,7 +198,7 @@ class Chat:
             loading = begin(self.resolved, self.folder, self.notices, self.worker, lambda future: future.result())
             return loading.finish(tap=None, tools=tools)
 
-        self.in_background(work, self._loaded, failed or self._not_loaded)
+        self.in_background(work, lambda done: self._loaded(done, anew=tools is None), failed or self._not_loaded)
 
     def reload_tools(self, resolved: Resolved, folder: Folder | None) -> None:
         """Collect the tools of these settings, which then hold; the model stays. Between turns, with a model loaded.
@@ -211,22 +212,27 @@ class Chat:
         def done(tools: Toolset) -> None:
             self.resolved, self.folder = resolved, folder
             self.in_background(before.close_tools, lambda _: None)
-            self._loaded(replace(before, tools=tools))
+            self._loaded(replace(before, tools=tools), anew=True)
 
         def failed(error: Exception) -> None:
-            self._loaded(before)
+            self._loaded(before, anew=False)
             self._failed(error)
 
         self.in_background(lambda: collect(resolved, folder, self.notices, before.codec.tokenizer), done, failed)
 
-    def _loaded(self, assembly: Assembly) -> None:
+    def _loaded(self, assembly: Assembly, *, anew: bool) -> None:
+        """`anew`: the tools are new, too."""
         self.assembly = assembly
         self.notices.line.set("")
-        self._enter(assembly)
+        self.enter(assembly)
+        if anew:
+            self.forget_variables()
         self._next()
 
-    def _enter(self, assembly: Assembly) -> None:
-        """The session and the model meet."""
+    def enter(self, assembly: Assembly) -> None:
+        """The session and the model meet. Between turns."""
+        if self.store:
+            self.store.count_tokens = assembly.tools.counter
         self.session.vocabulary = assembly.engine.vocabulary.digest
         self.session.model = assembly.engine.name
         self.restore_pages()
@@ -417,6 +423,19 @@ class Chat:
         else:
             self.worker.answer(Decision(asked.call.id, True, arguments=arguments))
 
+    def ask_user(self, question: Question, answered: Callable[[str], object]) -> None:
+        """Ask something of our own, if nothing else is being asked; a call's question takes its place unanswered."""
+        if self.question.open:
+            return self.note("answer the question above first", "yellow")
+        self.question.ask(question, lambda key: self._answered(answered, key))
+        return self.screen.wake()
+
+    def _answered(self, answered: Callable[[str], object], key: str) -> None:
+        try:
+            answered(key)
+        except Exception as error:
+            self._failed(error)
+
     # -- sessions ------------------------------------------------------------------------------------------------------
 
     def go_back(self, turn: int) -> tuple[Entry, ...]:
@@ -437,7 +456,14 @@ class Chat:
         self.kept, self.editing, self.use, self.tally = kept, None, None, Tally()
         self.transcript = Transcript.of(kept.session, clock=self._clock)
         if self.assembly:
-            self._enter(self.assembly)
+            self.enter(self.assembly)
+
+    def forget_variables(self) -> None:
+        """Python begins anew; its next result says so where the conversation has used it before."""
+        python = self.assembly.tools.python if self.assembly else None
+        if python:
+            used = any(entry.message.name == "python" for entry in self.session.entries)
+            self.worker.submit(lambda: python.begin_anew(told=used))
 
     def restore_pages(self) -> None:
         """Bring the browser's pages to where the session stands."""

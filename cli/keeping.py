@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, replace
 
 from agent.errors import AgentError
-from agent.session import Options, Session
+from agent.session import Entry, Options, Session
 from agent.store import SessionStore
 from cli import paths
 from cli.config import Resolved
@@ -28,13 +28,17 @@ class Wanted:
 
 @dataclass(slots=True)
 class Kept:
-    """A session and the store it grows in. `store` None: nothing is stored; `problem` says why, if not on purpose."""
+    """A session and the store it grows in. `store` None: nothing is stored; `problem` says why, if not on purpose.
+
+    `before`: the id it was stored under until it became private, and what it held then.
+    """
 
     session: Session
     store: SessionStore | None = None
     session_id: str | None = None
     resumed: bool = False
     problem: str | None = None
+    before: tuple[str, tuple[Entry, ...]] | None = None
 
 
 def open_kept(fresh: Options, resolved: Resolved, *, wanted: Wanted, workspace: str | None) -> Kept:

@@ -150,6 +150,18 @@ class PythonTool:
                 kernel.process.busy.clear()
                 _data.clear_setid_bits(folder)
 
+    def begin_anew(self, *, told: bool) -> None:
+        """Forget the variables and the folder: another conversation begins. `told`: the next result says so.
+
+        Not during a call.
+        """
+        with self._lock:
+            self._drop_kernel()
+            if self._folder is not None:
+                self._folder.close()
+                self._folder = None
+            self._lost = f"[WARN] this is a new kernel: variables lost, {DATA_PATH} is empty" if told else ""
+
     def close(self) -> None:
         """End the kernel. A call that is running ends with "kernel died"."""
         self._closed = True
