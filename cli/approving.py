@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent.events import ApprovalAsked, Decision
 from cli.clean import clean, one_line
@@ -73,7 +73,7 @@ def question_of(asked: ApprovalAsked, *, spec: ToolSpec | None = None, hint: str
     keys = (*answers(asked), "e")
     hidden = unseen(asked.preview.detail)
     notices = [f"asked each time: {asked.reason}" if asked.firm else asked.reason]
-    notices += [f"{hidden} characters in it don't show"] if hidden else []
+    notices += [f"it holds characters that don't show ({hidden})"] if hidden else []
     return Question(
         title_of(asked),
         "; ".join(filter(None, (*notices, hint_on(asked, hint)))),
@@ -127,15 +127,15 @@ def arguments_to_edit(asked: ApprovalAsked) -> tuple[str, str]:
 
         arguments_to_edit(…)    # ("ls -l\\n", ".sh")
     """
+    key, suffix = _form(asked)
     if asked.rejected:
-        return _rejected(asked)
+        value: Any = asked.rejected if suffix in (".py", ".json") else json.loads(asked.rejected)
+        return value[key] if key else value, suffix
+    if isinstance(asked.arguments, dict) and key:
+        return asked.arguments[key], suffix
     if isinstance(asked.arguments, str):
-        return asked.arguments, _suffix(asked)
-    key, suffix = _EDITED_ARGUMENT.get(asked.call.name, ("", ""))
-    text = asked.arguments.get(key) if isinstance(asked.arguments, dict) else None
-    if isinstance(text, str):
-        return text, suffix
-    return json.dumps(asked.arguments, indent=2, ensure_ascii=False), ".json"
+        return asked.arguments, suffix
+    return json.dumps(asked.arguments, indent=2, ensure_ascii=False), suffix
 
 
 def edited_arguments(asked: ApprovalAsked, text: str) -> str | None:
@@ -145,30 +145,19 @@ def edited_arguments(asked: ApprovalAsked, text: str) -> str | None:
     """
     if not text.strip() or text == arguments_to_edit(asked)[0]:
         return None
-    if _is_python(asked):
+    key, suffix = _form(asked)
+    if suffix in (".py", ".json"):
         return text
+    value = {**asked.arguments, key: text} if isinstance(asked.arguments, dict) else text
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _form(asked: ApprovalAsked) -> tuple[str, str]:
+    """The argument that is edited alone ("": all of them together), and the suffix of what is edited."""
+    if asked.call.name == "python":
+        return "", ".py"
     if isinstance(asked.arguments, str):
-        return json.dumps(text, ensure_ascii=False)
-    key, _ = _EDITED_ARGUMENT.get(asked.call.name, ("", ""))
-    if key and isinstance(asked.arguments, dict):
-        return json.dumps({**asked.arguments, key: text}, ensure_ascii=False)
-    return text
-
-
-def _rejected(asked: ApprovalAsked) -> tuple[str, str]:
-    """The text that `edited_arguments` made the rejected arguments of."""
-    key, suffix = _EDITED_ARGUMENT.get(asked.call.name, ("", ""))
-    if _is_python(asked) or not (key or isinstance(asked.arguments, str)):
-        return asked.rejected, ".py" if _is_python(asked) else ".json"
-    value = json.loads(asked.rejected)
-    return value[key] if key else value, suffix or _suffix(asked)
-
-
-def _is_python(asked: ApprovalAsked) -> bool:
-    return asked.call.name == "python"
-
-
-def _suffix(asked: ApprovalAsked) -> str:
-    if _is_python(asked):
-        return ".py"
-    return ".patch" if asked.call.name == "functions.apply_patch" else ".txt"
+        return "", ".patch" if asked.call.name == "functions.apply_patch" else ".txt"
+    key, suffix = _EDITED_ARGUMENT.get(asked.call.name, ("", ".json"))
+    has_it = isinstance(asked.arguments, dict) and isinstance(asked.arguments.get(key), str)
+    return (key, suffix) if has_it else ("", ".json")
