@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     _Type = Any  # pygments' token types have no name in its stubs
 
-MAX_CHARS = 20_000  # of a piece with its context; more is shown without colours
+MAX_CHARS = 10_000  # of a piece with its context; more is shown without colours
 MAX_LINE_CHARS = 1000  # some of pygments' expressions take quadratic time on long lines
 
 # Readable on light and on dark: no yellow, no white, no blue.

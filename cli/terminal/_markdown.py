@@ -44,6 +44,7 @@ def _parser() -> MarkdownIt:
     parser.disable("reference")
     parser.block.ruler.before("fence", "maths", _maths_block, {"alt": ["paragraph", "blockquote", "list"]})
     parser.inline.ruler.before("escape", "maths", _maths_inline)
+    parser.inline.ruler.before("link", "bracket", _bracket_inline)
     return parser
 
 
@@ -91,4 +92,16 @@ def _maths_inline(state: StateInline, silent: bool) -> bool:
     if not silent:
         state.push("maths_inline", "", 0).content = source[start:stop]
     state.pos = stop
+    return True
+
+
+def _bracket_inline(state: StateInline, silent: bool) -> bool:
+    """A `[` with no `](` after it is a character: the link's rule would look through the whole rest for each."""
+    source, start = state.src, state.pos
+    width = 1 if source[start] == "[" else 2 if source.startswith("![", start) else 0
+    if not width or source.find("](", start, state.posMax) >= 0:
+        return False
+    if not silent:
+        state.pending += source[start : start + width]
+    state.pos += width
     return True

@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 CODE_LINES = 40  # a longer fence comes in pieces of this many lines
-CONTEXT_LINES = 4 * CODE_LINES  # of the same fence, before the piece: what the lexer gets to see
+CONTEXT_LINES = 2 * CODE_LINES  # of the same fence, before the piece: what the lexer gets to see
 PARAGRAPH_LINES = 100
+PARAGRAPH_CHARS = 4000  # some marks take the parser quadratic time: 4,000 of `[` 30 ms, 16,000 of them 400 ms
 BLOCK_LINES = 200  # rows of a table, lines of an item, a quote, indented code; the head of a table is repeated
-BLOCK_CHARS = 16_000
+BLOCK_CHARS = 8000
+_CELL_CHARS = 10  # what a cell of a table counts, beside its text: each costs as much to draw
 LONG_LINE = 2000  # characters of prose; the first blank after it becomes a line end, or any character 200 further on
 LONG_CODE_LINE = 100_000  # a copied line of code should be the line
 _BATCH_LINES = 64  # of a text that comes at once, between two looks
@@ -67,8 +69,12 @@ class _Fence:
         return len(text) - len(mark) < 4 and len(mark) >= len(self.marker) and not mark.strip(self.marker[0])
 
     def bare(self, line: str) -> str:
-        blanks = len(line) - len(line.lstrip(" "))
-        return line[min(self.indent, blanks) :]
+        """The line without as much indent as the fence has, a tab that is used up in part as blanks."""
+        at = column = 0
+        while column < self.indent and line[at] in " \t":
+            column += 4 - column % 4 if line[at] == "\t" else 1
+            at += 1
+        return " " * (column - self.indent) + line[at:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +163,7 @@ class Segmenter:
             stop = end + 1 if end >= 0 else self._break(text, at, limit)
             piece = text[at:stop]
             at, self._column = stop, self._column + len(piece)
-            if end < 0 and self._column > limit and (piece.endswith(" ") or self._column > limit + 200):
+            if self._column > limit and piece[-1] != "\n" and (piece[-1] == " " or self._column > limit + 200):
                 piece = piece.removesuffix(" ") + "\n"
             self._partial.append(piece)
             if piece.endswith("\n"):
@@ -179,7 +185,11 @@ class Segmenter:
         if not self._tail and not line.strip():
             return ()
         self._tail.append(line)
-        if _LIKE_A_FENCE.match(line) or len(self._tail) - self._looked >= _BATCH_LINES:
+        if self._goes_on(line):
+            self._looked = len(self._tail)
+            return ()
+        capped = self._kind == "paragraph_open" and self._looked >= PARAGRAPH_LINES
+        if capped or _LIKE_A_FENCE.match(line) or len(self._tail) - self._looked >= _BATCH_LINES:
             return self._cut(final=False)
         return ()
 
@@ -187,6 +197,16 @@ class Segmenter:
         """Worth a look: whatever is cut now or later is the same."""
         grown = len(self._tail) - self._looked
         return bool(self._tail) and grown > 0 and (grown > self._looked // 16 or not self._tail[-1].strip())
+
+    def _goes_on(self, line: str) -> bool:
+        """A line that can only be one more of the paragraph we are in: no look is needed to know it."""
+        return (
+            self._kind == "paragraph_open"
+            and self._looked == len(self._tail) - 1
+            and line[0].isalpha()
+            and len(line) * PARAGRAPH_LINES <= PARAGRAPH_CHARS
+            and len(self._tail) <= PARAGRAPH_LINES
+        )
 
     def _gap(self) -> bool:
         gap, self._first = not self._first, False
@@ -231,6 +251,8 @@ class Segmenter:
         while more and self._tail:
             more = self._cut_once(chunks, final=final)
         self._looked = len(self._tail)
+        if not self._tail:
+            self._kind = ""
         return chunks
 
     def _cut_once(self, chunks: list[Chunk], *, final: bool) -> bool:
@@ -271,7 +293,8 @@ class Segmenter:
         """The lines that are done now, and whether the rest must be looked at again."""
         lines, (start, stop) = self._tail, _extent(token, self._tail)
         text = token.type == "paragraph_open" or (token.type == "heading_open" and stop - start > 1)
-        cap = _cap(lines, start, stop, PARAGRAPH_LINES if text else BLOCK_LINES)
+        limits = (PARAGRAPH_LINES, PARAGRAPH_CHARS) if text else (BLOCK_LINES, BLOCK_CHARS)
+        cap = _cap(lines, start, stop, *limits, cell_chars=_CELL_CHARS if token.type == "table_open" else 0)
         if cap is None and not over:
             return done, False
         self._item = None
@@ -295,7 +318,7 @@ class Segmenter:
         for begin, end in zip(begins, [*begins[1:], stop], strict=True):
             last = end == stop
             content = end if last else _without_blanks(lines, begin, end)
-            cap = _cap(lines, begin, content, BLOCK_LINES)
+            cap = _cap(lines, begin, content, BLOCK_LINES, BLOCK_CHARS)
             if cap is None and last and not over:
                 return begin, False
             chunks.append(self._item_chunk(token, "".join(lines[begin : cap or end])))
@@ -350,13 +373,15 @@ def _without_blanks(lines: list[str], start: int, stop: int) -> int:
     return stop
 
 
-def _cap(lines: list[str], start: int, stop: int, max_lines: int) -> int | None:
+def _cap(
+    lines: list[str], start: int, stop: int, max_lines: int, max_chars: int, *, cell_chars: int = 0
+) -> int | None:
     """Where a block that is too long is cut: at a line that is not blank. None: it is short enough."""
     chars = 0
     for number in range(start, stop):
-        if (number - start >= max_lines or chars >= BLOCK_CHARS) and lines[number].strip():
+        if (number - start >= max_lines or chars >= max_chars) and number - start > 2 and lines[number].strip():
             return number
-        chars += len(lines[number])
+        chars += len(lines[number]) + (cell_chars * lines[number].count("|") if cell_chars else 0)
     return None
 
 
