@@ -45,13 +45,16 @@ class Memory(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Checkpoint:
-    length: int  # of the ids it was taken after
+class Checkpoint:
+    """The sliding-window part after the first `length` ids; `logits` are those for the id that comes next."""
+
+    length: int
     saved: bytes
-    logits: Logits | None = None  # for the id that comes next
+    logits: Logits | None = None
 
     @property
     def size_bytes(self) -> int:
+        """What it takes."""
         return len(self.saved) + (self.logits.nbytes if self.logits is not None else 0)
 
 
@@ -72,11 +75,21 @@ class PrefixCache:
         self._window = window
         self._max_bytes = max_bytes
         self._ids: list[int] = []
-        self._checkpoints: list[_Checkpoint] = []  # by length, ascending
+        self._checkpoints: list[Checkpoint] = []  # by length, ascending
 
     def __len__(self) -> int:
         """How many ids the memory holds."""
         return len(self._ids)
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The ids that the memory holds."""
+        return tuple(self._ids)
+
+    @property
+    def checkpoints(self) -> tuple[Checkpoint, ...]:
+        """The places that can be returned to, ascending."""
+        return tuple(self._checkpoints)
 
     @property
     def checkpoint_bytes(self) -> int:
@@ -128,8 +141,15 @@ class PrefixCache:
             return
         saved = self._memory.save_window()
         if saved is not None:
-            self._checkpoints.append(_Checkpoint(length, saved, None if logits is None else logits.copy()))
+            self._checkpoints.append(Checkpoint(length, saved, None if logits is None else logits.copy()))
             self._keep_within_budget()
+
+    def adopt(self, ids: Sequence[int], checkpoints: Sequence[Checkpoint]) -> int:
+        """The memory was filled by other means: with these ids. Returns how many it holds, 0 if it isn't so."""
+        self._ids, self._checkpoints = list(ids), list(checkpoints)
+        if self._memory.newest + 1 != len(ids) or not self._reaches(len(ids)):
+            self.clear()
+        return len(self._ids)
 
     def settle(self, attempted: Sequence[int]) -> None:
         """Take account of a decode of `attempted` that broke off: what the memory really holds counts."""

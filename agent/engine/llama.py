@@ -25,6 +25,7 @@ from agent.engine.base import Constraint, Prompt, Sampling
 from agent.engine.cache import Logits, PrefixCache
 from agent.engine.devices import free_gpu_bytes
 from agent.engine.generation import Bounds, Lane, LocalGeneration, Piece, Prefill
+from agent.engine.kept import keep, recall
 from agent.engine.sampling import Sampler
 from agent.engine.threads import default_threads
 from agent.errors import ContextFull, EngineFailed, ModelUnusable, OutOfMemory
@@ -59,7 +60,7 @@ class LlamaSettings:
 class LlamaEngine:
     """Runs a GGUF through llama.cpp. See `agent.engine.base.Engine`; made by `load`."""
 
-    capabilities: frozenset[str] = frozenset({"prefill"})
+    capabilities: frozenset[str] = frozenset({"prefill", "keep"})
 
     def __init__(self, native: _Native, vocabulary: Vocabulary, name: str, settings: LlamaSettings) -> None:
         self.native = native
@@ -141,6 +142,20 @@ class LlamaEngine:
         finally:
             done()
 
+    def keep(self, folder: Path, *, max_bytes: int) -> int:
+        """Write the KV cache into `folder` (`agent.engine.kept`); returns the bytes, 0 when nothing was kept."""
+        return keep(folder, self.lane.cache, self.native, fingerprint=self.native.fingerprint, max_bytes=max_bytes)
+
+    def recall(self, folder: Path) -> int:
+        """Bring the KV cache back that `folder` holds; returns its tokens, 0 when nothing in it is of use."""
+        return recall(
+            folder,
+            self.lane.cache,
+            self.native,
+            fingerprint=self.native.fingerprint,
+            room=self._context_tokens,
+        )
+
     def close(self) -> None:
         """Give everything back. Ends a generation that is still open; nothing can be generated afterwards."""
         if self._open is not None:
@@ -186,6 +201,7 @@ class _Native:
         self.batch_tokens = int(lib.llama_n_batch(self._context))
         self.window = int(lib.llama_model_n_swa(self._model))
         self.vocabulary_size = int(lib.llama_vocab_n_tokens(lib.llama_model_get_vocab(self._model)))
+        self.fingerprint = _fingerprint(path, settings)
         self._batch = _Batch(self.batch_tokens)
         self._abort: Any = None
 
@@ -244,6 +260,19 @@ class _Native:
         buffer = (ctypes.c_uint8 * size)()
         written = int(lib.llama_state_seq_get_data_ext(self._context, buffer, size, 0, _WINDOW_ONLY))
         return bytes(buffer) if written == size else None
+
+    @property
+    def state_bytes(self) -> int:
+        return int(lib.llama_state_seq_get_size(self._context, 0))
+
+    def save_state(self, path: Path, ids: Sequence[int]) -> bool:
+        tokens = (ctypes.c_int32 * len(ids))(*ids)
+        return bool(lib.llama_state_seq_save_file(self._context, os.fsencode(path), 0, tokens, len(ids)))
+
+    def load_state(self, path: Path, ids: Sequence[int]) -> bool:
+        tokens, count = (ctypes.c_int32 * len(ids))(), ctypes.c_size_t()
+        read = lib.llama_state_seq_load_file(self._context, os.fsencode(path), 0, tokens, len(ids), ctypes.byref(count))
+        return bool(read) and list(tokens[: count.value]) == list(ids)
 
     def restore_window(self, saved: bytes) -> bool:
         data = ctypes.cast(ctypes.c_char_p(saved), ctypes.POINTER(ctypes.c_uint8))
@@ -367,6 +396,12 @@ def _new_context(model: Any, path: Path, settings: LlamaSettings) -> Any:
     if context:
         return context
     raise _load_error(path, f"a context of {settings.context_tokens} tokens")
+
+
+def _fingerprint(path: Path, settings: LlamaSettings) -> str:
+    """What a KV cache belongs to: the weights' file and the llama.cpp that made it."""
+    found = path.stat()
+    return f"{lib.__version__} {path.name} {found.st_size} {found.st_mtime_ns} {settings.swa_full}"
 
 
 def _load_error(path: Path, what: str) -> ModelUnusable | OutOfMemory:

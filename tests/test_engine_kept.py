@@ -1,0 +1,121 @@
+"""A KV cache that outlives its process: the same logits, nothing read again, and nothing believed that isn't whole."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agent.control import Control
+from agent.engine.base import Prompt
+from agent.engine.llama import LlamaEngine
+from tests.support.engines import ETUDE, GREEDY, load_engine
+
+MIB = 1 << 20
+
+
+def _engine(context: int = 2048) -> LlamaEngine:
+    return load_engine(ETUDE, context_tokens=context)
+
+
+def _answer(engine: LlamaEngine, prompt: Prompt, tokens: int = 24) -> tuple[list[int], int]:
+    """Greedy ids, and how many ids of the prompt needed no reading."""
+    generation = engine.generate(
+        prompt, stops=frozenset(), max_tokens=tokens, sampling=GREEDY, constraint=None, control=Control()
+    )
+    ids = [item for item in generation if isinstance(item, int)]
+    return ids, generation.stats.reused_tokens
+
+
+FIRST = Prompt(tuple(range(100, 500)), marks=(60, 390, 400))
+
+
+def _second(first: list[int]) -> Prompt:
+    """The next turn, most of the first answer left out: the cache must go back, further than its window reaches."""
+    ids = (*FIRST.ids, *first[:5], *range(700, 730))
+    return Prompt(ids, marks=(60, 390, len(ids)))
+
+
+def test_a_later_process_goes_on_where_this_one_stood(tmp_path: Path) -> None:
+    folder = tmp_path / "kv" / "one"
+    before = _engine()
+    first, _ = _answer(before, FIRST, tokens=200)
+    assert before.keep(folder, max_bytes=64 * MIB) > 0
+    same, _ = _answer(before, _second(first))
+    before.close()
+    after = _engine()
+    assert after.recall(folder) == 400 + 199  # the last id was sampled, and never decoded
+    assert _answer(after, _second(first)) == (same, 400)
+    after.close()
+    fresh = _engine()
+    assert _answer(fresh, _second(first)) == (same, 0)
+    fresh.close()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def _cut(folder: Path) -> None:
+    path = folder / "state"
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def _flipped(name: str) -> Callable[[Path], None]:
+    def flip(folder: Path) -> None:
+        data = bytearray((folder / name).read_bytes())
+        data[len(data) // 2] ^= 1
+        (folder / name).write_bytes(data)
+
+    return flip
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        _cut,
+        _flipped("state"),
+        _flipped("marks"),
+        lambda folder: (folder / "state").unlink(),
+        lambda folder: (folder / "marks").write_bytes(b""),
+    ],
+    ids=["cut", "state flipped", "marks flipped", "no state", "no marks"],
+)
+def test_what_is_torn_is_of_no_use_and_no_harm(tmp_path: Path, harm: Callable[[Path], None]) -> None:
+    engine = _engine()
+    expected, _ = _answer(engine, FIRST)
+    engine.keep(tmp_path / "one", max_bytes=64 * MIB)
+    engine.close()
+    harm(tmp_path / "one")
+    again = _engine()
+    assert again.recall(tmp_path / "one") == 0
+    assert _answer(again, FIRST) == (expected, 0)
+    again.close()
+
+
+def test_it_is_for_this_model_and_a_context_that_holds_it(tmp_path: Path) -> None:
+    engine = _engine()
+    _answer(engine, FIRST)
+    engine.keep(tmp_path / "one", max_bytes=64 * MIB)
+    engine.native.fingerprint += " of another file"
+    assert engine.recall(tmp_path / "one") == 0
+    assert len(engine.lane.cache) > 400  # what was held is still held
+    engine.close()
+    small = _engine(context=256)
+    assert small.recall(tmp_path / "one") == 0
+    small.close()
+
+
+def test_more_than_is_allowed_is_not_kept_nor_is_what_was_there(tmp_path: Path) -> None:
+    engine = _engine()
+    _answer(engine, FIRST)
+    assert engine.keep(tmp_path / "one", max_bytes=64 * MIB) > 0
+    assert engine.keep(tmp_path / "one", max_bytes=1000) == 0
+    assert list(tmp_path.iterdir()) == []
+    engine.close()
+
+
+def test_an_empty_cache_is_not_kept(tmp_path: Path) -> None:
+    engine = _engine()
+    assert engine.keep(tmp_path / "one", max_bytes=64 * MIB) == 0
+    assert list(tmp_path.iterdir()) == []
+    engine.close()
