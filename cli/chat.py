@@ -44,6 +44,7 @@ from cli.terminal.screen import Screen
 from cli.terminal.vt import Output
 from cli.toolset import Toolset, collect
 from cli.transcript import Transcript
+from cli.warm import keep_warm, warm_up
 from tools.trust import TrustError
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 
 AGAIN_S = 1.5
 """Within this a second Ctrl-C leaves."""
-_GRACE_S = 1.0
+_GRACE_S, _KEEP_S = 1.0, 10.0
 THIS_CHAT = "this chat"
 """Where a setting comes from that was set by a command."""
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -167,6 +168,8 @@ class Chat:
         self.stop()
         if self.assembly:
             self.assembly.close_tools()
+            with suppress(TimeoutError, KeyboardInterrupt):  # it only saves time
+                self._keep_cache().result(_KEEP_S)
             self.worker.submit(self.assembly.close_engine)
         self.worker.close(_GRACE_S)
         if self.store:
@@ -224,6 +227,7 @@ class Chat:
         """`anew`: the tools are new, too."""
         self.assembly = assembly
         self.notices.line.set("")
+        self._warm_up()
         self.enter(assembly)
         if anew:
             self.forget_variables()
@@ -449,6 +453,7 @@ class Chat:
 
     def switch(self, kept: Kept) -> None:
         """Go on with another session. Between turns. What the tools remembered of the one before is forgotten."""
+        self._keep_cache()
         if self.store and self.store is not kept.store:
             self.store.close()
         elif self.store:
@@ -456,7 +461,20 @@ class Chat:
         self.kept, self.editing, self.use, self.tally = kept, None, None, Tally()
         self.transcript = Transcript.of(kept.session, clock=self._clock)
         if self.assembly:
+            self._warm_up()
             self.enter(self.assembly)
+
+    def _keep_cache(self) -> Future[int]:
+        """Keep the model's cache for the session, if that is stored: going on with it then needs no prefill."""
+        assembly, session_id = self.assembly, self.kept.session_id
+        wanted = assembly is not None and session_id is not None and self.store is not None and self.session.ends
+        return self.worker.submit(lambda: keep_warm(assembly.engine, session_id) if wanted else 0)  # type: ignore[union-attr, arg-type]
+
+    def _warm_up(self) -> None:
+        """Bring back what was kept of a session that goes on."""
+        assembly, session_id = self.assembly, self.kept.session_id
+        if assembly is not None and session_id is not None and self.kept.resumed:
+            self.worker.submit(lambda: warm_up(assembly.engine, session_id))
 
     def forget_variables(self) -> None:
         """Python begins anew; its next result says so where the conversation has used it before."""
