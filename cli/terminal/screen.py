@@ -253,6 +253,11 @@ class Screen:
         self.output.bell()
         self.output.flush()
 
+    def copy(self, text: str) -> None:
+        """Put the text on the terminal's clipboard, where the terminal lets us."""
+        self.output.copy(text)
+        self.output.flush()
+
     # -- the life of it ------------------------------------------------------------------------------------------------
 
     @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import errno
 import os
 import sys
@@ -80,6 +81,11 @@ class Output(Vt100_Output):
             except OSError as error:  # UnsupportedOperation, where there is no descriptor, has no errno
                 self._gone = error.errno in _GONE
         return self._gone
+
+    def copy(self, text: str) -> None:
+        """Ask the terminal to put the text on its clipboard (OSC 52). It says nothing about whether it did."""
+        encoded = base64.b64encode(text.encode("utf-8", "replace")).decode("ascii")
+        self.write_raw(f"\x1b]52;c;{encoded}\x07")
 
     def push_title(self) -> None:
         """Let the terminal remember its title, where it can."""

@@ -1,0 +1,1 @@
+"""What the commands of the chat do. `cli/commands.py` is their table."""

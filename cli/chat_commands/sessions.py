@@ -1,0 +1,207 @@
+"""/new, /sessions, /resume, /search, /title, /fork, /private: which conversation this is, and where it is stored."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from agent.session import Session
+from agent.store import SessionStore
+from cli import paths
+from cli.chat_commands.common import Block, Choice, CommandError, count, expected, turn_of
+from cli.keeping import Kept
+from cli.terminal.question import Question
+
+if TYPE_CHECKING:
+    from cli.chat import Chat
+
+_SHOWN = 15
+_MAX_SHOWN = 200
+
+
+def new(chat: Chat, argument: str) -> None:
+    """`/new`: a conversation without what was said before; settings and tools stay as they are."""
+    from cli.chat import fresh_options
+
+    if argument:
+        raise CommandError(f"expected nothing behind /new, got {argument!r}: send it as the new one's first line")
+    before = chat.kept
+    session = Session(fresh_options(chat.resolved, chat.folder))
+    workspace = str(chat.folder.workspace.root) if chat.folder else None
+    session_id = chat.store.keep(session, workspace=workspace) if chat.store else None
+    chat.switch(Kept(session, chat.store, session_id))
+    chat.forget_variables()
+    back = f" · /resume {before.session_id} goes back" if before.session_id and before.session.entries else ""
+    chat.note(f"a new conversation{back}")
+
+
+def sessions(chat: Chat, argument: str) -> None:
+    """`/sessions [N]`: the stored ones, the last used first."""
+    if argument and not (argument.isdecimal() and int(argument)):
+        expected("how many to show", argument, "/search TEXT finds one")
+    shown = min(int(argument or _SHOWN), _MAX_SHOWN)
+    with _reading(chat) as store:
+        found = store.list(limit=shown)
+    if not found:
+        return chat.note("no session is stored yet")
+    block = Block(chat, "Sessions")
+    for info in found:
+        mark = "›" if info.id == chat.kept.session_id else " "
+        block.row(f"{mark} {info.id}  {_when(info.updated):>10}  {count(info.turns, 'turn'):>9}  {info.title}")
+    block.row("  /resume ID goes on with one, /search TEXT finds one", "dim")
+    return block.show()
+
+
+def resume(chat: Chat, argument: str) -> None:
+    """`/resume [ID|TEXT]`: go on with a stored one; alone it lists them."""
+    if not argument:
+        return sessions(chat, "")
+    with _reading(chat) as store:
+        info = store.find(argument)
+        if info.id == chat.kept.session_id:
+            raise CommandError(f"{info.id} is the conversation you are in: /sessions lists the others")
+        session = store.resume(info.id) if chat.store else store.load(info.id)
+    return _go_on(chat, Kept(session, chat.store, info.id if chat.store else None, resumed=True), info.title)
+
+
+def search(chat: Chat, argument: str) -> None:
+    """`/search TEXT`: the stored sessions in which something was said."""
+    if not argument:
+        raise CommandError("expected words to look for: /search llamas")
+    with _reading(chat) as store:
+        hits = store.search(argument, limit=_SHOWN)
+    if not hits:
+        return chat.note(f"no stored session has {argument!r}")
+    block = Block(chat, f"Sessions with {argument!r}")
+    for hit in hits:
+        more = f" · {count(hit.matches, 'message')}" if hit.matches > 1 else ""
+        block.row(f"  {hit.info.id}  {_when(hit.info.updated):>10}  {hit.info.title}{more}")
+        if hit.kind != "title":
+            block.row(f"            {hit.kind}: {hit.snippet}", "dim")
+    block.row("  /resume ID goes on with one", "dim")
+    return block.show()
+
+
+def title(chat: Chat, argument: str) -> None:
+    """`/title [TEXT]`: call this conversation something; alone it tells what it is called."""
+    store, session_id = _stored(chat)
+    if not chat.session.entries:
+        raise CommandError("nothing was said yet: a title can be given once there is something to find again")
+    if argument:
+        store.rename(session_id, argument)
+    chat.note(f"{session_id} is called {store.find(session_id).title!r}")
+
+
+def fork(chat: Chat, argument: str) -> None:
+    """`/fork [TURN]`: a new session with the turns up to this one; the old one stays as it is."""
+    store, session_id = _stored(chat)
+    turns = turn_of(chat, argument, otherwise=len(chat.session.ends) - 1) + 1
+    fewer = turns < len(chat.session.ends)
+    forked = store.fork(session_id, turns=turns)
+    chat.switch(Kept(store.resume(forked), store, forked, resumed=True))
+    if fewer:
+        chat.recall(1)
+    chat.note(f"{forked}: a fork with {count(turns, 'turn')} · /resume {session_id} goes back")
+
+
+def private(chat: Chat, argument: str) -> None:
+    """`/private [off]`: from now on nothing is stored; off: the conversation is stored again."""
+    if argument == "off":
+        return _store_again(chat)
+    if argument not in ("", "on"):
+        expected("/private or /private off", argument)
+    if chat.store is None:
+        return chat.note("this chat isn't stored: /private off stores it")
+    kept, entries = chat.kept, chat.session.entries
+    chat.store.release(chat.session)
+    chat.store.close()
+    before = (kept.session_id, entries) if kept.session_id and entries else None
+    chat.kept = Kept(kept.session, resumed=kept.resumed, before=before)
+    chat.change_settings(private=True)
+    chat.editor.history.private = True
+    said = f"; what was said so far stays: `ossia sessions rm {kept.session_id}` takes it out" if before else ""
+    return chat.note(f"private: nothing is stored from now on{said}")
+
+
+def stored_sessions(chat: Chat, prefix: str) -> Sequence[Choice]:
+    """What `/resume` can be completed with."""
+    with _reading(chat) as store:
+        return [(info.id, f"{_when(info.updated)} · {info.title}") for info in store.list(limit=50)]
+
+
+# -- within ------------------------------------------------------------------------------------------------------------
+
+
+def _stored(chat: Chat) -> tuple[SessionStore, str]:
+    if chat.store is None or chat.kept.session_id is None:
+        raise CommandError("this chat isn't stored: /private off stores it")
+    return chat.store, chat.kept.session_id
+
+
+@contextmanager
+def _reading(chat: Chat) -> Iterator[SessionStore]:
+    """The chat's store, or for a chat that isn't stored one to look things up in."""
+    if chat.store:
+        yield chat.store
+        return
+    store = SessionStore(paths.sessions_file(), now=time.time)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def _go_on(chat: Chat, kept: Kept, name: str) -> None:
+    chat.switch(kept)
+    chat.forget_variables()
+    chat.note(f"{kept.session_id or 'not stored'}: {name}")
+    chat.recall()
+
+
+def _store_again(chat: Chat) -> None:
+    """Store the conversation again. What was said in private is stored with it only if the user says so."""
+    if chat.store is not None:
+        return chat.note(f"this chat is stored, as {chat.kept.session_id}")
+    before, entries = chat.kept.before, chat.session.entries
+    if before and before[1] == entries:
+        store = SessionStore(paths.sessions_file(), now=time.time)
+        return _stored_from_now(chat, Kept(store.resume(before[0]), store, before[0], resumed=True))
+    if not entries:
+        return _keep_all(chat)
+    turns = count(len(chat.session.ends), "turn")
+    chat.ask_user(
+        Question(
+            "Store this whole conversation, with what was said in private?",
+            f"it has {turns}; a part of it can't be stored without the rest",
+            keys=(("y", "store it"), ("n", "keep it private")),
+        ),
+        lambda key: _keep_all(chat) if key == "y" else chat.note("it stays private"),
+    )
+    return None
+
+
+def _keep_all(chat: Chat) -> None:
+    store = SessionStore(paths.sessions_file(), now=time.time)
+    workspace = str(chat.folder.workspace.root) if chat.folder else None
+    session_id = store.keep(chat.session, workspace=workspace)
+    _stored_from_now(chat, Kept(chat.session, store, session_id, resumed=chat.kept.resumed))
+
+
+def _stored_from_now(chat: Chat, kept: Kept) -> None:
+    chat.kept = kept
+    chat.change_settings(private=False)
+    chat.editor.history.private = False
+    if chat.assembly:
+        chat.enter(chat.assembly)
+    chat.note(f"stored from now on, as {kept.session_id}")
+
+
+def _when(seconds: float) -> str:
+    """`14:02` today, `Nov 20` this year, `2024-03-01` before."""
+    then, now = datetime.fromtimestamp(seconds), datetime.now()
+    if then.date() == now.date():
+        return f"{then:%H:%M}"
+    return f"{then:%b} {then.day}" if then.year == now.year else f"{then:%Y-%m-%d}"

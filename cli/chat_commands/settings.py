@@ -1,0 +1,190 @@
+"""/effort, /think, /system, /set, /temp: how the next turns are answered."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING
+
+from cli._kinds import KINDS, Value
+from cli.chat_commands.common import Block, Choice, CommandError, expected, later
+from cli.config import Settings
+
+if TYPE_CHECKING:
+    from cli.chat import Chat
+
+EFFORTS: Sequence[Choice] = (
+    ("low", "answers quickly, thinks little"),
+    ("medium", "the model's default"),
+    ("high", "thinks longest, for what is hard"),
+)
+THINKS: Sequence[Choice] = (
+    ("on", "the thinking is shown as it comes"),
+    ("off", "one line says that it thinks"),
+    ("peek", "its last lines are shown"),
+)
+SYSTEMS: Sequence[Choice] = (
+    ("off", "no instructions of yours"),
+    ("edit", "in your editor ($VISUAL, $EDITOR)"),
+)
+_SAMPLING = ("temperature", "top_p", "top_k", "min_p", "seed")
+_HELP = {
+    "effort": "how long it thinks",
+    "temperature": "0 is always the likeliest word",
+    "top_p": "only the likeliest words, by their sum",
+    "top_k": "only so many words, 0 is off",
+    "min_p": "only words so likely beside the likeliest",
+    "seed": "the same answers again",
+    "max_tokens": "the most tokens of a turn",
+    "timeout": "the most seconds of a turn",
+    "think": "the thinking on screen",
+    "bell": "rings after turns of so many seconds, 0 never",
+}
+VALUES: Sequence[Choice] = tuple(_HELP.items())
+_DEFAULTS = {spec.name: spec.default for spec in fields(Settings)}
+_OFF = ("default", "off", "none")
+
+
+def effort(chat: Chat, argument: str) -> None:
+    """`/effort [low|medium|high]`."""
+    if not argument:
+        return chat.note(f"effort {chat.session.options.effort}: /effort low, medium or high changes it")
+    return _set(chat, "effort", argument.lower())
+
+
+def think(chat: Chat, argument: str) -> None:
+    """`/think [on|off|peek]`."""
+    if not argument:
+        return chat.note(f"think {chat.view.think}: /think on, off or peek changes it, Ctrl-T toggles it")
+    return _set(chat, "think", argument.lower())
+
+
+def temperature(chat: Chat, argument: str) -> None:
+    """`/temp [VALUE]`."""
+    if not argument:
+        return chat.note(f"temperature {_shown(_value(chat, 'temperature'))}: /temp 0.7 changes it")
+    return _set(chat, "temperature", argument)
+
+
+def set_(chat: Chat, argument: str) -> None:
+    """`/set [NAME VALUE]`; alone it shows all of them."""
+    if not argument:
+        return _show(chat)
+    name, _, text = argument.partition(" ")
+    key = {"temp": "temperature"}.get(name, name).lower().replace("-", "_")
+    if key not in _HELP:
+        expected(f"one of {', '.join(_HELP)}", name)
+    if not text.strip():
+        return chat.note(f"{key} {_shown(_value(chat, key))}: {_HELP[key]}; expected {KINDS[key].expected}")
+    return _set(chat, key, text.strip())
+
+
+def system(chat: Chat, argument: str) -> None:
+    """`/system [TEXT|off|edit]`: the instructions of the conversation. `@FILE` reads them from a file."""
+    own = chat.settings.instructions
+    if argument == "edit":
+        chat.screen.app.create_background_task(_edit_system(chat))
+    elif argument:
+        _set_system(chat, None if argument == "off" else argument)
+    elif own or chat.session.options.instructions:
+        block = Block(chat, "Instructions")
+        block.text(chat.session.options.instructions or own or "")
+        block.show()
+    else:
+        chat.note("there are no instructions: /system TEXT gives some")
+
+
+def values(chat: Chat, prefix: str) -> Sequence[Choice]:
+    """What `/set` can be completed with."""
+    name, blank, _ = prefix.partition(" ")
+    if not blank:
+        return VALUES
+    choices = {"effort": EFFORTS, "think": THINKS}.get(name, (("default", f"{_shown(_DEFAULTS.get(name))}"),))
+    return [(f"{name} {value}", told) for value, told in choices]
+
+
+# -- values ------------------------------------------------------------------------------------------------------------
+
+
+def _set(chat: Chat, key: str, text: str) -> None:
+    value = _read(key, text)
+    chat.change_settings(**{key: value})
+    now = True
+    if key == "effort":
+        now = chat.change_options(lambda options: replace(options, effort=value))  # type: ignore[arg-type]
+    elif key in _SAMPLING:
+        now = chat.change_options(
+            lambda options: replace(options, sampling=replace(options.sampling, **{key: value}))  # type: ignore[arg-type]
+        )
+    elif key == "think":
+        chat.view.think = value  # type: ignore[assignment]
+        chat.screen.refresh()
+    elif key in ("max_tokens", "timeout"):
+        now = chat.control is None
+    chat.note(f"{key} {_shown(value)}{later(now)}")
+
+
+def _read(key: str, text: str) -> Value:
+    kind = KINDS[key]
+    try:
+        return kind.check(kind.read(text))
+    except ValueError:
+        if text.lower() in _OFF:
+            default: Value = _DEFAULTS[key]  # type: ignore[assignment]
+            return default
+        expected(kind.expected, text, f"/set {key} default is {_shown(_DEFAULTS[key])}")
+
+
+def _value(chat: Chat, key: str) -> object:
+    """The value that holds for the next turn: the session's own, where it has one."""
+    options = chat.session.options
+    if key in _SAMPLING:
+        return getattr(options.sampling, key)
+    if key == "think":
+        return chat.view.think
+    return options.effort if key == "effort" else getattr(chat.settings, key)
+
+
+def _shown(value: object) -> str:
+    return "off" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _show(chat: Chat) -> None:
+    block, width = Block(chat, "Values"), max(map(len, _HELP))
+    for key, told in _HELP.items():
+        block.row(f"  {key:<{width}}  {_shown(_value(chat, key)):<8} {told}")
+    block.row("  /set NAME VALUE changes one for this chat; `ossia config` for all", "dim")
+    block.show()
+
+
+# -- instructions ------------------------------------------------------------------------------------------------------
+
+
+def _set_system(chat: Chat, text: str | None) -> None:
+    """The user's instructions; those of the workspace stay behind them."""
+    from cli.chat import fresh_options
+
+    settings = replace(chat.settings, instructions=text)
+    fresh = fresh_options(replace(chat.resolved, settings=settings), chat.folder)  # raises for a file that isn't there
+    chat.change_settings(instructions=text)
+    now = chat.change_options(
+        lambda options: replace(options, instructions=fresh.instructions, brings=options.brings | fresh.brings)
+    )
+    chat.note(f"{'the instructions are yours' if text else 'no instructions of yours'}{later(now)}")
+
+
+async def _edit_system(chat: Chat) -> None:
+    from cli.exits import ExitError
+    from cli.once import read_instructions
+    from cli.terminal.external import EditorFailed, edit
+
+    try:
+        before = read_instructions(chat.settings.instructions) or ""
+        text = await edit(before, aside=chat.screen.aside, environ=os.environ)
+        if text is None:
+            chat.note("the instructions stay as they were")
+        else:
+            _set_system(chat, text.strip() or None)
+    except (EditorFailed, ExitError, CommandError) as error:
+        chat.note(str(error), "red")

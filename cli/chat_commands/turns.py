@@ -1,0 +1,190 @@
+"""/answer, /retry, /edit, /undo, /copy, /image, /quit: what was asked and answered."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from agent.session import Entry, UserText
+from cli.chat_commands.common import Block, Choice, CommandError, count, expected, loaded, turn_of, turns_of
+from cli.clean import one_line
+
+if TYPE_CHECKING:
+    from cli.chat import Chat
+    from tools.undo import Undone
+
+COPIES: Sequence[Choice] = (
+    ("code", "the last block of code in the answer"),
+    ("thinking", "what was thought before it"),
+)
+UNDOS: Sequence[Choice] = (
+    ("list", "what can be undone, the last turn first"),
+    ("force", "also files that were changed since"),
+    ("skip", "forget about files that can't be undone"),
+)
+_LABEL_CHARS = 60
+
+
+def answer(chat: Chat, argument: str) -> None:
+    """`/answer`: end the thinking, the answer begins."""
+    if chat.control is None:
+        raise CommandError("nothing is being answered")
+    chat.answer_now()
+    chat.note("the answer begins")
+
+
+def quit_(chat: Chat, argument: str) -> None:
+    """`/quit`: leave."""
+    chat.leave()
+
+
+def retry(chat: Chat, argument: str) -> None:
+    """`/retry`: ask the last question again; the answer it got goes."""
+    if argument:
+        expected("nothing behind /retry", argument, "/edit TURN goes back further")
+    turn = turn_of(chat, "", otherwise=len(chat.session.ends) - 1)
+    loaded(chat)
+    asked = _question(chat, turn)
+    chat.go_back(turn)
+    typed = asked.message.text if asked.typed is None else asked.typed
+    chat.say(UserText(asked.message.text, typed, asked.brings), shown=typed or one_line(asked.message.text, 200))
+
+
+def edit(chat: Chat, argument: str) -> None:
+    """`/edit [TURN]`: put a question back into the input; it and what came after it go once that is sent."""
+    turn = turn_of(chat, argument, otherwise=len(chat.session.ends) - 1)
+    asked = _question(chat, turn)
+    typed = (asked.message.text if asked.typed is None else asked.typed) or asked.message.text
+    chat.editor.set(f" {typed}" if typed.startswith(("/", "!")) else typed)
+    chat.editing = turn
+    chat.screen.wake()
+
+
+def undo(chat: Chat, argument: str) -> None:
+    """`/undo [list|force|skip]`: give back the files that the last turn changed. What was said stays."""
+    if argument not in ("", *(word for word, _ in UNDOS)):
+        expected("list, force, skip or nothing", argument)
+    if chat.folder is None:
+        raise CommandError("there is no workspace whose files could have changed: /tools workspace DIR gives one")
+    journal, root = chat.folder.journal, chat.folder.workspace.root
+    if argument == "list":
+        return chat.in_background(journal.turns, lambda turns: _show_turns(chat, turns))
+
+    def show(undone: Undone | None) -> None:
+        if undone is None:
+            return chat.note(f"there is nothing to undo in {root}")
+        return _show_undone(chat, undone, skipping=argument == "skip")
+
+    return chat.in_background(lambda: journal.undo(force=argument == "force", skip=argument == "skip"), show)
+
+
+def copy(chat: Chat, argument: str) -> None:
+    """`/copy [code|thinking|TURN]`: an answer to the clipboard, as the model wrote it."""
+    from cli.copying import copy_with_programs, copyable, fits_terminal
+
+    what, text = _copied(chat, argument)
+    text = copyable(text)
+    if fits_terminal(text):
+        chat.screen.copy(text)
+    size = count(len(text), "character")
+
+    def tell(by: tuple[str, ...]) -> None:
+        if by:
+            chat.note(f"copied {what}: {size} ({', '.join(by)})")
+        elif fits_terminal(text):
+            chat.note(f"{what} went to the terminal's clipboard: {size}; a terminal that doesn't do that says nothing")
+        else:
+            chat.note(f"{what} is too long for the terminal's clipboard: {size}; /export writes a file", "yellow")
+
+    chat.in_background(lambda: copy_with_programs(text, os.environ).by, tell)
+
+
+def turns(chat: Chat, prefix: str) -> Sequence[Choice]:
+    """What `/edit` and `/fork` can be completed with."""
+    return turns_of(chat)
+
+
+# -- within ------------------------------------------------------------------------------------------------------------
+
+
+def _question(chat: Chat, turn: int) -> Entry:
+    """The user's message of a turn. (It isn't always the first: an open call was answered before it.)"""
+    found = (one for one in chat.session.entries if one.turn == turn and one.message.role == "user")
+    asked = next(found, None)
+    if asked is None:
+        raise CommandError(f"turn {turn + 1} has no question: /edit takes another one")
+    return asked
+
+
+def _copied(chat: Chat, argument: str) -> tuple[str, str]:
+    """What is copied, in words, and its text."""
+    word, _, rest = argument.partition(" ")
+    if word not in ("", "code", "thinking") and not word.isdecimal():
+        expected("code, thinking, or the number of a turn", argument)
+    number = word if word.isdecimal() else rest.strip()
+    last = len(chat.session.ends) - 1
+    turn = turn_of(chat, number, otherwise=last)
+    kind = "thinking" if word == "thinking" else "answer"
+    texts = [item.text for item in chat.transcript.items if item.kind == kind and item.turn == turn and item.text]
+    if not texts and not number and kind == "answer":
+        said = chat.transcript.last_answer()  # the last turn got none: the one before did
+        texts = [said] if said else []
+    if not texts:
+        raise CommandError(f"turn {turn + 1} has no {kind}")
+    if word == "code":
+        return "the code", _last_code(texts[-1])
+    whole = "\n\n".join(texts) if kind == "thinking" else _cited(chat, texts[-1])
+    return f"the {kind}", whole
+
+
+def _cited(chat: Chat, text: str) -> str:
+    """The answer, its citations numbered, with their footnotes: marks of cursors say nothing outside of this chat."""
+    if "【" not in text:
+        return text
+    from agent.citations import cite
+    from cli.footnotes import lines
+
+    numbered, notes = cite(text, chat.page)
+    return "\n".join([numbered, "", *lines(notes, links=False)]) if notes else numbered
+
+
+def _last_code(text: str) -> str:
+    from markdown_it import MarkdownIt
+
+    fences = [token.content for token in MarkdownIt("commonmark").parse(text) if token.type in ("fence", "code_block")]
+    if not fences:
+        raise CommandError("the answer has no block of code: /copy takes all of it")
+    return fences[-1]
+
+
+def _show_turns(chat: Chat, turns: Sequence[object]) -> None:
+    from datetime import datetime
+
+    from tools.undo import Turn
+
+    if not turns:
+        return chat.note("there is nothing to undo")
+    block = Block(chat, "What can be undone, the last turn first")
+    for turn in turns:
+        assert isinstance(turn, Turn)
+        when = datetime.fromtimestamp(turn.changed_at)
+        block.row(f"  {when:%Y-%m-%d %H:%M}  {count(len(turn.paths), 'file'):>9}  {one_line(turn.label, _LABEL_CHARS)}")
+    return block.show()
+
+
+def _show_undone(chat: Chat, undone: Undone, *, skipping: bool) -> None:
+    block = Block(chat, f"Undone: {one_line(undone.label, _LABEL_CHARS)}")
+    for path in undone.restored:
+        block.row(f"  restored  {path}")
+    for path in undone.removed:
+        block.row(f"  removed   {path}")
+    for one in undone.skipped:
+        block.row(f"  left as it is  {one.path}  ({one.reason})", "yellow")
+    if undone.skipped and not skipping:
+        block.row("  /undo force overwrites them, /undo skip forgets about them", "dim")
+    block.row("  what was said stays: /retry or /edit go back in the conversation", "dim")
+    block.show()
+
+
+__all__ = ["COPIES", "UNDOS", "answer", "copy", "edit", "quit_", "retry", "turns", "undo"]

@@ -1,0 +1,85 @@
+"""Text to the clipboard: by the terminal (OSC 52), which also works over ssh, and by the platform's own programs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+MAX_TERMINAL_BYTES = 56_000
+"""What is sent to a terminal at the most: 74,994 characters in base64 are the most that the usual scripts send, since
+
+several terminals drop longer ones without a word.
+"""
+_PROGRAM_S = 3.0
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What became of a copy. `by`: the programs that took it; `terminal`: it is short enough for OSC 52.
+
+    `Copied(("wl-copy",), terminal=True)`
+    """
+
+    by: tuple[str, ...]
+    terminal: bool
+
+
+def copyable(text: str) -> str:
+    """The text without the controls that would act where it is pasted; line ends and tabs stay."""
+    return _CONTROLS.sub("", text)
+
+
+def fits_terminal(text: str) -> bool:
+    """Is it short enough to be sent to a terminal?"""
+    return len(text.encode("utf-8", "replace")) <= MAX_TERMINAL_BYTES
+
+
+def copy_with_programs(text: str, environ: Mapping[str, str]) -> Copied:
+    """Give the text to every clipboard program that is there and fits this desktop. Takes up to 3 s for each.
+
+    copy_with_programs("816", os.environ)    # Copied(by=("tmux", "xclip"), terminal=True)
+    """
+    data = text.encode("utf-8", "replace")
+    taken = [name for name, command in _programs(environ) if _run(command, data, environ)]
+    return Copied(tuple(taken), fits_terminal(text))
+
+
+def _programs(environ: Mapping[str, str]) -> list[tuple[str, Sequence[str]]]:
+    """The programs to try, each with its command."""
+    wanted: list[tuple[str, Sequence[str]]] = []
+    if environ.get("TMUX"):  # tmux gives it to the terminal outside itself: it ignores our OSC 52 by default
+        wanted.append(("tmux", ("load-buffer", "-w", "-")))
+    if sys.platform == "darwin":
+        wanted.append(("pbcopy", ()))
+    elif sys.platform == "win32" or environ.get("WSL_DISTRO_NAME"):
+        wanted.append(("clip.exe", ()))
+    elif environ.get("WAYLAND_DISPLAY"):
+        wanted.append(("wl-copy", ()))
+    elif environ.get("DISPLAY"):
+        wanted.append(("xclip", ("-selection", "clipboard", "-in")))
+    found = [(name, shutil.which(name, path=environ.get("PATH")), arguments) for name, arguments in wanted]
+    return [(name, [path, *arguments]) for name, path, arguments in found if path]
+
+
+def _run(command: Sequence[str], data: bytes, environ: Mapping[str, str]) -> bool:
+    """Did the program take it? Its outputs go nowhere: xclip stays, and would hold a pipe open."""
+    try:
+        done = subprocess.run(
+            list(command),
+            input=data,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=_PROGRAM_S,
+            env=dict(environ),
+            start_new_session=os.name == "posix",
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
