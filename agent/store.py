@@ -14,7 +14,7 @@ from agent._store_keeper import StoreKeeper
 from agent._store_lock import Hold
 from agent._store_rows import UNREADABLE, CountTokens, read_entries, read_session, unreadable
 from agent._store_search import find_words
-from agent._store_sessions import SessionInfo
+from agent._store_sessions import SessionInfo, title_of
 from agent.errors import SessionMissing, SessionsUnusable
 from agent.session import Entry, Session
 
@@ -214,4 +214,4 @@ class SessionStore:
             return rows.infos(db, rest, *values) if db is not None else []
 
 
-__all__ = ["SessionHit", "SessionInfo", "SessionStore"]
+__all__ = ["SessionHit", "SessionInfo", "SessionStore", "title_of"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from harmony.builtins import BROWSER, PYTHON, TRAINED
 from harmony.chat_form import conversation_from_chat
+from harmony.chat_writer import conversation_to_chat
 from harmony.codec import Codec, Rendered
 from harmony.conversation import conversation_from_json, conversation_to_json, message_to_json
 from harmony.errors import ConversationError, HarmonyError, ParseError, RenderError, VocabularyError
@@ -53,6 +54,7 @@ __all__ = [
     "VocabularyError",
     "conversation_from_chat",
     "conversation_from_json",
+    "conversation_to_chat",
     "conversation_to_json",
     "drop_before_last_final",
     "drop_nothing",
