@@ -15,6 +15,7 @@ from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.layout import BufferControl, HSplit, Layout, Window
+from prompt_toolkit.layout.dimension import Dimension
 from rich.cells import cell_len
 from rich.segment import Segment
 
@@ -46,7 +47,8 @@ class Stage:
 
     async def __aenter__(self) -> Stage:
         self._keys = self._pipe.__enter__()
-        parts = [self.pane.container, Window(BufferControl(self.line), height=1), Window(height=1)]
+        greedy = Window(height=Dimension(preferred=100))  # what is above must not squeeze it
+        parts = [greedy, self.pane.container, Window(BufferControl(self.line), height=1), Window(height=1)]
         self.app: Application[None] = Application(
             Layout(HSplit(parts), focused_element=self.line),
             key_bindings=self.pane.keys,
@@ -287,7 +289,7 @@ def test_colours_of_diffs_and_of_code() -> None:
         assert re.search(r"\x1b\[[\d;]*32m\+two", sent) and re.search(r"\x1b\[[\d;]*31m-one", sent)
         await stage.ask(Question("t", "r", "def f():\n\treturn 1\n", "python"))
         assert "def f():\n    return 1\n" in stage.shown
-        assert re.search(r"\x1b\[[\d;]*m(def|return)", "".join(stage.terminal.sent))
+        assert re.search(r"\x1b\[0;[1-9][\d;]*m(def|return)", "".join(stage.terminal.sent))
 
     play(scene)
 
