@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -101,7 +101,9 @@ def attach(
         attach("What is in @notes.md?", folder=Path.cwd(), load_page=…, stop=control).user_text.text
         → "What is in @notes.md?\\n\\nAttached file notes.md (12 bytes):\\n```\\nhello world\\n```"
     """
-    gathering = _Gathering(folder, workspace, load_page, stop, bounds or Bounds(), list(pending))
+    bounds = bounds or Bounds()
+    waiting = [_within(attachment, bounds.one_bytes) for attachment in pending]
+    gathering = _Gathering(folder, workspace, load_page, stop, bounds, waiting)
     for mention in mentions(text if shown is None else shown):
         if stop.stopped:
             break
@@ -211,6 +213,15 @@ class _Gathering:
 
 def _looks_like_a_path(mention: Mention) -> bool:
     return "/" in mention.name or mention.quoted or re.search(r"\w\.\w{1,8}$", mention.name) is not None
+
+
+def _within(attachment: Attachment, max_bytes: int) -> Attachment:
+    """Cut in the middle where it is too long: its heading and the end of its fence stay."""
+    text, omitted = shortened(attachment.text, max_bytes)
+    if not omitted:
+        return attachment
+    told = "" if "cut in the middle" in attachment.shown else ", cut in the middle"
+    return replace(attachment, text=text, shown=attachment.shown + told)
 
 
 def _url(name: str) -> str:
