@@ -1,0 +1,143 @@
+"""Calls as a person reads them: one line in a list, or whole with arguments and result."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from cli.clean import clean, one_line
+from cli.terminal.paint import Painter, Row
+from cli.terminal.segment import Chunk
+from cli.transcript import Item, Transcript, sizes
+
+MAX_RESULT_ROWS = 200
+_SHORT_CHARS = 500  # more than any line holds
+_JSON_CHARS = 200_000  # of arguments; longer ones are shown as they were written
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Arguments laid out for reading: `Shown("print(6*7)", "python")`. `language` "" is plain text."""
+
+    text: str
+    language: str
+
+
+def calls_rows(transcript: Transcript, painter: Painter) -> list[Row]:
+    """A numbered list, one row a call: `3 ▸ python  print(6*7) · 0.3 s · 42`."""
+    calls = transcript.calls()
+    if not calls:
+        return painter.text("No calls yet.", "dim")
+    digits = len(str(len(calls)))
+    return [_list_row(number, digits, item, painter) for number, item in enumerate(calls, 1)]
+
+
+def call_rows(item: Item, painter: Painter) -> list[Row]:
+    """One call: what was called, the whole arguments, the result up to `MAX_RESULT_ROWS` rows, the files it made."""
+    shown = shown_arguments(item)
+    rows = painter.text(headline(item), style_of(item))
+    rows += _block(shown, painter)
+    if item.ran is not None:
+        rows += painter.text("changed by you before it ran:", "dim")
+        rows += _block(shown_arguments(item, item.ran), painter)
+    if result := item.text or item.output:
+        whole = painter.text(result.rstrip("\n"))
+        rows += [[], *whole[:MAX_RESULT_ROWS]]
+        if len(whole) > MAX_RESULT_ROWS:
+            rest = f"… {len(whole) - MAX_RESULT_ROWS:,} more rows of the result: Ctrl-O shows them"
+            rows += painter.text(rest, "dim")
+    for attachment in item.attachments:
+        rows += painter.text(str(attachment.path), "dim")
+    return rows
+
+
+def headline(item: Item, max_chars: int | None = None) -> str:
+    """What a call is in one line, less its arguments: `▸ python · 0.3 s · 42`. `max_chars`: with them, that much.
+
+    Unclean, as the text in it is.
+    """
+    mark = "✗" if item.error else "▸"
+    arguments = short_arguments(item, max_chars) if max_chars else ""
+    parts = [f"{mark} {item.name}{'  ' if arguments else ''}{arguments}"]
+    if item.state != "done":
+        parts.append({"open": "being written", "asked": "waits for you", "running": "runs"}[item.state])
+    elif not item.answered and not item.text:
+        parts.append("never ran")
+    else:
+        parts += [f"{item.ms / 1000:.1f} s"] if item.ms else []
+        parts.append(size_words(item.text))
+    return " · ".join([*parts, "cut"] if item.cut else parts)
+
+
+def style_of(item: Item) -> str:
+    """The style of its headline."""
+    return "red" if item.error else "cyan"
+
+
+def size_words(text: str) -> str:
+    """How long a result is: `12 lines, 3.4 kB`; "nothing" for an empty one."""
+    lines, size = sizes(text)
+    if not text.strip():
+        return "nothing"
+    return f"{lines:,} line{'s' if lines > 1 else ''}, {size / 1000:,.1f} kB"
+
+
+def short_arguments(item: Item, max_chars: int) -> str:
+    """Its arguments as one short line. Of an object that holds one text alone, the text: a command, a path."""
+    arguments = item.arguments if item.ran is None else item.ran
+    value = _parsed(arguments[:_JSON_CHARS])
+    only = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else None
+    return one_line(only if isinstance(only, str) else arguments[: 4 * max_chars], max_chars)
+
+
+def shown_arguments(item: Item, arguments: str | None = None) -> Shown:
+    """Its arguments (or those given) as a person reads them: code as code, JSON with its texts as they are meant."""
+    if arguments is None:
+        arguments = item.arguments
+    if item.name == "python":
+        return Shown(arguments, "python")
+    value = _parsed(arguments) if len(arguments) <= _JSON_CHARS else None
+    if not isinstance(value, dict):
+        return Shown(arguments, "")
+    if len(value) == 1:
+        ((key, only),) = value.items()
+        if isinstance(only, str):
+            return Shown(only, {"command": "bash", "patch": "diff", "code": "python"}.get(key, ""))
+    if any(isinstance(part, str) and "\n" in part.strip("\n") for part in value.values()):
+        return Shown("\n".join(_field(key, part) for key, part in value.items()), "")
+    try:
+        return Shown(json.dumps(value, indent=2, ensure_ascii=False), "json")
+    except RecursionError:  # read by C code, which gets deeper than what writes with an indent
+        return Shown(arguments, "")
+
+
+def _field(key: str, value: object) -> str:
+    """One argument: a text of several lines below its name, anything else behind it."""
+    if isinstance(value, str):
+        return f"{key}:\n{value.rstrip()}" if "\n" in value.strip("\n") else f"{key}: {value}"
+    return f"{key}: {json.dumps(value, ensure_ascii=False)}"
+
+
+def _parsed(arguments: str) -> object:
+    try:
+        return json.loads(arguments) if arguments.lstrip().startswith("{") else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _block(shown: Shown, painter: Painter) -> list[Row]:
+    if not shown.text.strip():
+        return []
+    if shown.language:
+        return painter.chunk(Chunk("code", clean(shown.text), gap=False, info=shown.language))
+    return painter.text(shown.text.rstrip("\n"))
+
+
+def _list_row(number: int, digits: int, item: Item, painter: Painter) -> Row:
+    """Number, name and size are whole if they can be; the arguments get the room that is left."""
+    from cli.progress import fitted
+
+    room = painter.width - len(clean(headline(item))) - digits - 3
+    text = clean(one_line(headline(item, max(8, min(_SHORT_CHARS, room)))))
+    rows = painter.text(fitted(f"{number:>{digits}} {text}", painter.width), "red" if item.error else "")
+    return rows[0]
