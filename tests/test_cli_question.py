@@ -113,7 +113,7 @@ def test_it_shows_all_that_is_asked_and_the_keys() -> None:
             "+two",
             "[y] yes  [n] no  [s] this session  [a] always  [e] edit  [?] explain",
         ]
-        assert (stage.pane.open, stage.pane.height()) == (True, 5)
+        assert (stage.pane.open, stage.pane.height()) == (True, 6)
 
     play(scene)
 
@@ -131,7 +131,7 @@ def test_no_key_answers_before_half_a_second_on_screen() -> None:
     async def scene(stage: Stage) -> None:
         await stage.press("y", after_s=QUIET_S - 0.01)
         assert (stage.answers, stage.line.text, stage.pane.open) == ([], "y", True)
-        assert "keys go to the input line" in stage.shown
+        assert "keys go to the line" in stage.shown
         await stage.press("y", after_s=WAIT)
         assert stage.answers == ["y"]
 
@@ -207,12 +207,12 @@ def test_a_long_text_takes_half_of_the_screen_and_can_be_read_to_its_end() -> No
     async def scene(stage: Stage) -> None:
         assert stage.pane.height() == 12
         seen = set(re.findall(r"line \d+$", stage.shown, re.MULTILINE))
-        assert "… 53 more lines, PgDn" in stage.shown and "line 7" not in stage.shown
+        assert "… 54 more lines, PgDn" in stage.shown and "line 7" not in stage.shown
         for _ in range(8):
             await stage.press(PGDN)
             seen |= set(re.findall(r"line \d+$", stage.shown, re.MULTILINE))
         assert len(seen) == 60, "each line was there once"
-        assert "… 53 lines above, PgUp" in stage.shown and "line 59" in stage.shown
+        assert "… 54 lines above, PgUp" in stage.shown and "line 59" in stage.shown
         assert stage.shown.endswith("[?] explain\nalways stores x")
         for _ in range(8):
             await stage.press(PGUP)

@@ -29,7 +29,7 @@ _MIN_ROWS, _OTHER_ROWS = 7, 3  # of the pane on a small screen; of the input, th
 _READABLE_ROWS = 3  # left for the text, else the note below the keys goes
 _COLOURED_CHARS = 50_000  # a longer code is shown plainly: it would take a second
 _TAB = 4
-_IGNORED = "keys go to the input line: pause, then press one"
+_IGNORED = "keys go to the line: pause to answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,16 +173,16 @@ class QuestionPane:
         return list(self._painter.fragments(self._rows()))
 
     def _rows(self) -> list[Row]:
-        body, room = self._body(), self._body_rows()
+        body, room, air = self._body(), self._body_rows(), _air()
         if len(body) <= room:
-            return [*body, *self._footer()]
+            return [*air, *body, *self._footer()]
         shown = max(1, room - 1)
         self._top = max(0, min(self._top, len(body) - shown))
         more = _more(self._top, len(body) - self._top - shown, self._painter.width)
-        return [*body[self._top : self._top + shown], _plain(more, "dim"), *self._footer()]
+        return [*air, *body[self._top : self._top + shown], _plain(more, "dim"), *self._footer()]
 
     def _body_rows(self) -> int:
-        return max(2, _most_rows() - len(self._footer()))
+        return max(2, _most_rows() - len(_air()) - len(self._footer()))
 
     def _body(self) -> list[Row]:
         """All there is to read, in rows of the width that there is now."""
@@ -234,13 +234,18 @@ class QuestionPane:
         note = clean(one_line(self._question.note, 2 * width)) if self._question else ""
         note = _IGNORED if self._ignored and not armed else note
         keys = folded([_plain(line, "bold" if armed else "dim") for line in lines], width)
-        notes = folded([_plain(note, "dim")], width) if note else []
+        notes = folded(self._painter.text(note, "dim"), width) if note else []
         return [*keys, *notes] if len(keys) + len(notes) + _READABLE_ROWS <= _most_rows() else keys
 
 
 def _most_rows() -> int:
     rows = get_app().output.get_size().rows
     return min(max(rows // 2, _MIN_ROWS), rows - _OTHER_ROWS)
+
+
+def _air() -> list[Row]:
+    """A blank row above it, where there is room for one."""
+    return [[]] if _most_rows() > _MIN_ROWS else []
 
 
 def _more(above: int, below: int, width: int) -> str:
