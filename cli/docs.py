@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
 from cli import flags
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator, Mapping
 
-    from cli.docs_report import Report
     from tools.browser.document import Loader
+    from tools.browser.indexing import Event
     from tools.browser.library import Library, Root, RootKind
     from tools.convert import Converter
 
@@ -53,11 +53,11 @@ def add(
 
     with _faults():
         library, report = open_library(), Report(verbose=verbose)
-        targets = [_target(place) for place in places or ()]
+        targets = [target_of(place) for place in places or ()]
         if not targets and not library.roots():
             raise typer.BadParameter("the library is empty, name what to add", param_hint="PATH|URL")
         try:
-            _index(library, targets, report, {"allow_host": allow_host, "proxy": proxy})
+            index(library, targets, report, {"allow_host": allow_host, "proxy": proxy})
         except KeyboardInterrupt:
             report.end()
             print("ossia: stopped; what is done is kept, the same command goes on from there", file=sys.stderr)
@@ -160,7 +160,20 @@ def open_library() -> Library:
 # -- adding ------------------------------------------------------------------------------------------------------------
 
 
-def _index(library: Library, targets: list[tuple[RootKind, str]], report: Report, network: dict[str, object]) -> None:
+class Follower(Protocol):
+    """Sees what comes of the indexing. `unreadable`: the places that couldn't be read as a whole."""
+
+    unreadable: set[str]
+
+    def follow(self, events: Generator[Event, None, None], root: Root) -> None:
+        """Take in the events of a root, to the end. What ends it early closes `events`, which stores what is ready."""
+        ...
+
+
+def index(
+    library: Library, targets: list[tuple[RootKind, str]], report: Follower, network: Mapping[str, object]
+) -> None:
+    """Bring these places up to date, or with none all that were added. Raises ExitError for a network that can't be."""
     from contextlib import closing
 
     from tools.browser.indexing import Indexer
@@ -175,8 +188,8 @@ def _index(library: Library, targets: list[tuple[RootKind, str]], report: Report
                 library.remove(root.place)  # so that a name mistyped isn't tried again at every update
 
 
-def _target(name: str) -> tuple[RootKind, str]:
-    """What a word of the command line means. Raises `ExitError`."""
+def target_of(name: str) -> tuple[RootKind, str]:
+    """What a word of the command line means: a folder, a file or a URL. Raises `ExitError`."""
     from pathlib import Path
 
     from cli.exits import ExitCode, ExitError
@@ -205,7 +218,7 @@ def _roots(library: Library, targets: list[tuple[RootKind, str]]) -> Iterator[Ro
                 yield root
 
 
-def _web(network: dict[str, object], converter: Converter) -> Loader:
+def _web(network: Mapping[str, object], converter: Converter) -> Loader:
     """Gets URLs, by the rules that `browser.open` is under. Raises `ExitError`."""
     import os
 

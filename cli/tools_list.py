@@ -42,7 +42,7 @@ def _print_text(toolset: Toolset) -> None:
         for name in names:
             about = [rule for rule in toolset.rules_about(specs[name]) if rule.pattern is not None]
             rules = "".join(f"; {_WORDS[rule.action]}: {rule}" for rule in about)
-            print(show(f"{name:<{width}}  {specs[name].source}, {_approval(toolset, specs[name])}{rules}"))
+            print(show(f"{name:<{width}}  {specs[name].source}, {approval_of(toolset, specs[name])}{rules}"))
         print(show("".join(f"    {line}".rstrip() + "\n" for line in text.split("\n"))))
 
 
@@ -53,12 +53,12 @@ def _as_json(toolset: Toolset) -> dict[str, object]:
 
 def _tool(toolset: Toolset, spec: ToolSpec, text: str) -> dict[str, object]:
     rules: Sequence[object] = [[str(rule), _WORDS[rule.action]] for rule in toolset.rules_about(spec)]
-    approval = _approval(toolset, spec)
+    approval = approval_of(toolset, spec)
     effects, about = sorted(spec.effects), {"approval": approval, "rules": rules}
     return {"name": spec.name, "source": spec.source, "effects": effects, **about, "text": text}
 
 
-def _approval(toolset: Toolset, spec: ToolSpec) -> str:
+def approval_of(toolset: Toolset, spec: ToolSpec) -> str:
     """`auto`, `ask` or `never`: for a call that no rule with a pattern is about, in an untainted conversation."""
     general = Policy(rule for rule in toolset.policy.rules if rule.pattern is None)
     return _WORDS[general.rule_on(spec, Preview("")).action]

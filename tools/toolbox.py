@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -82,20 +82,31 @@ class Toolbox:
         max_result_tokens: int = 8_000,
         dry_run: bool = False,
     ) -> None:
-        self._tools = {tool.spec.name: tool for tool in tools}
-        self._readers = {name: ArgumentReader(tool.spec) for name, tool in self._tools.items()}
+        self._every = {tool.spec.name: tool for tool in tools}
+        self._readers = {name: ArgumentReader(tool.spec) for name, tool in self._every.items()}
         self._policy = policy
         self._context = context
         self._max_result_tokens = max_result_tokens
         self._dry_run = dry_run
         self._refused: set[tuple[str, str]] = set()
         self._said = ""
-        self.by_name: Mapping[str, ToolSpec] = MappingProxyType({name: t.spec for name, t in self._tools.items()})
+        self.by_name: Mapping[str, ToolSpec]
+        self.turn_off(())
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
         """The tools on offer, in the order they were given."""
         return tuple(self.by_name.values())
+
+    @property
+    def every_spec(self) -> tuple[ToolSpec, ...]:
+        """All tools, also those that are off."""
+        return tuple(tool.spec for tool in self._every.values())
+
+    def turn_off(self, names: Collection[str]) -> None:
+        """Offer all tools but these: the model isn't told of them, its calls don't find them. Between turns only."""
+        self._tools = {name: tool for name, tool in self._every.items() if name not in names}
+        self.by_name = MappingProxyType({name: tool.spec for name, tool in self._tools.items()})
 
     def run(
         self,
@@ -125,7 +136,7 @@ class Toolbox:
 
     def close(self) -> None:
         """Close every tool."""
-        for tool in self._tools.values():
+        for tool in self._every.values():
             tool.close()
 
     def _checked(
