@@ -113,11 +113,11 @@ class SummaryMaker:
         chars = 4 * self.most
         while True:
             text = f"(The beginnings of the messages, no real summary: {why}.)\n{transcript(older, chars)}"
-            tokens = self._tokens(text) - self._tokens("")
+            tokens = self.tokens(text) - self.tokens("")
             if tokens <= self.most or chars < 64:
                 return Made(text, how)
             chars = min(chars * self.most // tokens, chars * 3 // 4)
 
-    def _tokens(self, text: str) -> int:
+    def tokens(self, text: str) -> int:
         """Those of the message that the summary would stand in."""
         return self.responder.measure(replace(self.ask(), history=(summary_message(text),))).messages[0]

@@ -23,6 +23,7 @@ from agent.session import Session, Summary
 
 LOW_MARK: Final = 0.6
 """Which part of the context may be full once room was made: the next trimming is then a sixth of the context away."""
+_MARK_TOKENS = 32  # at most, of the line where a result is cut
 _NEWEST = 2  # results of the turn under way that are kept: the model has hardly read them
 
 _Making = Generator[Progress | Stats | ContextTrimmed, None, Request]
@@ -145,7 +146,7 @@ class _Trimming:
             gained += sum(tokens[index] - savings.get(index, 0) for index in own)
             turns += 1
         urgent = use.used_tokens + use.reserve_tokens // 4 > use.total_tokens
-        return turns if gained > (most // 8 if urgent else most) else 0
+        return turns if gained > (most // 2 if urgent else most) else 0
 
     # -- what is done --------------------------------------------------------------------------------------------------
 
@@ -165,9 +166,12 @@ class _Trimming:
         if not indices or use.used_tokens + use.reserve_tokens // 4 <= use.total_tokens:
             return
         index, room = indices[0], use.total_tokens - use.reserve_tokens // 2
-        message, tokens = self.session.entries[index].message, self._tokens(use)[index]
-        keep = tokens - (use.used_tokens - room)
-        text = head_and_tail(message.text, keep / tokens * 0.9) if keep > 0 else note_on(message, tokens)
+        entry, tokens = self.session.entries[index], self._tokens(use)[index]
+        keep = tokens - (use.used_tokens - room) - _MARK_TOKENS
+        stands = entry.shortened or entry.message.text
+        text = head_and_tail(stands, keep / tokens * 0.95) if keep > _MARK_TOKENS else note_on(entry.message, tokens)
+        if tokens * (1 - len(text) / len(stands)) < _MARK_TOKENS:  # hardly shorter, if at all
+            return
         self.session.shorten(index, text)
         self.results += 1
         self.did.append(f"the newest result of a tool (of {tokens} tokens) cut to its head and its tail")
@@ -180,7 +184,7 @@ class _Trimming:
         most = min(summary_tokens(use.total_tokens), sum(use.messages[: len(older)]) // 2)
         maker = SummaryMaker(self.ask, self.responder, self.budget, self.control, most)
         made = yield from maker.make(older, use.total_tokens)
-        if self.control.stopped:
+        if self.control.stopped or maker.tokens(made.text) >= sum(use.messages[: len(older)]):
             return
         self.summary = Summary(made.text, turns)
         self.session.summarise(self.summary)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -486,3 +487,45 @@ def test_a_long_session_on_the_etude(etude_tokenizer: Tokenizer) -> None:
     assert len(finals) == 20 and all(text.startswith("Hello!") for text in finals)
     everything = stage.responder.codec.render(stage.session.messages)
     assert len(everything.ids) > 448
+
+
+def play_at_random(seed: int, tokenizer: Tokenizer) -> list[ContextTrimmed]:
+    """A session of eight turns in a context of some hundreds of tokens: anything may be long, stopped, or cut."""
+    chance = random.Random(seed)
+    context_tokens = chance.choice((500, 900, 2000))
+    stage = stage_of(tokenizer, context_tokens=context_tokens)
+
+    class Anything(Watched):
+        def generate(self, prompt: Prompt, **settings: Any) -> Any:
+            assert len(prompt.ids) < context_tokens
+            long = "<|channel|>final<|message|>" + words(chance.randrange(400))
+            steps = (read(chance.choice((5, 60, 150, 600))), FINAL, long, "<|channel|>analysis<|message|>Hm.<|end|>")
+            if "no longer fits into your context" in tokenizer.decode(prompt.ids[-200:]):
+                steps = (SUMMARY, SUMMARY, "<|return|>", words(300))
+            engine = ScriptedEngine(Script((chance.choice(steps),)), tokenizer, context_tokens=context_tokens)
+            return engine.generate(prompt, **settings)
+
+    stage.responder.engine = Anything(Script(()), tokenizer, context_tokens=context_tokens)
+    trims: list[ContextTrimmed] = []
+    for _ in range(8):
+        before = stage.session.messages
+        stage.control = Control()
+        hands: tuple[Callable[[], None], ...] = (stage.control.stop, stage.control.answer_now)
+        at = chance.choice((None, None, chance.randrange(60)))
+        limits = Limits(max_steps=4, max_tokens=chance.choice((None, None, 150)))
+        events: list[Event] = []
+        for event in stage.turn(words(chance.choice((1, 1, 40, 150))), limits=limits):
+            events.append(event)
+            if len(events) == at:
+                chance.choice(hands)()
+        assert end_of(events).end in ("answered", "stopped", "tokens", "context", "steps"), end_of(events)
+        assert stage.session.messages[: len(before)] == before
+        trims += trimmed(events)
+    assert all(trim.tokens_after < trim.tokens_before for trim in trims)
+    return trims
+
+
+def test_whatever_comes_the_prompt_fits_and_nothing_is_lost(etude_tokenizer: Tokenizer) -> None:
+    trims = [trim for seed in range(40) for trim in play_at_random(seed, etude_tokenizer)]
+    kinds = ("a note", "its head and its tail", "the model's own)", "wrote none", "to its end", "cut for it", "near")
+    assert all(any(kind in trim.reason for trim in trims) for kind in kinds), {trim.reason for trim in trims}
