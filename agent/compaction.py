@@ -88,7 +88,8 @@ class _Trimming:
         noted += self._note(sorted(kept)[:-1], use.total_tokens - use.reserve_tokens)
         if noted:
             self.results += noted
-            self.did.append(f"{_count(noted, 'result')} of tools replaced by a note")
+            many = f"{noted} tools' results replaced by notes"
+            self.did.append(many if noted > 1 else "a tool's result replaced by a note")
         self._cut_newest(sorted(kept)[-1:])
 
     # -- what there is -------------------------------------------------------------------------------------------------
@@ -169,12 +170,14 @@ class _Trimming:
         entry, tokens = self.session.entries[index], self._tokens(use)[index]
         keep = tokens - (use.used_tokens - room) - _MARK_TOKENS
         stands = entry.shortened or entry.message.text
-        text = head_and_tail(stands, keep / tokens * 0.95) if keep > _MARK_TOKENS else note_on(entry.message, tokens)
+        cut = keep > _MARK_TOKENS
+        text = head_and_tail(stands, keep / tokens * 0.95) if cut else note_on(entry.message, tokens)
         if tokens * (1 - len(text) / len(stands)) < _MARK_TOKENS:  # hardly shorter, if at all
             return
         self.session.shorten(index, text)
         self.results += 1
-        self.did.append(f"the newest result of a tool (of {tokens} tokens) cut to its head and its tail")
+        how = "cut to its head and its tail" if cut else "replaced by a note"
+        self.did.append(f"the newest result of a tool (of {tokens} tokens) {how}")
 
     def _summarise(self, turns: int, use: ContextUse) -> Generator[Progress | Stats, None, None]:
         """Put a summary in the place of the first `turns` turns. A stop leaves them where they are."""
@@ -190,7 +193,3 @@ class _Trimming:
         self.session.summarise(self.summary)
         first = "the first turn" if turns == 1 else f"the first {turns} turns"
         self.did.append(f"{first} replaced by a summary ({made.how})")
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -171,7 +171,7 @@ def test_old_results_are_replaced_first(etude_tokenizer: Tokenizer) -> None:
     assert end_of(events) == TurnEnded("answered")
     (trim,) = trimmed(events)
     assert trim.tokens_before > 1350 and trim.tokens_after <= 1080 and trim.results == 3 and trim.turns == 0
-    assert trim.reason == "the context is nearly full: 3 results of tools replaced by a note"
+    assert trim.reason == "the context is nearly full: 3 tools' results replaced by notes"
     results = [entry for entry in stage.session.entries if entry.message.role == "tool"]
     assert [is_note(entry.shortened) for entry in results] == [True, True, True, False, False]
     assert [entry.message.text for entry in results] == [words(n, "page") for n in (100, 101, 102, 103, 104)]
