@@ -54,9 +54,10 @@ def ossia(
         from cli.keeping import Wanted
 
         raise typer.Exit(chat(given, Wanted(latest, resume)))
+    from cli.keeping import Wanted
     from cli.once import run_once
 
-    raise typer.Exit(run_once(None, given))
+    raise typer.Exit(run_once(None, given, wanted=Wanted(latest, resume)))
 
 
 app.command()(run)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
 import os
 import queue
 import threading
@@ -27,14 +26,14 @@ from agent.loop import run_turn
 from agent.session import Entry, Options, Session, UserText
 from agent.worker import Tapped, Worker
 from cli.approving import arguments_to_edit, decision_of, edited_arguments, question_of
-from cli.assemble import Assembly, begin, sampling_of
+from cli.assemble import Assembly, begin
 from cli.chat_status import Status, one_row
 from cli.chat_view import ChatView
 from cli.config import Resolved, Settings
 from cli.folder import Folder, settle
 from cli.keeping import Kept, Wanted, open_kept
 from cli.notices import Notices
-from cli.once import end_now, read_instructions
+from cli.once import end_now
 from cli.tally import Tally
 from cli.terminal.editor import Editor, Typed
 from cli.terminal.external import EditorFailed, edit
@@ -65,21 +64,10 @@ _R = TypeVar("_R")
 def chat(flags: Mapping[str, object], wanted: Wanted) -> int:
     """Talk until the user leaves; returns the exit code. Raises what `cli.main` turns into one line and a code."""
     resolved, folder = settle(flags)
-    workspace = str(folder.workspace.root) if folder else None
-    kept = open_kept(fresh_options(resolved, folder), resolved, wanted=wanted, workspace=workspace)
+    kept = open_kept(resolved, folder, wanted=wanted)
     talk = Chat(resolved, folder, kept)
     asyncio.run(talk.run())
     return talk.finish()
-
-
-def fresh_options(resolved: Resolved, folder: Folder | None) -> Options:
-    """How a new session is answered, by the settings."""
-    settings = resolved.settings
-    notes = folder.notes if folder else None
-    whole = "\n\n".join(part for part in (read_instructions(settings.instructions), notes) if part) or None
-    brings = folder.workspace.brings if folder and folder.notes else frozenset()
-    today = datetime.date.today().isoformat()
-    return Options(settings.effort, whole, today, sampling=sampling_of(settings), brings=brings)
 
 
 class Chat:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from agent.adapt import is_call
 from agent.errors import AgentError
-from agent.session import Entry, Options, Session
+from agent.session import Entry, Session
 from agent.store import SessionStore
 from cli import paths
 from cli.config import Resolved
 from cli.exits import ExitCode, ExitError
+from cli.folder import Folder
+from cli.options import fresh_options, resumed_options
+from cli.toolset import Toolset
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,9 @@ class Wanted:
     def any(self) -> bool:
         """Is an older session wanted?"""
         return self.latest or self.ref is not None
+
+
+NO_OLDER = Wanted()
 
 
 @dataclass(slots=True)
@@ -41,45 +48,53 @@ class Kept:
     before: tuple[str, tuple[Entry, ...]] | None = None
 
 
-def open_kept(fresh: Options, resolved: Resolved, *, wanted: Wanted, workspace: str | None) -> Kept:
-    """A new session, or the older one that is `wanted`. Raises for an older one that can't be had.
+def open_kept(resolved: Resolved, folder: Folder | None, *, wanted: Wanted) -> Kept:
+    """A chat's session: a new one, or the older one that is `wanted`. Raises for an older one that can't be had.
 
     A store that can't be used doesn't keep anybody from talking: the session is then not stored, and `problem` says so.
     """
-    if resolved.settings.private and not wanted.any:
-        return Kept(Session(fresh))
-    store = SessionStore(paths.sessions_file(), now=time.time)
     if wanted.any:
-        return _older(store, fresh, resolved, wanted)
-    session = Session(fresh)
+        return _older(resolved, folder, wanted)
+    session = Session(fresh_options(resolved, folder))
+    if resolved.settings.private:
+        return Kept(session)
     try:
-        return Kept(session, store, store.keep(session, workspace=workspace))
+        return _stored(session, folder)
     except AgentError as error:
         return Kept(session, problem=f"this chat is not stored: {error}")
 
 
-def _older(store: SessionStore, fresh: Options, resolved: Resolved, wanted: Wanted) -> Kept:
+def open_saved(resolved: Resolved, folder: Folder | None, *, wanted: Wanted, save: bool) -> Kept:
+    """The session of `ossia run`: stored where `save` or `wanted` ask for it. Raises where that can't be."""
+    if wanted.any:
+        return _older(resolved, folder, wanted)
+    session = Session(fresh_options(resolved, folder))
+    return _stored(session, folder) if save else Kept(session)
+
+
+def bring_back(session: Session, tools: Toolset) -> None:
+    """Have the browser's pages that this session had; tell the model that python's variables are gone."""
+    if tools.browser:
+        tools.browser.restore(session.states)
+    if tools.python and any(is_call(message) and message.recipient == "python" for message in session.messages):
+        tools.python.begin_anew(told=True)
+
+
+def _stored(session: Session, folder: Folder | None) -> Kept:
+    store = _store()
+    return Kept(session, store, store.keep(session, workspace=str(folder.workspace.root) if folder else None))
+
+
+def _store() -> SessionStore:
+    return SessionStore(paths.sessions_file(), now=time.time)
+
+
+def _older(resolved: Resolved, folder: Folder | None, wanted: Wanted) -> Kept:
+    store = _store()
     info = store.find(wanted.ref) if wanted.ref is not None else store.latest()
     if info is None:
         raise ExitError("--continue: expected a session to go on with, none is stored yet", ExitCode.USAGE)
     private = resolved.settings.private
     session = store.load(info.id) if private else store.resume(info.id)
-    session.options = merged(session.options, fresh, resolved)
+    session.options = resumed_options(session.options, resolved, folder)
     return Kept(session, None if private else store, None if private else info.id, resumed=True)
-
-
-_SAMPLING = ("temperature", "top_p", "top_k", "min_p", "seed")
-
-
-def merged(stored: Options, fresh: Options, resolved: Resolved) -> Options:
-    """The options of a stored session, and over them what the command line says."""
-    given = {key for key, origin in resolved.origins.items() if origin.startswith("--")}
-    instructions = fresh.instructions if given & {"instructions", "workspace"} else stored.instructions
-    drawn = {key: getattr(fresh.sampling, key) for key in _SAMPLING if key in given}
-    return replace(
-        stored,
-        effort=fresh.effort if "effort" in given else stored.effort,
-        instructions=instructions,
-        sampling=replace(stored.sampling, **drawn),
-        brings=stored.brings | fresh.brings,
-    )

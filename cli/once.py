@@ -8,20 +8,21 @@ import sys
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future
-from pathlib import Path
 from typing import NoReturn, TypeVar
 
 from agent.control import Control
 from agent.events import ApprovalAsked, MessageAdded, ToolFinished, TurnEnd
 from agent.limits import Limits
 from agent.loop import run_turn
-from agent.session import Options, Session, UserText
+from agent.session import UserText
 from agent.worker import Tapped, Worker
 from cli.ask import Asker
 from cli.assemble import Assembly, begin
 from cli.config import Resolved
 from cli.exits import ExitCode, ExitError
 from cli.folder import Folder, settle
+from cli.keeping import NO_OLDER, Kept, Wanted, bring_back, open_saved
+from cli.options import read_instructions
 from cli.output import Answer, Json, Output, Raw
 from cli.progress import Display, make_display
 from cli.report import Report
@@ -40,8 +41,13 @@ _CUT: dict[TurnEnd, str] = {
 _R = TypeVar("_R")
 
 
-def run_once(prompt: str | None, flags: Mapping[str, object]) -> int:
-    """Answer one prompt; returns the exit code. Raises what `cli.main` turns into one line and a code."""
+def run_once(
+    prompt: str | None, flags: Mapping[str, object], *, wanted: Wanted = NO_OLDER, save: bool = False
+) -> int:
+    """Answer one prompt; returns the exit code. Raises what `cli.main` turns into one line and a code.
+
+    `wanted`: the stored session to go on with; `save`: store what is a new one.
+    """
     resolved, folder = settle(flags)
     settings = resolved.settings
     if settings.raw and settings.json:
@@ -50,16 +56,17 @@ def run_once(prompt: str | None, flags: Mapping[str, object]) -> int:
     display = make_display(settings)
     for warning in resolved.warnings:
         display.warn(warning)
-    return _Run(resolved, folder, display).answer(text, prompt or "", read_instructions(settings.instructions))
+    kept = open_saved(resolved, folder, wanted=wanted, save=save)
+    return _Run(resolved, folder, display, kept).answer(text, prompt or "")
 
 
 class _Run:
     """One run: loads, drives the turn, writes what came."""
 
-    def __init__(self, resolved: Resolved, folder: Folder | None, display: Display) -> None:
+    def __init__(self, resolved: Resolved, folder: Folder | None, display: Display, kept: Kept) -> None:
         settings = resolved.settings
         self._resolved, self._folder, self._settings = resolved, folder, settings
-        self._display = display
+        self._display, self._kept = display, kept
         self._worker = Worker()
         self._control = Control()
         self._report = Report(model=settings.model or "")
@@ -68,7 +75,7 @@ class _Run:
         if isinstance(self._out, Answer):
             display.before = self._out.end_line
 
-    def answer(self, text: str, typed: str, instructions: str | None) -> int:
+    def answer(self, text: str, typed: str) -> int:
         """The whole run; `typed` is the part of `text` that wasn't piped in.
 
         What ends it early is in the report, for `--json`'s line, and raised again at the end.
@@ -76,7 +83,7 @@ class _Run:
         assembly: Assembly | None = None
         try:
             assembly = self._load()
-            self._turn(assembly, text, typed, instructions)
+            self._turn(assembly, text, typed)
         except BrokenPipeError:
             raise
         except (KeyboardInterrupt, Exception) as error:
@@ -92,6 +99,7 @@ class _Run:
         if assembly:
             self._worker.submit(assembly.close_engine)
         self._worker.close()
+        self._close_session()
         if isinstance(self._report.error, Exception):
             raise self._report.error
         self._last_line()
@@ -108,16 +116,15 @@ class _Run:
             self._raw.codec = assembly.codec
         return assembly
 
-    def _turn(self, assembly: Assembly, text: str, typed: str, instructions: str | None) -> None:
-        settings, tools = self._settings, assembly.tools
+    def _turn(self, assembly: Assembly, text: str, typed: str) -> None:
+        settings, tools, session = self._settings, assembly.tools, self._kept.session
         self._report.origin = tools.origin
         assembly.warn_of_control_names(text, "the prompt")
-        assembly.warn_of_control_names(instructions or "", "--instructions")
-        whole = "\n\n".join(part for part in (instructions, tools.notes) if part) or None
-        options = Options(settings.effort, whole, assembly.today, sampling=assembly.sampling, brings=tools.brings)
+        assembly.warn_of_control_names(read_instructions(settings.instructions) or "", "--instructions")
+        self._begin_session(assembly)
         tools.begin_turn(text)
         turn = run_turn(
-            Session(options),
+            session,
             UserText(text, typed),
             responder=assembly.responder,
             tools=tools.toolbox,
@@ -136,6 +143,26 @@ class _Run:
             self._report.interrupted()
         if done.done():
             done.result()  # a bug of ours on the worker's thread becomes a traceback here
+
+    def _begin_session(self, assembly: Assembly) -> None:
+        """The model is there: what it says is stored under its name, and it finds its pages again."""
+        kept = self._kept
+        kept.session.vocabulary, kept.session.model = assembly.engine.vocabulary.digest, self._report.model
+        if kept.store:
+            kept.store.count_tokens = lambda text: len(assembly.codec.tokenizer.encode(text))
+        if kept.resumed:
+            self._report.states += kept.session.states
+            bring_back(kept.session, assembly.tools)
+
+    def _close_session(self) -> None:
+        kept = self._kept
+        if kept.store is None:
+            return
+        if kept.store.problem:
+            self._display.warn(f"the session is not stored: {kept.store.problem}")
+        elif kept.session.entries and not kept.resumed:
+            self._display.aside(f"stored; go on with it: ossia run --resume {kept.session_id}")
+        kept.store.close()
 
     def _next_event(self, assembly: Assembly) -> None:
         try:
@@ -183,19 +210,6 @@ def _question(prompt: str | None, *, quiet: bool) -> str:
     if not parts:
         raise ExitError('expected a question, as in: ossia run "What is 48*17?"', ExitCode.USAGE)
     return "\n\n".join(parts)
-
-
-def read_instructions(value: str | None) -> str | None:
-    """The text itself, or with `@FILE` the file's."""
-    if value is None or not value.startswith("@"):
-        return value
-    path = Path(value[1:])
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise ExitError(f"--instructions {value}: expected UTF-8 text in {path}", ExitCode.USAGE) from None
-    except OSError as error:
-        raise ExitError(f"--instructions {value}: can't read {path}: {error.strerror}", ExitCode.USAGE) from None
 
 
 def end_now(code: int) -> NoReturn:

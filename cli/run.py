@@ -15,8 +15,17 @@ def run(
     prompt: Annotated[
         str | None, typer.Argument(metavar="[PROMPT]", help="The question. Piped input is added after it.")
     ] = None,
+    save: Annotated[bool, typer.Option("--save", help="Store the session. (A run stores nothing otherwise.)")] = False,
+    latest: Annotated[
+        bool, typer.Option("--continue", help="Go on with the session that was used last, and store that.")
+    ] = False,
+    resume: Annotated[
+        str | None,
+        typer.Option(metavar="ID|TEXT", help="Go on with a session, and store that: its id, or a text of its title."),
+    ] = None,
 ) -> None:
     """Ask once. The answer goes to stdout, everything else to stderr."""
+    from cli.keeping import Wanted
     from cli.once import run_once
 
-    raise typer.Exit(run_once(prompt, given))
+    raise typer.Exit(run_once(prompt, given, wanted=Wanted(latest, resume), save=save))

@@ -89,7 +89,7 @@ def export(
     ref: Ref,
     form: Annotated[
         ExportForm | None,
-        typer.Option(help="json: all of it; harmony: openai-harmony's; chat: the Chat API's. [default: by FILE, or md]"),
+        typer.Option(help="json: all of it; harmony: openai-harmony's; chat: the Chat API's. [default: by FILE, md]"),
     ] = None,
     thinking: Annotated[
         bool, typer.Option("--thinking", help="With the chain of thought (json and harmony always have it).")

@@ -24,7 +24,7 @@ _MAX_SHOWN = 200
 
 def new(chat: Chat, argument: str) -> None:
     """`/new`: a conversation without what was said before; settings and tools stay as they are."""
-    from cli.chat import fresh_options
+    from cli.options import fresh_options
 
     if argument:
         raise CommandError(f"expected nothing behind /new, got {argument!r}: send it as the new one's first line")

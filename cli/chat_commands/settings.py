@@ -163,7 +163,7 @@ def _show(chat: Chat) -> None:
 
 def _set_system(chat: Chat, text: str | None) -> None:
     """The user's instructions; those of the workspace stay behind them."""
-    from cli.chat import fresh_options
+    from cli.options import fresh_options
 
     settings = replace(chat.settings, instructions=text)
     fresh = fresh_options(replace(chat.resolved, settings=settings), chat.folder)  # raises for a file that isn't there
@@ -176,7 +176,7 @@ def _set_system(chat: Chat, text: str | None) -> None:
 
 async def _edit_system(chat: Chat) -> None:
     from cli.exits import ExitError
-    from cli.once import read_instructions
+    from cli.options import read_instructions
     from cli.terminal.external import EditorFailed, edit
 
     try:

@@ -18,7 +18,7 @@ import pyte
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.input import create_pipe_input
 
-from cli.chat import Chat, fresh_options
+from cli.chat import Chat
 from cli.folder import settle
 from cli.keeping import Wanted, open_kept
 from cli.terminal.vt import Output
@@ -148,8 +148,7 @@ class ChatScreen:
     async def __aenter__(self) -> ChatScreen:
         self.keys = self._pipe.__enter__()
         resolved, folder = settle({name: value for name, value in self._flags.items() if value is not None})
-        workspace = str(folder.workspace.root) if folder else None
-        kept = open_kept(fresh_options(resolved, folder), resolved, wanted=self._wanted, workspace=workspace)
+        kept = open_kept(resolved, folder, wanted=self._wanted)
         self.chat = Chat(resolved, folder, kept, input=self.keys, output=self.terminal.output, frame_s=0)
         self._task = asyncio.create_task(self.chat.run())
         await self.until(lambda: self.chat.assembly is not None or self._task.done())
