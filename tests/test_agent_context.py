@@ -195,12 +195,17 @@ def test_a_result_that_leaves_no_room_is_cut(etude_tokenizer: Tokenizer) -> None
 
 
 def test_the_user_is_never_cut(etude_tokenizer: Tokenizer) -> None:
-    """A turn that is too long by itself: one line, no summary of the others is made in vain, nothing is lost."""
-    stage = stage_of(etude_tokenizer, FINAL, FINAL)
+    """A turn that is too long by itself: one line, no summary of the others is made in vain, nothing is lost.
+
+    The next turn sums it up and goes on.
+    """
+    stage = stage_of(etude_tokenizer, FINAL, SUMMARY, FINAL)
     stage.play(words(100))
     events = stage.play(words(500))
     assert isinstance(end_of(events).error, ContextFull) and end_of(events).end == "context"
     assert not trimmed(events) and stage.session.summary is None and len(stage.session.messages) == 3
+    events = stage.play("and now?")
+    assert end_of(events) == TurnEnded("answered") and trimmed(events)[0].turns == 2
 
 
 def test_a_token_limit_needs_less_room(etude_tokenizer: Tokenizer) -> None:
