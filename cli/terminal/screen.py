@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -81,29 +82,43 @@ _NOTHING = _Drawing([], [], [])
 class _App(Application[None]):
     """prompt_toolkit's application: each redraw is one write, and it finds its place again after a resize."""
 
+    _drawn_at = float("-inf")
+
     def _redraw(self, render_as_done: bool = False) -> None:
         assert isinstance(self.output, Output)
         with self.output.one_write():
+            if not self._running_in_terminal:
+                self.notice_size()
+                if self.renderer.last_rendered_screen is None:
+                    self._drawn_at = time.monotonic()
             super()._redraw(render_as_done)
 
     def _on_resize(self) -> None:
         assert isinstance(self.output, Output)
-        if self.output.rewraps:
-            self._find_first_row()
         with self.output.one_write():
+            self.notice_size()
             super()._on_resize()
 
-    def _find_first_row(self) -> None:
-        """The terminal has wrapped our rows anew: the cursor is further from the first one than we left it."""
-        renderer, columns = self.renderer, self.output.get_size().columns
+    def notice_size(self) -> None:
+        """To be called before anything is drawn or erased: the terminal may have another size than at the last drawing.
+
+        Then it has wrapped our rows anew, if it does such a thing, and the cursor is further from the first of them
+        than we left it. The signal that tells of it comes later; tmux keeps it back for a quarter of a second. Rows
+        drawn meanwhile were cut at the edge and not wrapped: counting them as two would erase finished rows.
+        """
+        assert isinstance(self.output, Output)
+        renderer, size = self.renderer, self.output.get_size()
         screen, at = renderer.last_rendered_screen, renderer._cursor_pos
-        if screen is None:
+        if screen is None or renderer._last_size in (None, size):
             return
-        above = 0
-        for y in range(at.y):
-            cells = (x + max(1, char.width) for x, char in screen.data_buffer[y].items() if char.char.strip())
-            above += -(-max(cells, default=1) // columns)
-        renderer._cursor_pos = Point(x=at.x % columns, y=above + at.x // columns)
+        if self.output.rewraps and time.monotonic() - self._drawn_at > self.output.resize_delay_s:
+            above = 0
+            for y in range(at.y):
+                cells = (x + max(1, char.width) for x, char in screen.data_buffer[y].items() if char.char.strip())
+                above += -(-max(cells, default=1) // size.columns)
+            at = Point(x=at.x % size.columns, y=above + at.x // size.columns)
+        renderer._cursor_pos = at
+        renderer.erase(leave_alternate_screen=False)
 
 
 class Screen:
@@ -142,7 +157,7 @@ class Screen:
         self._drawing = _NOTHING
         self._title = ""
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.app: Application[None] = _App(
+        self.app = _App(
             layout=self._layout(),
             key_bindings=merge_key_bindings([editor.keys, question.keys, keys]),
             editing_mode=EditingMode.VI if vi else EditingMode.EMACS,
@@ -219,6 +234,7 @@ class Screen:
         if self.away or not self.app.is_running:
             return
         with self.output.one_write():
+            self.app.notice_size()
             self.app.renderer.erase(leave_alternate_screen=False)
             self._print_held()
             self.app._redraw()

@@ -22,21 +22,30 @@ _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 _PUSH_TITLE, _POP_TITLE = "\x1b[22;2t", "\x1b[23;2t"
 _REWRAPPING = ("VTE_VERSION", "TERM_PROGRAM", "KONSOLE_VERSION", "WT_SESSION")
 """What the terminals that do it say of themselves, also where TERM is the plain `xterm`."""
+_TMUX_DELAY_S = 0.3
+"""tmux 3.3 tells of the first of several changes at once, of the others at most 0.25 s later."""
 _GONE = frozenset({errno.EIO, errno.EPIPE, errno.ENXIO, errno.EBADF})
 
 
 class Output(Vt100_Output):
     """prompt_toolkit's output with frames. `one_write` joins whatever is flushed inside it into one write.
 
-    `rewraps`: the terminal wraps the rows on screen anew when its width changes (see `rewraps`).
+    `rewraps`: the terminal wraps the rows on screen anew when its width changes (see `rewraps`); `resize_delay_s`: how
+    long after that it may tell us.
     """
 
     def __init__(
-        self, stdout: TextIO, get_size: Callable[[], Size], *, term: str | None = None, rewraps: bool = False
+        self,
+        stdout: TextIO,
+        get_size: Callable[[], Size],
+        *,
+        term: str | None = None,
+        rewraps: bool = False,
+        resize_delay_s: float = 0.0,
     ) -> None:
         # No cursor position requests: on a slow line their answers arrive as typed garbage; nothing here needs them.
         super().__init__(stdout, get_size, term=term, enable_cpr=False)
-        self.rewraps = rewraps
+        self.rewraps, self.resize_delay_s = rewraps, resize_delay_s
         self._held = 0
         self._gone = False
 
@@ -128,4 +137,8 @@ def terminal_size() -> Size:
 
 def terminal_output() -> Output:
     """The output to this process's terminal."""
-    return Output(sys.stdout, terminal_size, term=os.environ.get("TERM"), rewraps=rewraps(os.environ))
+    environ = os.environ
+    delay_s = _TMUX_DELAY_S if "TMUX" in environ or environ.get("TERM", "").startswith("tmux") else 0.0
+    return Output(
+        sys.stdout, terminal_size, term=environ.get("TERM"), rewraps=rewraps(environ), resize_delay_s=delay_s
+    )

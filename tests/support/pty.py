@@ -1,0 +1,151 @@
+"""A command in a pseudo-terminal of its own, and what its screen shows. Nothing sleeps: `until` waits.
+
+    with PtyChat("--engine", script) as chat:
+        chat.until("›")
+        chat.press("hello\r")
+        chat.idle()
+        chat.rows
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+
+import pexpect
+import pyte
+
+from tests.support.command import OSSIA
+
+TIMEOUT_S = 60.0
+IDLE = "ossia: idle"
+"""The terminal's title when nothing runs and the model is there."""
+
+
+class PtyChat:
+    """A running `ossia`, or `command`. `environ` is added to ours; TERM is xterm-256color unless it says otherwise."""
+
+    def __init__(
+        self,
+        *arguments: str,
+        columns: int = 80,
+        rows: int = 24,
+        environ: Mapping[str, str] | None = None,
+        command: Sequence[str] | None = None,
+    ) -> None:
+        program, *given = [*(command or [str(OSSIA)]), *arguments]
+        self.child = pexpect.spawn(
+            program,
+            given,
+            env={**os.environ, "TERM": "xterm-256color", **(environ or {})},  # type: ignore[arg-type]
+            dimensions=(rows, columns),
+            timeout=TIMEOUT_S,  # type: ignore[arg-type]
+            echo=True,
+        )
+        self.sent = b""
+        self._screen = pyte.HistoryScreen(columns, rows, history=50_000, ratio=0.5)
+        self._stream = pyte.ByteStream(self._screen)
+
+    def __enter__(self) -> PtyChat:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.child.close(force=True)
+
+    @property
+    def pid(self) -> int:
+        return int(self.child.pid)
+
+    @property
+    def title(self) -> str:
+        return str(self._screen.title)
+
+    @property
+    def display(self) -> list[str]:
+        """The rows on screen."""
+        return [line.rstrip() for line in self._screen.display]
+
+    @property
+    def rows(self) -> list[str]:
+        """All rows, history first, without the empty ones at the end."""
+        width = self._screen.columns
+        history = ["".join(line[x].data for x in range(width)).rstrip() for line in self._screen.history.top]
+        rows = [*history, *self.display]
+        while rows and not rows[-1]:
+            rows.pop()
+        return rows
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.rows)
+
+    @property
+    def cooked(self) -> bool:
+        """Is the terminal as a shell wants it: echo, line by line, signals by keys, pasting plainly, a cursor?"""
+        import termios
+
+        flags = termios.tcgetattr(self.child.child_fd)[3]
+        wanted = termios.ECHO | termios.ICANON | termios.ISIG
+        modes = self._screen.mode
+        return flags & wanted == wanted and 2004 << 5 not in modes and 25 << 5 in modes and 7 << 5 in modes
+
+    def press(self, keys: str) -> None:
+        """Type: `"hello\\r"`, `"\\x03"` for Ctrl-C."""
+        self.child.send(keys)
+
+    def read(self, wait_s: float = 0.05) -> bool:
+        """Take in what has come; False at the end of it."""
+        if not select.select([self.child.child_fd], [], [], wait_s)[0]:
+            return True
+        try:
+            data = os.read(self.child.child_fd, 65536)
+        except OSError:
+            return False
+        self.sent += data
+        self._stream.feed(data)
+        return bool(data)
+
+    def until(self, what: str | Callable[[], object], timeout_s: float = TIMEOUT_S) -> float:
+        """Wait until the screen holds a text, or something holds; the seconds that took."""
+        holds = what if callable(what) else lambda: what in "\n".join(self.display)
+        begin = time.perf_counter()
+        while not holds():
+            more = self.read()
+            if not holds() and (not more or time.perf_counter() - begin > timeout_s):
+                raise AssertionError(f"waited in vain for {what!r}; the screen:\n" + self.text)
+        return time.perf_counter() - begin
+
+    def idle(self) -> float:
+        """Wait until nothing runs; the seconds that took."""
+        return self.until(lambda: self.title == IDLE)
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Make the window another size. What stands on screen here is no longer what a terminal would show."""
+        self.child.setwinsize(rows, columns)
+        self._screen.resize(rows, columns)
+
+    def signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def wait(self) -> int:
+        """The exit code, when it has ended and everything is read; minus the number of a signal that killed it."""
+        while self.read():
+            if not self.child.isalive() and not select.select([self.child.child_fd], [], [], 0)[0]:
+                break
+        self.child.wait()
+        code, killed = self.child.exitstatus, self.child.signalstatus
+        return int(code) if code is not None else -int(killed or 0)
+
+    def plain(self) -> str:
+        """Everything that was written, without its escape sequences."""
+        return re.sub(r"\x1b(?:\[[0-9;?]*[a-zA-Z]|\][^\x07]*\x07|[78])", "", self.sent.decode("utf-8", "replace"))
+
+    def kill(self) -> None:
+        self.signal(signal.SIGKILL)
