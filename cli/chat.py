@@ -29,7 +29,7 @@ from cli.approving import arguments_to_edit, decision_of, edited_arguments, ques
 from cli.assemble import Assembly, begin
 from cli.chat_status import Status, one_row
 from cli.chat_view import ChatView
-from cli.config import Resolved, Settings
+from cli.config import THIS_CHAT, Resolved, Settings
 from cli.folder import Folder, settle
 from cli.keeping import Kept, Wanted, open_kept
 from cli.notices import Notices
@@ -54,8 +54,6 @@ if TYPE_CHECKING:
 AGAIN_S = 1.5
 """Within this a second Ctrl-C leaves."""
 _GRACE_S, _KEEP_S = 1.0, 10.0
-THIS_CHAT = "this chat"
-"""Where a setting comes from that was set by a command."""
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 _R = TypeVar("_R")
@@ -97,6 +95,7 @@ class Chat:
         self.queue: deque[Typed] = deque()
         self.use: ContextUse | None = None
         self.tally = Tally()
+        self.tools_off: frozenset[str] = frozenset()
         self.editing: int | None = None  # the turn whose place the next line takes
         self.cancel: Callable[[], None] | None = None  # ends a job that isn't a turn, e.g. a download
         self._between: list[Callable[[], object]] = []  # waits for the end of the turn under way
@@ -191,10 +190,10 @@ class Chat:
 
         self.in_background(work, lambda done: self._loaded(done, anew=tools is None), failed or self._not_loaded)
 
-    def reload_tools(self, resolved: Resolved, folder: Folder | None) -> None:
+    def reload_tools(self, resolved: Resolved, folder: Folder | None, then: Callable[[Toolset], object]) -> None:
         """Collect the tools of these settings, which then hold; the model stays. Between turns, with a model loaded.
 
-        When they can't be had, everything stays as it was, and the reason is told.
+        `then` is called with them. When they can't be had, everything stays as it was, and the reason is told.
         """
         before, self.assembly = self.assembly, None
         assert before is not None and self.control is None
@@ -202,12 +201,13 @@ class Chat:
 
         def done(tools: Toolset) -> None:
             self.resolved, self.folder = resolved, folder
+            then(tools)
             self.in_background(before.close_tools, lambda _: None)
             self._loaded(replace(before, tools=tools), anew=True)
 
         def failed(error: Exception) -> None:
             self._loaded(before, anew=False)
-            self._failed(error)
+            self.tell(error)
 
         self.in_background(lambda: collect(resolved, folder, self.notices, before.codec.tokenizer), done, failed)
 
@@ -225,6 +225,7 @@ class Chat:
         """The session and the model meet. Between turns."""
         if self.store:
             self.store.count_tokens = assembly.tools.counter
+        assembly.tools.toolbox.turn_off(self.tools_off)
         self.session.vocabulary = assembly.engine.vocabulary.digest
         self.session.model = assembly.engine.name
         self.restore_pages()
@@ -244,7 +245,7 @@ class Chat:
             try:
                 result = job()
             except Exception as error:
-                self.on_loop(lambda error=error: (failed or self._failed)(error))  # type: ignore[misc]
+                self.on_loop(lambda error=error: (failed or self.tell)(error))  # type: ignore[misc]
             else:
                 self.on_loop(lambda: then(result))
 
@@ -285,7 +286,8 @@ class Chat:
         act()
         return True
 
-    def _failed(self, error: Exception) -> None:
+    def tell(self, error: Exception) -> None:
+        """Say what went wrong. Raises it again if it is a fault of ours."""
         from cli.exits import exit_code
 
         if exit_code(error) is None:
@@ -426,7 +428,7 @@ class Chat:
         try:
             answered(key)
         except Exception as error:
-            self._failed(error)
+            self.tell(error)
 
     # -- sessions ------------------------------------------------------------------------------------------------------
 

@@ -31,6 +31,8 @@ class ConfigError(Exception):
 
 
 MCP_TABLE = "mcpServers"
+THIS_CHAT = "this chat"
+"""The origin of a setting that was set by a command of the chat."""
 _FAMILIES = ("browser", "functions")
 _TABLES = ("approvals", MCP_TABLE)
 FOLDER_CONFIG = Path(".ossia", "config.toml")

@@ -51,7 +51,7 @@ def add(
 
     from cli.docs_report import Report
 
-    with _faults():
+    with faults():
         library, report = open_library(), Report(verbose=verbose)
         targets = [target_of(place) for place in places or ()]
         if not targets and not library.roots():
@@ -74,7 +74,7 @@ def list_(json: Json = False) -> None:
 
     from agent.models.memory import size_text
 
-    with _faults():
+    with faults():
         library = open_library()
         roots = library.roots()
     if json:
@@ -100,7 +100,7 @@ def rm(
     """Take out what was added, all of a folder, or single documents. The files themselves stay."""
     from cli.exits import ExitCode, ExitError
 
-    with _faults():
+    with faults():
         library = open_library()
         for name in what:
             place = name if _is_id(name) else _place(name)
@@ -121,7 +121,7 @@ def search(
     import sys
     from dataclasses import asdict
 
-    with _faults():
+    with faults():
         library = open_library()
         found = library.find(query, limit=limit)
         empty = not found and not library.count()
@@ -272,7 +272,7 @@ def _documents(count: int) -> str:
 
 
 @contextmanager
-def _faults() -> Iterator[None]:
+def faults() -> Iterator[None]:
     """What is wrong with the library's file, in one line."""
     from cli.exits import ExitCode, ExitError
     from tools.browser.library import LibraryError

@@ -15,7 +15,7 @@ from cli.vocabulary import own_tokenizer
 from tools.policy import ACTIONS, Policy
 from tools.spec import Preview, ToolSpec
 
-_WORDS = {action: word for word, action in ACTIONS.items()}
+WORDS = {action: word for word, action in ACTIONS.items()}
 
 
 def print_tools(flags: Mapping[str, object]) -> None:
@@ -41,7 +41,7 @@ def _print_text(toolset: Toolset) -> None:
     for names, text in tool_texts(toolset.toolbox.specs):
         for name in names:
             about = [rule for rule in toolset.rules_about(specs[name]) if rule.pattern is not None]
-            rules = "".join(f"; {_WORDS[rule.action]}: {rule}" for rule in about)
+            rules = "".join(f"; {WORDS[rule.action]}: {rule}" for rule in about)
             print(show(f"{name:<{width}}  {specs[name].source}, {approval_of(toolset, specs[name])}{rules}"))
         print(show("".join(f"    {line}".rstrip() + "\n" for line in text.split("\n"))))
 
@@ -52,7 +52,7 @@ def _as_json(toolset: Toolset) -> dict[str, object]:
 
 
 def _tool(toolset: Toolset, spec: ToolSpec, text: str) -> dict[str, object]:
-    rules: Sequence[object] = [[str(rule), _WORDS[rule.action]] for rule in toolset.rules_about(spec)]
+    rules: Sequence[object] = [[str(rule), WORDS[rule.action]] for rule in toolset.rules_about(spec)]
     approval = approval_of(toolset, spec)
     effects, about = sorted(spec.effects), {"approval": approval, "rules": rules}
     return {"name": spec.name, "source": spec.source, "effects": effects, **about, "text": text}
@@ -61,4 +61,4 @@ def _tool(toolset: Toolset, spec: ToolSpec, text: str) -> dict[str, object]:
 def approval_of(toolset: Toolset, spec: ToolSpec) -> str:
     """`auto`, `ask` or `never`: for a call that no rule with a pattern is about, in an untainted conversation."""
     general = Policy(rule for rule in toolset.policy.rules if rule.pattern is None)
-    return _WORDS[general.rule_on(spec, Preview("")).action]
+    return WORDS[general.rule_on(spec, Preview("")).action]
