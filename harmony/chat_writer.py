@@ -60,7 +60,7 @@ class _ChatWriter:
             call = self._call(message.recipient or "", message.text)
             self._add({"role": "assistant", "content": None, **self._take(), "tool_calls": [call]})
         elif message.channel == ANALYSIS:
-            if self._thinking:
+            if self._thinking and message.text:
                 before = self._open.get("thinking")
                 self._open["thinking"] = message.text if before is None else f"{before}\n\n{message.text}"
         elif message.channel == COMMENTARY and "content" not in self._open:

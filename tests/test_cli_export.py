@@ -1,0 +1,343 @@
+"""Sessions as texts for others: what stands in each form, what doesn't, and what nobody can smuggle in."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from agent.errors import SessionInvalid
+from agent.importing import form_of, import_session
+from agent.session import Options, Session
+from agent.session_json import parse_session
+from agent.store import SessionInfo
+from cli.export import FORMS, Form, default_form, export
+from harmony.messages import Message, ResponseFormat, Sampled
+from tests.support.pages import Pages, documents
+from tools.browser import Browser, Document
+from tools.spec import Attachment, NoStop, ToolContext, ToolResult
+
+INFO = SessionInfo("k7m2v9xq", "How warm?", 0.0, 0.0, 1, "gpt-oss-20b", None, None, 61)
+
+
+def _opened_page() -> ToolResult:
+    """What `browser.open` leaves: a real page behind cursor 0."""
+    page = Document("Weather *today*", "https://w.test/a?b=<c>", "It is warm.\nVery.")
+    browser = Browser([], {"https": Pages(documents(page))}, count_view_tokens=len)
+    context = ToolContext(NoStop(), None, Path("nowhere"), len)
+    running = browser.tools[1].run({"id": page.url}, call_id="call_1", context=context)
+    while True:
+        try:
+            next(running)
+        except StopIteration as done:
+            result: ToolResult = done.value
+            return result
+
+
+def _session() -> Session:
+    session = Session(Options("high", "Be brief.", "2025-06-28"))
+    session.model = "gpt-oss-20b"
+    session.open_turn("How <warm>?")
+    session.add(Message("assistant", ("Secret thought.",), channel="analysis", sampled=Sampled((1, 2), "end")))
+    session.add(Message("assistant", ("I look.",), channel="commentary"))
+    arguments = '{"id": "https://w.test/a?b=<c>"}'
+    session.add(Message("assistant", (arguments,), recipient="browser.open", channel="analysis", content_type="code"))
+    page = _opened_page()
+    shown = Message("tool", (page.text,), name="browser.open", recipient="assistant", channel="analysis")
+    session.add_result(shown, page)
+    session.add(Message("assistant", ("plot('```')",), recipient="python", channel="analysis"))
+    plot = ToolResult("````\n", error=True, attachments=(Attachment(Path("/home/me/plot.png"), "image/png"),))
+    session.add_result(Message("tool", (plot.text,), name="python", recipient="assistant", channel="analysis"), plot)
+    session.add(Message("assistant", ("# Warm\n\nIt is **warm**【0†L0】, says 【7†L1】.",), channel="final"))
+    session.close_turn("answered")
+    session.open_turn("Sure?")
+    session.add(Message("assistant", ("Yes, it",), channel="final"), cut=True)
+    session.close_turn("stopped")
+    return session
+
+
+MARKDOWN = """\
+# How warm?
+
+{facts}
+
+## You
+
+How <warm>?
+
+## gpt-oss-20b
+
+I look.
+
+*Call of browser.open:*
+
+```json
+{{
+  "id": "https://w.test/a?b=<c>"
+}}
+```
+
+*Result:*
+
+```
+{page}
+```
+
+*Call of python:*
+
+````python
+plot('```')
+````
+
+*Failed:*
+
+`````
+````
+`````
+
+*File: plot.png*
+
+# Warm
+
+It is **warm**[1], says [2].
+
+- \\[1\\] Weather \\*today\\* — https://w.test/a?b=\\<c\\> (line 0)
+- \\[2\\] unverified: no such page (cursor 7)
+
+## You
+
+Sure?
+
+## gpt-oss-20b
+
+Yes, it
+
+*(cut here)*
+
+*(stopped)*
+"""
+
+
+def test_markdown() -> None:
+    session = _session()
+    facts = export(session, INFO, "md").splitlines()[2]
+    assert facts.startswith("k7m2v9xq · 1") and facts.endswith(" · gpt-oss-20b · 2 turns")
+    page = session.entries[4].message.text.rstrip("\n")
+    assert export(session, INFO, "md") == MARKDOWN.format(facts=facts, page=page)
+
+
+@pytest.mark.parametrize("form", ["md", "html", "chat"])
+def test_thinking_is_there_only_when_asked_for(form: Form) -> None:
+    assert "Secret thought" not in export(_session(), INFO, form)
+    assert "Secret thought" in export(_session(), INFO, form, True)
+
+
+def test_thinking_and_what_was_replaced_in_markdown() -> None:
+    session = Session()
+    session.open_turn("One?")
+    session.add(Message("assistant", ("First.\n\nSecond.",), channel="analysis"))
+    taken = session.cut_back(0)
+    session.open_turn("Two?")
+    text = export(session, None, "md", True, replaced=taken)
+    assert text == (
+        "# Two?\n\n1 turn\n\n## You\n\nTwo?\n\n*(not finished)*\n\n# Replaced by a retry or an edit\n\n"
+        "## You\n\nOne?\n\n## Assistant\n\n*Thinking:*\n\n> First.\n>\n> Second.\n"
+    )
+    assert "First." not in export(session, None, "md", replaced=taken)
+
+
+class _Elements(HTMLParser):
+    """What a browser would find: elements with their attributes, and all text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+        self.attributes: set[tuple[str, str | None]] = set()
+        self.text = ""
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.add(tag)
+        self.attributes.update(attrs)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+HOSTILE = """<script>alert(1)</script> <img src=x onerror=alert(1)> ![x](https://spy.test/x.png)
+[go](javascript:alert(1)) <https://a.test/"onclick="x> [b](https://b.test/?a=1&b=%22 "title") </details></main>
+&lt;b&gt; {title} <!-- --> \x1b]0;x\x07
+[c](data:text/html,x) [d](//d.test) <style>*{} </style> \u202egnp.exe <a href="https://e.test">e</a>"""
+
+
+def _hostile() -> Session:
+    session = Session()
+    session.model = HOSTILE
+    session.open_turn(HOSTILE)
+    session.add(Message("assistant", (HOSTILE,), channel="analysis"))
+    session.add(Message("assistant", (HOSTILE,), channel="commentary"))
+    session.add(Message("assistant", (HOSTILE,), recipient=f"functions.{HOSTILE}", channel="commentary"))
+    attached = (Attachment(Path(f"/x/{HOSTILE.replace('/', '')}"), "image/png"),)
+    session.add_result(Message("tool", (HOSTILE,), name=HOSTILE), ToolResult(HOSTILE, attachments=attached))
+    answer = f"{HOSTILE}\n\n|a|\n|-|\n|{HOSTILE}|\n\n```js\n{HOSTILE}\n```\n"
+    session.add(Message("assistant", (answer,), channel="final"))
+    session.add(Message("assistant", (HOSTILE,), channel=HOSTILE))
+    session.close_turn("answered")
+    return session
+
+
+def test_html_holds_nothing_that_acts_or_loads() -> None:
+    info = replace(INFO, title=HOSTILE, id=HOSTILE)
+    page = export(_hostile(), info, "html", True)
+    found = _Elements(page)
+    assert found.names <= {
+        *("html", "head", "meta", "title", "style", "body", "header", "main", "h1", "p", "div", "details", "summary"),
+        *("pre", "code", "a", "ul", "li", "table", "thead", "tbody", "tr", "th", "td", "em", "strong", "br"),
+    }
+    names = {name for name, _ in found.attributes}
+    assert names <= {"lang", "charset", "name", "content", "http-equiv", "class", "dir", "href", "rel", "title"}
+    assert {value for name, value in found.attributes if name == "href"} == {
+        "https://a.test/%22onclick=%22x",
+        "https://b.test/?a=1&b=%22",
+        "https://spy.test/x.png",
+    }
+    assert page.count("<style>") == 1 and "\x1b" not in page and "\u202e" not in page
+    assert found.text.count("<script>alert(1)</script>") >= 9
+
+
+def test_html_as_it_is_read() -> None:
+    page = export(_session(), INFO, "html")
+    assert "<title>How warm?</title>" in page and "prefers-color-scheme: dark" in page
+    assert '<div class="user" dir="auto">How &lt;warm&gt;?</div>' in page
+    assert "<h1>Warm</h1>\n<p>It is <strong>warm</strong>[1], says [2].</p>" in page
+    assert (
+        '<li><a href="https://w.test/a?b=%3Cc%3E" rel="noopener noreferrer">[1] Weather *today* — '
+        "https://w.test/a?b=&lt;c&gt; (line 0)</a></li>" in page
+    )
+    assert "<summary>Call of python</summary>\n<pre><code>plot(&#x27;```&#x27;)</code></pre>" in page
+    assert '<details class="failed"><summary>Failed</summary>' in page and "<p>File: plot.png</p>" in page
+    assert "/home/me" not in page
+
+
+def test_json_has_everything() -> None:
+    session = _session()
+    back, title = parse_session(export(session, INFO, "json"))
+    assert (back.entries, back.options, back.ends) == (session.entries, session.options, session.ends)
+    assert title == "How warm?"
+    assert back.entries[1].message.sampled == Sampled((1, 2), "end")
+
+
+@pytest.mark.parametrize("form", ["harmony", "chat"])
+def test_other_programs_forms_come_back(form: Form) -> None:
+    session = Session(Options("high", "Be brief.", "2025-06-28"))
+    for number, text in enumerate(("What is it?", "And now?", "Hm?")):
+        session.open_turn(text)
+        session.add(Message("assistant", ("Thinking.",), channel="analysis"))
+        if number < 2:
+            session.add(Message("assistant", (f"{number}",), channel="final"))
+        session.close_turn("answered" if number < 2 else "stopped")
+    back, title = import_session(export(session, INFO, form, True), trusted=True)
+    assert (back.entries, back.ends, title) == (session.entries, session.ends, "")
+    assert back.options.instructions == "Be brief."
+    if form == "harmony":
+        assert back.options == session.options
+
+
+def test_what_is_imported_counts_as_somebody_elses() -> None:
+    for form in FORMS:
+        if form not in ("md", "html"):
+            back, _ = import_session(export(_session(), INFO, form))
+            assert "outside" in back.taint and back.said.strip() == ""
+            assert all(message.sampled is None for message in back.messages)
+
+
+def test_the_wheel_reads_what_is_exported() -> None:
+    from openai_harmony import Conversation
+
+    session = _session()
+    session.options = replace(session.options, response_format=ResponseFormat("answer", {"type": "object"}))
+    conversation = Conversation.from_json(export(session, INFO, "harmony"))
+    assert [str(message.author.role.value) for message in conversation.messages][:3] == ["system", "developer", "user"]
+    assert len(conversation.messages) == len(session.messages) + 2
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_can_be_encoded(form: Form) -> None:
+    session = Session(Options(instructions="\udcfe"))
+    session.open_turn("name \udcff\0.txt")
+    text = export(session, None, form, True)
+    assert text.endswith("\n") and text.encode()
+    if form == "json":
+        assert parse_session(text)[0].entries == session.entries
+    elif form in ("harmony", "chat"):
+        assert import_session(text, trusted=True)[0].messages == session.messages
+
+
+def test_an_empty_session_can_be_exported() -> None:
+    assert export(Session(), None, "md") == "# A conversation\n\n0 turns\n"
+    assert "<main>" in export(Session(), None, "html")
+
+
+def test_a_files_name_asks_for_a_form() -> None:
+    names = {"a.md": "md", "b.HTML": "html", "c.htm": "html", "d.json": "json", "e": "md", "f.txt": "md"}
+    assert {name: default_form(name) for name in names} == names
+
+
+@pytest.mark.parametrize(
+    ("data", "form"),
+    [
+        ({"version": 1, "entries": []}, "json"),
+        ([{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}], "chat"),
+        ({"messages": [{"role": "tool", "tool_call_id": "1", "content": "x"}]}, "chat"),
+        ({"messages": [{"role": "assistant", "channel": "final", "content": [], "thinking": ""}]}, "harmony"),
+        ({"messages": [{"role": "user", "name": None, "content": []}]}, "harmony"),
+        ({"version": 1, "answer": "4", "messages": [{"role": "assistant", "channel": "final"}]}, "harmony"),
+    ],
+)
+def test_a_form_is_known_by_its_looks(data: object, form: str) -> None:
+    assert form_of(data) == form
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "expected JSON"),
+        ("[" * 100_000, "expected JSON"),
+        ("5", "not a conversation"),
+        ("[]", "no message in it"),
+        ('{"messages": []}', "no message in it"),
+        ('{"entries": [], "version": 9}', "expected a session of version 1, got 9"),
+        ('[{"role": "bot"}]', "not a conversation (read as harmony)"),
+        ('[{"role": "tool", "tool_call_id": "x", "content": ""}]', "not a conversation (read as chat)"),
+    ],
+)
+def test_what_is_no_conversation_is_one_line(text: str, complaint: str) -> None:
+    with pytest.raises(SessionInvalid) as raised:
+        import_session(text)
+    assert complaint in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_turns_of_an_import_begin_with_what_the_user_says() -> None:
+    data = [
+        {"role": "system", "content": "A."},
+        {"role": "developer", "content": "B."},
+        {"role": "assistant", "content": "Welcome."},
+        {"role": "user", "content": "x"},
+        {"role": "user", "content": "y"},
+        {"role": "assistant", "content": "z"},
+        {"role": "system", "content": "Later."},
+    ]
+    session, _ = import_session(json.dumps(data), trusted=True)
+    # The reader gathers all instructions where the first ones stood.
+    assert session.options.instructions == "A.\n\nB.\n\nLater."
+    assert session.ends == ("answered", "stopped", "answered")
+    assert [(entry.turn, entry.message.text) for entry in session.entries] == [
+        (0, "Welcome."),
+        (1, "x"),
+        (2, "y"),
+        (2, "z"),
+    ]
