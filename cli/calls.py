@@ -47,7 +47,7 @@ def call_rows(item: Item, painter: Painter) -> list[Row]:
             rest = f"… {len(whole) - MAX_RESULT_ROWS:,} more rows of the result: Ctrl-O shows them"
             rows += painter.text(rest, "dim")
     for attachment in item.attachments:
-        rows += painter.text(str(attachment.path), "dim")
+        rows += painter.text(one_line(str(attachment.path)), "dim")
     return rows
 
 
@@ -58,7 +58,7 @@ def headline(item: Item, max_chars: int | None = None) -> str:
     """
     mark = "✗" if item.error else "▸"
     arguments = short_arguments(item, max_chars) if max_chars else ""
-    parts = [f"{mark} {item.name}{'  ' if arguments else ''}{arguments}"]
+    parts = [f"{mark} {one_line(item.name)}{'  ' if arguments else ''}{arguments}"]
     if item.state != "done":
         parts.append({"open": "being written", "asked": "waits for you", "running": "runs"}[item.state])
     elif not item.answered and not item.text:
@@ -138,6 +138,6 @@ def _list_row(number: int, digits: int, item: Item, painter: Painter) -> Row:
     from cli.progress import fitted
 
     room = painter.width - len(clean(headline(item))) - digits - 3
-    text = clean(one_line(headline(item, max(8, min(_SHORT_CHARS, room)))))
+    text = clean(headline(item, max(4, min(_SHORT_CHARS, room))))
     rows = painter.text(fitted(f"{number:>{digits}} {text}", painter.width), "red" if item.error else "")
     return rows[0]

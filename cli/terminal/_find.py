@@ -27,8 +27,8 @@ class Query:
     """
 
     def __init__(self, text: str) -> None:
-        self.text = text
-        words = clean(text).split()
+        self.text = clean(text)
+        words = self.text.split()
         on_rows = rf"[\s{_SOFT}]+".join(f"{_SOFT}?".join(map(re.escape, word)) for word in words)
         in_source = rf"[\s{_MARKS}]+".join(map(_loose, words))
         self._on_rows = re.compile(on_rows, re.IGNORECASE) if words else None

@@ -60,10 +60,8 @@ class Section:
                 return painter.chunk(Chunk("code", clean(self.source) or "\n", gap=False, info=self.language))
             case "rule":
                 return painter.text(f"{self.source} {_RULE}"[: painter.width], self.style)
-            case "plain":
-                return painter.text(self.source.removesuffix("\n"), self.style)
             case _:
-                return painter.text(one_line(self.source), self.style)
+                return painter.text(self.source.removesuffix("\n"), self.style)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +145,7 @@ def _call(item: Item, *, shown: bool, opened: bool) -> list[Section]:
         done.append(Section("line", "changed by you before it ran:", "dim"))
         done += _arguments(shown_arguments(item, item.ran), opened=opened)
     done += _result(item, opened=opened)
-    return [*done, *(Section("line", str(attachment.path), "dim") for attachment in item.attachments)]
+    return [*done, *(Section("line", one_line(str(attachment.path)), "dim") for attachment in item.attachments)]
 
 
 def _arguments(shown: Shown, *, opened: bool) -> list[Section]:

@@ -18,10 +18,12 @@ from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, VSplit, Window
 from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl, UIContent, UIControl
 from prompt_toolkit.output import ColorDepth, Output
 
+from cli.clean import clean, one_line
 from cli.progress import fitted
 from cli.terminal._find import Finder, Query
 from cli.terminal._scroll import Block, Line, View
@@ -139,16 +141,22 @@ class Pager:
         last = view.lines[-1].block.item.turn + 1 if view.lines else 0
         thinking, output = (("on" if one else "off") for one in (view.switches.thinking, view.switches.output))
         below = "↓ more below" if view.more_below else "end"
-        found = f"/{self._finder.query.text}: {self._finder.where}" if self._finder else ""
+        where = self._finder.where if self._finder else ""
+        query = f"/{one_line(self._finder.query.text, 16 if width > 60 else 6)}: " if self._finder else ""
         spans = f"{max(1, here)}–{last}" if last > max(1, here) else f"{max(1, here)}"
-        long = [f"turn {spans} of {turns}", below, found, f"t thinking {thinking}", f"o output {output}"]
+        long = [f"turn {spans} of {turns}", below, query + where, f"t thinking {thinking}", f"o output {output}"]
         keys = ["/ n N search", "[ ] turns", "Enter opens", "q leaves"]
-        short = [f"{spans}/{turns}", below, found, f"t {thinking}", f"o {output}", "q"]
+        brief = "↓" if view.more_below else "end"
+        short = [f"{spans}/{turns}", brief, query + where, f"t {thinking}", f"o {output}", "q"]
         for parts in ([*long, *keys], [*long, *keys[-1:]], long, short):
             text = " " + " · ".join(filter(None, parts))
             if len(text) < width:
                 break
         return fitted(text, width).ljust(width)
+
+    def _redraw(self) -> None:
+        """Bring `view.lines` up to date: keys come faster than frames."""
+        self.view.draw(self.view.painter.width, self._height)
 
     # -- folds ---------------------------------------------------------------------------------------------------------
 
@@ -189,6 +197,7 @@ class Pager:
 
     def _step(self, *, forward: bool) -> None:
         if self._finder:
+            self._redraw()
             self._finder.step(forward, self._height)
 
     # -- keys ----------------------------------------------------------------------------------------------------------
@@ -199,8 +208,12 @@ class Pager:
         view = self.view
 
         def bind(*names: str, act: Callable[[], object]) -> None:
+            def pressed(event: KeyPressEvent) -> None:
+                self._redraw()
+                act()
+
             for name in names:
-                keys.add(name, filter=reading, eager=True)(lambda event: act())
+                keys.add(name, filter=reading, eager=True)(pressed)
 
         def scroll(rows: int) -> None:
             view.scroll(rows, self._height)
@@ -239,6 +252,10 @@ class Pager:
         def _(event: KeyPressEvent) -> None:
             self._end_search(event)
             self._search(self._query.text)
+
+        @keys.add(Keys.BracketedPaste, filter=typing)
+        def _(event: KeyPressEvent) -> None:
+            self._query.insert_text(clean(one_line(event.data)))
 
         @keys.add("escape", filter=typing, eager=True)
         @keys.add("c-c", filter=typing)

@@ -85,6 +85,7 @@ async def measure(what: str, transcript: Transcript) -> None:
         for number in range(0, len(pieces), 20):  # what 100 tokens a second bring from one look to the next
             began = time.process_time()
             transcript.see(Delta(0, " ".join(pieces[number : number + 20]), channel="final"))
+            assert stage.app is not None
             stage.app.invalidate()
             await stage.drawn()
             times.append(_ms(began))
