@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer, CompletionState
+from prompt_toolkit.completion import CompleteEvent, get_common_complete_suffix
 from prompt_toolkit.filters import Condition, Filter, emacs_mode, has_focus, vi_insert_mode, vi_navigation_mode
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
@@ -141,15 +142,33 @@ class Editor:
     def _tab(self) -> None:
         buffer = self.buffer
         if buffer.complete_state and buffer.complete_state.completions:
-            if len(buffer.complete_state.completions) == 1:
-                buffer.go_to_completion(0)
-                self._close_menu()
-            else:
-                buffer.complete_next()
+            self._next_choice()
         elif self._completions.possible(buffer.document):
-            buffer.start_completion(insert_common_part=True)
+            self._open_menu()
         elif not buffer.document.current_line_before_cursor.strip():
             buffer.insert_text("    ")
+
+    def _open_menu(self) -> None:
+        """At once, without waiting for what typing has set in motion: the next key may be there already."""
+        buffer = self.buffer
+        choices = list(self._completions.get_completions(buffer.document, CompleteEvent(completion_requested=True)))
+        common = get_common_complete_suffix(buffer.document, choices) if len(choices) > 1 else ""
+        if common:
+            buffer.insert_text(common)
+            choices = [choice.new_completion_from_position(len(common)) for choice in choices]
+        if choices:
+            buffer.complete_state = CompletionState(buffer.document, choices)
+            buffer.on_completions_changed.fire()
+        if len(choices) == 1:
+            self._next_choice()
+
+    def _next_choice(self) -> None:
+        assert self.buffer.complete_state
+        if len(self.buffer.complete_state.completions) == 1:
+            self.buffer.go_to_completion(0)
+            self._close_menu()
+        else:
+            self.buffer.complete_next()
 
     def _close_menu(self) -> None:
         """Keep what is chosen. In a folder the next level is offered; behind a mention the sentence goes on."""
@@ -183,6 +202,7 @@ class Editor:
         shown = _without_quotes(written)
         literal = shown != written  # a blank in front, or quotes
         self.buffer.reset()
+        get_app().vi_state.reset()  # vi: a new line begins in insert mode
         self.history.add(Entry(written, self._pastes.within(written)))
         self._submit(Typed(shown, self.expanded(shown), literal))
 
@@ -250,8 +270,8 @@ def _block_is_open(text: str) -> bool:
 
 def _without_quotes(text: str) -> str:
     """What stands between the quotes of a block; of another text what is there without blanks around it."""
-    start = text.lstrip()
+    start = text.strip()
     inner = start[len(_BLOCK) : -len(_BLOCK)]
     if start.startswith(_BLOCK) and start.endswith(_BLOCK) and len(start) >= 2 * len(_BLOCK) and _BLOCK not in inner:
         return inner.strip("\n")
-    return text.strip()
+    return start

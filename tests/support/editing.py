@@ -20,8 +20,9 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.layout import HSplit, Layout
 
 from cli.terminal.editor import Editor, Typed
-from tests.support.screen import TIMEOUT_S, Terminal
+from tests.support.screen import Terminal
 
+TIMEOUT_S = 20.0
 PASTE = "\x1b[200~{}\x1b[201~"
 
 
