@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import re
 import select
-import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
@@ -57,7 +56,8 @@ class PtyChat:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.child.close(force=True)
+        if not self.child.closed:
+            self.child.close(force=True)
 
     @property
     def pid(self) -> int:
@@ -147,5 +147,7 @@ class PtyChat:
         """Everything that was written, without its escape sequences."""
         return re.sub(r"\x1b(?:\[[0-9;?]*[a-zA-Z]|\][^\x07]*\x07|[78])", "", self.sent.decode("utf-8", "replace"))
 
-    def kill(self) -> None:
-        self.signal(signal.SIGKILL)
+    def hang_up(self) -> None:
+        """Close the terminal, as a window that is closed."""
+        self.child.ptyproc.fileobj.close()
+        self.child.closed = self.child.ptyproc.closed = True

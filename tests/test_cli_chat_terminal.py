@@ -1,0 +1,210 @@
+"""The chat in real terminals: signals, job control, a terminal that goes away, what tmux keeps."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.oracle.scrollback import squashed, stream
+from tests.support.command import OSSIA, write_script
+from tests.support.documents import answer, thought
+from tests.support.pty import IDLE, PtyChat
+from tests.support.tmux import Tmux, needs_tmux
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
+
+WORDS = "word " * 900
+SLOW = 100.0
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Iterator[str]:
+    yield write_script(tmp_path, answer(WORDS), answer("Done."), tokens_per_s=SLOW)
+
+
+def gone(pid: int) -> bool:
+    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+def until_gone(*pids: int) -> None:
+    give_up_at = time.monotonic() + 30
+    while not all(gone(pid) for pid in pids):
+        assert time.monotonic() < give_up_at, f"still there: {[pid for pid in pids if not gone(pid)]}"
+        time.sleep(0.02)
+
+
+def test_ctrl_c_keeps_what_was_said_and_twice_leaves(script: str) -> None:
+    with PtyChat("--engine", script, "--no-tools") as chat:
+        chat.idle()
+        assert not chat.cooked
+        chat.press("hi\r")
+        chat.until("word word")
+        chat.press("\x03")
+        chat.idle()
+        assert "word word" in chat.text and "stopped" in chat.text
+        chat.press("go on\r")
+        chat.until("Done.")
+        chat.idle()
+        chat.press("\x03\x03")
+        assert chat.wait() == 0
+        assert chat.cooked and "word word" in chat.text and "Done." in chat.text
+        assert "Traceback" not in chat.text
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_signal_ends_it_with_the_terminal_as_it_was(name: str, script: str) -> None:
+    with PtyChat("--engine", script, "--no-tools") as chat:
+        chat.idle()
+        chat.press("hi\r")
+        chat.until("word word")
+        chat.signal(getattr(signal, name))
+        assert chat.wait() == 130
+        assert chat.cooked and "word word" in chat.text and "Traceback" not in chat.text
+
+
+def test_an_interrupt_from_outside_is_a_ctrl_c(script: str) -> None:
+    with PtyChat("--engine", script, "--no-tools") as chat:
+        chat.idle()
+        chat.press("hi\r")
+        chat.until("word word")
+        chat.signal(signal.SIGINT)
+        chat.idle()
+        assert "stopped" in chat.text and chat.child.isalive()
+
+
+def test_ctrl_z_and_back(script: str, tmp_path: Path) -> None:
+    command = shlex.join([str(OSSIA), "--engine", script, "--no-tools"])
+    with PtyChat(command=["bash", "--norc", "--noprofile", "--noediting", "-i"], environ={"PS1": "shell> "}) as shell:
+        shell.until("shell>")
+        shell.press(f"{command}\r")
+        shell.idle()
+        shell.press("half a li")
+        shell.until("half a li")
+        shell.press("\x1a")
+        shell.until(lambda: shell.display[_last(shell.display)].startswith("shell>"))
+        assert "Stopped" in shell.text and shell.cooked
+        shell.press("echo $((6*7))\r")
+        shell.until(lambda: "42" in shell.display)
+        shell.press("fg\r")
+        shell.until("› half a li")
+        shell.press("ne\r")
+        shell.until("word word")
+        shell.press("\x1a")  # in the middle of a turn
+        shell.until(lambda: shell.display[_last(shell.display)].startswith("shell>"))
+        shell.press("fg\r")
+        shell.until("writing · ")
+        shell.press("\x03")
+        shell.idle()
+        shell.press("\x04")
+        shell.until(lambda: shell.display[_last(shell.display)].startswith("shell>"))
+        assert shell.cooked and "› half a line" in shell.text
+
+
+def _last(rows: list[str]) -> int:
+    return max((number for number, row in enumerate(rows) if row), default=0)
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_a_terminal_that_is_closed_ends_it(ignored: bool, script: str) -> None:
+    """Also where SIGHUP is ignored, as `nohup` has it."""
+    command = ["sh", "-c", f"""trap "" HUP; exec '{OSSIA}' "$@" """, "sh"] if ignored else None
+    with PtyChat("--engine", script, "--no-tools", command=command) as chat:
+        chat.idle()
+        chat.press("hi\r")
+        chat.until("word word")
+        chat.hang_up()
+        until_gone(chat.pid)
+
+
+def test_kill_9_leaves_nothing_running() -> None:
+    with PtyChat("--seed", "1") as chat:
+        chat.idle()
+        chat.press("What is 48*17?\r")
+        chat.until("The result is 816.")
+        children = [child.pid for child in psutil.Process(chat.pid).children(recursive=True)]
+        assert children, "expected the python tool's kernel"
+        chat.signal(signal.SIGKILL)
+        until_gone(chat.pid, *children)
+
+
+def test_thinking_comes_and_goes_while_it_streams(tmp_path: Path) -> None:
+    text = thought("so it goes " * 150) + answer("The end is **near**.")
+    with PtyChat("--engine", write_script(tmp_path, text, tokens_per_s=400), "--no-tools") as chat:
+        chat.idle()
+        chat.press("hi\r")
+        chat.until("thinking · ")
+        assert "so it goes" not in chat.text
+        for _ in range(2):
+            chat.press("\x14")
+            chat.until("so it goes")
+            chat.press("\x14")
+            chat.until(lambda: "so it goes" not in chat.text)
+        chat.idle()
+        assert "so it goes" not in chat.text and chat.text.count("The end is near.") == 1
+
+
+def test_a_storm_of_sizes_neither_breaks_nor_loses_anything(tmp_path: Path) -> None:
+    numbers = " ".join(f"n{number}" for number in range(300))
+    chance = random.Random(1)
+    with PtyChat("--engine", write_script(tmp_path, answer(numbers), tokens_per_s=800), "--no-tools") as chat:
+        chat.idle()
+        chat.press("hi\r")
+        chat.until(lambda: chat.title != IDLE)
+        while chat.title != IDLE:
+            chat.resize(chance.choice((1, 5, 20, 40, 80, 200)), chance.choice((1, 2, 5, 24, 60)))
+            chat.read(0.01)
+        chat.resize(80, 24)
+        chat.press("\x04")
+        assert chat.wait() == 0 and "Traceback" not in chat.text
+        assert squashed([numbers]) in squashed([chat.plain()])  # printed as one block at its end, however narrow
+
+
+def test_no_colour_means_none(script: str) -> None:
+    with PtyChat("--engine", script, "--no-tools", environ={"NO_COLOR": "1"}) as chat:
+        chat.idle()
+        chat.press("hi\r")
+        chat.until("word word")
+        chat.press("\x03")
+        chat.idle()
+        colours = re.findall(rb"\x1b\[[0-9;]*m", chat.sent)
+        assert not [code for code in colours if re.search(rb"(?:^|[\[;])(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])[;m]", code)]
+
+
+@needs_tmux
+def test_what_tmux_holds_is_the_one_shot_render(home: Path) -> None:
+    held = stream(600, seed=1, rate=800, resize=False, home=home)
+    assert held.answer == held.expected
+    assert held.kept == held.typed > 0
+
+
+@needs_tmux
+def test_a_resize_in_tmux_loses_nothing(home: Path) -> None:
+    held = stream(400, seed=2, rate=400, resize=True, home=home)
+    assert held.resizes > 0 and held.kept == held.typed
+    assert [row for row in held.expected if squashed([row]) not in squashed(held.answer)] == []
+
+
+@needs_tmux
+def test_ctrl_t_in_tmux_leaves_no_trace_of_the_thinking(tmp_path: Path, home: Path) -> None:
+    script = write_script(tmp_path, thought("so it goes " * 150) + answer("The end."), tokens_per_s=300)
+    with Tmux([str(OSSIA), "--engine", script, "--no-tools"], rows=12) as tmux:
+        tmux.until(lambda: tmux.title == IDLE)
+        tmux.type("hi")
+        tmux.keys("Enter")
+        tmux.until(lambda: any("thinking · " in row for row in tmux.display))
+        tmux.keys("C-t")
+        tmux.until(lambda: any("so it goes" in row for row in tmux.display))
+        tmux.keys("C-t")
+        tmux.until(lambda: tmux.title == IDLE)
+        assert not [line for line in tmux.lines if "so it goes" in line]
+        assert tmux.lines.count("The end.") == 1
