@@ -135,6 +135,11 @@ class Walk:
         self._at = len(entries)
         self._seen: list[int] = []
 
+    @property
+    def begun(self) -> bool:
+        """Has it left what was typed?"""
+        return bool(self._seen)
+
     def back(self) -> Entry | None:
         """The next older one; None: there is none."""
         here = self._entries[self._at].text if self._at < len(self._entries) else None

@@ -63,7 +63,7 @@ class Line(Buffer):
 
     def history_backward(self, count: int = 1) -> None:
         """Show the next older entry that begins like what was typed before the cursor."""
-        if self._walk is None or self.text != self._walked:
+        if self._walk is None or not self._walk.begun or self.text != self._walked:
             self._draft = self._walked = self.text
             self._walk = Walk(self._entries.entries, self.document.text_before_cursor)
         for _ in range(count):
