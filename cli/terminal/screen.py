@@ -31,6 +31,7 @@ from rich.segment import Segment
 from cli.clean import clean, one_line
 from cli.terminal.editor import Editor
 from cli.terminal.paint import Painter, Row
+from cli.terminal.pictures import Drawn
 from cli.terminal.question import QuestionPane
 from cli.terminal.vt import Output, terminal_output
 
@@ -387,7 +388,7 @@ class Screen:
 
     def _ansi(self, row: Row) -> str:
         try:
-            return self.painter.ansi(row)
+            return row.escapes if isinstance(row, Drawn) else self.painter.ansi(row)
         except Exception as error:
             self._note_fault(error)
             return clean("".join(segment.text for segment in row))

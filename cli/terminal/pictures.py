@@ -1,0 +1,243 @@
+"""Pictures between the rows: kitty's protocol, sixels, or half blocks; and always the path.
+
+Which of them is decided by the environment alone: the terminal is never asked, since its answer would come among the
+keys that are typed. What is written is made here from decoded pixels; not a byte of the file reaches the terminal. It
+needs the extra `pictures` (Pillow, and textual-image for sixels); without it only the path is shown.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+import stat
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from cli.clean import clean, one_line
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+    from rich.segment import Segment
+
+    from cli.terminal.paint import Painter, Row
+
+    _Row: TypeAlias = list[Segment]
+else:
+    _Row = list
+
+_Rgb: TypeAlias = tuple[int, int, int]
+Way = Literal["kitty", "sixel", "blocks", "blocks256", "off"]
+
+MAX_FILE_BYTES: Final = 32 << 20
+MAX_PIXELS: Final = 40_000_000  # a PNG of so many takes 0.7 s of CPU and 210 MB (measured)
+FORMATS: Final = ("PNG", "JPEG", "GIF", "WEBP")
+_CELL: Final = (10, 20)  # pixels, of a terminal that doesn't tell
+_MAX_SENT: Final = (2400, 1600)
+_CHUNK_CHARS: Final = 4096  # kitty's protocol allows no longer ones
+_KONSOLE_WITH_KITTY = 220400
+_LEVELS: Final = (0, 95, 135, 175, 215, 255)  # of the 256 colours' cube
+
+
+class Drawn(_Row):
+    """A row that is a picture: `escapes` is what the terminal gets for it, `height` how many rows it takes.
+
+    It goes through `Screen.commit` like another row; as text it is a word.
+    """
+
+    def __init__(self, escapes: str, height: int) -> None:
+        from rich.segment import Segment
+
+        super().__init__([Segment("[picture]")])
+        self.escapes, self.height = escapes, height
+
+
+class Pictures:
+    """Draws pictures in one way. `cell`: the pixels of a cell, width and height.
+
+    pictures = Pictures(way_of(os.environ), cell=cell_size())
+    screen.commit(pictures.rows(Path("plot.png"), painter, max_rows=20))
+    """
+
+    def __init__(self, way: Way, *, cell: tuple[int, int] = _CELL) -> None:
+        self.way = way
+        self._cell = cell
+
+    def rows(self, path: Path, painter: Painter, max_rows: int) -> list[Row]:
+        """The picture, if it can be shown, in at most `max_rows` rows, and a line with its path.
+
+        Takes up to a second: call it on a thread of its own. Never raises; what is no picture has its path only. A
+        link is not followed: what the user named themselves is resolved before.
+        """
+        drawn = self._drawn(path, painter.width, max_rows) if self.way != "off" and max_rows > 1 else None
+        said = painter.text(clean(one_line(f"[picture: {path}]")), "dim")
+        return [drawn, *said] if drawn else said
+
+    def _drawn(self, path: Path, columns: int, max_rows: int) -> Drawn | None:
+        try:
+            picture = _decoded(path)
+            size = _cells(picture.size, self._cell, columns - 1, max_rows)
+            return _WAYS[self.way](picture, size, self._cell)
+        except Exception:  # of a decoder fed with what somebody made up: whatever it is, the path is shown
+            return None
+
+
+def way_of(environ: Mapping[str, str]) -> Way:
+    """How this terminal shows pictures; "off" in tmux and screen (they swallow them), and where colours are unwanted.
+
+    way_of({"TERM": "xterm-kitty"})                                    # "kitty"
+    way_of({"TERM": "xterm-256color", "COLORTERM": "truecolor"})       # "blocks"
+    """
+    term, program = environ.get("TERM", ""), environ.get("TERM_PROGRAM", "")
+    if term in ("", "dumb", "linux") or environ.get("NO_COLOR") or term.startswith(("screen", "tmux")):
+        return "off"
+    if environ.get("TMUX") or environ.get("STY"):
+        return "off"
+    konsole = environ.get("KONSOLE_VERSION", "")
+    new_konsole = konsole.isdecimal() and int(konsole) >= _KONSOLE_WITH_KITTY
+    if term in ("xterm-kitty", "xterm-ghostty") or program in ("ghostty", "WezTerm") or new_konsole:
+        return "kitty"
+    if environ.get("KITTY_WINDOW_ID"):
+        return "kitty"
+    if program == "iTerm.app" or term.startswith(("foot", "mlterm", "contour")):
+        return "sixel"
+    if environ.get("COLORTERM") in ("truecolor", "24bit"):
+        return "blocks"
+    return "blocks256" if "256color" in term else "off"
+
+
+def cell_size() -> tuple[int, int]:
+    """The pixels of a cell as the terminal's driver knows them, without asking the terminal; else a usual one."""
+    if sys.platform == "win32":
+        return _CELL
+    import fcntl
+    import struct
+    import termios
+
+    try:
+        told = fcntl.ioctl(sys.__stdout__.fileno(), termios.TIOCGWINSZ, bytes(8)) if sys.__stdout__ else bytes(8)
+    except (OSError, ValueError):
+        return _CELL
+    rows, columns, width, height = struct.unpack("4H", told)
+    return (width // columns, height // rows) if rows and columns and width >= columns and height >= rows else _CELL
+
+
+# -- pixels ------------------------------------------------------------------------------------------------------------
+
+
+def _decoded(path: Path) -> Image:
+    """The picture as it is to be seen: its first frame, upright, on white. Raises whatever its decoder does."""
+    from PIL import Image, ImageOps
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of damaged files; they would be written across the screen
+        picture: Image.Image = Image.open(io.BytesIO(_bytes_of(path)), formats=FORMATS)
+        if picture.width * picture.height > MAX_PIXELS:
+            raise ValueError(f"{picture.width} by {picture.height} pixels")
+        picture.draft("RGB", _MAX_SENT)  # a JPEG comes smaller at once
+        picture = picture.convert("RGBA") if picture.mode == "P" else picture
+        picture.thumbnail(_MAX_SENT)
+        upright = ImageOps.exif_transpose(picture).convert("RGBA")
+    ground = Image.new("RGBA", upright.size, "white")  # a plot without a ground has dark letters
+    return Image.alpha_composite(ground, upright).convert("RGB")
+
+
+def _bytes_of(path: Path) -> bytes:
+    """A plain file's, which isn't too long. Neither a link nor a pipe: the model's code has been where it lies."""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    with os.fdopen(os.open(path, flags | getattr(os, "O_CLOEXEC", 0)), "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE_BYTES:
+            raise ValueError(f"{path} is no plain file of at most {MAX_FILE_BYTES} bytes")
+        return file.read(MAX_FILE_BYTES)
+
+
+def _cells(pixels: tuple[int, int], cell: tuple[int, int], columns: int, rows: int) -> tuple[int, int]:
+    """How many columns and rows it takes: as large as it is, unless that is too large."""
+    width, height = pixels[0] / cell[0], pixels[1] / cell[1]
+    scale = min(1.0, columns / width, rows / height)
+    return max(1, min(columns, round(width * scale))), max(1, min(rows, round(height * scale)))
+
+
+# -- ways of drawing ---------------------------------------------------------------------------------------------------
+
+
+def _kitty(picture: Image, size: tuple[int, int], cell: tuple[int, int]) -> Drawn:
+    """A PNG of ours in kitty's protocol: placed at the cursor, which stays, and with no answer (`q=2`)."""
+    columns, rows = size
+    data = io.BytesIO()
+    _shrunk(picture, size, cell).save(data, format="PNG", compress_level=2)
+    encoded = base64.b64encode(data.getvalue()).decode("ascii")
+    chunks = [encoded[at : at + _CHUNK_CHARS] for at in range(0, len(encoded), _CHUNK_CHARS)]
+    first = f"a=T,f=100,q=2,C=1,c={columns},r={rows},"
+    last = len(chunks) - 1
+    parts = [f"\x1b_G{first if at == 0 else ''}m={int(at < last)};{chunk}\x1b\\" for at, chunk in enumerate(chunks)]
+    return Drawn(_within("".join(parts), rows), rows)
+
+
+def _sixel(picture: Image, size: tuple[int, int], cell: tuple[int, int]) -> Drawn:
+    from textual_image._sixel import image_to_sixels  # its public modules ask the terminal when they are imported
+
+    return Drawn(_within(image_to_sixels(_shrunk(picture, size, cell)), size[1]), size[1])
+
+
+def _shrunk(picture: Image, size: tuple[int, int], cell: tuple[int, int]) -> Image:
+    width, height = size[0] * cell[0], size[1] * cell[1]
+    copy = picture.copy()
+    copy.thumbnail((min(width, _MAX_SENT[0]), min(height, _MAX_SENT[1])))
+    return copy
+
+
+def _within(escapes: str, rows: int) -> str:
+    """Make room for the rows and one more (some terminals go there), draw from the first, end in the last."""
+    down = f"\x1b[{rows - 1}B" if rows > 1 else ""
+    return "\r\n" * rows + f"\x1b[{rows}A\x1b7{escapes}\x1b8{down}"
+
+
+def _blocks(picture: Image, size: tuple[int, int], cell: tuple[int, int]) -> Drawn:
+    return Drawn("\r\n".join(_half_rows(picture, size, _true_colour)), size[1])
+
+
+def _blocks256(picture: Image, size: tuple[int, int], cell: tuple[int, int]) -> Drawn:
+    return Drawn("\r\n".join(_half_rows(picture, size, _cube_colour)), size[1])
+
+
+def _half_rows(picture: Image, size: tuple[int, int], colour: Callable[[_Rgb], str]) -> Iterator[str]:
+    """Two pixels a cell: the upper one in the colour of the text, the lower one in that of its ground."""
+    columns, rows = size
+    pixels = picture.resize((columns, 2 * rows)).tobytes()
+
+    def at(x: int, y: int) -> str:
+        red, green, blue = pixels[3 * (y * columns + x) : 3 * (y * columns + x) + 3]
+        return colour((red, green, blue))
+
+    for y in range(0, 2 * rows, 2):
+        pairs = [(at(x, y), at(x, y + 1)) for x in range(columns)]
+        same = [x > 0 and pairs[x - 1] == pair for x, pair in enumerate(pairs)]
+        cells = ("▀" if same[x] else f"\x1b[38;{top};48;{bottom}m▀" for x, (top, bottom) in enumerate(pairs))
+        yield "".join(cells) + "\x1b[0m"
+
+
+def _true_colour(rgb: _Rgb) -> str:
+    return f"2;{rgb[0]};{rgb[1]};{rgb[2]}"
+
+
+def _cube_colour(rgb: _Rgb) -> str:
+    """The nearest of the 216 colours that a terminal with 256 has in a cube of six levels each."""
+    red, green, blue = (_nearest_level(value) for value in rgb)
+    return f"5;{16 + 36 * red + 6 * green + blue}"
+
+
+def _nearest_level(value: int) -> int:
+    return min(range(len(_LEVELS)), key=lambda level: abs(_LEVELS[level] - value))
+
+
+_WAYS: Final[Mapping[Way, Callable[[Image, tuple[int, int], tuple[int, int]], Drawn]]] = {
+    "kitty": _kitty,
+    "sixel": _sixel,
+    "blocks": _blocks,
+    "blocks256": _blocks256,
+}
