@@ -70,7 +70,7 @@ def pull(
         raise typer.BadParameter(f"expected {choices}, got {name!r}", param_hint="NAME")
     line = LiveLine(sys.stderr, shown=sys.stderr.isatty())
     try:
-        path = download(model, paths.data_dir(), on_progress=_drawn(line, name))
+        path = download(model, paths.data_dir(), on_progress=drawn(line, name))
     except KeyboardInterrupt:
         line.erase()
         print(f"ossia: stopped; what came is kept, `ossia models pull {name}` goes on from there", file=sys.stderr)
@@ -123,7 +123,7 @@ def _row(found: Found, memory: Memory) -> tuple[str, str, str, str, str]:
     return found.name, size_text(found.file_bytes), fit, found.origin, str(found.path)
 
 
-def _drawn(line: LiveLine, name: str) -> Callable[[PullProgress], None]:
+def drawn(line: LiveLine, name: str) -> Callable[[PullProgress], None]:
     """Shows each report as `gpt-oss-20b: 42 %, 5.1 of 12.1 GB, 35 MB/s`."""
     import time
 

@@ -97,6 +97,23 @@ def turns_of(chat: Chat) -> list[Choice]:
     return [(str(turn + 1), text) for turn, text in sorted(users.items(), reverse=True)][:50]
 
 
+def read_aside(chat: Chat, *parts: tuple[str, str]) -> None:
+    """Show long texts, each under its name, where the transcript is read: on the alternate screen. Raw outside text."""
+    from cli.terminal.pager import show
+    from cli.transcript import Transcript
+
+    transcript = Transcript()
+    for name, text in parts:
+        transcript.add_note(f"── {name}\n{text}")
+
+    async def read() -> None:
+        async with chat.screen.aside():
+            app = chat.screen.app
+            await show(transcript, chat.painter, output=app.output, input=app.input, follow=False)
+
+    chat.screen.app.create_background_task(read())
+
+
 def path_of(text: str) -> Path:
     """The path in an argument, which may be quoted and begin with `~`."""
     from cli import paths

@@ -52,9 +52,9 @@ def tools(chat: Chat, argument: str) -> None:
         return _web(chat, rest.strip())
     if word == "workspace":
         return _workspace(chat, rest.strip())
-    if argument.endswith(".py"):
-        return _functions(chat, path_of(argument))
-    expected("on, off, web, workspace or a FILE.py", argument, "/tools alone shows what there is")
+    if not argument.endswith(".py"):
+        expected("on, off, web, workspace or a FILE.py", argument, "/tools alone shows what there is")
+    return _functions(chat, path_of(argument))
 
 
 def calls(chat: Chat, argument: str) -> None:

@@ -1,0 +1,156 @@
+"""/model: which one answers, and how to get another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from cli.chat_commands.common import Block, Choice, CommandError, expected
+from cli.clean import clean
+from cli.exits import exit_code
+
+if TYPE_CHECKING:
+    from agent.models.pull import PullProgress
+    from cli.chat import Chat
+
+_Row = tuple[str, str, str, str]
+"""Name, size, whether it fits, path."""
+
+
+class _Stopped(Exception):
+    """The user doesn't want to wait for the download."""
+
+
+def model(chat: Chat, argument: str) -> None:
+    """`/model [NAME|pull NAME]`: another model for the same conversation; alone: those on this machine."""
+    word, _, name = argument.partition(" ")
+    if not argument:
+        return chat.in_background(_found, lambda found: _show(chat, found))
+    if word == "pull":
+        return _pull(chat, name.strip())
+    return _switch(chat, argument)
+
+
+def names(chat: Chat, prefix: str) -> Sequence[Choice]:
+    """What `/model` can be completed with."""
+    from agent.models.catalog import DOWNLOADS
+    from agent.models.find import find_models
+    from agent.models.memory import size_text
+    from cli.models import locations
+
+    if prefix.startswith("pull "):
+        return [(f"pull {one.name}", size_text(one.download_bytes)) for one in DOWNLOADS]
+    found = [(one.name, f"{size_text(one.file_bytes)}, {one.origin}") for one in find_models(locations())]
+    return [*found, ("pull", "download one")]
+
+
+# -- those there are ---------------------------------------------------------------------------------------------------
+
+
+def _found() -> list[_Row]:
+    from agent.errors import ModelError
+    from agent.models.find import find_models
+    from agent.models.memory import read_memory, size_text
+    from agent.models.model import open_model
+    from agent.models.plan import fits
+    from cli.models import locations
+
+    memory, rows = read_memory(), []
+    for one in find_models(locations()):
+        try:
+            fit = "fits" if fits(open_model(one.path, origin=one.origin), memory) else "too large now"
+        except ModelError:
+            fit = "unusable"
+        rows.append((one.name, size_text(one.file_bytes), fit, str(one.path)))
+    return rows
+
+
+def _show(chat: Chat, found: Sequence[_Row]) -> None:
+    from agent.models.catalog import DOWNLOADS
+    from agent.models.memory import size_text
+
+    now = chat.assembly.engine.name if chat.assembly else chat.settings.model
+    block, width = Block(chat, "Models on this machine"), max(len(row[0]) for row in found)
+    for name, size, fit, path in found:
+        block.row(f"{'›' if name == now else ' '} {name:<{width}}  {size:>8}  {fit:<13}  {path}")
+    for download in DOWNLOADS:
+        if all(row[0] != download.name for row in found):
+            block.row(f"  /model pull {download.name} gets it, {size_text(download.download_bytes)}", "dim")
+    block.row("  /model NAME, or the path of a GGUF file, goes on with it", "dim")
+    block.show()
+
+
+# -- another one -------------------------------------------------------------------------------------------------------
+
+
+def _switch(chat: Chat, name: str) -> None:
+    def check() -> str:
+        """What it is called. Raises ModelError before the model in use is given up."""
+        from agent.models.memory import read_memory
+        from agent.models.resolve import resolve
+        from cli.models import locations
+
+        return resolve(name, locations=locations(), memory=read_memory()).name
+
+    def checked(found: str) -> None:
+        if not chat.between_turns(lambda: _load(chat, name, found)):
+            chat.note(f"{found} from the next turn")
+
+    chat.in_background(check, checked)
+
+
+def _load(chat: Chat, name: str, found: str) -> None:
+    """Between turns, with a model loaded: give it up for another; when that one can't be loaded, go back."""
+    before, resolved = chat.assembly, chat.resolved
+    assert before is not None
+
+    def failed(error: Exception) -> None:
+        if exit_code(error) is None:
+            raise error
+        chat.note(f"{found} can't be used: {error}; back to {before.engine.name}", "red")
+        chat.resolved = resolved
+        chat.load(tools=before.tools)
+
+    chat.change_settings(model=name, engine="llama")
+    chat.note(f"{found}: the conversation goes on with it")
+    chat.load(tools=before.tools, failed=failed)
+
+
+def _pull(chat: Chat, name: str) -> None:
+    from agent.models.catalog import DOWNLOADS, download_of
+
+    wanted = download_of(name)
+    if wanted is None:
+        expected(" or ".join(one.name for one in DOWNLOADS), name)
+    if chat.cancel is not None:
+        raise CommandError("something else is under way: Ctrl-C ends it")
+    stopped: list[bool] = []
+
+    def work() -> str:
+        from agent.models.pull import pull
+        from cli import paths
+        from cli.models import drawn
+
+        show = drawn(chat.notices.line, name)
+
+        def on_progress(progress: PullProgress) -> None:
+            if stopped:
+                raise _Stopped
+            show(progress)
+            chat.screen.wake()
+
+        return str(pull(wanted, paths.data_dir(), on_progress=on_progress))
+
+    def over(line: str = "", error: Exception | None = None) -> None:
+        chat.cancel = None
+        chat.notices.line.set("")
+        if isinstance(error, _Stopped):
+            chat.note(f"stopped; what came is kept, /model pull {name} goes on from there")
+        elif error is not None:
+            chat.tell(error)
+        else:
+            chat.note(f"{clean(line)}: /model {name} uses it")
+
+    chat.cancel = lambda: stopped.append(True)
+    chat.notices.line.set(f"looking for {name}")
+    chat.in_background(work, over, lambda error: over(error=error))
