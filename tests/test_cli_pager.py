@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -27,11 +27,13 @@ from agent.events import (
 from cli.calls import call_rows, calls_rows
 from cli.terminal._scroll import View
 from cli.terminal.fold import folded
-from cli.terminal.pager import Pager
+from cli.terminal.pager import Pager, show
 from cli.terminal.paint import Painter, Row, render_markdown
 from cli.transcript import Item, Transcript
 from harmony.messages import Message
+from tests.support.command import write_script
 from tests.support.paging import PagerScreen
+from tests.support.screen import ChatScreen
 from tools.spec import Attachment, Preview, ToolCall, ToolResult
 
 PRINT = ToolCall("call_1", "python", "for i in range(30):\n    print(i)")
@@ -55,10 +57,10 @@ def called(call: ToolCall, result: str, *, error: bool = False, ms: int = 1200) 
     return [MessageAdded(wish), ToolStarted(call), finished, MessageAdded(answer)]
 
 
-def of(*events: Event | list[Event]) -> Transcript:
+def of(*events: Event | Sequence[Event]) -> Transcript:
     transcript = Transcript(clock=lambda: 0.0)
     for event in events:
-        for one in event if isinstance(event, list) else [event]:
+        for one in event if isinstance(event, Sequence) else [event]:
             transcript.see(one)
     return transcript
 
@@ -577,5 +579,39 @@ def test_it_can_begin_with_an_item() -> None:
         pager.open(item)
         rows = ["".join(text for _, text, *_ in row) for row in pager.draw(80, 40)]
         assert rows[1] == "▸ python · 1.2 s · 30 lines, 0.1 kB" and "29" in rows
+
+    paging(test)
+
+
+def test_over_a_chat_that_goes_on(tmp_path: Path) -> None:
+    """The turn runs on under the pager, which shows what comes; what was finished meanwhile is printed afterwards."""
+
+    async def test() -> None:
+        answer = "\n\n".join(f"Line {number} of it." for number in range(30))
+        script = write_script(tmp_path, f"<|channel|>final<|message|>{answer}<|return|>", tokens_per_s=1_000)
+        async with ChatScreen(engine=script, rows=20) as stage:
+
+            async def look() -> None:
+                chat, output = stage.chat, stage.terminal.output
+                async with chat.screen.aside():
+                    await show(chat.transcript, chat.painter, output=output, input=stage.keys, poll_s=0)
+
+            await stage.type("Go.\r")
+            await stage.until(lambda: "Line 3 of it." in stage.rows)
+            looking = asyncio.create_task(look())
+            await stage.until(lambda: "turn 1 of 1" in stage.terminal.display[-1])
+            await stage.until(lambda: "Line 29 of it." in stage.terminal.display)
+            await stage.until(lambda: stage.chat.control is None)
+            stage.keys.send_text("q")
+            await stage.until(looking.done)
+            await stage.settle()
+            looking = asyncio.create_task(look())
+            await stage.until(lambda: "turn 1 of 1" in stage.terminal.display[-1])
+            looking.cancel()  # as `Screen.leave` does
+            await stage.until(looking.done)
+            sent = "".join(stage.terminal.sent)
+            assert sent.count("\x1b[?1049h") == sent.count("\x1b[?1049l") == 2
+            outside = "".join(part.partition("\x1b[?1049l")[2] for part in ("\x1b[?1049l" + sent).split("\x1b[?1049h"))
+            assert all(f"Line {number} of it." in outside for number in range(30))
 
     paging(test)

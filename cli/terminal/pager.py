@@ -88,7 +88,8 @@ class Pager:
         self._app = app
         watch = asyncio.ensure_future(self._watch(app, poll_s))
         try:
-            await app.run_async()
+            # SIGINT and what goes wrong stay with the chat's application: prompt_toolkit would not give them back.
+            await app.run_async(handle_sigint=False, set_exception_handler=False)
         finally:
             watch.cancel()
             with suppress(asyncio.CancelledError):
@@ -235,7 +236,7 @@ class Pager:
         bind("s-tab", act=lambda: self._choose(-1))
         bind("n", act=lambda: self._step(forward=True))
         bind("N", act=lambda: self._step(forward=False))
-        bind("q", "escape", "c-c", "c-o", "<sigint>", act=self._leave)
+        bind("q", "escape", "c-c", "c-o", act=self._leave)
         self._search_keys(keys, reading)
         return keys
 
@@ -260,7 +261,6 @@ class Pager:
         @keys.add("escape", filter=typing, eager=True)
         @keys.add("c-c", filter=typing)
         @keys.add("c-o", filter=typing)
-        @keys.add("<sigint>", filter=typing)
         def _(event: KeyPressEvent) -> None:
             self._finder = None
             self._end_search(event)
