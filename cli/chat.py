@@ -8,10 +8,11 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from prompt_toolkit.filters import Condition
@@ -25,8 +26,10 @@ from agent.limits import Limits
 from agent.loop import run_turn
 from agent.session import Entry, Options, Session, UserText
 from agent.worker import Tapped, Worker
+from cli import paths
 from cli.approving import arguments_to_edit, decision_of, edited_arguments, question_of
 from cli.assemble import Assembly, begin
+from cli.attaching import Attaching
 from cli.chat_status import Status, one_row
 from cli.chat_view import ChatView
 from cli.config import THIS_CHAT, Resolved, Settings
@@ -35,15 +38,20 @@ from cli.keeping import Kept, Wanted, open_kept
 from cli.notices import Notices
 from cli.once import end_now
 from cli.tally import Tally
+from cli.terminal.completion import Choice, Sources
 from cli.terminal.editor import Editor, Typed
 from cli.terminal.external import EditorFailed, edit
+from cli.terminal.history import History
 from cli.terminal.paint import Painter, Row
+from cli.terminal.pictures import Pictures, cell_size, way_of
 from cli.terminal.question import QuestionPane
 from cli.terminal.screen import Screen
 from cli.terminal.vt import Output
 from cli.toolset import Toolset, collect
-from cli.transcript import Transcript
+from cli.transcript import Item, Transcript
+from cli.user_command import Ran
 from cli.warm import keep_warm, warm_up
+from tools.spec import Attachment
 from tools.trust import TrustError
 
 if TYPE_CHECKING:
@@ -110,7 +118,15 @@ class Chat:
         self.status = Status(self)
         self.notices = Notices(self.post, verbose=settings.verbose)
         self.question = QuestionPane(self.painter, clock=clock)
-        self.editor = Editor(self.submit)
+        self.pictures = Pictures(way_of(os.environ), cell=cell_size())
+        self.attaching = Attaching(lambda: self.settings, self.post)
+        self.editor = Editor(
+            self.submit,
+            history=History(paths.history_file(), private=settings.private),
+            sources=Sources(self._command_choices, self._argument_choices, self._folders),
+            edit=lambda text: edit(text, aside=self.screen.aside, environ=os.environ),
+            note=self.note,
+        )
         options = {} if frame_s is None else {"frame_s": frame_s}
         self.screen = Screen(
             self, self.editor, self.question, self.painter, keys=self._keys(), colour=colour, vi=settings.vi,
@@ -303,10 +319,29 @@ class Chat:
             return self.command(typed.text, typed.shown)
         if plain and typed.shown.startswith("//"):  # a text that begins with a slash
             typed = replace(typed, shown=typed.shown[1:], text=typed.text[1:])
+        if plain and typed.shown.startswith("!"):
+            return self.run_for_user(typed.text[1:].strip())
         if self.editing is not None:
             self.go_back(self.editing)
         self.queue.append(typed)
         return self._next()
+
+    def run_for_user(self, command: str) -> None:
+        """Run a command of the user's; its output is shown, and goes along with their next message."""
+        if self.cancel is not None:
+            return self.note(f"`{self.attaching.running or 'something'}` still runs: Ctrl-C ends it", "yellow")
+        if not command:
+            return self.note("expected a command behind the !, as in !git status", "yellow")
+        control = Control()
+        self.cancel = control.stop
+        self.view.user(f"!{command}")
+
+        def done(ran: Ran) -> None:
+            self.cancel = None
+            self.show(self.painter.text(ran.output.strip("\n") or "(no output)"))
+            self.note(f"{self.attaching.keep(ran).shown} · goes along with your next message")
+
+        return self.in_background(lambda: self.attaching.run(command, control), done)
 
     def command(self, line: str, shown: str | None = None) -> None:
         """Carry out a command: `/effort high`. `shown`: the line as it stood in the input, if that differs."""
@@ -319,12 +354,28 @@ class Chat:
         while self.assembly and self.control is None and self._between:
             self._between.pop(0)()
         if self.assembly and self.control is None and self.queue:
-            typed = self.queue.popleft()
-            self.say(UserText(typed.text, typed.text), shown=typed.shown)
+            self._say_typed(self.queue.popleft())
         self.screen.wake()
 
-    def say(self, text: UserText, *, shown: str) -> None:
-        """Begin a turn. The model must be loaded, and no turn under way."""
+    def _say_typed(self, typed: Typed) -> None:
+        """Say a line with what goes along with it, which is read on the worker: a page may take a while."""
+        text = UserText(typed.text, typed.text)
+        if not self.attaching.needed(typed):
+            return self.say(text, shown=typed.shown)
+        workspace = self.folder.workspace if self.folder else None
+        use = self.use
+        room = use.total_tokens - use.used_tokens - use.reserve_tokens if use else None
+
+        def whole(control: Control) -> UserText:
+            return self.attaching.put_together(typed, workspace=workspace, room_tokens=room, stop=control)
+
+        return self.say(text, shown=typed.shown, whole=whole)
+
+    def say(self, text: UserText, *, shown: str, whole: Callable[[Control], UserText] | None = None) -> None:
+        """Begin a turn. The model must be loaded, and no turn under way.
+
+        `whole` makes the message of the text, on the worker; when it is stopped there, the line goes back to the input.
+        """
         assert self.assembly is not None and self.control is None
         assembly, control, session = self.assembly, Control(), self.session
         self.control = control
@@ -335,23 +386,32 @@ class Chat:
         assembly.warn_of_control_names(text.text, "your text")
 
         def work() -> None:
+            message = whole(control) if whole else text
+            if control.stopped:
+                return self.on_loop(lambda: self._unsaid(shown))
             tools.begin_turn(text.typed)
             turn = run_turn(
                 session,
-                text,
+                message,
                 responder=assembly.responder,
                 tools=tools.toolbox,
                 limits=Limits(max_tokens=self.settings.max_tokens, max_seconds=self.settings.timeout),
                 control=control,
             )
             try:
-                self.worker.drive(turn, control)
+                return self.worker.drive(turn, control)
             finally:
                 tools.end_turn()
 
         self._turn = self.worker.submit(work)
         self._turn.add_done_callback(lambda done: self.on_loop(lambda: self._turn_over(done)))
         self.screen.wake()
+
+    def _unsaid(self, shown: str) -> None:
+        """The turn was stopped before it began."""
+        self.view.end()
+        self.transcript.drop_user()
+        self.editor.set("\n".join(filter(None, [shown, self.editor.text])))
 
     def _turn_over(self, done: Future[None]) -> None:
         self._drain()
@@ -512,6 +572,19 @@ class Chat:
         self.view.block(rows)
         self.screen.wake()
 
+    def _show_pictures(self, made: Sequence[Attachment]) -> None:
+        """Below the line that says where they lie, as soon as they are drawn."""
+        paths = [one.path for one in made if one.media_type.startswith("image/")]
+        if not paths or self.pictures.way == "off":
+            return
+        columns, rows = self.painter.width, self.screen.output.get_size().rows // 2
+
+        def draw() -> list[Row]:
+            drawn = (self.pictures.drawn(path, columns, rows) for path in paths)
+            return [picture for picture in drawn if picture]
+
+        self.in_background(draw, lambda rows: self.show(rows) if rows else None)
+
     def frame(self) -> list[Row]:
         self._drain()
         self.screen.title(self.status.title)
@@ -533,6 +606,8 @@ class Chat:
                     self.question.withdraw()
                 if isinstance(event, MessageAdded) and event.message.role == "tool" and self.assembly:
                     self.assembly.warn_of_control_names(event.message.text, f"the result of {event.message.name}")
+                if isinstance(event, ToolFinished):
+                    self._show_pictures(event.result.attachments)
                 if isinstance(event, ToolFinished) and self.assembly and (line := self.assembly.tools.view_warning()):
                     self.note(line, "yellow")
 
@@ -541,7 +616,7 @@ class Chat:
 
     def activity(self) -> list[Row]:
         rows: list[Row] = [[]]  # air between the answer and the input
-        if doing := self.view.activity() or self.notices.doing:
+        if doing := self.view.activity() or self.notices.doing or self.attaching.running:
             spin = _SPINNER[int(self._clock() * 10) % len(_SPINNER)]
             rows.append(one_row(f"{spin} {doing}", self.painter.width, "dim"))
         if self.editing is not None and not self.editor.text:
@@ -549,6 +624,7 @@ class Chat:
         if self.editing is not None:
             line = f"turn {self.editing + 1}: Enter puts this in its place, Ctrl-C leaves all as it is"
             rows.append(one_row(line, self.painter.width, "dim italic"))
+        rows += [one_row(f"attached: {one.shown}", self.painter.width, "dim") for one in self.attaching.pending]
         rows += [one_row(f"queued: {typed.shown}", self.painter.width, "dim italic") for typed in self.queue]
         return rows
 
@@ -557,7 +633,22 @@ class Chat:
 
     @property
     def animated(self) -> bool:
-        return bool(self.view.busy or self.notices.doing)
+        return bool(self.view.busy or self.notices.doing or self.attaching.running)
+
+    # -- what can be completed -----------------------------------------------------------------------------------------
+
+    def _command_choices(self) -> Sequence[Choice]:
+        from cli.commands import commands
+
+        return commands()
+
+    def _argument_choices(self, command: str, prefix: str) -> Sequence[Choice] | None:
+        from cli.commands import arguments
+
+        return arguments(self, command, prefix)
+
+    def _folders(self) -> Sequence[Path]:
+        return [Path.cwd(), *([self.folder.workspace.root] if self.folder else [])]
 
     # -- keys ----------------------------------------------------------------------------------------------------------
 
@@ -575,6 +666,7 @@ class Chat:
         bind("c-d", filter=self.editor.empty)(self.leave)
         bind("c-t")(self.toggle_thinking)
         bind("c-g")(self.answer_now)
+        bind("c-o")(self.open_transcript)
         queued = Condition(lambda: bool(self.queue) and not self.editor.text)
         bind("up", filter=queued)(self.take_back)
         keys.add("c-z")(lambda event: event.app.suspend_to_background())
@@ -598,6 +690,15 @@ class Chat:
         if self.editor.text:
             return self.editor.clear()
         return self.note("Ctrl-C again leaves")
+
+    async def open_transcript(self, start: Item | None = None) -> None:
+        """Show the whole session on the alternate screen; the turn goes on behind it."""
+        from cli.terminal.pager import show
+
+        if not self.screen.away:
+            async with self.screen.aside():
+                screen = self.screen
+                await show(self.transcript, self.painter, output=screen.output, input=screen.app.input, start=start)
 
     def toggle_thinking(self) -> None:
         """Show the thinking, or hide it again."""

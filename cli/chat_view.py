@@ -110,6 +110,10 @@ class ChatView:
         self.busy, self.tokens, self._turn_since = True, 0, self._clock()
         self._index, self._progress = None, None
 
+    def end(self) -> None:
+        """The turn is over, before it said anything."""
+        self.busy = False
+
     @property
     def turn_s(self) -> float:
         """Seconds since the turn began."""

@@ -1,0 +1,84 @@
+"""What goes along with the next message of a chat: the output of `!commands`, and what it mentions with `@`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent.control import Control
+from agent.session import UserText
+from cli.attach import Attachment, Bounds, attach, output_of
+from cli.browsing import PageLoader
+from cli.mentions import mentions
+from cli.terminal.editor import Typed
+from cli.user_command import Ran, run_command
+from tools.workspace import Workspace
+
+if TYPE_CHECKING:
+    from cli.config import Settings
+    from tools.browser.document import Document
+
+
+class Attaching:
+    """Holds what waits for the next message, and puts messages together. `tell` gets lines for the user, on any thread.
+
+    `running` is the user's command under way, "" when there is none.
+    """
+
+    def __init__(self, settings: Callable[[], Settings], tell: Callable[[str, str], None]) -> None:
+        self._settings, self._tell = settings, tell
+        self._loader: PageLoader | None = None
+        self.pending: list[Attachment] = []
+        self.running = ""
+
+    def run(self, command: str, stop: Control) -> Ran:
+        """Run a command of the user's. It blocks: on a thread of its own."""
+        self.running = command
+        try:
+            return run_command(command, folder=Path.cwd(), environ=os.environ, stop=stop)
+        finally:
+            self.running = ""
+
+    def keep(self, ran: Ran) -> Attachment:
+        """Its output goes along with the next message."""
+        attachment = output_of(ran)
+        self.pending.append(attachment)
+        return attachment
+
+    def needed(self, typed: Typed) -> bool:
+        """Is there anything to attach to this line?"""
+        return bool(self.pending) or bool(mentions(typed.shown))
+
+    def put_together(
+        self, typed: Typed, *, workspace: Workspace | None, room_tokens: int | None, stop: Control
+    ) -> UserText:
+        """The line with its attachments; it blocks while they are read. After a stop what waited still waits."""
+        pending = tuple(self.pending)
+        attached = attach(
+            typed.text,
+            shown=typed.shown,
+            folder=Path.cwd(),
+            workspace=workspace,
+            load_page=lambda url: self._load(url, stop),
+            stop=stop,
+            pending=pending,
+            bounds=Bounds() if room_tokens is None else Bounds.within(max(room_tokens, 500)),
+        )
+        if not stop.stopped:
+            del self.pending[: len(pending)]
+            for attachment in attached.attachments:
+                self._tell(f"  {attachment.shown}", "dim")
+        for problem in attached.problems:
+            self._tell(problem, "yellow")
+        return attached.user_text
+
+    def close(self) -> None:
+        """End what it has running."""
+        if self._loader:
+            self._loader.close()
+
+    def _load(self, url: str, stop: Control) -> Document:
+        self._loader = self._loader or PageLoader(self._settings())
+        return self._loader.load(url, refresh=False, stop=stop)
