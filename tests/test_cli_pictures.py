@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import io
 import os
@@ -15,6 +16,8 @@ from PIL import Image, PngImagePlugin
 
 from cli.terminal.paint import Painter, Row
 from cli.terminal.pictures import MAX_FILE_BYTES, MAX_PIXELS, Drawn, Pictures, Way, cell_size, way_of
+from tests.support.command import write_script
+from tests.support.screen import ChatScreen
 
 RED, BLUE = (255, 0, 0), (0, 0, 255)
 PAINTER = Painter(60)
@@ -89,7 +92,7 @@ def test_sixels(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("size", "columns", "height"),
-    [((10_000, 100), 59, 1), ((100, 4000), 1, 20), ((3000, 3000), 40, 20), ((1, 1), 1, 1), ((300, 300), 30, 15)],
+    [((4000, 40), 59, 1), ((100, 4000), 1, 20), ((1500, 1500), 40, 20), ((1, 1), 1, 1), ((300, 300), 30, 15)],
 )
 def test_it_fits_and_is_not_made_larger(size: tuple[int, int], columns: int, height: int, tmp_path: Path) -> None:
     drawn = _drawn(_rows(_picture(tmp_path, size=size)))
@@ -180,3 +183,32 @@ def test_off_and_too_small_a_screen_have_the_path(tmp_path: Path) -> None:
 
 def test_the_cell_of_no_terminal_is_a_usual_one() -> None:
     assert cell_size() == (10, 20) or sys.__stdout__ is None or sys.__stdout__.isatty()
+
+
+def test_a_plot_of_the_models_code_is_shown_in_the_chat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name in ("TMUX", "STY", "KITTY_WINDOW_ID", "TERM_PROGRAM", "KONSOLE_VERSION"):
+        monkeypatch.delenv(name, raising=False)
+    code = f"from IPython.display import Image\nImage(data={_png()!r})"
+    call = f"<|channel|>analysis to=python code<|message|>{code}<|call|>"
+    script = write_script(tmp_path, call, "<|channel|>final<|message|>There.<|return|>")
+
+    async def scene() -> None:
+        async with ChatScreen(engine=script, no_tools=None, tools=("python",)) as stage:
+            await stage.type("draw\r")
+            await stage.settle()
+            await stage.until(lambda: any("▀" in row for row in stage.rows))
+            (shown,) = [row.strip() for row in stage.rows if row.endswith(".png")]
+            assert Path(shown).read_bytes() == _png()
+            assert [row for row in stage.rows if "▀" in row] == ["▀▀▀"] * 2
+            assert "There." in stage.rows
+        assert Path(shown).is_file(), "it stays when the chat is over"
+
+    asyncio.run(scene())
+
+
+def _png() -> bytes:
+    data = io.BytesIO()
+    Image.new("RGB", (30, 40), RED).save(data, format="PNG")
+    return data.getvalue()

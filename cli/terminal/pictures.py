@@ -67,16 +67,19 @@ class Pictures:
         self._cell = cell
 
     def rows(self, path: Path, painter: Painter, max_rows: int) -> list[Row]:
-        """The picture, if it can be shown, in at most `max_rows` rows, and a line with its path.
-
-        Takes up to a second: call it on a thread of its own. Never raises; what is no picture has its path only. A
-        link is not followed: what the user named themselves is resolved before.
-        """
-        drawn = self._drawn(path, painter.width, max_rows) if self.way != "off" and max_rows > 1 else None
+        """The picture, if it can be shown, and a line with its path. As slow as `drawn`."""
+        picture = self.drawn(path, painter.width, max_rows)
         said = painter.text(clean(one_line(f"[picture: {path}]")), "dim")
-        return [drawn, *said] if drawn else said
+        return [picture, *said] if picture else said
 
-    def _drawn(self, path: Path, columns: int, max_rows: int) -> Drawn | None:
+    def drawn(self, path: Path, columns: int, max_rows: int) -> Drawn | None:
+        """The picture, not larger than it is; None where it can't be shown. Never raises.
+
+        Takes up to a second: call it on a thread of its own. A link is not followed: what the user named themselves is
+        resolved before.
+        """
+        if self.way == "off" or max_rows < 2:
+            return None
         try:
             picture = _decoded(path)
             size = _cells(picture.size, self._cell, columns - 1, max_rows)
