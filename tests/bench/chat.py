@@ -1,0 +1,270 @@
+"""What the chat's screen costs: `python -m tests.bench.chat [--tokens 20000] [--rate 100] [--script]`.
+
+One answer is streamed in a pseudo-terminal of 80 by 24. The worker decodes on the étude, call after call, until the
+next token of the answer is due: a core is as busy as with a real model, and the screen shares the interpreter with it
+(`--script`: it only waits). The answer is Markdown with gpt-oss's own vocabulary, about four characters a token.
+
+Told for each eighth of the answer: CPU time of the screen's thread, and of the worker's own Python, per token; bytes
+written per token; then how late Ctrl-T showed the thinking (`--tokens 1000` is enough for that).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from agent.control import Control
+from agent.engine.base import Constraint, Prompt, Sampling, StepStats
+from agent.engine.scripted import ScriptedEngine
+from tests.support.command import write_script
+from tests.support.documents import answer, document, thought
+from tests.support.pty import IDLE, PtyChat
+
+_PARTS = 8
+_THOUGHT_TOKENS = 300
+_SAMPLE_S = 0.25
+
+
+def main() -> None:
+    """Run and print; `--profile FILE` keeps a profile of the screen's thread (cProfile: it makes everything dearer)."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tokens", type=int, default=20_000)
+    parser.add_argument("--rate", type=float, default=100.0)
+    parser.add_argument("--script", action="store_true")
+    parser.add_argument("--profile", default="")
+    parser.add_argument("--child", default="")
+    given = parser.parse_args()
+    if given.child:
+        _child(json.loads(given.child))
+        return
+    _load()
+    with tempfile.TemporaryDirectory() as folder:
+        samples, toggles = _measure(Path(folder), given)
+    _show(samples)
+    print(f"Ctrl-T: the thinking on screen after {', '.join(f'{1e3 * late:.0f}' for late in toggles)} ms")
+    _load()
+
+
+def _load() -> None:
+    print(f"load {os.getloadavg()[0]:.2f} on {os.cpu_count()} cores")
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """The state at one moment: CPU seconds of the two threads, tokens seen, bytes written."""
+
+    screen_s: float
+    worker_s: float
+    tokens: int
+    sent_bytes: int
+
+
+def _measure(folder: Path, given: argparse.Namespace) -> tuple[list[_Sample], list[float]]:
+    from tests.support.toy_gguf import write_toy_gguf
+
+    model = folder / "vocabulary.gguf"
+    write_toy_gguf(model, vocabulary="real")
+    text = thought(document(_THOUGHT_TOKENS, seed=7)) + answer(document(given.tokens))
+    how = {
+        "engine": write_script(folder, text),
+        "model": str(model),
+        "rate": given.rate,
+        "decode": not given.script,
+        "profile": given.profile,
+        "out": str(folder / "samples.json"),
+    }
+    command = [sys.executable, "-m", "tests.bench.chat", "--child", json.dumps(how)]
+    environ = {"HOME": str(folder), "XDG_DATA_HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
+    toggles = []
+    with PtyChat(command=command, environ=environ) as chat:
+        chat.idle()
+        chat.press("go\r")
+        chat.until("thinking · ")
+        for _ in range(3):
+            chat.until(lambda: "thinking" not in chat.display[-4], 0.2) if toggles else None
+            chat.press("\x14")
+            toggles.append(chat.until(lambda: _rows_of_thinking(chat) > 0))
+            chat.press("\x14")
+            chat.until(lambda: _rows_of_thinking(chat) == 0)
+        while IDLE.encode() not in chat.sent[-4096:]:  # the emulator of the tests would need most of a core
+            chat.sent = chat.sent[-4096:] + os.read(chat.child.child_fd, 65536)
+        chat.press("\x04")
+        chat.wait()
+    return [_Sample(*sample) for sample in json.loads(Path(how["out"]).read_text())], toggles
+
+
+def _rows_of_thinking(chat: PtyChat) -> int:
+    rows = [row for row in chat.display if row]
+    return len(rows) - 3 - sum(row.startswith("› go") for row in rows)
+
+
+def _show(samples: list[_Sample]) -> None:
+    """A line for each part of the answer, by tokens."""
+    last = samples[-1].tokens
+    edges = [next(s for s in samples if s.tokens >= last * part // _PARTS) for part in range(_PARTS + 1)]
+    rows = []
+    print("     tokens   screen µs/token   worker µs/token   bytes/token")
+    for a, b in itertools.pairwise(edges):
+        tokens = max(1, b.tokens - a.tokens)
+        rows.append(1e6 * (b.screen_s - a.screen_s) / tokens)
+        worker, sent = 1e6 * (b.worker_s - a.worker_s) / tokens, (b.sent_bytes - a.sent_bytes) / tokens
+        print(f"{a.tokens:6}–{b.tokens:6} {rows[-1]:10.0f} {worker:17.0f} {sent:13.0f}")
+    half = _PARTS // 2
+    early, late = median(rows[:half]), median(rows[half:])
+    whole = 1e6 * (edges[-1].screen_s - edges[0].screen_s) / (edges[-1].tokens - edges[0].tokens)
+    change = 100 * (late / early - 1)
+    print(f"screen: {whole:.0f} µs/token; first half {early:.0f}, second half {late:.0f} ({change:+.0f} %)")
+
+
+# -- the process that is measured --------------------------------------------------------------------------------------
+
+
+class _Paced:
+    """An engine that says what a script says, each token when it is due, and decodes with a real model till then."""
+
+    def __init__(self, script: ScriptedEngine, decoder: Any, rate: float) -> None:
+        self._script, self._decoder, self._rate = script, decoder, rate
+        self.python_s = 0.0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._script, name)
+
+    def generate(
+        self,
+        prompt: Prompt,
+        *,
+        stops: frozenset[int],
+        max_tokens: int | None,
+        sampling: Sampling,
+        constraint: Constraint | None,
+        control: Control,
+    ) -> _PacedGeneration:
+        inner = self._script.generate(
+            prompt, stops=stops, max_tokens=max_tokens, sampling=sampling, constraint=constraint, control=control
+        )
+        return _PacedGeneration(inner, self._decoder, self._rate)
+
+
+class _PacedGeneration:
+    """See `agent.engine.base.Generation`."""
+
+    def __init__(self, inner: Any, decoder: Any, rate: float) -> None:
+        self._inner, self._decoder, self._rate = inner, decoder, rate
+        self._busy: Iterator[Any] = iter(())
+        self._began, self._number = time.monotonic(), 0
+
+    def __iter__(self) -> _PacedGeneration:
+        return self
+
+    def __next__(self) -> Any:
+        self._number += 1
+        due = self._began + self._number / self._rate
+        while (left := due - time.monotonic()) > 0:
+            if self._decoder is None:
+                time.sleep(left)
+            elif next(self._busy, None) is None:
+                self._busy = self._decode()
+        return next(self._inner)
+
+    def _decode(self) -> Iterator[Any]:
+        return iter(
+            self._decoder.generate(
+                Prompt(tuple(range(64))), stops=frozenset(), max_tokens=900, sampling=Sampling(),
+                constraint=None, control=Control(),
+            )
+        )  # fmt: skip
+
+    @property
+    def stats(self) -> StepStats:
+        stats = self._inner.stats
+        assert isinstance(stats, StepStats)
+        return stats
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+def _child(how: Mapping[str, Any]) -> None:
+    import cProfile
+
+    from agent.respond import LocalResponder
+    from cli.chat import Chat
+    from cli.folder import settle
+    from cli.keeping import Wanted, open_kept
+
+    flags = {"engine": how["engine"], "model": how["model"], "no_tools": True}
+    resolved, folder = settle(flags)
+    chat = Chat(resolved, folder, open_kept(resolved, folder, wanted=Wanted()))
+    samples: list[tuple[float, float, int, int]] = []
+    sent = _count_bytes(chat.screen.output)
+    profile = cProfile.Profile() if how["profile"] else None
+
+    def ready() -> None:
+        if chat.assembly is None:
+            asyncio.get_running_loop().call_later(0.01, ready)
+            return
+        decoder = None
+        if how["decode"]:
+            from tests.support.engines import ETUDE, load_engine
+
+            decoder = load_engine(ETUDE)
+        script = chat.assembly.engine
+        assert isinstance(script, ScriptedEngine)
+        paced: Any = _Paced(script, decoder, how["rate"])
+        chat.assembly = replace(chat.assembly, responder=LocalResponder(chat.assembly.codec, paced, tap=None))
+        sample()
+
+    def sample() -> None:
+        worker_s = time.clock_gettime(time.pthread_getcpuclockid(chat.worker._thread.ident or 0))
+        samples.append((time.thread_time(), worker_s, chat.view.tokens, sent[0]))
+        asyncio.get_running_loop().call_later(_SAMPLE_S, sample)
+
+    async def run() -> None:
+        asyncio.get_running_loop().call_soon(ready)
+        await chat.run()
+
+    if profile:
+        profile.enable()
+    asyncio.run(run())
+    if profile:
+        profile.disable()
+        profile.dump_stats(how["profile"])
+    chat.finish()
+    Path(how["out"]).write_text(json.dumps([one for one in samples if one[2]]))
+
+
+def _count_bytes(output: Any) -> list[int]:
+    count = [0]
+    stdout = output.stdout
+
+    class Counted:
+        encoding = "utf-8"
+
+        @property
+        def buffer(self) -> Counted:
+            return self
+
+        def write(self, data: bytes) -> int:
+            count[0] += len(data)
+            return int(stdout.buffer.write(data))
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(stdout, name)
+
+    output.stdout = Counted()
+    return count
+
+
+if __name__ == "__main__":
+    main()
