@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cli import paths
 from cli._kinds import KINDS
 from cli.chat_commands.common import Block, Choice, CommandError, count, expected, path_of
-from cli.config import THIS_CHAT, Resolved
+from cli.config import THIS_CHAT, Resolved, Settings
 from cli.exits import ExitCode, ExitError
 from cli.folder import Folder, settle
 from cli.toolset import TRAINED, Toolset, wanted
@@ -119,7 +119,8 @@ _ASKED = {"auto": "not asked about", "ask": "asked about", "never": "denied"}
 
 def _what_is_off(chat: Chat) -> list[_Off]:
     settings = chat.settings
-    off = [_Off(name, f"/tools on {name}") for name in sorted(chat.tools_off)]
+    families = {name if name.startswith("functions.") else name.partition(".")[0] for name in chat.tools_off}
+    off = [_Off(name, f"/tools on {name}") for name in sorted(families)]
     have = {spec.name for spec in chat.assembly.tools.toolbox.every_spec} if chat.assembly else set()
     trained = wanted(settings).trained
     off += [_Off(name, f"/tools on {name}") for name in TRAINED if name not in trained]
@@ -182,9 +183,14 @@ def _turn_on(chat: Chat, names: Sequence[str]) -> None:
     settings = chat.settings
     fresh = [name for name in names if name in TRAINED and name not in wanted(settings).trained]
     if fresh or (settings.no_tools and not names):
-        kept = () if settings.no_tools else (*wanted(settings).trained, *_others(settings.tools))
-        values = {"no_tools": False, "tools": (*kept, *fresh) if names else settings.tools}
-        return _collect(chat, values, lambda _: _set_off(chat, frozenset()))
+        values = {"no_tools": False, "tools": _with_trained(settings, fresh) if names else settings.tools}
+
+        def on(tools: Toolset) -> None:
+            every = tools.toolbox.every_spec
+            meant = [_matching(name, every) for name in names] if names else [chat.tools_off]
+            _set_off(chat, chat.tools_off.difference(*meant))
+
+        return _collect(chat, values, on)
 
     def act(every: Sequence[ToolSpec]) -> frozenset[str]:
         return chat.tools_off - (_meant(names, every) if names else chat.tools_off)
@@ -196,7 +202,12 @@ def _web(chat: Chat, value: str) -> None:
     if not value:
         state = f"web search goes to {chat.settings.web}" if chat.settings.web else "web search is off"
         return chat.note(f"{state}: /tools web URL, of a SearXNG, or brave, exa, mojeek, serper, tavily, you; off")
-    return _collect(chat, {"web": None if value == "off" else KINDS["web"].check(value), "no_tools": False})
+    if value == "off":
+        return _collect(chat, {"web": None})
+    values = {"web": KINDS["web"].check(value), "no_tools": False, "tools": chat.settings.tools}
+    if "browser" not in wanted(chat.settings).trained:
+        values["tools"] = _with_trained(chat.settings, ["browser"])
+    return _collect(chat, values)
 
 
 def _workspace(chat: Chat, value: str) -> None:
@@ -215,19 +226,25 @@ def _functions(chat: Chat, path: Path) -> None:
     _collect(chat, {"tools": tuple(dict.fromkeys(names)), "no_tools": False})
 
 
-def _others(names: Sequence[str] | None) -> tuple[str, ...]:
-    return tuple(name for name in names or () if name not in TRAINED)
+def _with_trained(settings: Settings, names: Sequence[str]) -> tuple[str, ...]:
+    """What `--tools` would say of the tools that are on and these."""
+    others = [name for name in settings.tools or () if name not in TRAINED]
+    return tuple(dict.fromkeys((*wanted(settings).trained, *names, *([] if settings.no_tools else others))))
 
 
 def _meant(names: Sequence[str], every: Sequence[ToolSpec]) -> frozenset[str]:
     """The tools that the user means: `shell`, `browser`, `functions.*`. Raises CommandError for none."""
     found: set[str] = set()
     for name in names:
-        matching = [spec.name for spec in every if not Policy([Rule(name, "deny")]).unused([spec])]
+        matching = _matching(name, every)
         if not matching:
             expected(f"a tool ({', '.join(spec.name for spec in every) or 'there is none'})", name)
         found.update(matching)
     return frozenset(found)
+
+
+def _matching(name: str, every: Sequence[ToolSpec]) -> list[str]:
+    return [spec.name for spec in every if not Policy([Rule(name, "deny")]).unused([spec])]
 
 
 def _offer(chat: Chat, change: Callable[[Sequence[ToolSpec]], frozenset[str]]) -> None:
@@ -253,9 +270,12 @@ def _collect(chat: Chat, values: dict[str, Any], then: Callable[[Toolset], objec
 
     def act() -> None:
         before = chat.folder
+        only = chat.settings.no_tools and not any(name in TRAINED for name in values.get("tools") or ())
         resolved, folder = settled(chat.resolved, values)
 
         def collected(tools: Toolset) -> None:
+            if only:  # there were none: what comes along with what was asked for stays off
+                _set_off(chat, frozenset(spec.name for spec in tools.toolbox.every_spec if spec.trained))
             then(tools)
             if (folder and folder.workspace) != (before and before.workspace):
                 _follow_folder(chat, resolved, folder)
