@@ -27,7 +27,7 @@ _OPENERS = {"$$": "$$", "\\[": "\\]"}
 def block_parser() -> MarkdownIt:
     """Only blocks and their line numbers: what a stream needs to know where it can be cut."""
     parser = _parser()
-    parser.core.ruler.enableOnly(["normalize", "block"])
+    parser.core.ruler.enableOnly(["block"])  # not "normalize": it could change the number of lines
     return parser
 
 

@@ -142,9 +142,7 @@ class Segmenter:
         if self._fence:
             return self._live_code(partial, max_rows)
         lines = [*self._tail, *([] if _UNDECIDED.fullmatch(partial) else [partial])]
-        while lines and not lines[0].strip():
-            lines.pop(0)
-        if not lines:
+        if not "".join(lines).strip():
             return None
         item = _ITEM.match(lines[0])
         if item is None and len(lines) > max_rows:
@@ -250,6 +248,8 @@ class Segmenter:
         more = True
         while more and self._tail:
             more = self._cut_once(chunks, final=final)
+        while self._tail and not self._tail[0].strip():
+            self._tail.pop(0)
         self._looked = len(self._tail)
         if not self._tail:
             self._kind = ""

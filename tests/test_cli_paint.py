@@ -1,0 +1,240 @@
+"""Rows of Markdown: what a reader sees at any width, and that nothing else leaves for the terminal."""
+
+from __future__ import annotations
+
+import random
+import re
+import subprocess
+import sys
+
+import pytest
+from rich.segment import Segment
+from rich.style import Style
+from rich.text import Text
+
+from cli.clean import clean
+from cli.terminal.paint import Painter, knows_links, render_markdown
+from cli.terminal.segment import Chunk, Segmenter
+from tests.oracle import hostile_output
+from tests.oracle.segments import random_text, splits
+from tests.support.command import ROOT
+
+
+def plain(text: str, width: int = 80) -> list[str]:
+    """The rows as text, with the marks that need no colour."""
+    return ["".join(part.text for part in row) for row in render_markdown(text, width=width, colour=True)]
+
+
+def ansi(text: str, width: int = 80, *, colour: bool = True, links: bool = True) -> list[str]:
+    painter, segmenter = Painter(width, colour=colour, links=links), Segmenter()
+    chunks = [*segmenter.feed(clean(text)), *segmenter.finish()]
+    return [painter.ansi(row) for chunk in chunks for row in painter.chunk(chunk)]
+
+
+DOCUMENT = """\
+# Title
+One **bold** line
+and `code`.
+- a
+- b
+  1. c
+
+     d
+> quote
+```py
+def f():
+\treturn 1
+```
+| a | 漢字 |
+|---|--:|
+| b<br>c | 1 |
+
+***
+"""
+
+
+def test_a_document() -> None:
+    assert plain(DOCUMENT) == [
+        *("Title", "", "One bold line", "and code.", "", "• a", "• b", "  1. c", "", "     d", "", "│ quote", ""),
+        *("def f():", "    return 1", "", "a │ 漢字", "──┼─────", "b │    1", "c │", "", "─" * 40),
+    ]
+
+
+def test_without_colour_the_marks_stay() -> None:
+    assert ansi("## T *e*\n**b** `c` [l](http://a.b/c) ~~s~~ <http://d.e>", colour=False) == [
+        *("## T *e*", "", "**b** `c` l (http://a.b/c) ~~s~~ http://d.e"),
+    ]
+
+
+def test_the_sixteen_colours_and_attributes() -> None:
+    assert ansi("# T\n**b** *i* ~~s~~ `c`") == [
+        *("\x1b[1;4mT\x1b[0m", "", "\x1b[1mb\x1b[0m \x1b[3mi\x1b[0m \x1b[9ms\x1b[0m \x1b[36mc\x1b[0m"),
+    ]
+    assert ansi("```py\nif x: return 'a'  # b\n```") == [
+        "\x1b[35mif\x1b[0m x: \x1b[35mreturn\x1b[0m \x1b[32m'a'\x1b[0m  \x1b[2;3m# b\x1b[0m"
+    ]
+    assert ansi("```\nno language\n```\n```nosuch\nx\n```") == ["\x1b[36mno language\x1b[0m", "", "\x1b[36mx\x1b[0m"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("$a_1 * b_2 * c$", "$$x_1 * y_2 * z$$", "\\( x_1 * y_2 * \\alpha \\)", "\\[ x \\]", "a $x$, $5 and $6_7_"),
+        *("\\[\na_1 = b \\\\\n- c * d * e\n===\n\\]", "$$\n# x\n> y\n$$", "<div>html <b>x</b></div>", "[r]: http://a.b"),
+        *("[not][a] [link]", "![x", "[a](", "a | b\n", "1986\\. x".replace("\\", ""), "snake_case_name", "2 * 3 * 4"),
+    ],
+)
+def test_what_comes_out_as_written(text: str) -> None:
+    assert plain(text) == text.rstrip("\n").split("\n")
+
+
+def test_dollars_are_money_when_they_look_like_it() -> None:
+    assert plain("costs $5 and *then* $6, \\$7") == ["costs $5 and then $6, $7"]
+
+
+def test_links() -> None:
+    clickable = "\x1b]8;;https://example.org/x\x1b\\\x1b[4mdocs\x1b[0m\x1b]8;;\x1b\\"
+    assert ansi("[docs](https://example.org/x)") == [clickable]
+    assert ansi("[docs](https://example.org/x)", links=False) == [
+        "\x1b[4mdocs\x1b[0m\x1b[2m (https://example.org/x)\x1b[0m"
+    ]
+    assert plain("[run](javascript:alert(1)) [file](src/a.py)") == ["[run](javascript:alert(1)) file (src/a.py)"]
+    assert plain("[https://bank.example](https://evil.example/)") == ["https://bank.example (https://evil.example/)"]
+    assert plain("![a plot](https://example.org/p.png)") == ["a plot (https://example.org/p.png)"]
+    assert len(plain("![](data:image/png;base64," + "A" * 1500 + ")", width=10_000)[0]) < 220
+
+
+def test_which_terminals_know_links() -> None:
+    assert not any(map(knows_links, ({}, {"TERM": "xterm-256color"}, {"TERM": "dumb"}, {"VTE_VERSION": "4600"})))
+    assert all(map(knows_links, ({"TERM": "xterm-kitty"}, {"VTE_VERSION": "7600"}, {"TERM_PROGRAM": "iTerm.app"})))
+
+
+def test_code_is_neither_wrapped_nor_indented_wherever_it_stands() -> None:
+    line = "x = [" + "1, " * 60 + "]"
+    rows = plain(f"1. a\n   ```py\n   {line}\n       y\n   ```\n\n   b\n> ```\n> {line}\n> ```\n", width=40)
+    assert rows == ["1. a", "", line, "    y", "", "   b", "", line]
+
+
+def test_a_tab_is_four_columns() -> None:
+    assert plain("```make\nall:\n\tcc\n  \tx\ty\n```") == ["all:", "    cc", "    x   y"]
+
+
+def test_words_wrap_and_addresses_stay_whole() -> None:
+    url = "https://example.org/" + "a" * 60
+    assert plain(f"see the page {url} for more", width=20) == ["see the page", url, "for more"]
+    assert plain("- one two three four five six", width=16) == ["• one two three", "  four five six"]
+    assert plain("漢字かな、漢字かな。漢字（かな）漢", width=10) == ["漢字かな、", "漢字かな。", "漢字（か", "な）漢"]
+    assert plain("漢字か、漢字", width=10) == ["漢字か、漢", "字"]
+
+
+@pytest.mark.parametrize("width", [40, 60, 200])
+def test_tables_fit(width: int) -> None:
+    row = "| **Straße** 🙂 | 漢字かな and some more words in `here` |\n"
+    table = "| name | what it is about |\n|:-:|---|\n" + row * 3
+    painter = Painter(width)
+    rows = render_markdown(table, width=width, colour=True)
+    assert max(sum(part.cell_length for part in row) for row in rows) <= width
+    assert "Straße" in "".join(painter.ansi(row) for row in rows)
+
+
+def test_a_table_without_room_is_shown_as_records() -> None:
+    table = "|a|b|c|d|e|\n|-|-|-|-|-|\n" + "|one long text|two long text|3|4|five long text|\n" * 2
+    one = ["a: one long text", "b: two long text", "c: 3", "d: 4", "e: five long text"]
+    assert plain(table, width=24) == [*one, "", *one]
+
+
+def test_what_the_parser_would_leave_out_comes_as_written() -> None:
+    deep = "> " * 100 + "treasure"
+    assert "treasure" in "".join(plain(deep))
+    assert "treasure" in "".join(plain("- " * 100 + "treasure"))
+
+
+def test_no_row_has_blanks_at_its_end_or_a_background() -> None:
+    rows = ansi("- \n\n> \n\n```\nx   \n\n```\n\n| a  |\n|---|\n|  |\n")
+    assert [row for row in rows if row.endswith(" ") or re.search(r"\x1b\[[0-9;]*(4[0-9]|10[0-7])m", row)] == []
+
+
+def test_a_piece_of_a_fence_knows_what_stood_before_it() -> None:
+    painter = Painter(80)
+    rows = painter.chunk(Chunk("code", "still text\n", gap=False, info="python", context='x = """\n'))
+    assert [painter.ansi(row) for row in rows] == ["\x1b[32mstill text\x1b[0m"]
+
+
+def test_text_is_plain() -> None:
+    painter = Painter(10)
+    assert [painter.ansi(row) for row in painter.text("*a* [bold]\x1b[2J\n\n  x\ty", "dim")] == [
+        *("\x1b[2m*a*\x1b[0m", "\x1b[2m[bold]␛[2J\x1b[0m", "", "\x1b[2m  x y\x1b[0m"),
+    ]
+
+
+def test_rows_of_rich_pass_the_same_door() -> None:
+    painter = Painter(20)
+    link = Style(bold=True, bgcolor="red", link="https://a.b/;x")
+    (row,) = painter.rows(Text.assemble(("a\u202e\x1b[2Jb", link), ("c" + "\u0301" * 50, Style(color="#ff0000"))))
+    assert list(hostile_output.row_complaints(painter.ansi(row))) == []
+    assert "https://a.b/%3Bx" in painter.ansi(row)
+
+
+def test_a_row_made_by_hand_passes_the_last_door() -> None:
+    painter = Painter(20)
+    row = [Segment("a\x1b[2J\n\tb", Style(link="javascript:x", blink=True)), Segment("\u202e")]
+    assert painter.ansi(row) == "a␛[2J  b"
+    assert painter.fragments([row, row]) == [*(two := [("", "a␛[2J  b"), ("", "")]), ("", "\n"), *two]
+
+
+def test_fragments_say_what_ansi_says() -> None:
+    painter = Painter(40)
+    rows = render_markdown("**b** `c`\n\n[l](http://a.b)\n", width=40, colour=True)
+    assert painter.fragments(rows) == [
+        *(("bold", "b"), ("", " "), ("fg:ansicyan", "c"), ("", "\n"), ("", "\n"), ("underline", "l")),
+    ]
+
+
+def test_any_split_gives_the_same_rows() -> None:
+    rng = random.Random(2)
+    for _ in range(60):
+        text = clean(random_text(rng))
+        whole = [painted(text, cuts) for cuts in ([], *splits(text, rng, 3))]
+        assert whole == whole[:1] * len(whole)
+
+
+def painted(text: str, cuts: list[int]) -> list[str]:
+    segmenter, painter, chunks, at = Segmenter(), Painter(40), list[Chunk](), 0
+    for cut in [*cuts, len(text)]:
+        chunks += segmenter.feed(text[at:cut])
+        at = cut
+    return [painter.ansi(row) for chunk in [*chunks, *segmenter.finish()] for row in painter.chunk(chunk)]
+
+
+def test_a_tenth_of_the_hostile_mixes() -> None:
+    rng = random.Random(1)
+    huge = (text[:9000] for text in hostile_output.HUGE)
+    texts = [*hostile_output.ATTACKS, *huge, *(hostile_output.random_text(rng) for _ in range(150))]
+    assert [leak for text in texts for leak in hostile_output.leaks(text, rng)] == []
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        *("a\x1b[2Jb", "\x1b]0;x\x07", "\x1b[41mx\x1b[0m", "\x1b[38;5;1mx\x1b[0m", "\x1b[1mx", "\x1b[5mx\x1b[0m"),
+        *("\x1b]8;;file:///x\x1b\\x\x1b]8;;\x1b\\", "\x1b]8;;http://a;b\x1b\\x\x1b]8;;\x1b\\", "\x1b]8;;http://a\x1b\\x"),
+        *("\u202ex", "x\u200by", "\x9b1m", "\ud800", "a ", "e" + "\u0301" * 9, "\U0001f1e9", "a\nb", "\ufe0f"),
+    ],
+)
+def test_the_check_of_the_hostile_mixes_is_strict(row: str) -> None:
+    assert list(hostile_output.row_complaints(row))
+    assert list(hostile_output.fragment_complaints([("", row)]))
+
+
+def test_the_check_of_styles_is_strict() -> None:
+    assert list(hostile_output.fragment_complaints([("bg:ansired", "x")]))
+    assert list(hostile_output.fragment_complaints([("class:x", "x")]))
+    assert list(hostile_output.fragment_complaints([("bold fg:ansired", "x"), ("", "\n")])) == []
+    assert list(hostile_output.row_complaints("\x1b[1mx\x1b[0m", colour=False))
+
+
+def test_nothing_heavy_is_loaded_before_the_first_row() -> None:
+    heavy = {"rich", "pygments", "markdown_it", "prompt_toolkit"}
+    code = f"import sys, cli.terminal.paint, cli.terminal.segment; print(*sorted(sys.modules.keys() & {heavy}))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
