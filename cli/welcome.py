@@ -1,0 +1,144 @@
+"""What the chat says when it begins: what answers, whether it fits, the keys, where it goes on. Three lines at most.
+
+It is said before a model is loaded, so it goes by the names and sizes of files, and by the system's tables. llama.cpp
+is not loaded for it: what a GPU has free isn't known yet.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cli.clean import clean, one_line
+
+if TYPE_CHECKING:
+    from agent.models.find import Found, Locations
+    from agent.models.memory import Memory
+    from cli.config import Settings
+
+KEYS = "/help · Ctrl-T thinking · Ctrl-O transcript · Ctrl-C stop"
+
+_MORE_BYTES = 1_000_000_000
+"""What gpt-oss-20b takes beside its weights: KV cache and buffers for 32k tokens (`agent.models.plan`)."""
+_LINE_BITS_PER_S = 100_000_000
+_GPU_FILES = ("/dev/nvidia0", "/dev/kfd")  # there may be memory that the system's tables don't count
+_TITLE_CHARS, _NAME_CHARS = 40, 60
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A better model than the one that answers. `here`: it is on this machine, and too large for it now."""
+
+    name: str
+    bytes: int
+    here: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What there is to say. `model` is what will answer, `bytes` its size, 0 when that isn't known.
+
+    `built_in`: it is the study model. `free_bytes`: of memory, None when it isn't known. `title` and `turns` are those
+    of a session that goes on; `workspace` is a folder.
+    """
+
+    version: str
+    model: str
+    built_in: bool = False
+    bytes: int = 0
+    free_bytes: int | None = None
+    offer: Offer | None = None
+    workspace: str | None = None
+    title: str | None = None
+    turns: int = 0
+
+
+def greeting(facts: Facts) -> list[str]:
+    """The lines to show, clean, each without a line end; the first one is long where a model is to be had.
+
+    ["ossia 0.1.0 · gpt-oss-20b found (12.1 GB), fits", "/help · Ctrl-T thinking · Ctrl-O transcript · Ctrl-C stop"]
+    """
+    where = [f"workspace {facts.workspace}"] if facts.workspace else []
+    if facts.title is not None:
+        turns = f"{facts.turns} turn{'' if facts.turns == 1 else 's'}"
+        where.append(f"goes on: {one_line(facts.title, _TITLE_CHARS)} ({turns})")
+    lines = [f"ossia {facts.version} · {_model(facts)}", KEYS, " · ".join(where)]
+    return [clean(one_line(line)) for line in lines if line]
+
+
+def _model(facts: Facts) -> str:
+    from agent.models.memory import size_text
+
+    name = one_line(facts.model, _NAME_CHARS)
+    if facts.built_in:
+        return _offered(facts)
+    if not facts.bytes:
+        return name
+    fits = facts.free_bytes is None or facts.bytes + _MORE_BYTES <= facts.free_bytes
+    fit = "fits" if fits else f"more than the {size_text(facts.free_bytes or 0)} of memory that are free"
+    return f"{name} found ({size_text(facts.bytes)}), {fit}"
+
+
+def _offered(facts: Facts) -> str:
+    """étude, and how to get something that knows more."""
+    from agent.models.memory import size_text
+
+    offer, study = facts.offer, "étude, a small study model, answers now"
+    if offer is None:
+        return study
+    needs = f"needs {math.ceil((offer.bytes + _MORE_BYTES) / 1e9)} GB of memory"
+    free = f", {size_text(facts.free_bytes)} are free" if facts.free_bytes is not None else ""
+    if offer.here:
+        return f"{study}; {offer.name} is here, but {needs}{free}: /model {offer.name} takes it all the same"
+    minutes = round(offer.bytes * 8 / _LINE_BITS_PER_S / 60)
+    get = f"{size_text(offer.bytes)}, about {minutes} min at 100 Mbit/s, {needs}{free}"
+    return f"no gpt-oss model on this machine: {study}; {offer.name} ({get}): /model pull {offer.name}"
+
+
+# -- the facts ---------------------------------------------------------------------------------------------------------
+
+
+def gather(settings: Settings, *, workspace: Path | None = None, title: str | None = None, turns: int = 0) -> Facts:
+    """The facts of this machine, in some milliseconds: files are found by their names, none is opened."""
+    from agent.models.memory import read_memory
+    from cli.models import locations
+
+    gpu = any(Path(name).exists() for name in _GPU_FILES)
+    facts = model_facts(settings, locations(), read_memory(), gpu=gpu)
+    return replace(facts, workspace=None if workspace is None else str(workspace), title=title, turns=turns)
+
+
+def model_facts(settings: Settings, locations: Locations, memory: Memory, *, gpu: bool) -> Facts:
+    """Which model will answer, as `agent.models.resolve` will choose, and what of it fits. `gpu`: there may be more."""
+    from agent.models.catalog import DOWNLOADS, ETUDE
+    from agent.models.find import find_models
+    from cli import __version__
+
+    free = None if gpu else memory.all_free
+    if settings.engine != "llama":
+        return Facts(__version__, settings.engine.partition(":")[0])
+    found = find_models(locations)
+    if settings.model and settings.model != ETUDE:
+        return Facts(__version__, *_named(settings.model, found), free_bytes=free)
+    ours = [one for download in DOWNLOADS for one in found if one.name == download.name]
+    best = next((one for one in ours if free is None or one.file_bytes + _MORE_BYTES <= free), None)
+    if best is not None and not settings.model:
+        return Facts(__version__, best.name, bytes=best.file_bytes, free_bytes=free)
+    if settings.model:
+        offer = None  # étude is what they want
+    elif ours:
+        offer = Offer(ours[0].name, ours[0].file_bytes, here=True)
+    else:
+        offer = Offer(DOWNLOADS[0].name, DOWNLOADS[0].download_bytes)
+    return Facts(__version__, ETUDE, built_in=True, free_bytes=free, offer=offer)
+
+
+def _named(model: str, found: Sequence[Found]) -> tuple[str, bool, int]:
+    """What `--model` names: its name, that it isn't built in, its size if a file of that name was found."""
+    from agent.models.catalog import download_of, name_of
+
+    size = next((one.file_bytes for one in found if one.name == model), 0)
+    return (model if size or download_of(model) else name_of(Path(model))), False, size

@@ -1,0 +1,106 @@
+"""What the chat says when it begins, from made-up machines and from this one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent.models.find import Locations
+from agent.models.memory import Memory
+from cli import __version__
+from cli.config import Settings
+from cli.welcome import KEYS, Facts, Offer, gather, greeting, model_facts
+
+GB = 1_000_000_000
+SIZE_20B, SIZE_120B = 12_110_000_000, 63_400_000_000
+HEAD = f"ossia {__version__} · "
+
+
+def _model(folder: Path, name: str, size: int) -> None:
+    """A file of that size with nothing in it: it is found by its name, and never opened."""
+    path = folder / "models" / f"{name}.gguf"
+    path.parent.mkdir(exist_ok=True)
+    with path.open("wb") as file:
+        file.truncate(size)
+
+
+def _line(folder: Path, *, free: int | None, gpu: bool = False, settings: Settings | None = None) -> str:
+    facts = model_facts(settings or Settings(), Locations(folder), Memory(free), gpu=gpu)
+    first, *rest = greeting(facts)
+    assert rest == [KEYS] and first.startswith(HEAD)
+    return first.removeprefix(HEAD)
+
+
+def test_a_machine_without_a_model(tmp_path: Path) -> None:
+    assert _line(tmp_path, free=24 * GB) == (
+        "no gpt-oss model on this machine: étude, a small study model, answers now; gpt-oss-20b "
+        "(12.1 GB, about 16 min at 100 Mbit/s, needs 14 GB of memory, 24.0 GB are free): /model pull gpt-oss-20b"
+    )
+    assert "needs 14 GB of memory): /model pull" in _line(tmp_path, free=None)
+
+
+def test_a_model_that_fits(tmp_path: Path) -> None:
+    _model(tmp_path, "gpt-oss-20b-mxfp4", SIZE_20B)
+    _model(tmp_path, "gpt-oss-120b-mxfp4", SIZE_120B)
+    for free in (24 * GB, None, 100 * GB):
+        assert _line(tmp_path, free=free) == "gpt-oss-20b found (12.1 GB), fits"
+
+
+def test_a_model_that_is_too_large_is_passed_over_as_it_will_be(tmp_path: Path) -> None:
+    _model(tmp_path, "gpt-oss-20b-mxfp4", SIZE_20B)
+    said = _line(tmp_path, free=8 * GB)
+    assert said == (
+        "étude, a small study model, answers now; gpt-oss-20b is here, but needs 14 GB of memory, 8.0 GB are free: "
+        "/model gpt-oss-20b takes it all the same"
+    )
+    assert _line(tmp_path, free=8 * GB, gpu=True) == "gpt-oss-20b found (12.1 GB), fits", "the GPU's isn't known yet"
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (Settings(engine="script:/tmp/x.json"), "script"),
+        (Settings(model="etude"), "étude, a small study model, answers now"),
+        (Settings(model="gpt-oss-20b"), "gpt-oss-20b found (12.1 GB), more than the 8.0 GB of memory that are free"),
+        (Settings(model="/models/gpt-oss-20b-mxfp4.gguf"), "gpt-oss-20b"),
+        (Settings(model="gpt-oss-120b"), "gpt-oss-120b"),
+        (Settings(model="own.gguf"), "own"),
+    ],
+)
+def test_what_was_asked_for(settings: Settings, said: str, tmp_path: Path) -> None:
+    _model(tmp_path, "gpt-oss-20b-mxfp4", SIZE_20B)
+    assert _line(tmp_path, free=8 * GB, settings=settings) == said
+
+
+def test_where_it_goes_on() -> None:
+    facts = Facts("1.0", "script", workspace="/home/me/work", title="How do I\nbake a cake?", turns=1)
+    where = "workspace /home/me/work · goes on: How do I bake a cake? (1 turn)"
+    assert greeting(facts) == ["ossia 1.0 · script", KEYS, where]
+
+
+def test_it_is_three_clean_lines_whatever_the_names(tmp_path: Path) -> None:
+    bad = "a\x1b[2J\n\u202eb" * 50
+    lines = greeting(Facts("1", bad, bytes=1, workspace=bad, title=bad, turns=2, offer=Offer(bad, 1)))
+    assert len(lines) == 3
+    assert all(char.isprintable() for line in lines for char in line)
+
+
+def test_this_machine() -> None:
+    facts = gather(Settings(), workspace=Path("/w"), title="t", turns=3)
+    assert (facts.version, facts.workspace, facts.title, facts.turns) == (__version__, "/w", "t", 3)
+    assert facts.built_in == (facts.model == "etude") and 1 <= len(greeting(facts)) <= 3
+
+
+def test_llama_cpp_is_not_loaded_for_it() -> None:
+    code = """
+import sys
+from cli.config import Settings
+from cli.welcome import gather, greeting
+greeting(gather(Settings()))
+assert "llama_cpp" not in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
