@@ -370,6 +370,8 @@ async def test_paths_for_commands(tmp_path: Path) -> None:
     async with EditorStage(sources=sources(tmp_path)) as stage:
         await stage.type("/save my\t")
         await stage.until(lambda: stage.text == "/save my file.txt")
+        await stage.type(CTRL_U, "/save now my\t")
+        await stage.until(lambda: stage.text == "/save now my file.txt")
         await stage.type(CTRL_U, "!cat m")
         await stage.shows("› !cat m")  # only when asked for
         await stage.type("\t")
@@ -496,3 +498,43 @@ def test_an_unchanged_text_and_a_deleted_file(tmp_path: Path) -> None:
     assert asyncio.run(edited("draft", 'printf "a\\r\\nb\\n" >"$2"')) == "a\nb"
     with pytest.raises(EditorFailed, match="can't be read"):
         asyncio.run(edited("draft", 'rm "$2"'))
+
+
+_PROGRAM = """
+import asyncio, os
+from prompt_toolkit.application import Application, in_terminal
+from prompt_toolkit.layout import Layout
+from cli.terminal.editor import Editor
+from cli.terminal.external import edit
+
+def sent(typed):
+    app.exit()
+    print(f"\\nsent: {typed.text}.")
+
+editor = Editor(sent, edit=lambda text: edit(text, aside=in_terminal, environ=os.environ), note=print)
+app = Application(Layout(editor.container, editor.window), key_bindings=editor.keys)
+asyncio.run(app.run_async(handle_sigint=False))
+"""
+
+
+@posix
+def test_ctrl_c_in_the_editor_is_the_editors(tmp_path: Path) -> None:
+    import pexpect
+
+    body = "trap 'printf \" edited\" >>\"$2\"; exit 0' INT\necho the-editor-waits\nsleep 600 & wait"
+    environ = {**os.environ, "EDITOR": script(tmp_path, body), "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"}
+    child = pexpect.spawn(
+        sys.executable, ["-c", _PROGRAM], cwd=Path(__file__).parent.parent, env=environ, timeout=30, encoding="utf-8"
+    )
+    try:
+        child.expect("›")
+        child.send("draft\x18\x05")
+        child.expect("the-editor-waits")
+        child.sendintr()
+        child.expect("edited")
+        child.send("\r")
+        child.expect(r"sent: draft edited\.")
+        child.expect(pexpect.EOF)
+    finally:
+        child.close(force=True)
+    assert child.exitstatus == 0

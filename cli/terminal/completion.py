@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import stat
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from cli.mentions import open_mention, written
 Choice = tuple[str, str]
 """A value and what to say of it: `("/model", "use another model")`."""
 
-_MAX_SCANNED, _MAX_FOUND = 5_000, 200
+_MAX_SCANNED, _MAX_FOUND, _MAX_WORDS = 5_000, 200, 5
 _LAST = frozenset({"node_modules", "__pycache__", "venv"})
 """Folders that hold what others made: behind everything else."""
 
@@ -33,7 +34,8 @@ class Sources:
     """Where completions come from. All is asked on the screen's thread; folders are read on another.
 
     `commands()` are all commands, with their slash. `arguments("/model", "gpt")` are the values that the command could
-    have (the menu leaves out those that don't fit what is typed), None: paths. `folders()`: where paths count from.
+    have (the menu leaves out those that don't fit what is typed), None: paths. `folders()`: where paths count from;
+    commands count theirs from the first.
     """
 
     commands: Callable[[], Sequence[Choice]] = lambda: ()
@@ -89,10 +91,8 @@ class Completions(Completer):
         choices = self._sources.arguments(command, typed)
         if choices is not None:
             return _ranked(typed, choices)
-        folders = tuple(self._sources.folders())
-        return lambda: [
-            Completion(found.path, -len(typed), display=found.label) for found in find_paths(typed, folders)
-        ]
+        folders = tuple(self._sources.folders())[:1]
+        return lambda: _as_arguments(typed, folders)
 
 
 def _is_command(before: str) -> bool:
@@ -188,6 +188,17 @@ def _as_mentions(typed: str, length: int, folders: Sequence[Path]) -> list[Compl
         return []
     pairs = ((found, written(found.path, closed=not found.path.endswith("/"))) for found in find_paths(typed, folders))
     return [Completion(text, -length, display=found.label) for found, text in pairs if text is not None]
+
+
+def _as_arguments(typed: str, folders: Sequence[Path]) -> list[Completion]:
+    """Paths behind a command: of all that is typed, or of the words at its end (`/docs add my fol`)."""
+    starts = [0, *(found.end() for found in islice(re.finditer(" +", typed), _MAX_WORDS))]
+    for start in starts:
+        found = find_paths(typed[start:], folders)
+        if found:
+            kept = (one for one in found if one.path.isprintable())
+            return [Completion(one.path, start - len(typed), display=one.label) for one in kept]
+    return []
 
 
 def _as_words(before: str, folders: Sequence[Path]) -> list[Completion]:
