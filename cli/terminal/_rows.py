@@ -53,7 +53,7 @@ def wrapped(spans: list[Span], width: int, *, fold: bool = False) -> list[list[S
     text = "".join(text for text, _ in spans)
     if len(text) * 2 <= width or cell_len(text) <= width:
         return [spans]
-    return [_cut(spans, start, stop) for start, stop in _extents(text, max(1, width), fold)]
+    return list(_sliced(spans, _extents(text, max(1, width), fold)))
 
 
 def _extents(text: str, width: int, fold: bool) -> Iterator[tuple[int, int]]:
@@ -76,15 +76,19 @@ def _extents(text: str, width: int, fold: bool) -> Iterator[tuple[int, int]]:
     yield start, end
 
 
-def _cut(spans: list[Span], start: int, stop: int) -> list[Span]:
-    cut, at = [], 0
-    for text, look in spans:
-        if at < stop and at + len(text) > start:
-            cut.append((text[max(0, start - at) : stop - at], look))
-        at += len(text)
-        if at >= stop:
-            break
-    return cut
+def _sliced(spans: list[Span], extents: Iterable[tuple[int, int]]) -> Iterator[list[Span]]:
+    """The spans between each start and stop, which go up; in one pass."""
+    first = before = 0  # the first span that matters, the characters before it
+    for start, stop in extents:
+        while first < len(spans) and before + len(spans[first][0]) <= start:
+            before += len(spans[first][0])
+            first += 1
+        row, number, at = list[Span](), first, before
+        while number < len(spans) and at < stop:
+            text, look = spans[number]
+            row.append((text[max(0, start - at) : stop - at], look))
+            number, at = number + 1, at + len(text)
+        yield row
 
 
 def cells(spans: Iterable[Span]) -> int:
