@@ -43,7 +43,10 @@ def ossia(
         str | None, typer.Option(metavar="ID|TEXT", help="Go on with a session: its id, or a text of its title.")
     ] = None,
 ) -> None:
-    """Chat with a gpt-oss model, on your own machine. Where stdin or stdout is no terminal: as `ossia run`."""
+    """Chat with a gpt-oss model, on your own machine.
+
+    Every flag of `ossia run` is taken. Where stdin or stdout is no terminal, this is `ossia run`.
+    """
     if invocation.invoked_subcommand is not None:
         flag = next((name for name, value in given.items() if value not in (None, [])), None)
         if flag is not None:

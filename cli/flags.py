@@ -139,7 +139,9 @@ _OF_THE_CHAT: dict[str, object] = {
     "vi": Annotated[bool | None, typer.Option("--vi", help="Keys as in vi.")],
     "private": Annotated[bool | None, typer.Option("--private", help="Store nothing of this chat.")],
 }
-_NOT_IN_A_CHAT = frozenset({"raw", "json", "quiet", "show_thinking"})
+_USUAL_IN_A_CHAT = frozenset(
+    {"model", "engine", "effort", "instructions", "tools", "no_tools", "workspace", "trust", "allow", "web", "context"}
+)
 _OF_THE_MODEL = frozenset(
     {"engine", "effort", "instructions", "show_thinking", "max_tokens", "context", "threads", "gpu_layers", "raw"}
     | {"temperature", "top_p", "top_k", "min_p", "seed"}
@@ -162,8 +164,8 @@ def with_run_flags(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def with_chat_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """The same for the chat, with its own flags; those that only `run` can follow are taken, but not listed."""
-    kinds = {name: _hidden(kind) if name in _NOT_IN_A_CHAT else kind for name, kind in _ALL.items()}
+    """The same for the chat, with its own flags: all are taken, those that are seldom wanted there are not listed."""
+    kinds = {name: kind if name in _USUAL_IN_A_CHAT else _hidden(kind) for name, kind in _ALL.items()}
     return _with(command, kinds | _OF_THE_CHAT)
 
 

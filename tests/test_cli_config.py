@@ -85,6 +85,10 @@ context = "max"
 threads = 4
 gpu_layers = 0
 timeout = 2.5
+think = "peek"
+bell = 0
+vi = true
+private = true
 """
 EVERY_SETTING = Settings(
     model="gpt-oss-20b",
@@ -121,6 +125,10 @@ EVERY_SETTING = Settings(
     threads=4,
     gpu_layers=0,
     timeout=2.5,
+    think="peek",
+    bell=0.0,
+    vi=True,
+    private=True,
 )
 
 
