@@ -1,0 +1,95 @@
+"""Only the functions named here write to the terminal from cli/terminal/: painted rows, and our own codes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import ROOT
+
+_FOLDER = ROOT / "cli" / "terminal"
+
+# Who may call `write_raw`, which escapes nothing. Text from outside comes through Painter.ansi; copied text as base64.
+_WRITERS = {
+    ("screen.py", "_print_held"): {"self._ansi(row) + '\\r\\n'"},
+    ("vt.py", "erase_down"): {"'\\x1b7\\x1b[K' + '\\x1b[B\\x1b[2K' * (self.get_size().rows - 1) + '\\x1b8'"},
+    ("vt.py", "copy"): {"f'\\x1b]52;c;{encoded}\\x07'"},
+    ("vt.py", "push_title"): {"_PUSH_TITLE"},
+    ("vt.py", "pop_title"): {"_POP_TITLE"},
+}
+_BYPASSES = frozenset({"print_formatted_text", "patch_stdout", "run_in_terminal", "ANSI", "HTML"})
+_HARMLESS = (".fileno", ".isatty")  # of a stream
+
+
+def _functions(tree: ast.AST, name: str = "") -> Iterator[tuple[str, ast.AST]]:
+    """Each node with the name of the function it stands in, "" for none."""
+    for node in ast.iter_child_nodes(tree):
+        inside = node.name if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else name
+        yield inside, node
+        yield from _functions(node, inside)
+
+
+def _called(node: ast.AST) -> str:
+    """`print`, `write_raw`, `sys.stdout.write`: the end of what is called, with the stream it belongs to."""
+    if not isinstance(node, ast.Call):
+        return ""
+    name = ast.unparse(node.func)
+    return name if name.startswith("sys.") else name.rpartition(".")[2]
+
+
+def offences(source: str, file: str) -> list[str]:
+    """What this module writes, or could write, past the doors."""
+    found = []
+    tree = ast.parse(source)
+    called_names = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    for function, node in _functions(tree):
+        called = _called(node)
+        to_a_stream = called.startswith(("sys.stdout.", "sys.stderr.", "sys.__std")) and not called.endswith(_HARMLESS)
+        name = _name(node)
+        if called == "print" or to_a_stream or name in _BYPASSES:
+            found.append(f"{file}: {function} uses {called or name}")
+        if isinstance(node, ast.Call) and called == "write_raw":
+            written = ", ".join(map(ast.unparse, node.args))
+            if written not in _WRITERS.get((file, function), ()):
+                found.append(f"{file}: {function} writes {written}")
+        elif name == "write_raw" and id(node) not in called_names:
+            found.append(f"{file}: {function} passes write_raw on")
+    return found
+
+
+def _name(node: ast.AST) -> str:
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name):
+            return name
+    return ""
+
+
+@pytest.mark.parametrize("path", sorted(_FOLDER.glob("*.py")), ids=lambda path: path.name)
+def test_only_these_functions_write(path: Path) -> None:
+    assert offences(path.read_text(encoding="utf-8"), path.name) == []
+
+
+def test_the_writers_are_there() -> None:
+    """A function that was renamed leaves the list."""
+    there = {
+        (path.name, function)
+        for path in _FOLDER.glob("*.py")
+        for function, node in _functions(ast.parse(path.read_text(encoding="utf-8")))
+        if _called(node) == "write_raw"
+    }
+    assert there == set(_WRITERS)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        *("print(text)", "sys.stdout.write(text)", "import sys\nsys.stderr.write(text)", "output.write_raw(text)"),
+        *("def commit(self): self.output.write_raw(text)", "def copy(self): self.write_raw(text)", "f = out.write_raw"),
+        *("from prompt_toolkit import print_formatted_text", "sys.__stdout__.write(x)", "show(ANSI(text))"),
+    ],
+)
+def test_a_way_past_the_doors_is_found(source: str) -> None:
+    assert offences(source, "vt.py")
