@@ -1,0 +1,332 @@
+"""A screen of plain lines: for a terminal that can't move its cursor (`TERM=dumb`), an editor's shell, a screen reader.
+
+Lines are read as the terminal gives them; finished rows are printed as they come, without a single escape sequence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import TYPE_CHECKING, Any, TextIO
+
+from prompt_toolkit.data_structures import Size
+
+from cli.clean import clean, one_line
+from cli.terminal.editor import Typed
+from cli.terminal.paint import Painter, Row
+from cli.terminal.question import EXPLAIN, Question
+from cli.terminal.vt import terminal_size
+
+if TYPE_CHECKING:
+    from cli.terminal.screen import Panes
+
+PROMPT = "> "
+_FRAME_S = 0.1
+_BLOCK = '"""'
+
+
+class PlainQuestion:
+    """A question that is printed, and answered by a line. The face of `QuestionPane`, as far as the chat uses it."""
+
+    def __init__(self, say: Callable[[str], None], ask: Callable[[], None]) -> None:
+        self._say, self._ask = say, ask
+        self._question: Question | None = None
+        self._answered: Callable[[str], None] = lambda key: None
+
+    @property
+    def open(self) -> bool:
+        """Is a question out?"""
+        return self._question is not None
+
+    def ask(self, question: Question, answered: Callable[[str], None]) -> None:
+        """Print the question; the next line that is typed answers it. One typed before it stood there does not."""
+        self._question, self._answered = question, answered
+        parts = (question.title, question.reason, question.fault)
+        self._say("\n".join(clean(one_line(part)) for part in parts if part))
+        if question.detail:
+            self._say(clean(question.detail).removesuffix("\n"))
+        self._ask()
+
+    def withdraw(self) -> None:
+        """It is over, unanswered."""
+        self._question = None
+
+    @property
+    def prompt(self) -> str:
+        """`[y] yes  [n] no: `"""
+        assert self._question is not None
+        explain = ((EXPLAIN, "explain"),) if self._question.explanation else ()
+        return "  ".join(f"[{key}] {clean(word)}" for key, word in (*self._question.keys, *explain)) + ": "
+
+    def take(self, line: str) -> None:
+        """A line came. What is no answer is said, and the question stays."""
+        assert self._question is not None
+        question, answer = self._question, line.strip().lower()
+        key = next((key for key, word in question.keys if answer in (key, word.lower())), None)
+        if key is not None:
+            self._question = None
+            self._answered(key)
+        elif answer == EXPLAIN and question.explanation:
+            self._say(clean(question.explanation))
+        else:
+            self._say(f"expected {', '.join(key for key, _ in question.keys)}")
+
+
+class PlainScreen:
+    """What `Screen` is, in plain lines. `submit` gets what was typed, `interrupt` is Ctrl-C.
+
+    screen = PlainScreen(panes, painter, submit=chat.submit, interrupt=chat.interrupt)
+    await screen.run()                 # until screen.leave(), the end of the input, SIGTERM or SIGHUP
+    """
+
+    def __init__(
+        self,
+        panes: Panes,
+        painter: Painter,
+        *,
+        submit: Callable[[Typed], None],
+        interrupt: Callable[[], object],
+        stdin: int = 0,
+        stdout: TextIO | None = None,
+    ) -> None:
+        self._panes, self.painter = panes, painter
+        self._submit, self._interrupt = submit, interrupt
+        self._stdin, self._stdout = stdin, stdout or sys.stdout
+        self.question = PlainQuestion(self._print, self._forget_input)
+        self.output = self
+        self.app = self
+        self.interrupted = False
+        self._ended = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._fault: BaseException | None = None
+        self._scheduled = self._prompted = self._away = False
+        self._typed = b""
+        self._lines: list[str] = []  # of a block that is still open
+        self._echoed = ""  # a line that the terminal shows already
+
+    # -- the face of Screen --------------------------------------------------------------------------------------------
+
+    @property
+    def columns(self) -> int:
+        return terminal_size().columns
+
+    def get_size(self) -> Size:
+        """Of the terminal."""
+        return terminal_size()
+
+    @property
+    def away(self) -> bool:
+        """Is the terminal another's now?"""
+        return self._away
+
+    def wake(self) -> None:
+        """Something happened: a frame comes soon. From any thread."""
+        if not self._scheduled and self._loop is not None:
+            self._scheduled = True
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._schedule)
+
+    async def run(self) -> None:
+        """Read and print until `leave`. Raises what a callback on the loop raised."""
+        self._loop = asyncio.get_running_loop()
+        before = self._loop.get_exception_handler()
+        self._loop.set_exception_handler(lambda loop, context: self._on_fault(context.get("exception")))
+        threading.Thread(target=self._read, daemon=True).start()
+        try:
+            with self._signals():
+                self.wake()
+                await self._ended.wait()
+        finally:
+            self._loop.set_exception_handler(before)
+            for task in self._tasks:
+                task.cancel()
+            with suppress(Exception):
+                self.commit(self._panes.frame())
+            self._end_line()
+            self._loop = None
+        if self._fault:
+            raise self._fault
+
+    def leave(self) -> None:
+        """End `run`."""
+        self._ended.set()
+
+    def commit(self, rows: Sequence[Row]) -> None:
+        """Print rows."""
+        texts = ["".join(segment.text for segment in row).rstrip() for row in rows]
+        for text in self._without_echo(texts):
+            self._print(text)
+
+    def refresh(self) -> None:
+        """There is nothing that could be drawn again."""
+
+    def title(self, text: str) -> None:
+        """There is no title."""
+
+    def bell(self) -> None:
+        """A bell is no escape sequence."""
+        self._write("\a")
+
+    @asynccontextmanager
+    async def aside(self) -> AsyncIterator[None]:
+        """The terminal is another's inside the block; what is committed then comes after it."""
+        self._away = True
+        try:
+            yield
+        finally:
+            self._away = False
+            self.wake()
+
+    def create_background_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run it on the loop; what it raises ends the chat."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._task_over)
+        return task
+
+    # -- what is read --------------------------------------------------------------------------------------------------
+
+    def _read(self) -> None:
+        """On a thread of its own, in steps of whole reads: a terminal gives lines. Not through sys.stdin: its lock."""
+        data = b"-"
+        while data and self._loop is not None:
+            try:
+                data = os.read(self._stdin, 65536)
+            except OSError:
+                data = b""
+            loop = self._loop
+            if loop is not None:
+                with suppress(RuntimeError):
+                    loop.call_soon_threadsafe(self._take, data)
+
+    def _take(self, data: bytes) -> None:
+        if self._loop is None:
+            return
+        if not data:
+            self._end_line()
+            self.leave()
+            return
+        *lines, self._typed = (self._typed + data).split(b"\n")
+        for line in lines:
+            self._prompted = False
+            self._take_line(line.decode("utf-8", "replace").removesuffix("\r"))
+        self.wake()
+
+    def _take_line(self, line: str) -> None:
+        if self.question.open:
+            self.question.take(line)
+            return
+        self._lines.append(line)
+        text = "\n".join(self._lines)
+        if text.lstrip().startswith(_BLOCK) and (text.count(_BLOCK) < 2):
+            return
+        if line.endswith("\\") and not line.endswith("\\\\"):
+            self._lines[-1] = line[:-1]
+            return
+        self._lines = []
+        quoted = text.strip().removeprefix(_BLOCK).removesuffix(_BLOCK).strip("\n")
+        literal = quoted != text.strip("\n") and text.lstrip().startswith(_BLOCK)
+        said = quoted if literal else text.strip()
+        if said:
+            self._echoed = "" if self._panes.animated else said
+            self._submit(Typed(said, said, literal))
+
+    def _forget_input(self) -> None:
+        """What was typed before a question stood there is no answer to it."""
+        self._typed = b""
+        with suppress(ImportError, OSError, ValueError):
+            import termios
+
+            with suppress(termios.error):
+                termios.tcflush(self._stdin, termios.TCIFLUSH)
+
+    # -- what is printed -----------------------------------------------------------------------------------------------
+
+    def _schedule(self) -> None:
+        if self._loop is not None:
+            self._loop.call_later(_FRAME_S, self._frame)
+
+    def _frame(self) -> None:
+        self._scheduled = False
+        if self._loop is None or self._away:
+            return
+        self.painter.width = self.columns
+        self.commit(self._panes.frame())
+        if self.question.open:
+            self._prompt(self.question.prompt)
+        elif not self._panes.animated:
+            self._prompt("" if self._lines else PROMPT)
+
+    def _prompt(self, text: str) -> None:
+        if not self._prompted:
+            self._prompted = True
+            self._write(text)
+
+    def _print(self, text: str) -> None:
+        self._end_line()
+        self._write(f"{text}\n")
+
+    def _end_line(self) -> None:
+        if self._prompted:
+            self._prompted = False
+            self._write("\n")
+
+    def _write(self, text: str) -> None:
+        try:
+            self._stdout.write(text)
+            self._stdout.flush()
+        except OSError:  # whoever read it is gone
+            self.interrupted = True
+            self.leave()
+
+    def _without_echo(self, texts: list[str]) -> list[str]:
+        """The chat shows again what was sent; here the terminal has shown it while it was typed."""
+        if not self._echoed:
+            return texts
+        shown = ["".join(part.text for part in row).rstrip() for row in self.painter.text(f"› {self._echoed}")]
+        for at in range(len(texts) - len(shown) + 1):
+            if texts[at : at + len(shown)] == shown:
+                self._echoed = ""
+                return [*texts[:at], *texts[at + len(shown) :]]
+        return texts
+
+    # -- the end of it -------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        """Ctrl-C goes to the chat; SIGTERM and SIGHUP leave. Afterwards they are as they were."""
+        assert self._loop is not None
+        answers = {"SIGINT": self._interrupt, "SIGTERM": self._terminated, "SIGHUP": self._terminated}
+        numbers = {getattr(signal, name): act for name, act in answers.items() if hasattr(signal, name)}
+        before = {number: signal.getsignal(number) for number in numbers}
+        taken = {number: act for number, act in numbers.items() if before[number] is not signal.SIG_IGN}
+        for number, act in taken.items():
+            with suppress(NotImplementedError, RuntimeError, ValueError):
+                self._loop.add_signal_handler(number, act)
+        try:
+            yield
+        finally:
+            for number in taken:
+                with suppress(NotImplementedError, ValueError):
+                    self._loop.remove_signal_handler(number)
+                    signal.signal(number, before[number])
+
+    def _terminated(self) -> None:
+        self.interrupted = True
+        self.leave()
+
+    def _on_fault(self, error: BaseException | None) -> None:
+        if error is not None:
+            self._fault = self._fault or error
+            self.leave()
+
+    def _task_over(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self._on_fault(task.exception())
