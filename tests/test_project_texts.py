@@ -43,6 +43,13 @@ def test_the_help_in_the_readme_is_what_the_command_prints() -> None:
     assert readme.filled(text) == text
 
 
+def test_the_chats_page_lists_its_commands() -> None:
+    """`python -m tests.readme` writes it."""
+    text = _text("docs/chat.md")
+    assert readme.with_commands(text) == text
+    assert "| `/retry` |" in text
+
+
 def test_the_readme_lists_every_exit_code() -> None:
     listed = re.findall(r"^\| (\d+) \|", _text("README.md"), re.MULTILINE)
     assert listed == [str(int(code)) for code in ExitCode]
