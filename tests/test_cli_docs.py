@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from cli import paths
-from tests.support.command import OSSIA, ossia_text, start
+from tests.support.command import OSSIA, ossia_here, ossia_text, start
 from tools.browser.library import Library
 from tools.spec import NoStop
 
@@ -112,10 +112,9 @@ def test_add_list_search_show_update_rm(notes: Path) -> None:
     ],
 )
 def test_bad_usage_is_one_line(arguments: list[str], code: int, message: str, tmp_path: Path) -> None:
-    done = ossia_text("docs", *arguments, cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (code, "")
-    assert message in done.stderr
-    assert done.stderr.count("\n") == 1
+    done = ossia_here("docs", *arguments, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (code, b"")
+    assert message in done.stderr.decode() and done.stderr.count(b"\n") == 1
 
 
 def test_a_file_that_is_no_document_is_an_error_and_is_not_remembered(tmp_path: Path) -> None:

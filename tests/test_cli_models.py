@@ -18,7 +18,7 @@ import pytest
 
 from agent.models.catalog import ETUDE_PATH
 from cli.models import locations
-from tests.support.command import ossia, start
+from tests.support.command import ossia, ossia_here, start
 from tests.support.gguf_edit import STRING, GgufEdit, text
 from tests.support.hub import Hub
 from tests.support.toy_gguf import write_toy_gguf
@@ -244,8 +244,8 @@ _BAD: dict[str, tuple[Callable[[Path], bytes], str]] = {
 }
 
 
-def _fails(path: Path, message: str) -> None:
-    done = ossia("run", "--model", str(path), "hello")
+def _fails(path: Path, message: str, *, run: Callable[..., subprocess.CompletedProcess[bytes]] = ossia_here) -> None:
+    done = run("run", "--model", str(path), "hello")
     said = done.stderr.decode()
     assert (done.returncode, done.stdout) == (3, b""), said
     assert said.startswith(f"ossia: error: {path}: ")
@@ -261,7 +261,7 @@ def test_a_bad_file(case: str, toy: Path, tmp_path: Path) -> None:
 
 
 def test_no_file_and_a_directory(tmp_path: Path) -> None:
-    _fails(tmp_path / "none.gguf", "no such file")
+    _fails(tmp_path / "none.gguf", "no such file", run=ossia)
     _fails(tmp_path, "is a directory, expected a GGUF file")
 
 

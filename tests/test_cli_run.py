@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support.command import OSSIA, line_of, ossia, start, write_script
+from tests.support.command import OSSIA, line_of, ossia, ossia_here, start, write_script
 from tests.support.turns import wait_until
 
 FINAL = "<|channel|>final<|message|>Done.<|return|>"
@@ -135,7 +135,7 @@ class TestScripts:
         path = tmp_path / "s.json"
         if content is not None:
             path.write_text(content)
-        done = ossia("run", "hi", "--engine", f"script:{path}")
+        done = ossia_here("run", "hi", "--engine", f"script:{path}")
         assert (done.returncode, done.stdout) == (2, b"")
         assert done.stderr.count(b"\n") == 1
 
@@ -223,7 +223,7 @@ def test_a_result_that_fills_the_context_is_told(tmp_path: Path) -> None:
     ],
 )
 def test_json_has_its_line_on_failures_too(arguments: tuple[str, ...], code: int) -> None:
-    done = ossia("run", "hi", "--json", *arguments)
+    done = ossia_here("run", "hi", "--json", *arguments)
     line = line_of(done)
     assert (done.returncode, line["exit"], line["answer"]) == (code, code, None)
     assert line["end"] in ("error", "context") and line["error"] in done.stderr.decode()
@@ -246,7 +246,7 @@ def test_json_has_its_line_on_failures_too(arguments: tuple[str, ...], code: int
     ],
 )
 def test_bad_usage_is_one_line(arguments: tuple[str, ...]) -> None:
-    done = ossia("run", "hi", *arguments)
+    done = ossia_here("run", "hi", *arguments)
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr.count(b"\n") == 1 and done.stderr.startswith(b"ossia: error:")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import subprocess
@@ -10,6 +12,10 @@ import sysconfig
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import pytest
+
+from cli.main import invoke
 
 ROOT = Path(__file__).resolve().parents[2]
 """The clone."""
@@ -35,6 +41,24 @@ def ossia(
         check=False,
         **piped,  # type: ignore[call-overload]
     )
+
+
+def ossia_here(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[bytes]:
+    """As `ossia`, but in this process: without the half second that a start of Python and the imports take.
+
+    For what is refused before anything runs: there a process of its own proves no more.
+    """
+    out, error = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    with (
+        Path(os.devnull).open(encoding="utf-8") as nothing,
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.chdir(cwd or Path.cwd()),
+    ):
+        for name, stream in (("stdin", nothing), ("stdout", out), ("stderr", error)):
+            patch.setattr(sys, name, stream)
+        code = invoke(list(arguments))
+    done = [stream.detach() for stream in (out, error)]
+    return subprocess.CompletedProcess(arguments, code, *(stream.getvalue() for stream in done))  # type: ignore[attr-defined]
 
 
 def ossia_text(
