@@ -11,7 +11,7 @@ from functools import partial
 from agent._store_database import Database
 from agent._store_lock import Hold
 from agent._store_rows import CountTokens, insert
-from agent._store_sessions import title_of
+from agent._store_sessions import title_of, turns_summarised
 from agent.errors import SessionsError
 from agent.events import TurnEnd
 from agent.session import Entry, Options, Session, Summary
@@ -132,11 +132,13 @@ class StoreKeeper:
         db.execute("UPDATE sessions SET updated=? WHERE number=?", (self._now(), session))
 
     def _cut_back(self, db: sqlite3.Connection, turn: int) -> None:
-        session = self._row(db)
+        """With the summary in the same transaction: one that stands for a turn that is gone must never be there."""
+        session, at = self._row(db), self._now()
         which = "session=? AND turn>=?"
-        at = self._now()
         db.execute(f"UPDATE entries SET replaced=? WHERE {which} AND replaced IS NULL", (at, session, turn))
         db.execute(f"DELETE FROM turns WHERE {which}", (session, turn))
+        if turns_summarised(db, session) > turn:
+            self._set(db, "summary", None)
         self._rows = [(row, of) for row, of in self._rows if of < turn]
 
     def _shorten(self, db: sqlite3.Connection, index: int, text: str) -> None:

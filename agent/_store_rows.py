@@ -62,12 +62,11 @@ def read_session(db: sqlite3.Connection, number: int) -> tuple[Session, list[int
     numbered = read_entries(db, number)
     ended = dict(db.execute("SELECT turn, end FROM turns WHERE session=?", (number,)))
     turns = 1 + max([entry.turn for _, entry in numbered], default=-1)
-    stands_for = summary_from_json(json.loads(summary)) if summary is not None else None
     session = Session(
         options_from_json(json.loads(options)),
         entries=[entry for _, entry in numbered],
         ends=[end_from_json(ended.get(turn)) for turn in range(turns)],
-        summary=stands_for if stands_for is not None and stands_for.turns <= turns else None,
+        summary=summary_from_json(json.loads(summary)) if summary is not None else None,
     )
     return session, [row for row, _ in numbered]
 

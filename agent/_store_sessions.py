@@ -117,7 +117,7 @@ def copy(db: sqlite3.Connection, number: int, *, turns: int | None, at: float) -
     copied_id = new_id(db)
     keys = "title, titled, workspace, model, options"
     (parent, summary) = db.execute("SELECT id, summary FROM sessions WHERE number=?", (number,)).fetchone()
-    if summary is not None and turns is not None and _turns_of(summary) > turns:
+    if turns is not None and turns_summarised(db, number) > turns:
         summary = None
     cursor = db.execute(
         f"""INSERT INTO sessions(id, parent, summary, created, updated, {keys})
@@ -135,5 +135,7 @@ def copy(db: sqlite3.Connection, number: int, *, turns: int | None, at: float) -
     return copied_id
 
 
-def _turns_of(summary: str) -> int:
-    return int(json.loads(summary)["turns"])
+def turns_summarised(db: sqlite3.Connection, number: int) -> int:
+    """For how many turns a session's summary stands; 0 without one."""
+    (summary,) = db.execute("SELECT summary FROM sessions WHERE number=?", (number,)).fetchone()
+    return 0 if summary is None else int(json.loads(summary)["turns"])

@@ -93,9 +93,10 @@ def _session(data: Mapping[str, Any]) -> Session:
     turns = [entry.turn for entry in entries]
     if turns != sorted(turns) or not all(0 <= turn < len(ends) for turn in turns):
         raise ValueError("turns that are out of order, or not in ends")
-    summary = data.get("summary")
-    options = options_from_json(data["options"])
-    return Session(options, entries=entries, ends=ends, summary=None if summary is None else summary_from_json(summary))
+    summary = None if data.get("summary") is None else summary_from_json(data["summary"])
+    if summary is not None and not 0 < summary.turns <= len(ends):
+        raise ValueError("a summary of turns that aren't there")
+    return Session(options_from_json(data["options"]), entries=entries, ends=ends, summary=summary)
 
 
 # -- the parts ---------------------------------------------------------------------------------------------------------

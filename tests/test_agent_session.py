@@ -187,6 +187,7 @@ def test_every_truncation_is_refused(etude_tokenizer: Tokenizer) -> None:
         ({"ends": [["answered"]]}, "unknown end"),
         ({"ends": []}, "not in ends"),
         ({"summary": {"text": "x"}}, "turns"),
+        ({"summary": {"text": "x", "turns": 2}}, "that aren't there"),
         ({"options": {"effort": "huge", "sampling": {}}}, "huge"),
         ({"entries": [{"message": {"role": "bot"}}]}, "ConversationError"),
         ({"entries": 5}, "TypeError"),
