@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import re
+import signal
 from collections.abc import Callable, Coroutine, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -287,7 +288,9 @@ def test_opening_and_closing() -> None:
             await stage.press("s-tab", "enter", "s-tab", "enter")
             assert "text" not in stage.display and stage.display.count("29") == 1
             await stage.press("t")  # a thought that is hidden opens, too
+            assert "Let me see." not in stage.display
             await stage.press("home", "tab", "enter")
+            assert stage.display.count("Let me see.") == 1
         async with PagerScreen(of(a_turn()), rows=12) as stage:
             await stage.press("home", "enter", "G", "pageup", "up", "up")
             assert "20" in stage.display
@@ -337,12 +340,12 @@ def test_search_reads_what_is_on_the_screen() -> None:
     """Across the ends of rows, through Markdown's marks, in what is folded; not in what is switched off."""
 
     async def test() -> None:
-        prose = "Words that are wrapped **at the** end of a row, and `a fold` in an answer. " + "漢字" * 40
+        prose = "Words that are wrapped **at the** end of a row, un**believ**able, `a fold` in it. " + "漢字" * 40
         transcript = of(a_turn(), asked("Then?"), said("a **secret** thought", "analysis"), said(prose))
         async with PagerScreen(transcript, columns=40, rows=24) as stage:
             await stage.press("home", "/", *"wrapped at the end", "enter")
             assert "1 of 1" in stage.foot and marked(stage, "reverse")[-1] == "wrapped at the end"
-            await stage.press("/", *"a fold in", "enter")
+            await stage.press("/", *"unbelievable, a fold in", "enter")
             assert "1 of 1" in stage.foot
             await stage.press("/", *("漢字" * 15), "enter")
             assert "1 of 2" in stage.foot
@@ -406,7 +409,8 @@ def test_hostile_text() -> None:
             note.see(event)
         note.items[3].attachments = (Attachment(Path(HOSTILE.replace("\x00", "")), "image/png"),)
         async with PagerScreen(note, rows=60) as stage:
-            await stage.press("home", "enter", "/", "\x1b[200~\x1b]52;c;x\x07\u202e\x1b[201~", "enter", "n")
+            await stage.press("home", "enter", "/", "\x1b[200~\x1b]52;c;x\x07\u202e\x1b[201~")
+            await stage.press("enter", "n")
             text = "".join(stage.terminal.sent)
         assert "␛[2J" in text
         for row in [*calls_rows(note, Painter(60)), *call_rows(note.calls()[0], Painter(60))]:
@@ -460,7 +464,9 @@ def test_the_view_is_always_a_window_of_all_rows(seed: int) -> None:
     for _ in range(40):
         if source.random() < 0.1:
             width, height = source.choice((20, 40, 80, 200)), source.choice((1, 5, 24, 60))
-        rows = [id(line.row) for line in view.draw(width, height)]
+        lines = view.draw(width, height)
+        assert all(sum(segment.cell_length for segment in line.row) <= width for line in lines)
+        rows = [id(line.row) for line in lines]
         whole = [id(row) for row in everything(view)]
         assert len(rows) == min(height, len(whole))
         at = whole.index(rows[0])
@@ -468,6 +474,31 @@ def test_the_view_is_always_a_window_of_all_rows(seed: int) -> None:
         assert view.more_below == (at + len(rows) < len(whole))
         assert not view.follow or not view.more_below
         source.choice(moves)()
+
+
+def test_the_row_at_the_top_stays_at_another_width() -> None:
+    lines = [f"{number} " + "word " * 30 for number in range(50)]
+    view = View(of(asked("Go."), said("\n".join(lines), "analysis")), Painter(80))
+    view.draw(80, 10)
+    view.to(view.blocks[1], 1, 45)
+    first = texts([line.row for line in view.draw(80, 10)])
+    here = next(row for row in first if row[0].isdigit()).split()[0]
+    for width in (160, 40, 80):
+        assert any(row.startswith(f"{here} ") for row in texts([line.row for line in view.draw(width, 12)]))
+
+
+def test_a_text_that_repeats_itself() -> None:
+    """Equal pieces of one text are different places."""
+    transcript = of(asked("Go."), Delta(0, "same\n" * 400, channel="analysis"))
+    view = View(transcript, Painter(80))
+    view.draw(80, 10)
+    transcript.see(Delta(0, "more", channel="analysis"))
+    view.to_start()
+    seen = 0
+    while view.draw(80, 10)[-1].row[0].text != "more":
+        seen += 1
+        view.scroll(1, 10)
+    assert seen == len(everything(view)) - 10
 
 
 def test_row_by_row_to_the_end_and_back() -> None:
@@ -487,6 +518,7 @@ def test_row_by_row_to_the_end_and_back() -> None:
 PARTS = (
     *("# Head", "word " * 70, "- item\n- item two\n\n  more of it\n\n- item", "1. a\n2. b", "> quote\n> on", "---"),
     *("| a | b |\n|---|---|\n| 1 | 2 |", "```python\n" + "x = 1  # a line\n\n" * 120 + "```", "~~~\n```\nno end\n"),
+    *("- item\n\n  more of it\n\n" * 70, "1. word\n\n   more\n\n" * 80),
     *("    indented\n\n    code", "\\[\nx\n\\]", "word\n" * 300),
 )
 
@@ -611,6 +643,8 @@ def test_over_a_chat_that_goes_on(tmp_path: Path) -> None:
             await stage.until(looking.done)
             sent = "".join(stage.terminal.sent)
             assert sent.count("\x1b[?1049h") == sent.count("\x1b[?1049l") == 2
+            signal.raise_signal(signal.SIGINT)  # the chat still hears it
+            await stage.until(lambda: "Ctrl-C again leaves" in stage.terminal.display)
             outside = "".join(part.partition("\x1b[?1049l")[2] for part in ("\x1b[?1049l" + sent).split("\x1b[?1049h"))
             assert all(f"Line {number} of it." in outside for number in range(30))
 
