@@ -27,6 +27,7 @@ from cli.output import Answer, Json, Output, Raw
 from cli.progress import Display, make_display
 from cli.report import Report
 from cli.stdin import read_stdin
+from cli.warm import keep_warm, warm_up
 
 _TICK_S = 0.05
 _GRACE_S = 0.6
@@ -97,6 +98,7 @@ class _Run:
         if self._worker.busy and self._report.end == "stopped":
             end_now(self._report.code)  # it is in a C call that doesn't know of Ctrl-C; Python's way out would wait
         if assembly:
+            self._keep_cache(assembly)
             self._worker.submit(assembly.close_engine)
         self._worker.close()
         self._close_session()
@@ -153,6 +155,15 @@ class _Run:
         if kept.resumed:
             self._report.states += kept.session.states
             bring_back(kept.session, assembly.tools)
+            if kept.session_id:
+                session_id = kept.session_id
+                self._wait(self._worker.submit(lambda: warm_up(assembly.engine, session_id)))
+
+    def _keep_cache(self, assembly: Assembly) -> None:
+        """Keep the model's cache beside a session that is stored: going on with it needs no prefill."""
+        session_id = self._kept.session_id
+        if self._kept.store and session_id and self._kept.session.entries:
+            self._worker.submit(lambda: keep_warm(assembly.engine, session_id))
 
     def _close_session(self) -> None:
         kept = self._kept

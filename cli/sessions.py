@@ -137,10 +137,12 @@ def import_(
 def rm(refs: Annotated[list[str], typer.Argument(metavar="ID...", help="As `list` prints them.")]) -> None:
     """Remove sessions for good. Files that the model's code left stay where they are."""
     from cli.sessions_report import print_line
+    from cli.warm import forget
 
     with opened() as store:
         for info in [_by_id(store, ref) for ref in refs]:
             store.remove(info.id)
+            forget(info.id)
             print_line(f"removed {info.id}  {info.title}")
 
 
