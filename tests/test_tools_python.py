@@ -36,6 +36,15 @@ def tool(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     made.close()
 
 
+@pytest.fixture(scope="module")
+def any_tool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PythonTool]:
+    """Under whichever confines best here: for what takes long and has nothing to do with how code is confined."""
+    best = sandbox.choose(sandbox.inspect())
+    made = PythonTool(data_dir=tmp_path_factory.mktemp("session"), confinement=best, timeout_s=60)
+    yield made
+    made.close()
+
+
 @pytest.fixture
 def quick(tool: PythonTool, monkeypatch: pytest.MonkeyPatch) -> PythonTool:
     """The same kernel with a second for each call."""
@@ -142,13 +151,22 @@ def test_a_thread_that_prints_later_is_not_in_the_next_output(tool: PythonTool) 
     assert run(tool, "import time; time.sleep(0.8); print('mine')").text == "mine"
 
 
-def test_a_thread_that_never_rests_does_not_cost_the_kernel(tool: PythonTool) -> None:
+def test_a_thread_that_never_rests_does_not_cost_the_kernel(any_tool: PythonTool) -> None:
     """More than the kernel's queue holds for a reader that doesn't read."""
-    run(tool, "kept = 5\nimport threading, time\ndef work():\n    for _ in range(4000):\n        display('d' * 300)\n"
-              "        time.sleep(0.0003)\nthread = threading.Thread(target=work)\nthread.start()")  # fmt: skip
+    code = """
+kept = 5
+import threading, time
+def work():
+    for _ in range(4000):
+        display('d' * 300)
+        time.sleep(0.0003)
+thread = threading.Thread(target=work)
+thread.start()
+"""
+    run(any_tool, code)
     time.sleep(2)
-    assert run(tool, "kept").text == "5"
-    run(tool, "thread.join()")
+    assert run(any_tool, "kept").text == "5"
+    run(any_tool, "thread.join()")
 
 
 def test_input_is_refused(tool: PythonTool) -> None:
@@ -168,24 +186,35 @@ def test_code_that_takes_too_long_is_interrupted(quick: PythonTool) -> None:
     assert run(quick, "kept").text == "1"
 
 
+def test_code_that_ignores_its_interrupt_is_killed(quick: PythonTool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hostile row 22."""
+    code = "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: time.sleep(0.1)"
+    _is_killed(quick, code, monkeypatch)
+
+
 @pytest.mark.parametrize(
     "code",
     [
-        "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: time.sleep(0.1)",
         "import time\nwhile True:\n    try: time.sleep(60)\n    except BaseException: pass",
         "import re\nre.match(r'(a+)+$', 'a' * 40 + 'b')",
     ],
-    ids=["SIGINT ignored", "BaseException swallowed", "a regular expression"],
+    ids=["BaseException swallowed", "a regular expression"],
 )
 def test_code_that_does_not_obey_is_killed(
-    quick: PythonTool, monkeypatch: pytest.MonkeyPatch, code: str
+    any_tool: PythonTool, monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
     """Hostile row 22."""
-    monkeypatch.setattr(quick, "_timing", Timing(grace_s=0.3))
-    run(quick, "kept = 1")
-    ran = run(quick, code)
+    run(any_tool, "")
+    monkeypatch.setattr(any_tool, "_timeout_s", 1.0)
+    _is_killed(any_tool, code, monkeypatch)
+
+
+def _is_killed(tool: PythonTool, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tool, "_timing", Timing(grace_s=0.3))
+    run(tool, "kept = 1")
+    ran = run(tool, code)
     assert ran.text.endswith(f"[ERROR] Execution timed out after 1.0 seconds; {LOST}")
-    assert "NameError" in run(quick, "kept").text
+    assert "NameError" in run(tool, "kept").text
 
 
 @pytest.mark.parametrize(
