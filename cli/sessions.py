@@ -140,10 +140,11 @@ def rm(refs: Annotated[list[str], typer.Argument(metavar="ID...", help="As `list
     from cli.warm import forget
 
     with opened() as store:
-        for info in [_by_id(store, ref) for ref in refs]:
-            store.remove(info.id)
-            forget(info.id)
-            print_line(f"removed {info.id}  {info.title}")
+        infos = [_by_id(store, ref) for ref in refs]
+        store.remove(*(info.id for info in infos))
+    for info in infos:
+        forget(info.id)
+        print_line(f"removed {info.id}  {info.title}")
 
 
 @app.command()

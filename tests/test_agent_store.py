@@ -444,6 +444,9 @@ def test_what_is_removed_is_gone_from_the_disk(opened: Open, path: Path) -> None
     store = opened()
     ids = [store.keep(session) for session in (_spoken("Kiribati " * 50), _spoken("Tuvalu"))]
     store.close()
+    with pytest.raises(SessionMissing):
+        store.remove(ids[0], "nowhere")  # all of them or none
+    assert len(store.list()) == 2
     store.remove(ids[0])
     assert [info.id for info in store.list()] == [ids[1]]
     assert list(store.search("Kiribati")) == []
