@@ -62,6 +62,17 @@ def test_half_blocks_have_the_colours_of_the_pixels(name: str, way: Way, tmp_pat
     assert _text(rows[1:]) == f"[picture: {tmp_path / name}]"
 
 
+def test_half_blocks_pixel_by_pixel(tmp_path: Path) -> None:
+    picture = Image.new("RGB", (3, 2), BLUE)
+    picture.putpixel((0, 0), RED)
+    picture.save(tmp_path / "a.png")
+    drawn = Pictures("blocks", cell=(1, 2)).drawn(tmp_path / "a.png", 60, 20)
+    red, blue = "2;255;0;0", "2;0;0;255"
+    assert drawn and drawn.escapes == f"\x1b[38;{red};48;{blue}m▀\x1b[38;{blue};48;{blue}m▀▀\x1b[0m"
+    drawn = Pictures("blocks256", cell=(1, 2)).drawn(tmp_path / "a.png", 60, 20)
+    assert drawn and drawn.escapes == "\x1b[38;5;196;48;5;21m▀\x1b[38;5;21;48;5;21m▀▀\x1b[0m"
+
+
 def test_kittys_protocol_gets_a_png_of_ours(tmp_path: Path) -> None:
     info = PngImagePlugin.PngInfo()
     info.add_text("Comment", "\x1b]52;c;ZXZpbA==\x07 secret")
@@ -109,8 +120,14 @@ def _bomb(path: Path) -> None:
 
 
 def _huge(path: Path) -> None:
-    with path.open("wb") as file:
+    with _picture(path.parent, path.name).open("ab") as file:
         file.truncate(MAX_FILE_BYTES + 1)
+
+
+def _pipe(path: Path) -> None:
+    """One in which a picture waits; its other end is open as long as the process lives."""
+    os.mkfifo(path)
+    os.write(os.open(path, os.O_RDWR | os.O_NONBLOCK), _png())
 
 
 def _cut(path: Path) -> None:
@@ -133,7 +150,8 @@ def _link(path: Path) -> None:
         pytest.param(lambda path: Image.new("RGB", (9, 9)).save(path, format="BMP"), id="another format"),
         pytest.param(lambda path: None, id="not there"),
         pytest.param(lambda path: path.mkdir(), id="folder"),
-        pytest.param(os.mkfifo, id="pipe"),
+        pytest.param(os.mkfifo, id="empty pipe"),
+        pytest.param(_pipe, id="pipe"),
     ],
 )
 def test_what_cannot_be_shown_has_its_path(make, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
@@ -145,8 +163,8 @@ def test_what_cannot_be_shown_has_its_path(make, tmp_path: Path) -> None:  # typ
 
 
 def test_a_path_is_no_escape_sequence(tmp_path: Path) -> None:
-    rows = _rows(_picture(tmp_path, "a\x1b[2J\u202e.png"))
-    assert _text(rows[1:]) == f"[picture: {tmp_path}/a␛[2J.png]"
+    rows = _rows(_picture(tmp_path, "a\x1b[2J\u202e\nb.png"))
+    assert _text(rows[1:]) == f"[picture: {tmp_path}/a␛[2J b.png]"
 
 
 @pytest.mark.parametrize(
@@ -185,6 +203,12 @@ def test_the_cell_of_no_terminal_is_a_usual_one() -> None:
     assert cell_size() == (10, 20) or sys.__stdout__ is None or sys.__stdout__.isatty()
 
 
+def _png() -> bytes:
+    data = io.BytesIO()
+    Image.new("RGB", (30, 40), RED).save(data, format="PNG")
+    return data.getvalue()
+
+
 def test_a_plot_of_the_models_code_is_shown_in_the_chat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
@@ -206,9 +230,3 @@ def test_a_plot_of_the_models_code_is_shown_in_the_chat(tmp_path: Path, monkeypa
         assert Path(shown).is_file(), "it stays when the chat is over"
 
     asyncio.run(scene())
-
-
-def _png() -> bytes:
-    data = io.BytesIO()
-    Image.new("RGB", (30, 40), RED).save(data, format="PNG")
-    return data.getvalue()

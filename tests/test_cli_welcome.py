@@ -73,6 +73,15 @@ def test_a_model_that_is_too_large_is_passed_over_as_it_will_be(tmp_path: Path) 
 def test_what_was_asked_for(settings: Settings, said: str, tmp_path: Path) -> None:
     _model(tmp_path, "gpt-oss-20b-mxfp4", SIZE_20B)
     assert _line(tmp_path, free=8 * GB, settings=settings) == said
+    if settings.model == "etude":
+        assert _line(tmp_path, free=24 * GB, settings=settings) == said
+
+
+def test_what_fits_is_more_than_the_weights(tmp_path: Path) -> None:
+    _model(tmp_path, "gpt-oss-20b-mxfp4", SIZE_20B)
+    asked = Settings(model="gpt-oss-20b")
+    assert _line(tmp_path, free=SIZE_20B + GB, settings=asked).endswith(", fits")
+    assert _line(tmp_path, free=SIZE_20B + GB - 1, settings=asked).endswith("of memory that are free")
 
 
 def test_where_it_goes_on() -> None:
@@ -84,7 +93,7 @@ def test_where_it_goes_on() -> None:
 def test_it_is_three_clean_lines_whatever_the_names(tmp_path: Path) -> None:
     bad = "a\x1b[2J\n\u202eb" * 50
     lines = greeting(Facts("1", bad, bytes=1, workspace=bad, title=bad, turns=2, offer=Offer(bad, 1)))
-    assert len(lines) == 3
+    assert len(lines) == 3 and len(greeting(Facts("1", "m", title="t" * 500))[-1]) < 80
     assert all(char.isprintable() for line in lines for char in line)
 
 
