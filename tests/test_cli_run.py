@@ -375,7 +375,7 @@ def test_closed_outputs(flag: str, tmp_path: Path) -> None:
     """Nothing that belongs to the one goes to the other, and nothing breaks."""
     think = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant"
     script = write_script(tmp_path, think + FINAL)
-    for closed in ("2>&-", ">&-", ">&- 2>&-"):
+    for closed in ("2>&-", ">&-", *(() if flag else (">&- 2>&-",))):
         command = f'exec "$0" run "what is <|end|>?" --engine {script} {flag} {closed}'
         done = subprocess.run(
             ["/bin/sh", "-c", command, str(OSSIA)],

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cli.main import invoke
-from tests.support.command import OSSIA, ossia, ossia_text, start
+from tests.support.command import OSSIA, ossia, ossia_here, ossia_text, start
 from tests.support.site import Site
 
 OWN = '''\
@@ -129,13 +129,13 @@ class TestCall:
         ],
     )
     def test_a_fault_is_the_models_text(self, name: str, arguments: str, part: str, own: str) -> None:
-        done = ossia_text("tools", "call", name, arguments, "--tools", own)
-        assert done.returncode == 0 and part in done.stdout
+        done = ossia_here("tools", "call", name, arguments, "--tools", own)
+        assert done.returncode == 0 and part in done.stdout.decode()
 
     def test_bad_usage_is_2(self, tmp_path: Path) -> None:
         for arguments in ([], ["a", "--script", "b"], ["--script", str(tmp_path / "none")], ["a", "--tools", "no.py"],
                           [" "], ["--script", ""]):  # fmt: skip
-            done = ossia("tools", "call", *arguments)
+            done = ossia_here("tools", "call", *arguments)
             assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (2, b"", 1), arguments
 
     def test_as_json(self, own: str) -> None:
@@ -187,8 +187,8 @@ class TestScript:
     def test_a_line_that_is_no_call_is_2_and_named(self, line: str, own: str, tmp_path: Path) -> None:
         path = tmp_path / "calls.jsonl"
         path.write_text('{"name": "double", "arguments": {"n": 1}}\n\n' + line + "\n")
-        done = ossia_text("tools", "call", "--json", "--script", str(path), "--tools", own)
-        assert done.returncode == 2 and "line 3" in done.stderr and done.stderr.count("\n") == 1
+        done = ossia_here("tools", "call", "--json", "--script", str(path), "--tools", own)
+        assert done.returncode == 2 and b"line 3" in done.stderr and done.stderr.count(b"\n") == 1
         assert json.loads(done.stdout)["text"] == "2"
 
     def test_ctrl_c_ends_a_call_at_once(self, own: str) -> None:
