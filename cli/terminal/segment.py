@@ -378,8 +378,10 @@ def _cap(
 ) -> int | None:
     """Where a block that is too long is cut: at a line that is not blank. None: it is short enough."""
     chars = 0
+    fewest = 3 if cell_chars else 1  # of a table: its head and a row
     for number in range(start, stop):
-        if (number - start >= max_lines or chars >= max_chars) and number - start > 2 and lines[number].strip():
+        full = number - start >= max_lines or chars >= max_chars
+        if full and number - start >= fewest and lines[number].strip():
             return number
         chars += len(lines[number]) + (cell_chars * lines[number].count("|") if cell_chars else 0)
     return None
