@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from cli.clean import one_line
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -69,7 +68,7 @@ class Pictures:
     def rows(self, path: Path, painter: Painter, max_rows: int) -> list[Row]:
         """The picture, if it can be shown, and a line with its path. As slow as `drawn`."""
         picture = self.drawn(path, painter.width, max_rows)
-        said = painter.text(one_line(f"[picture: {path}]"), "dim")
+        said = painter.text(f"[picture: {path}]", "dim")
         return [picture, *said] if picture else said
 
     def drawn(self, path: Path, columns: int, max_rows: int) -> Drawn | None:
