@@ -1,0 +1,96 @@
+"""The chat where the terminal can only print lines: a real pty with TERM=dumb."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import write_script
+from tests.support.documents import answer, thought
+from tests.support.pty import PtyChat
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
+
+_RUN = """
+import json, sys
+from cli.keeping import Wanted
+from cli.plain_chat import plain_chat
+sys.exit(plain_chat(json.loads(sys.argv[1]), Wanted()))
+"""
+
+
+def chatting(**flags: object) -> PtyChat:
+    return PtyChat(command=[sys.executable, "-c", _RUN, json.dumps(flags)], environ={"TERM": "dumb"})
+
+
+def ready(chat: PtyChat) -> bool:
+    rows = [row for row in chat.display if row]
+    return bool(rows) and rows[-1] == ">"
+
+
+def write(path: str, content: str) -> str:
+    arguments = json.dumps({"path": path, "content": content})
+    return f"<|channel|>commentary to=functions.write_file <|constrain|>json<|message|>{arguments}<|call|>"
+
+
+def test_a_conversation_in_plain_lines(tmp_path: Path) -> None:
+    script = write_script(
+        tmp_path,
+        thought("Let me think.") + answer("Llamas are **kind**.\n\n- one\n- two"),
+        answer("# Words\n\n" + "word " * 400),
+        answer("Yes."),
+        tokens_per_s=300,
+    )
+    with chatting(engine=script, no_tools=True) as chat:
+        chat.until(lambda: ready(chat))
+        chat.press("What are llamas?\r")
+        chat.until("two")
+        chat.until(lambda: ready(chat))
+        assert chat.text.count("What are llamas?") == 1  # as the terminal echoed it, not once more
+        assert "Let me think." not in chat.text and "thought for" in chat.text
+        chat.press("/effort high\r")
+        chat.until(lambda: "effort high" in chat.display)
+        chat.press("go on\r")
+        chat.until("Words")
+        chat.press("\x03")
+        chat.until("stopped")
+        chat.until(lambda: ready(chat))
+        chat.press('"""\r/effort low\rtwo lines"""\r')
+        chat.until("Yes.")
+        chat.until(lambda: ready(chat))
+        chat.press("\x04")
+        assert chat.wait() == 0
+        assert "effort low" not in [row.strip("> ") for row in chat.rows if row.startswith("effort")]
+        assert b"\x1b" not in chat.sent and chat.cooked
+
+
+def test_a_question_is_answered_by_a_line(tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    script = write_script(
+        tmp_path, write("a.txt", "new\n"), answer("Refused."), write("a.txt", "new\n"), answer("Written."),
+        tokens_per_s=300,
+    )  # fmt: skip
+    with chatting(engine=script, workspace=str(folder)) as chat:
+        chat.until(lambda: ready(chat))
+        chat.press("write\r")
+        chat.until("[n] no")
+        assert "functions.write_file: " in chat.text and "+new" in chat.text
+        chat.press("perhaps\r")
+        chat.until("expected y, ")
+        chat.press("n\r")
+        chat.until("Refused.")
+        assert not (folder / "a.txt").exists()
+        chat.until(lambda: ready(chat))
+        chat.press("write\r")
+        chat.until(lambda: "\n".join(chat.rows).endswith("[?] explain:"))
+        chat.press("yes\r")
+        chat.until("Written.")
+        assert (folder / "a.txt").read_text() == "new\n"
+        chat.signal(signal.SIGTERM)
+        assert chat.wait() == 130
+        assert b"\x1b" not in chat.sent and "Traceback" not in chat.text
