@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from cli.chat_commands.common import CommandError, path_of
@@ -12,16 +11,16 @@ if TYPE_CHECKING:
 
     from cli.chat import Chat
 
+_OTHER_ROWS = 6
+
 
 def image(chat: Chat, argument: str) -> None:
     """`/image [FILE]`: a picture file, or the last one that a call made. The model sees no pictures."""
-    from cli.terminal.pictures import Pictures, cell_size, way_of
-
-    path = path_of(argument) if argument else _last(chat)
+    path = path_of(argument).resolve() if argument else _last(chat)
     if not path.is_file():
         raise CommandError(f"expected a picture file, there is no {path}")
-    room = max(4, chat.screen.output.get_size().rows - 6)
-    chat.show(Pictures(way_of(os.environ), cell=cell_size()).rows(path, chat.painter, room))
+    room = max(4, chat.screen.output.get_size().rows - _OTHER_ROWS)
+    chat.in_background(lambda: chat.pictures.rows(path, chat.painter, room), chat.show)
 
 
 def _last(chat: Chat) -> Path:

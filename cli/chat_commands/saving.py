@@ -61,6 +61,8 @@ def _write(chat: Chat, path: Path, form: Form, *, thinking: bool) -> None:
         raise CommandError("nothing was said yet")
     if path.is_dir():
         raise CommandError(f"expected a file, {path} is a folder")
+    if not path.parent.is_dir():
+        raise CommandError(f"expected a file in a folder that is there, there is no {path.parent}")
     if not path.exists():
         return _write_now(chat, path, form, thinking=thinking)
     if chat.control is not None:

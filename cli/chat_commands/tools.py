@@ -277,12 +277,13 @@ def _collect(chat: Chat, values: dict[str, Any], then: Callable[[Toolset], objec
             if only:  # there were none: what comes along with what was asked for stays off
                 _set_off(chat, frozenset(spec.name for spec in tools.toolbox.every_spec if spec.trained))
             then(tools)
-            if (folder and folder.workspace) != (before and before.workspace):
+            if moved:
                 _follow_folder(chat, resolved, folder)
             tools.toolbox.turn_off(chat.tools_off)
             _tell(chat, tools)
 
-        for warning in folder.warnings if folder else ():
+        moved = (folder and folder.workspace.root) != (before and before.workspace.root)
+        for warning in folder.warnings if folder and moved else ():
             chat.note(warning, "yellow")
         chat.reload_tools(resolved, folder, collected)
 

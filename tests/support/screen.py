@@ -76,6 +76,11 @@ class Terminal:
         screen.cursor.y, screen.cursor.x = at[0] - gone, at[1]
         self.size = Size(rows=rows, columns=columns)
 
+    def forget(self) -> None:
+        """Drop the history, and what was sent: a test of memory must not measure the emulator's."""
+        self._screen.history.top.clear()
+        self.sent.clear()
+
     @property
     def cursor(self) -> tuple[int, int]:
         """Row and column, from 0."""
@@ -137,10 +142,16 @@ class _Sink(io.StringIO):
 
 
 class ChatScreen:
-    """A running chat and its terminal. The flags are those of `ossia`; `engine` defaults to none given."""
+    """A running chat and its terminal. The flags are those of `ossia`; `engine` defaults to none given.
 
-    def __init__(self, *, columns: int = 80, rows: int = 24, wanted: Wanted | None = None, **flags: object) -> None:
+    `loaded=False`: it isn't waited for the model.
+    """
+
+    def __init__(
+        self, *, columns: int = 80, rows: int = 24, wanted: Wanted | None = None, loaded: bool = True, **flags: object
+    ) -> None:
         self.terminal = Terminal(columns, rows)
+        self._loaded = loaded
         self._wanted = wanted or Wanted()
         self._flags: Mapping[str, object] = {"no_tools": True, "model": "etude", **flags}
         self._pipe = create_pipe_input()
@@ -151,7 +162,7 @@ class ChatScreen:
         kept = open_kept(resolved, folder, wanted=self._wanted)
         self.chat = Chat(resolved, folder, kept, input=self.keys, output=self.terminal.output, frame_s=0)
         self._task = asyncio.create_task(self.chat.run())
-        await self.until(lambda: self.chat.assembly is not None or self._task.done())
+        await self.until(lambda: self.chat.assembly is not None or not self._loaded or self._task.done())
         await self.settle()
         return self
 

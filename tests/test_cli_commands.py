@@ -1,0 +1,610 @@
+"""Every command of the chat: in process, keys in, a terminal emulator out."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.models.catalog import ETUDE_PATH
+from cli import paths
+from cli.commands import GROUPS, arguments, commands, find
+from cli.copying import MAX_TERMINAL_BYTES, copy_with_programs, copyable, fits_terminal
+from cli.keeping import Wanted
+from cli.tally import Sums
+from tests.support.command import write_script
+from tests.support.screen import ChatScreen
+
+THOUGHT = "<|channel|>analysis<|message|>Hm, llamas.<|end|><|start|>assistant"
+LONG = THOUGHT.replace("llamas", "on and on, " * 60) + "<|channel|>final<|message|>One.<|return|>"
+FENCE = "```"
+
+
+def answer(text: str) -> str:
+    """A step that thinks and answers."""
+    return f"{THOUGHT}<|channel|>final<|message|>{text}<|return|>"
+
+
+def call(name: str, arguments: str) -> str:
+    return f"<|channel|>commentary to={name} <|constrain|>json<|message|>{arguments}<|call|>"
+
+
+def chatting(case: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(case())
+
+
+def text_of(stage: ChatScreen) -> str:
+    """All rows as one line: what was wrapped can be looked for."""
+    return " ".join(" ".join(stage.rows).split())
+
+
+async def send(stage: ChatScreen, *lines: str) -> None:
+    """Send lines, each once what the one before did is over."""
+    for line in lines:
+        await stage.type(f"{line}\r")
+        await stage.settle()
+
+
+async def send_until(stage: ChatScreen, line: str, shown: str) -> None:
+    """Send a line, and wait for what it shows: some work is done on a thread of its own."""
+    assert shown not in text_of(stage)
+    await stage.type(f"{line}\r")
+    await stage.until(lambda: shown in text_of(stage))
+    await stage.settle()
+
+
+# -- the table ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_table_is_sound() -> None:
+    every = [one for _, group in GROUPS for one in group]
+    names = [name for one in every for name in (one.name, *one.aliases)]
+    assert len(names) == len(set(names)) and all(re.fullmatch(r"[a-z]+|\?", name) for name in names)
+    for one in every:
+        assert len(f"/{one.name} {one.usage}") <= 26, one.name
+        assert len(one.help) <= 50 and one.help[0].islower() and not one.help.endswith("."), one.name
+        assert find(one.name) is one and one.act.__doc__ and f"/{one.name}" in one.act.__doc__, one.name
+    assert find("EXIT") is find("quit") and find("nothing") is None
+    assert [name for name, _ in commands()] == [f"/{one.name}" for one in every]
+
+
+def test_help_fits_eighty_columns_and_forty(tmp_path: Path) -> None:
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, answer("Hi.")), rows=70) as stage:
+            await send(stage, "/help")
+            listed = [row for row in stage.rows if row.startswith("  /")]
+            assert [row.split()[0] for row in listed] == [name for name, _ in commands()]
+            assert max(map(len, stage.rows)) < 80 and not any("…" in row for row in listed if "NAME…" not in row)
+            await send(stage, "/help export", "/? exit")
+            assert "FORMAT is md, html, json, harmony or chat" in text_of(stage)
+            assert "also: /exit, /bye, /q" in stage.rows[-4]
+            await stage.resize(40, 70)
+            await send(stage, "/help retry")
+            await send(stage, "/help")
+            assert "    ask the last question again" in stage.rows
+
+    chatting(case)
+
+
+def test_what_is_no_command_is_said_and_not_lost(tmp_path: Path) -> None:
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, answer("A file."), answer("Yes."))) as stage:
+            await send(stage, "/efort high")
+            assert "there is no command /efort: did you mean /effort?" in text_of(stage)
+            assert stage.chat.editor.text == "/efort high"
+            stage.chat.editor.clear()
+            await send(stage, "/etc/passwd is what?")
+            assert "there is no command /etc/passwd, /help lists them, // sends" in text_of(stage)
+            assert stage.chat.editor.text == "/etc/passwd is what?"
+            await stage.type("\x01/")  # to its beginning, one more slash
+            await send(stage, "")
+            await stage.until(lambda: "A file." in stage.rows)
+            await stage.settle()
+            assert stage.chat.session.messages[0].text == "/etc/passwd is what?"
+            assert "› /etc/passwd is what?" in stage.rows
+
+    chatting(case)
+
+
+def test_completion_knows_what_there_is(tmp_path: Path) -> None:
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, answer("Hi."))) as stage:
+            await send(stage, "What are llamas?")
+            chat, session_id = stage.chat, stage.chat.kept.session_id
+            assert [value for value, _ in arguments(chat, "/effort", "") or ()] == ["low", "medium", "high"]
+            assert (arguments(chat, "/edit", "") or ())[0] == ("1", "What are llamas?")
+            assert (arguments(chat, "/resume", "") or ())[0][0] == session_id
+            assert arguments(chat, "/save", "x") is None  # paths
+            assert ("think peek", "its last lines are shown") in (arguments(chat, "/set", "think ") or ())
+            assert "etude" in [value for value, _ in arguments(chat, "/model", "") or ()]
+            assert arguments(chat, "/nothing", "") == ()
+            for name, _ in commands():
+                arguments(chat, name, "")
+                arguments(chat, name, "add \x1b[2J")
+
+    chatting(case)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a model that doesn't come is a pipe that nobody writes into")
+def test_every_command_works_while_the_model_loads(tmp_path: Path) -> None:
+    pipe = tmp_path / "script.json"
+    os.mkfifo(pipe)
+    quiet = {"quit", "edit", "copy", "model", "docs"}
+
+    async def case() -> None:
+        async with ChatScreen(engine=f"script:{pipe}", loaded=False, rows=60) as stage:
+            assert stage.chat.assembly is None
+            for name, _ in commands():
+                if name[1:] not in quiet:
+                    before = text_of(stage)
+                    await send(stage, name)
+                    assert f"› {name}" in text_of(stage).removeprefix(before), name
+            await send(stage, "/effort high", "/edit", "/copy")
+            await send_until(stage, "/docs", "no documents yet")
+            await send_until(stage, "/model", "Models on this machine")
+            assert "/retry: nothing was said yet" in text_of(stage)
+            assert "/context: the model isn't loaded yet: try again when it is" in text_of(stage)
+            assert "Traceback" not in text_of(stage)
+            await stage.type("hello\r")
+            script = {"version": 1, "steps": [answer("Here I am.")]}
+            await asyncio.to_thread(pipe.write_text, json.dumps(script))
+            await stage.until(lambda: "Here I am." in stage.rows)
+            assert stage.chat.session.options.effort == "high"
+
+    chatting(case)
+
+
+def test_wrong_arguments_and_hostile_text_are_one_clean_line(tmp_path: Path) -> None:
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, answer("Hi.")), rows=200) as stage:
+            await send(stage, "hello")
+            said = len(stage.terminal.sent)
+            hostile = "x\x1b]52;c;ZXZpbA==\x07\u202ey\x9b2J" * 3
+            for name, _ in commands():
+                if name[1:] not in ("quit", "system", "title", "new", "model", "docs", "fork"):
+                    stage.chat.command(f"{name} {hostile}")
+            await send(stage, "/new 1", "/fork 7", "/calls 3", "/set nothing 1", "/set top_p 2", "/undo all")
+            sent = "".join(stage.terminal.sent[said:])
+            assert "\x1b]52" not in sent and "\u202e" not in sent and "\x9b" not in sent
+            text = text_of(stage)
+            assert "/fork: expected turn 1, there is no other, got '7'" in text
+            assert "/set: expected one of effort, temperature, top_p" in text
+            assert "/set: expected a number above 0, up to 1, got '2': /set top_p default is 1" in text
+            assert "/undo: expected list, force, skip or nothing, got 'all'" in text
+
+    chatting(case)
+
+
+# -- how it answers ----------------------------------------------------------------------------------------------------
+
+
+def test_settings_hold_from_the_next_turn(tmp_path: Path) -> None:
+    async def case() -> None:
+        script = write_script(tmp_path, LONG, answer("Two."), tokens_per_s=400)
+        async with ChatScreen(engine=script, rows=60) as stage:
+            await stage.type("go\r")
+            await stage.until(lambda: stage.chat.view.busy and stage.chat.view.tokens > 5)
+            for line in ("/effort high", "/temp 0.5", "/set top_k 40", "/system Be kind.", "/set max_tokens 900"):
+                await stage.type(f"{line}\r")
+            await stage.until(lambda: "max_tokens 900 from the next turn" in stage.rows)
+            assert stage.chat.control is not None
+            during = stage.chat.session.options
+            assert (during.effort, during.sampling.temperature, during.instructions) == ("medium", 1.0, None)
+            await stage.until(lambda: "One." in stage.rows)
+            await stage.settle()
+            after = stage.chat.session.options
+            assert (after.effort, after.sampling.temperature, after.sampling.top_k) == ("high", 0.5, 40)
+            assert after.instructions == "Be kind."
+            assert "effort high from the next turn" in stage.rows
+
+    chatting(case)
+
+
+def test_values_are_shown_set_and_put_back(tmp_path: Path) -> None:
+    note = tmp_path / "note.md"
+    note.write_text("Speak of llamas.")
+
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, answer("Hi.")), rows=80) as stage:
+            chat = stage.chat
+            await send(stage, "/effort", "/effort LOW", "/set seed 7", "/set min-p 0.1", "/think peek", "/set bell")
+            assert (chat.session.options.effort, chat.view.think) == ("low", "peek")
+            assert replace(chat.session.options.sampling, temperature=0) == replace(
+                chat.session.options.sampling, temperature=0, seed=7, min_p=0.1
+            )
+            await send(stage, "/set seed off", "/think default", "/set")
+            assert chat.session.options.sampling.seed is None and chat.settings.think == "off"
+            assert any(row.split()[:2] == ["min_p", "0.1"] for row in stage.rows)
+            await send(stage, f"/system @{note}", "/system")
+            assert chat.session.options.instructions == "Speak of llamas."
+            await send(stage, "/system @/nowhere-at-all/x.md", "/system")
+            assert "/system: --instructions @/nowhere-at-all/x.md: can't read" in text_of(stage)
+            assert chat.session.options.instructions == "Speak of llamas."
+            await send(stage, "/new")
+            assert chat.session.options.instructions == "Speak of llamas."
+            assert chat.session.options.effort == "low"
+            await send(stage, "/system off")
+            assert chat.session.options.instructions is None
+
+    chatting(case)
+
+
+def test_instructions_are_written_in_the_users_editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "write.sh"
+    program.write_text('#!/bin/sh\nprintf "Be brief.\\n" > "$1"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("EDITOR", str(program))
+    monkeypatch.delenv("VISUAL", raising=False)
+
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, answer("Hi."))) as stage:
+            await send_until(stage, "/system edit", "the instructions are yours")
+            assert stage.chat.session.options.instructions == "Be brief."
+            await send_until(stage, "/system edit", "the instructions stay as they were")
+
+    chatting(case)
+
+
+def test_another_model_takes_the_conversation_over_or_everything_stays(tmp_path: Path) -> None:
+    broken, copied = tmp_path / "broken.gguf", tmp_path / "copied.gguf"
+    broken.write_bytes(b"GGUF" + bytes(60))
+    shutil.copyfile(ETUDE_PATH, copied)
+
+    async def case() -> None:
+        script = write_script(tmp_path, LONG, tokens_per_s=400)
+        async with ChatScreen(engine=script, rows=60) as stage:
+            chat = stage.chat
+            await send_until(stage, "/model nothing", "no model 'nothing': expected the path of a GGUF file")
+            await send_until(stage, f"/model {broken}", "a big-endian GGUF")
+            await stage.type("hello\r")
+            await stage.until(lambda: chat.view.busy and chat.view.tokens > 5)
+            await stage.type(f"/model {copied}\r")
+            await stage.until(lambda: "copied from the next turn" in stage.rows)
+            copied.unlink()
+            await stage.until(lambda: "back to script" in text_of(stage) and chat.assembly is not None)
+            assert (chat.settings.engine, chat.settings.model) == (script, "etude")
+            await send_until(stage, "/model etude", "etude: the conversation goes on with it")
+            await stage.until(lambda: chat.assembly is not None)
+            assert chat.assembly is not None and chat.assembly.engine.name == "etude"
+            await send(stage, "What is 48*17?")
+            assert chat.session.ends == ("answered", "answered")
+            await send(stage, "/model pull llama-3")
+            assert "/model: expected gpt-oss-20b or gpt-oss-120b, got 'llama-3'" in text_of(stage)
+
+    chatting(case)
+
+
+# -- what was asked and answered ---------------------------------------------------------------------------------------
+
+
+def test_retry_and_edit_go_back(tmp_path: Path) -> None:
+    async def case() -> None:
+        script = write_script(tmp_path, *(answer(f"Answer {number}.") for number in range(1, 7)))
+        async with ChatScreen(engine=script, rows=80) as stage:
+            chat = stage.chat
+            await send(stage, "one", "two", "/retry")
+            assert [message.text for message in chat.session.messages if message.channel == "final"] == [
+                "Answer 1.",
+                "Answer 3.",
+            ]
+            assert [row for row in stage.rows if row == "› two"] == ["› two", "› two"]
+            await send(stage, "/edit 1")
+            assert chat.editor.text == "one" and len(chat.session.ends) == 2
+            assert "turn 1: Enter puts this in its place, Ctrl-C leaves all as it is" in stage.rows
+            await stage.type("\x03")
+            await stage.settle()
+            assert chat.editing is None and len(chat.session.ends) == 2
+            await send(stage, "three")
+            assert chat.session.ends == ("answered",) * 3
+            await send(stage, "/edit 2")
+            await stage.type(" and a half\r")
+            await stage.until(lambda: "Answer 5." in stage.rows)
+            await stage.settle()
+            users = [message.text for message in chat.session.messages if message.role == "user"]
+            assert users == ["one", "two and a half"]
+            assert [item.text for item in chat.transcript.items if item.kind == "user"] == users
+            await send(stage, "/edit 9")
+            assert "/edit: expected a turn from 1 to 2, got '9'" in text_of(stage)
+
+    chatting(case)
+
+
+def test_a_question_that_begins_with_a_slash_is_edited_as_text(tmp_path: Path) -> None:
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, answer("One."), answer("Two."))) as stage:
+            await send(stage, "//help me", "/edit", "")
+            await stage.until(lambda: "Two." in stage.rows)
+            assert [message.text for message in stage.chat.session.messages if message.role == "user"] == ["/help me"]
+
+    chatting(case)
+
+
+def test_what_changes_the_conversation_waits_for_the_turn(tmp_path: Path) -> None:
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, LONG, "Now.<|return|>", tokens_per_s=200)) as stage:
+            await stage.type("go\r")
+            await stage.until(lambda: stage.chat.view.busy and stage.chat.view.tokens > 5)
+            session = stage.chat.session
+            await stage.type("/new\r")
+            await stage.until(lambda: "/new is for after this turn: Ctrl-C stops it, then send it again" in stage.rows)
+            assert stage.chat.editor.text == "/new" and stage.chat.session is session
+            stage.chat.editor.clear()
+            await stage.type("/stats\r/context\r/calls\r/answer\r")
+            await stage.until(lambda: "Now." in stage.rows)
+            await stage.settle()
+            assert "This turn so far" in stage.rows and "the answer begins" in stage.rows
+
+    chatting(case)
+
+
+def test_answers_are_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TMUX", "DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+
+    async def case() -> None:
+        code = f"So:\n\n{FENCE}python\nprint(1)\n{FENCE}\n\n- and\n\n  {FENCE}sh\n  ls\n  {FENCE}\n\x07Done."
+        async with ChatScreen(engine=write_script(tmp_path, answer(code), answer("**Two**.")), rows=60) as stage:
+            await send(stage, "one", "/copy code", "/copy thinking", "two", "/copy", "/copy 1", "/copy everything")
+            copied = re.findall(r"\x1b\]52;c;([^\x07]*)\x07", "".join(stage.terminal.sent))
+            assert [base64.b64decode(text).decode() for text in copied] == [
+                "ls\n",
+                "Hm, llamas.",
+                "**Two**.",
+                code.replace("\x07", ""),
+            ]
+            await stage.until(lambda: "the answer went to the terminal's clipboard: 8 characters" in text_of(stage))
+            assert "/copy: expected code, thinking, or the number of a turn, got 'everything'" in text_of(stage)
+
+    chatting(case)
+
+
+@pytest.mark.skipif(os.name != "posix" or os.uname().sysname == "Darwin", reason="which programs there are differs")
+def test_the_desktops_program_gets_the_copy_too(tmp_path: Path) -> None:
+    program, taken = tmp_path / "xclip", tmp_path / "taken"
+    program.write_text(f'#!/bin/sh\n[ "$*" = "-selection clipboard -in" ] && cat > {taken}\n')
+    program.chmod(0o755)
+    environ = {"PATH": f"{tmp_path}:/usr/bin:/bin", "DISPLAY": ":0"}
+    assert copy_with_programs("löwe\n", environ).by == ("xclip",)
+    assert taken.read_text() == "löwe\n"
+    assert copy_with_programs("x", {"PATH": str(tmp_path)}).by == ()
+    program.write_text("#!/bin/sh\nexit 1\n")
+    assert copy_with_programs("x", environ).by == ()
+    assert fits_terminal("x" * MAX_TERMINAL_BYTES) and not fits_terminal("ä" * (MAX_TERMINAL_BYTES // 2 + 1))
+    assert copyable("a\x1b[31mb\r\n\tc\x9b") == "a[31mb\n\tc"
+
+
+# -- conversations -----------------------------------------------------------------------------------------------------
+
+
+def test_conversations_are_listed_found_resumed_and_forked(tmp_path: Path) -> None:
+    async def case() -> None:
+        script = write_script(tmp_path, *(answer(f"Answer {number}.") for number in range(1, 6)))
+        async with ChatScreen(engine=script, rows=100) as stage:
+            chat = stage.chat
+            await send(stage, "About llamas", "And alpacas", "/title")
+            first = chat.kept.session_id
+            assert f"{first} is called 'About llamas'" in stage.rows
+            await send(stage, "/title The \x1b[2J llama talk", "/new")
+            assert f"a new conversation · /resume {first} goes back" in stage.rows
+            assert chat.session.entries == () and chat.transcript.items == []
+            await send(stage, "About bread", "/sessions", "/search ALPACAS", "/search nothing-like-it")
+            second = chat.kept.session_id
+            listed = [row for row in stage.rows if str(first) in row or str(second) in row]
+            assert any(row.startswith(f"› {second} ") and row.endswith("About bread") for row in listed)
+            assert "user: And alpacas" in text_of(stage)
+            assert "no stored session has 'nothing-like-it'" in stage.rows
+            await send(stage, "/resume llama talk")
+            assert chat.kept.session_id == first and len(chat.session.ends) == 2
+            assert stage.rows.count("› And alpacas") == 2  # once more, above the input
+            await send(stage, f"/resume {first}", "/resume", "/resume zzzz")
+            assert f"{first} is the conversation you are in" in text_of(stage)
+            assert "/resume: no session is called 'zzzz'" in text_of(stage)
+            await send(stage, "/fork 1", "And now?")
+            forked = chat.kept.session_id
+            assert forked not in (first, second)
+            users = [message.text for message in chat.session.messages if message.role == "user"]
+            assert users == ["About llamas", "And now?"]
+            await send(stage, f"/resume {first}")
+            assert len(chat.session.ends) == 2
+        async with ChatScreen(engine=script, wanted=Wanted(ref=forked)) as stage:
+            assert len(stage.chat.session.ends) == 2
+
+    chatting(case)
+
+
+def test_private_stores_nothing_until_the_user_says_so(tmp_path: Path) -> None:
+    async def case() -> None:
+        script = write_script(tmp_path, *(answer(f"Answer {number}.") for number in range(1, 6)))
+        async with ChatScreen(engine=script, rows=100) as stage:
+            chat = stage.chat
+            await send(stage, "open", "/private", "/private")
+            assert chat.store is None and chat.session.keeper is None and chat.editor.history.private
+            assert "this chat isn't stored: /private off stores it" in stage.rows
+            await send(stage, "/private off")  # nothing was said meanwhile: it goes on where it was
+            first = chat.kept.session_id
+            assert first is not None and chat.session.keeper is not None
+            await send(stage, "/private", "secret", "/title x", "/fork", "/private off")
+            assert "/fork: this chat isn't stored: /private off stores it" in text_of(stage)
+            assert chat.question.open
+            await asyncio.sleep(0.55)  # a question listens only then
+            await stage.type("n")
+            await stage.until(lambda: "it stays private" in stage.rows)
+            await send(stage, "/sessions")
+            assert chat.store is None
+            assert b"secret" not in paths.sessions_file().read_bytes()
+            await send(stage, "/private off")
+            await asyncio.sleep(0.55)
+            await stage.type("y")
+            await stage.until(lambda: chat.store is not None)
+            assert chat.kept.session_id not in (None, first)
+            assert chat.store is not None and len(chat.store.list()) == 2
+
+    chatting(case)
+
+
+def test_a_conversation_is_written_to_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, answer("They are **kind**.")), rows=100) as stage:
+            await send(stage, "/save x.md", "Llamas, what?", "/save 'my talk.md'", "/save talk.html", "/export")
+            assert "/save: nothing was said yet" in stage.rows
+            assert "They are **kind**." in Path("my talk.md").read_text()
+            assert "Hm, llamas." not in Path("my talk.md").read_text()
+            assert "<strong>kind</strong>" in Path("talk.html").read_text()
+            assert "They are **kind**." in Path("llamas-what.md").read_text()
+            await send(stage, "/export json all.json", "/export md thoughts.md thinking", "/export chat", "/export pdf")
+            assert json.loads(Path("all.json").read_text())["title"] == "Llamas, what?"
+            assert "Hm, llamas." in Path("thoughts.md").read_text()
+            assert isinstance(json.loads(Path("llamas-what.json").read_text()), list | dict)
+            assert "/export: expected chat, harmony, html, json, md or a file's name, got 'pdf'" in text_of(stage)
+            await send(stage, f"/save {tmp_path}", "/save talk.html/x.md")
+            assert f"expected a file, {tmp_path} is a folder" in text_of(stage)
+            assert "expected a file in a folder that is there, there is no talk.html" in text_of(stage)
+            Path("there.md").write_text("mine")
+            await send(stage, "/save there.md")
+            assert chat_asks(stage) and Path("there.md").read_text() == "mine"
+            await asyncio.sleep(0.55)
+            await stage.type("y")
+            await stage.until(lambda: Path("there.md").read_text() != "mine")
+
+    chatting(case)
+
+
+def chat_asks(stage: ChatScreen) -> bool:
+    """Is a question open?"""
+    return stage.chat.question.open
+
+
+# -- tools -------------------------------------------------------------------------------------------------------------
+
+
+def test_tools_are_turned_on_and_off_without_loading_the_model_again(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text('def double(n: int) -> int:\n    "Doubles."\n    return 2 * n\n')
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "AGENTS.md").write_text("Write British English.")
+    (folder / "a.txt").write_text("before\n")
+
+    async def case() -> None:
+        write = call("functions.write_file", json.dumps({"path": "a.txt", "content": "after\n"}))
+        script = write_script(tmp_path, call("functions.double", '{"n": 21}'), answer("42."), write, answer("Written."))
+        async with ChatScreen(engine=script, rows=100, allow=["write_file"]) as stage:
+            chat = stage.chat
+            engine = chat.assembly.engine if chat.assembly else None
+            await send(stage, "/tools")
+            assert "web search /tools web URL (a SearXNG; or brave, exa, … with a key)" in text_of(stage)
+            await send_until(stage, f"/tools {tmp_path / 'own.py'}", "1 tool on: functions.double")
+            await send(stage, "Double 21", "/calls", "/calls 1", "/calls 2")
+            assert "▸ functions.double" in text_of(stage) and "got '2'" in text_of(stage)
+            await send_until(stage, "/tools off double", "0 tools on")
+            await send_until(stage, f"/tools workspace {folder}", "functions.apply_patch")
+            assert chat.assembly is not None and chat.assembly.engine is engine
+            assert "functions.double" not in chat.assembly.tools.toolbox.by_name
+            assert "Write British English." in (chat.session.options.instructions or "")
+            await send(stage, "Write it")
+            assert (folder / "a.txt").read_text() == "after\n"
+            await send_until(stage, "/undo list", "1 file Write it")
+            await send_until(stage, "/undo", "restored a.txt")
+            assert (folder / "a.txt").read_text() == "before\n"
+            await send_until(stage, "/undo", "there is nothing to undo")
+            await send_until(stage, "/tools workspace /nowhere-at-all", "expected a folder, it isn't there")
+            await send_until(stage, "/tools web nothing-known", "expected a SearXNG's address")
+            assert chat.folder is not None and chat.settings.web is None and chat.assembly.engine is engine
+            await send_until(stage, "/tools off nothing", "/tools: expected a tool (browser.search")
+            await send(stage, "/tools bogus", "/tools on")
+            assert "functions.double" in chat.assembly.tools.toolbox.by_name
+
+    chatting(case)
+
+
+def test_rules_are_allowed_listed_and_removed(tmp_path: Path) -> None:
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, answer("Hi.")), rows=60) as stage:
+            await send(stage, "/allow shell:git status", "/allow", "/allow shell:rm -rf * && x", "/allow :")
+            assert "allowed in this chat: shell:git status; but no tool of that name is on" in text_of(stage)
+            assert "auto   shell:git status" in "\n".join(stage.rows)
+            assert "/allow: 'shell:rm -rf * && x' can never allow anything" in text_of(stage)
+            await send(stage, "/allow remove shell:git status", "/allow remove shell:git status", "/allow list")
+            assert "asked about again: shell:git status" in stage.rows
+            assert "no such rule is of this chat or an always: 'shell:git status'" in text_of(stage)
+            assert stage.chat.settings.allow == ()
+
+    chatting(case)
+
+
+def test_documents_are_indexed_from_the_chat(tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "a.md").write_text("# Llamas\n\nThey hum.\n")
+
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, answer("Hi.")), rows=60) as stage:
+            await send_until(stage, "/docs add", "the library is empty: /docs add FOLDER")
+            await send(stage, "/docs remove x", "/docs add /nowhere-at-all")
+            assert "/docs: expected add FOLDER, or nothing, got 'remove x'" in text_of(stage)
+            assert "/docs: /nowhere-at-all: no such file or folder" in text_of(stage)
+            await send_until(stage, f"/docs add {folder}", "documents: 1 added")
+            await send_until(stage, "/docs", "/docs add brings them up to date")
+            assert any(re.fullmatch(r" +1 document +0.0 MB  /.*", row) for row in stage.rows)
+            await send_until(stage, "/docs add", "documents: 1 unchanged")
+            assert stage.chat.cancel is None
+
+    chatting(case)
+
+
+# -- inside ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_prompt_its_parts_and_its_cost_can_be_seen(tmp_path: Path) -> None:
+    async def case() -> None:
+        script = write_script(tmp_path, answer("\x1b[31mOne."), answer("Two " * 900 + "."))
+        async with ChatScreen(engine=script, rows=40) as stage:
+            await send(stage, "/raw", "/stats", "hi", "/context", "/stats")
+            assert "/raw: nothing was said yet" in stage.rows and "nothing was answered yet" in stage.rows
+            assert any(re.match(r"  what you said +\d+  █*", row) for row in stage.rows)
+            assert re.search(r"Context: \d+ of 131,072 tokens, 0 %", text_of(stage))
+            assert "1 step, 0 calls (0.0 s in tools)" in text_of(stage)
+            await send_until(stage, "/raw", "What the model wrote,")
+            text = text_of(stage)
+            assert "<|start|>user<|message|>hi<|end|><|start|>assistant What the model wrote" in text
+            assert "<|channel|>final<|message|>␛[31mOne.<|return|>" in text
+            await send(stage, "again")
+            await stage.type("/raw\r")  # too long for the screen: it is read aside
+            await stage.until(lambda: stage.chat.screen.away)
+            await stage.until(lambda: any("The last prompt" in row for row in stage.terminal.display))
+            await stage.type("q")
+            await stage.until(lambda: not stage.chat.screen.away)
+
+    chatting(case)
+
+
+def test_a_picture_is_shown_by_its_path(tmp_path: Path) -> None:
+    from PIL import Image
+
+    picture = tmp_path / "plot.png"
+    Image.new("RGB", (8, 8), "red").save(picture)
+
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, answer("Hi."))) as stage:
+            await send(stage, "/image", f"/image {tmp_path / 'nothing.png'}")
+            assert "/image: no call made a picture yet" in text_of(stage)
+            assert "expected a picture file, there is no" in text_of(stage)
+            await send_until(stage, f"/image {picture}", f"[picture: {picture}]"[:60])
+
+    chatting(case)
+
+
+def test_sums_say_none_where_nothing_was() -> None:
+    assert (Sums().tokens_per_s, Sums().prefill_per_s, Sums().reused_share) == (None, None, None)
+    sums = Sums(prompt=100, reused=40, completion=50, prefill_s=0.5, decode_s=2.0)
+    assert (sums.tokens_per_s, sums.prefill_per_s, sums.reused_share) == (25.0, 120.0, 0.4)
