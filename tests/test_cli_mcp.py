@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cli.mcp_config import add_server, configured_servers
-from tests.support.command import OSSIA, ossia_text
+from tests.support.command import OSSIA, ossia_here, ossia_text
 from tests.support.mcp_servers import HOSTILE, hostile
 from tools.functions.errors import McpConfigInvalid
 
@@ -86,14 +86,14 @@ def test_what_cannot_be_added(home: Path) -> None:
         (["x", "--env", "TOKEN=abcdefgh", "--", "y"], "mcpServers.x.env.TOKEN: this looks like a secret"),
         (["x", "--env", "TOKEN", "--", "y"], "expected KEY=VALUE, came 'TOKEN'"),
     ):
-        done = ossia_text("mcp", "add", *arguments)
-        assert done.returncode == 2 and problem in done.stderr, arguments
+        done = ossia_here("mcp", "add", *arguments)
+        assert done.returncode == 2 and problem in done.stderr.decode(), arguments
     assert not _mcp_json(home).exists()
-    done = ossia_text("mcp", "test", "nowhere")
-    told = "no MCP server is configured; to add one: ossia mcp add NAME -- COMMAND\n"
-    assert (done.returncode, done.stderr) == (2, f"ossia: error: {told}")
-    listed = ossia_text("mcp", "list")
-    assert (listed.returncode, listed.stdout, listed.stderr) == (0, "", f"ossia: {told}")
+    done = ossia_here("mcp", "test", "nowhere")
+    told = b"no MCP server is configured; to add one: ossia mcp add NAME -- COMMAND\n"
+    assert (done.returncode, done.stderr) == (2, b"ossia: error: " + told)
+    listed = ossia_here("mcp", "list")
+    assert (listed.returncode, listed.stdout, listed.stderr) == (0, b"", b"ossia: " + told)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a terminal of POSIX")

@@ -15,9 +15,10 @@ import pytest
 from cli.main import invoke
 from tests.support.command import OSSIA, ossia, ossia_here, ossia_text, start
 from tests.support.site import Site
+from tests.support.turns import wait_until
 
 OWN = '''\
-import sys, time
+import pathlib, sys, time
 
 def double(n: int) -> int:
     """Doubles a number."""
@@ -30,6 +31,7 @@ def leave() -> str:
 
 def wait(seconds: float) -> str:
     """Waits."""
+    pathlib.Path(__file__).with_name("waits").touch()
     time.sleep(seconds)
     return "waited"
 '''
@@ -193,7 +195,7 @@ class TestScript:
 
     def test_ctrl_c_ends_a_call_at_once(self, own: str) -> None:
         child = start("tools", "call", "wait", '{"seconds": 60}', "--tools", own)
-        time.sleep(3)
+        wait_until(Path(own).with_name("waits").exists, seconds=30)
         began = time.monotonic()
         os.killpg(child.pid, signal.SIGINT)
         _, err = child.communicate(timeout=30)
