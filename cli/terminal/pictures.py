@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-
 if TYPE_CHECKING:
     from PIL.Image import Image
     from rich.segment import Segment
