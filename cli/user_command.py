@@ -129,7 +129,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
                 os.killpg(process.pid, number)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_POLITE_S)
-    process.wait()
+    with contextlib.suppress(subprocess.TimeoutExpired):  # what has become another user's can't be ended
+        process.wait(_POLITE_S)
 
 
 def _shell(command: str, environ: Mapping[str, str]) -> list[str]:

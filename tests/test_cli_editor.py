@@ -9,6 +9,7 @@ import os
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -150,7 +151,9 @@ async def test_what_is_pasted_is_shown_clean_and_sent_as_it_is() -> None:
     async with EditorStage() as stage:
         await stage.type(PASTE.format(hostile))
         await stage.shows("› ab␛[2Jc    d\ufffd")
-        await stage.type(f"{LEFT * 5}|")  # the cursor counts the characters that are shown
+        await stage.until(lambda: stage.terminal.cursor[1] == 15)
+        await stage.type(f"{LEFT * 5}|")  # the cursor goes by what is shown
+        await stage.until(lambda: stage.terminal.cursor[1] == 9)
         await stage.shows("› ab␛[2J|c    d\ufffd")
         await stage.type("\r")
         await stage.until(lambda: stage.sent)
@@ -300,6 +303,25 @@ def test_two_processes_lose_nothing(tmp_path: Path) -> None:
     assert [entry.text for entry in History(file).entries][-40:] == [f"c {number}" for number in range(110, 150)]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such locks")
+def test_a_line_is_not_lost_to_a_process_that_cuts_the_file(tmp_path: Path) -> None:
+    import fcntl
+
+    file = tmp_path / "history.jsonl"
+    file.write_text('{"text": "old"}\n')
+    history = History(file)
+    assert len(history.entries) == 1
+    with file.open("rb") as locked:
+        fcntl.flock(locked, fcntl.LOCK_EX)  # as the other does
+        writer = threading.Thread(target=history.add, args=(Entry("mine"),))
+        writer.start()
+        writer.join(0.1)
+        (tmp_path / "new").write_text('{"text": "cut"}\n')
+        (tmp_path / "new").replace(file)
+    writer.join(20)
+    assert [entry.text for entry in History(file).entries] == ["cut", "mine"]
+
+
 # -- completion --------------------------------------------------------------------------------------------------------
 
 
@@ -418,7 +440,7 @@ async def test_vi_keys() -> None:
         await stage.until(lambda: stage.app.vi_state.input_mode.value == "vi-navigation")
         await stage.type("0xk$x")
         await stage.until(lambda: stage.text == "on\nwo")
-        await stage.type("\r")
+        await stage.type("i\x1b\r")  # Esc and Enter at once: not Alt-Enter
         await stage.until(lambda: stage.sent)
         assert stage.sent == [Typed("on\nwo", "on\nwo")]
         await stage.type("/mode", "\x1b")  # in insert mode again; Esc leaves it, with the menu
