@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
+from agent.citations import Cited
 from agent.events import (
     ApprovalAsked,
     Delta,
@@ -487,6 +488,28 @@ def test_the_row_at_the_top_stays_at_another_width() -> None:
         assert any(row.startswith(f"{here} ") for row in texts([line.row for line in view.draw(width, 12)]))
 
 
+def test_citations_are_footnotes() -> None:
+    pages = {3: Cited("Capy — facts\x1b[2J", "http://a.test/capy", 26)}
+    answer = "They swim【3†L9-L11】, and sleep【4†L1】."
+    transcript = of(asked("Go."), Delta(0, answer[:20], channel="final"))
+    view = View(transcript, Painter(80), page=pages.get)
+    view.draw(80, 20)
+    transcript.see(said(answer))
+    assert texts([line.row for line in view.draw(80, 20)])[4:] == [
+        "They swim[1], and sleep[2].",
+        "",
+        "[1] Capy — facts␛[2J — http://a.test/capy (lines 9–11)",
+        "[2] unverified: no such page (cursor 4)",
+    ]
+    del pages[3]
+    pages[4] = Cited("Later", "", 5)  # a page is looked up until it is there, and then no more
+    transcript.see(Delta(0, answer, channel="final"))
+    assert texts([line.row for line in view.draw(80, 20)])[-2:] == [
+        "[1] Capy — facts␛[2J — http://a.test/capy (lines 9–11)",
+        "[2] search: Later (line 1)",
+    ]
+
+
 def test_a_text_that_repeats_itself() -> None:
     """Equal pieces of one text are different places."""
     transcript = of(asked("Go."), Delta(0, "same\n" * 400, channel="analysis"))
@@ -495,7 +518,7 @@ def test_a_text_that_repeats_itself() -> None:
     transcript.see(Delta(0, "more", channel="analysis"))
     view.to_start()
     seen = 0
-    while view.draw(80, 10)[-1].row[0].text != "more":
+    while view.draw(80, 10)[-1].row[0].text != "more" and seen < 1_000:
         seen += 1
         view.scroll(1, 10)
     assert seen == len(everything(view)) - 10

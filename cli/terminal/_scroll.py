@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cli.terminal._sections import Section, Switches, foldable, sections
+from cli.terminal._sections import Page, Section, Switches, foldable, remembering, sections
 from cli.terminal.paint import Painter, Row
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class Block:
     """An item in the view. `opened`: all of it is shown, whatever the switches say."""
 
     item: Item
+    page: Page | None = None
     index: int = 0
     opened: bool = False
     _made: dict[tuple[bool, Switches], tuple[int, list[Piece]]] = field(default_factory=dict)
@@ -56,7 +57,7 @@ class Block:
             known.setdefault(piece.section, []).append(piece)  # a text may hold the same piece twice
         made = [
             known[section].pop(0) if known.get(section) else Piece(section)
-            for section in sections(self.item, switches, opened=key[0])
+            for section in sections(self.item, switches, opened=key[0], page=self.page)
         ]
         self._made = {other: kept for other, kept in self._made.items() if kept[0] == self.item.version}
         self._made[key] = (self.item.version, made)
@@ -82,8 +83,9 @@ class View:
     `follow`: the view stays at the end, whatever comes.
     """
 
-    def __init__(self, transcript: Transcript, painter: Painter) -> None:
+    def __init__(self, transcript: Transcript, painter: Painter, *, page: Page | None = None) -> None:
         self.transcript, self.painter = transcript, painter
+        self._page = remembering(page) if page else None
         self.switches = Switches()
         self.blocks: list[Block] = []
         self.follow = True
@@ -101,7 +103,7 @@ class View:
         self._version = self.transcript.version
         known = {id(block.item): block for block in self.blocks}
         top = self.blocks[self._block] if self._block < len(self.blocks) else None
-        self.blocks = [known.get(id(item)) or Block(item) for item in self.transcript.items]
+        self.blocks = [known.get(id(item)) or Block(item, self._page) for item in self.transcript.items]
         for index, block in enumerate(self.blocks):
             block.index = index
         if top is not None and top.index < len(self.blocks) and self.blocks[top.index] is top:

@@ -6,9 +6,9 @@ Where a text is cut depends on what stands before the cut alone: of a text that 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from cli.calls import Shown, headline, shown_arguments, style_of
 from cli.clean import clean, one_line
@@ -17,7 +17,10 @@ from cli.terminal.paint import Painter, Row
 from cli.terminal.segment import Chunk, Segmenter
 
 if TYPE_CHECKING:
+    from agent.citations import Cited
     from cli.transcript import Item
+
+Page: TypeAlias = "Callable[[int], Cited | None]"
 
 FOLD_LINES = 12
 """Of a long result, of long arguments and of what was attached: as many lines stay when it is folded."""
@@ -72,8 +75,13 @@ class Switches:
     output: bool = True
 
 
-def sections(item: Item, switches: Switches, *, opened: bool) -> list[Section]:
-    """All pieces of an item, in order. `opened`: nothing of it is hidden, whatever the switches say."""
+def sections(item: Item, switches: Switches, *, opened: bool, page: Page | None = None) -> list[Section]:
+    """All pieces of an item, in order. `opened`: nothing of it is hidden, whatever the switches say.
+
+    `page` gives the page behind a cursor of the browser: with it, an answer's citations are numbered footnotes.
+    """
+    if item.kind == "answer" and page and "【" in item.text:
+        return _cited(item, page)
     done = _sections(item, switches, opened=opened)
     if opened and foldable(item, switches):
         done.append(Section("fold", "Enter closes", "dim"))
@@ -94,8 +102,32 @@ def _sections(item: Item, switches: Switches, *, opened: bool) -> list[Section]:
             head = f"summary: it stands in the prompt for the {item.turn + 1} turns above"
             return [Section("line", head, "cyan", gap=True), *_markdown(item.text)]
         case _:
-            text = _markdown(item.text, first_gap=True)
-            return [*text, Section("line", "cut here", "dim yellow")] if item.cut else text
+            return [*_markdown(item.text, first_gap=True), *_cut_mark(item)]
+
+
+def _cited(item: Item, page: Page) -> list[Section]:
+    from agent.citations import cite
+    from cli.footnotes import lines
+
+    text, notes = cite(item.text, page)
+    footnotes = "\n".join(lines(notes, links=False))
+    return [*_markdown(text, first_gap=True), *_cut_mark(item), *_plain(footnotes, "dim", gap=True)]
+
+
+def _cut_mark(item: Item) -> list[Section]:
+    return [Section("line", "cut here", "dim yellow")] if item.cut else []
+
+
+def remembering(page: Page) -> Page:
+    """The same lookup, which asks but once for a page that is there: asking reads all that the browser kept."""
+    known: dict[int, Cited] = {}
+
+    def look(cursor: int) -> Cited | None:
+        if cursor not in known and (found := page(cursor)):
+            known[cursor] = found
+        return known.get(cursor)
+
+    return look
 
 
 def foldable(item: Item, switches: Switches) -> bool:

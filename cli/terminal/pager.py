@@ -27,6 +27,7 @@ from cli.clean import clean, one_line
 from cli.progress import fitted
 from cli.terminal._find import Finder, Query
 from cli.terminal._scroll import Block, Line, View
+from cli.terminal._sections import Page
 from cli.terminal.paint import Painter
 
 if TYPE_CHECKING:
@@ -44,14 +45,16 @@ async def show(
     input: Input | None = None,
     follow: bool = True,
     start: Item | None = None,
+    page: Page | None = None,
     poll_s: float = POLL_S,
 ) -> None:
     """Show the transcript until the reader leaves. To be called inside `Screen.aside()`.
 
     `follow`: begin at its end and stay there, whatever comes; else at its top. `start`: the item to begin with, opened.
-    `painter` says whether there are colours; it is not changed.
+    `page` gives the page behind a cursor of the browser, for footnotes. `painter` says whether there are colours; it is
+    not changed.
     """
-    pager = Pager(transcript, Painter(painter.width, colour=painter.colour, links=False))
+    pager = Pager(transcript, Painter(painter.width, colour=painter.colour, links=False), page=page)
     pager.view.follow = follow
     if start is not None:
         pager.open(start)
@@ -61,8 +64,8 @@ async def show(
 class Pager:
     """The keys, the foot line and the search around a `View`."""
 
-    def __init__(self, transcript: Transcript, painter: Painter) -> None:
-        self.view = View(transcript, painter)
+    def __init__(self, transcript: Transcript, painter: Painter, *, page: Page | None = None) -> None:
+        self.view = View(transcript, painter, page=page)
         self._finder: Finder | None = None
         self._chosen: Block | None = None  # the item that Enter opens, if it is on screen
         self._height = 1
