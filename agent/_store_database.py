@@ -148,6 +148,8 @@ def _explained(error: sqlite3.DatabaseError) -> str | None:
             return f"not a whole database ({said}): {_MOVE}"
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_IOERR | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
             return f"can't be used: {said}"
-    if "no such table" in said or "no such column" in said or "no such module" in said:
+    if "no such table" in said or "no such column" in said:
         return f"not a whole database ({said}): {_MOVE}"
+    if "no such module" in said or "no such tokenizer" in said:
+        return f"SQLite {sqlite3.sqlite_version} can't search ({said}): 3.34 with FTS5 is needed, as python.org's has it"
     return None

@@ -86,7 +86,7 @@ class SessionStore:
     def release(self, session: Session) -> None:
         """Store no more of it; another process may go on with it now."""
         keeper, session.keeper = session.keeper, None
-        if isinstance(keeper, StoreKeeper):
+        if isinstance(keeper, StoreKeeper) and keeper in self._keepers:
             keeper.release()
             self._keepers.remove(keeper)
 

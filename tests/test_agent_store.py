@@ -210,6 +210,9 @@ def test_a_resumed_session_goes_on_in_its_place(opened: Open) -> None:
     _same(opened().load(session_id), back)
     assert [message.text for message in back.messages] == ["one", "You said one.", "another two"]
     assert len(again.list()) == 1
+    again.close()
+    again.release(back)
+    assert back.keeper is None
 
 
 def test_one_goes_on_with_a_session_at_a_time(opened: Open, path: Path) -> None:

@@ -264,6 +264,9 @@ def test_a_run_goes_on_with_a_session(here: Command, store: SessionStore, tmp_pa
     apples, pears = (store.load(session_id) for session_id in ids)
     assert [message.text for message in apples.messages[3:]] == ["Other", "Done."]
     assert apples.options == replace(options, effort="low")
+    answer = apples.entries[-1]
+    assert answer.model == "script" and answer.vocabulary and answer.message.sampled
+    assert store.find(ids[0]).tokens > len(answer.message.sampled.ids)  # and those of the question
     users = [message.text for message in pears.messages if message.role == "user"]
     assert users == ["Pears?", "More", "Third", "Fourth"]
     assert pears.options == replace(options, instructions="Be long.", sampling=Sampling(0.9, seed=7))
