@@ -257,18 +257,22 @@ def test_it_explains_itself_and_goes_back() -> None:
 
 @pytest.mark.parametrize(("columns", "rows"), [(40, 10), (40, 24), (20, 10), (80, 8), (200, 50)])
 def test_every_key_stays_on_screen_however_small_it_is(columns: int, rows: int) -> None:
+    count = max(20, rows)
+
     async def scene(stage: Stage) -> None:
         for key, word in (*ALL, ("?", "explain")):
             assert f"[{key}] {word}" in stage.shown, stage.shown
         assert "PgDn" in stage.shown and "Window too small" not in stage.shown
         assert stage.pane.height() <= max(rows // 2, min(7, rows - 3))
-        for _ in range(20):
+        for _ in range(40):
+            if f"line {count - 1}" in stage.shown and "PgDn" not in stage.shown:
+                break
             await stage.press(PGDN)
-        assert "line 19" in stage.shown and "PgUp" in stage.shown
+        assert f"line {count - 1}" in stage.shown and "PgUp" in stage.shown
         await stage.press("y", after_s=WAIT)
         assert stage.answers == ["y"]
 
-    lines = "".join(f"line {n}\n" for n in range(20 if rows < 50 else 40))
+    lines = "".join(f"line {n}\n" for n in range(count))
     play(scene, Stage(replace(LONG, detail=lines), columns=columns, rows=rows))
 
 
@@ -326,10 +330,10 @@ def test_folding_loses_nothing_and_fits(text: str, width: int) -> None:
     assert len(parts) <= max(1, 2 * -(-cell_len(text) // width))
 
 
-def test_a_megabyte_is_drawn_plainly() -> None:
+def test_a_very_long_text_is_drawn_plainly() -> None:
     async def scene(stage: Stage) -> None:
         assert stage.pane.height() == 12 and re.search(r"… \d+ more lines, PgDn", stage.shown)
         await stage.press(PGDN, PGDN)
         assert "lines above" in stage.shown
 
-    play(scene, Stage(Question("t", "r", clean("x" * 500_000 + "\n" + "y = 1\n" * 40_000), "python")))
+    play(scene, Stage(Question("t", "r", clean("x" * 200_000 + "\n" + "y = 1\n" * 20_000), "python")))
