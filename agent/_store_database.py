@@ -151,5 +151,5 @@ def _explained(error: sqlite3.DatabaseError) -> str | None:
     if "no such table" in said or "no such column" in said:
         return f"not a whole database ({said}): {_MOVE}"
     if "no such module" in said or "no such tokenizer" in said:
-        return f"SQLite {sqlite3.sqlite_version} can't search ({said}): 3.34 with FTS5 is needed, as python.org's has it"
+        return f"SQLite {sqlite3.sqlite_version} can't search ({said}): 3.34 with FTS5 is needed, as python.org has"
     return None

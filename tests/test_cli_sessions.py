@@ -323,10 +323,10 @@ def test_a_run_that_cannot_store_says_so(here: Command, tmp_path: Path) -> None:
 
 
 def test_a_run_that_was_killed_goes_on(here: Command, store: SessionStore, tmp_path: Path) -> None:
-    slow = write_script(tmp_path, THOUGHT.replace("Four.", "Four. " * 100), tokens_per_s=60)
+    slow = write_script(tmp_path, THOUGHT.replace("Four.", "Four. " * 100), tokens_per_s=10)
     process = start("run", "What is 2+2?", "--engine", slow, "--save", "--no-tools")
     try:
-        wait_until(lambda: bool(store.list()) and len(store.load(store.list()[0].id).messages) == 1, seconds=30)
+        wait_until(lambda: bool(store.list()), seconds=30)  # with the first message; the rest takes 20 s
     finally:
         process.send_signal(signal.SIGKILL)
         process.communicate(timeout=10)
