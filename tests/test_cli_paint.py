@@ -109,6 +109,13 @@ def test_which_terminals_know_links() -> None:
     assert all(map(knows_links, ({"TERM": "xterm-kitty"}, {"VTE_VERSION": "7600"}, {"TERM_PROGRAM": "iTerm.app"})))
 
 
+def test_items_keep_their_numbers_and_markers() -> None:
+    assert plain("0. a\n1. b\n1. c\n\ntext\n\n7) d\n7) e\n") == ["0. a", "1. b", "2. c", "", "text", "", "7) d", "8) e"]
+    assert plain("- a\n\n  3. b\n  3. c\n- [x] d\n\n- e") == ["• a", "", "  3. b", "  4. c", "• [x] d", "", "• e"]
+    long = plain("9. a\n" + "   b\n" * 250 + "9. c")
+    assert long == ["9. a", *["   b"] * 250, "10. c"]
+
+
 def test_code_is_neither_wrapped_nor_indented_wherever_it_stands() -> None:
     line = "x = [" + "1, " * 60 + "]"
     rows = plain(f"1. a\n   ```py\n   {line}\n       y\n   ```\n\n   b\n> ```\n> {line}\n> ```\n", width=40)

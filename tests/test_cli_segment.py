@@ -8,16 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.terminal.segment import (
+from cli.terminal._chunk import (
     BLOCK_LINES,
     CODE_LINES,
     CONTEXT_LINES,
     LONG_LINE,
     PARAGRAPH_CHARS,
     PARAGRAPH_LINES,
-    Chunk,
-    Segmenter,
 )
+from cli.terminal.segment import Chunk, Segmenter
 from tests.oracle.segments import CASES, FRAGMENTS, LONG, chunks, differences, random_text
 
 

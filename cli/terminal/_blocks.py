@@ -13,6 +13,7 @@ from rich.style import Style
 
 from cli.clean import clean
 from cli.terminal._code import code_lines
+from cli.terminal._cuts import start_of
 from cli.terminal._inline import Look, inline_lines
 from cli.terminal._markdown import MAX_NESTING, parser
 from cli.terminal._rows import PLAIN, TAB, Span, style, wrapped
@@ -114,7 +115,7 @@ class _Blocks:
         return [Line(line, verbatim=True) for line in code_lines(source, clean(token.info), colour=self._look.colour)]
 
     def _list(self, token: Token, width: int) -> list[Line]:
-        number = int(token.attrGet("start") or 1) if token.type == "ordered_list_open" else None
+        number = start_of(token) if token.type == "ordered_list_open" else None
         given, self._item = self._item, ""
         if given.isdecimal() and number is not None:
             number = int(given)

@@ -1,0 +1,53 @@
+"""Text in pieces → complete lines, long ones broken: on the screen only, what is stored and copied is the original."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+_FURTHER = 200  # characters in which a blank is looked for
+
+
+class LongLines:
+    """Keeps the line that has no end yet."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self.column = 0  # characters of it
+
+    @property
+    def partial(self) -> str:
+        """The line that has no end yet."""
+        return "".join(self._pieces)
+
+    def fits(self, text: str, limit: int) -> bool:
+        """Keeps the text and is True if it neither ends the line nor makes it too long."""
+        if "\n" in text or self.column + len(text) > limit:
+            return False
+        self._pieces.append(text)
+        self.column += len(text)
+        return True
+
+    def push(self, text: str, limit: Callable[[], int]) -> Iterator[str]:
+        """The lines that the text completes; `limit` is asked for each: a line decides what the next one is part of."""
+        at = 0
+        while at < len(text):
+            longest = limit()
+            end = text.find("\n", at, at + max(0, longest - self.column) + 1)
+            stop = end + 1 if end >= 0 else self._break(text, at, longest)
+            piece = text[at:stop]
+            at, self.column = stop, self.column + len(piece)
+            if self.column > longest and piece[-1] != "\n" and (piece[-1] == " " or self.column > longest + _FURTHER):
+                piece = piece.removesuffix(" ") + "\n"
+            self._pieces.append(piece)
+            if piece.endswith("\n"):
+                line = self.partial
+                self._pieces, self.column = [], 0
+                yield line
+
+    def _break(self, text: str, at: int, limit: int) -> int:
+        """Where the piece of a line without an end stops: the limit, then the blank or line end after it."""
+        if self.column < limit:
+            return at + limit - self.column
+        hard = at + max(1, limit + _FURTHER + 1 - self.column)
+        found = [stop for stop in (text.find(" ", at, hard), text.find("\n", at, hard)) if stop >= 0]
+        return min(found) + 1 if found else hard
