@@ -42,9 +42,15 @@ def chatting(case: Callable[[], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(case())
 
 
+_seen: list[tuple[object, int, str]] = []
+
+
 def text_of(stage: ChatScreen) -> str:
-    """All rows as one line: what was wrapped can be looked for."""
-    return " ".join(" ".join(stage.rows).split())
+    """All rows as one line: what was wrapped can be looked for. The emulator is read only after a change."""
+    written = len(stage.terminal.sent)
+    if not _seen or _seen[0][:2] != (stage.terminal, written):
+        _seen[:] = [(stage.terminal, written, " ".join(" ".join(stage.rows).split()))]
+    return _seen[0][2]
 
 
 async def send(stage: ChatScreen, *lines: str) -> None:
@@ -79,7 +85,7 @@ def test_the_table_is_sound() -> None:
 
 def test_help_fits_eighty_columns_and_forty(tmp_path: Path) -> None:
     async def case() -> None:
-        async with ChatScreen(engine=write_script(tmp_path, answer("Hi.")), rows=70) as stage:
+        async with ChatScreen(engine=write_script(tmp_path, answer("Hi."))) as stage:
             await send(stage, "/help")
             listed = [row for row in stage.rows if row.startswith("  /")]
             assert [row.split()[0] for row in listed] == [name for name, _ in commands()]
@@ -87,7 +93,7 @@ def test_help_fits_eighty_columns_and_forty(tmp_path: Path) -> None:
             await send(stage, "/help export", "/? exit")
             assert "FORMAT is md, html, json, harmony or chat" in text_of(stage)
             assert "also: /exit, /bye, /q" in stage.rows[-4]
-            await stage.resize(40, 70)
+            await stage.resize(40, 24)
             await send(stage, "/help retry")
             await send(stage, "/help")
             assert "    ask the last question again" in stage.rows
@@ -141,7 +147,7 @@ def test_every_command_works_while_the_model_loads(tmp_path: Path) -> None:
     quiet = {"quit", "edit", "copy", "model", "docs"}
 
     async def case() -> None:
-        async with ChatScreen(engine=f"script:{pipe}", loaded=False, rows=60) as stage:
+        async with ChatScreen(engine=f"script:{pipe}", loaded=False) as stage:
             assert stage.chat.assembly is None
             for name, _ in commands():
                 if name[1:] not in quiet:
@@ -165,7 +171,7 @@ def test_every_command_works_while_the_model_loads(tmp_path: Path) -> None:
 
 def test_wrong_arguments_and_hostile_text_are_one_clean_line(tmp_path: Path) -> None:
     async def case() -> None:
-        async with ChatScreen(engine=write_script(tmp_path, answer("Hi.")), rows=200) as stage:
+        async with ChatScreen(engine=write_script(tmp_path, answer("Hi."))) as stage:
             await send(stage, "hello")
             said = len(stage.terminal.sent)
             hostile = "x\x1b]52;c;ZXZpbA==\x07\u202ey\x9b2J" * 3
@@ -190,7 +196,7 @@ def test_wrong_arguments_and_hostile_text_are_one_clean_line(tmp_path: Path) -> 
 def test_settings_hold_from_the_next_turn(tmp_path: Path) -> None:
     async def case() -> None:
         script = write_script(tmp_path, LONG, answer("Two."), tokens_per_s=400)
-        async with ChatScreen(engine=script, rows=60) as stage:
+        async with ChatScreen(engine=script) as stage:
             await stage.type("go\r")
             await stage.until(lambda: stage.chat.view.busy and stage.chat.view.tokens > 5)
             for line in ("/effort high", "/temp 0.5", "/set top_k 40", "/system Be kind.", "/set max_tokens 900"):
@@ -214,7 +220,7 @@ def test_values_are_shown_set_and_put_back(tmp_path: Path) -> None:
     note.write_text("Speak of llamas.")
 
     async def case() -> None:
-        async with ChatScreen(engine=write_script(tmp_path, answer("Hi.")), rows=80) as stage:
+        async with ChatScreen(engine=write_script(tmp_path, answer("Hi."))) as stage:
             chat = stage.chat
             await send(stage, "/effort", "/effort LOW", "/set seed 7", "/set min-p 0.1", "/think peek", "/set bell")
             assert (chat.session.options.effort, chat.view.think) == ("low", "peek")
@@ -261,7 +267,7 @@ def test_another_model_takes_the_conversation_over_or_everything_stays(tmp_path:
 
     async def case() -> None:
         script = write_script(tmp_path, LONG, tokens_per_s=400)
-        async with ChatScreen(engine=script, rows=60) as stage:
+        async with ChatScreen(engine=script) as stage:
             chat = stage.chat
             await send_until(stage, "/model nothing", "no model 'nothing': expected the path of a GGUF file")
             await send_until(stage, f"/model {broken}", "a big-endian GGUF")
@@ -289,7 +295,7 @@ def test_another_model_takes_the_conversation_over_or_everything_stays(tmp_path:
 def test_retry_and_edit_go_back(tmp_path: Path) -> None:
     async def case() -> None:
         script = write_script(tmp_path, *(answer(f"Answer {number}.") for number in range(1, 7)))
-        async with ChatScreen(engine=script, rows=80) as stage:
+        async with ChatScreen(engine=script) as stage:
             chat = stage.chat
             await send(stage, "one", "two", "/retry")
             assert [message.text for message in chat.session.messages if message.channel == "final"] == [
@@ -352,7 +358,7 @@ def test_answers_are_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
     async def case() -> None:
         code = f"So:\n\n{FENCE}python\nprint(1)\n{FENCE}\n\n- and\n\n  {FENCE}sh\n  ls\n  {FENCE}\n\x07Done."
-        async with ChatScreen(engine=write_script(tmp_path, answer(code), answer("**Two**.")), rows=60) as stage:
+        async with ChatScreen(engine=write_script(tmp_path, answer(code), answer("**Two**."))) as stage:
             await send(stage, "one", "/copy code", "/copy thinking", "two", "/copy", "/copy 1", "/copy everything")
             copied = re.findall(r"\x1b\]52;c;([^\x07]*)\x07", "".join(stage.terminal.sent))
             assert [base64.b64decode(text).decode() for text in copied] == [
@@ -388,7 +394,7 @@ def test_the_desktops_program_gets_the_copy_too(tmp_path: Path) -> None:
 def test_conversations_are_listed_found_resumed_and_forked(tmp_path: Path) -> None:
     async def case() -> None:
         script = write_script(tmp_path, *(answer(f"Answer {number}.") for number in range(1, 6)))
-        async with ChatScreen(engine=script, rows=100) as stage:
+        async with ChatScreen(engine=script) as stage:
             chat = stage.chat
             await send(stage, "About llamas", "And alpacas", "/title")
             first = chat.kept.session_id
@@ -424,7 +430,7 @@ def test_conversations_are_listed_found_resumed_and_forked(tmp_path: Path) -> No
 def test_private_stores_nothing_until_the_user_says_so(tmp_path: Path) -> None:
     async def case() -> None:
         script = write_script(tmp_path, *(answer(f"Answer {number}.") for number in range(1, 6)))
-        async with ChatScreen(engine=script, rows=100) as stage:
+        async with ChatScreen(engine=script) as stage:
             chat = stage.chat
             await send(stage, "open", "/private", "/private")
             assert chat.store is None and chat.session.keeper is None and chat.editor.history.private
@@ -455,7 +461,7 @@ def test_a_conversation_is_written_to_a_file(tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path)
 
     async def case() -> None:
-        async with ChatScreen(engine=write_script(tmp_path, answer("They are **kind**.")), rows=100) as stage:
+        async with ChatScreen(engine=write_script(tmp_path, answer("They are **kind**."))) as stage:
             await send(stage, "/save x.md", "Llamas, what?", "/save 'my talk.md'", "/save talk.html", "/export")
             assert "/save: nothing was said yet" in stage.rows
             assert "They are **kind**." in Path("my talk.md").read_text()
@@ -498,7 +504,7 @@ def test_tools_are_turned_on_and_off_without_loading_the_model_again(tmp_path: P
     async def case() -> None:
         write = call("functions.write_file", json.dumps({"path": "a.txt", "content": "after\n"}))
         script = write_script(tmp_path, call("functions.double", '{"n": 21}'), answer("42."), write, answer("Written."))
-        async with ChatScreen(engine=script, rows=100, allow=["write_file"]) as stage:
+        async with ChatScreen(engine=script, allow=["write_file"]) as stage:
             chat = stage.chat
             engine = chat.assembly.engine if chat.assembly else None
             await send(stage, "/tools")
@@ -529,7 +535,7 @@ def test_tools_are_turned_on_and_off_without_loading_the_model_again(tmp_path: P
 
 def test_rules_are_allowed_listed_and_removed(tmp_path: Path) -> None:
     async def case() -> None:
-        async with ChatScreen(engine=write_script(tmp_path, answer("Hi.")), rows=60) as stage:
+        async with ChatScreen(engine=write_script(tmp_path, answer("Hi."))) as stage:
             await send(stage, "/allow shell:git status", "/allow", "/allow shell:rm -rf * && x", "/allow :")
             assert "allowed in this chat: shell:git status; but no tool of that name is on" in text_of(stage)
             assert "auto   shell:git status" in "\n".join(stage.rows)
@@ -548,7 +554,7 @@ def test_documents_are_indexed_from_the_chat(tmp_path: Path) -> None:
     (folder / "a.md").write_text("# Llamas\n\nThey hum.\n")
 
     async def case() -> None:
-        async with ChatScreen(engine=write_script(tmp_path, answer("Hi.")), rows=60) as stage:
+        async with ChatScreen(engine=write_script(tmp_path, answer("Hi."))) as stage:
             await send_until(stage, "/docs add", "the library is empty: /docs add FOLDER")
             await send(stage, "/docs remove x", "/docs add /nowhere-at-all")
             assert "/docs: expected add FOLDER, or nothing, got 'remove x'" in text_of(stage)
