@@ -168,6 +168,17 @@ def test_what_was_cut_back_stays_in_the_file_and_out_of_the_session(opened: Open
     assert store.list()[0].turns == 2
 
 
+def test_a_retry_takes_its_summary_along_at_once(opened: Open) -> None:
+    """The session tells its keeper both, one after the other: a process may die in between."""
+    session = _spoken("one", "two")
+    session_id = opened().keep(session)
+    session.summarise(Summary("One and two.", 2))
+    assert session.keeper is not None
+    session.keeper.cut_back(1)
+    back = opened().load(session_id)
+    assert (back.summary, back.ends) == (None, ("answered",))
+
+
 def test_counts_what_no_model_sampled_once_it_can(opened: Open) -> None:
     store = opened()
     session = Session()
