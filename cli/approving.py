@@ -25,8 +25,9 @@ _MAY = {
     "run": "run code",
     "send": "send data away from this machine",
 }
-_EDITED_ARGUMENT = {"functions.shell": ("command", ".sh")}
-"""Which argument of a tool is edited as the text that it is, and the suffix that says what it is."""
+_EDITED_ARGUMENT = {"functions.shell": "command", "functions.write_file": "content"}
+"""The argument of a tool that is edited alone, as the text that it is."""
+_SUFFIXES = {"python": ".py", "functions.shell": ".sh", "functions.apply_patch": ".patch"}
 _EMOJI_PARTS = re.compile("(?<=[\u2000-\U0001ffff])[\u200d\ufe0f]")  # joiners and selectors between pictures
 
 
@@ -121,43 +122,54 @@ def _remembered(asked: ApprovalAsked) -> str:
 
 
 def arguments_to_edit(asked: ApprovalAsked) -> tuple[str, str]:
-    """The text to put before the user, and the suffix of a file for it: code, a command, a patch; else JSON.
+    """The text to put before the user, and the suffix of a file for it: code, a command, a file's text; else JSON.
 
     What they wrote last stands there when it had a fault.
 
-        arguments_to_edit(…)    # ("ls -l\\n", ".sh")
+        arguments_to_edit(…)    # ("ls -l", ".sh")
     """
-    key, suffix = _form(asked)
+    key = _edited_alone(asked)
+    value: Any = asked.arguments
     if asked.rejected:
-        value: Any = asked.rejected if suffix in (".py", ".json") else json.loads(asked.rejected)
-        return value[key] if key else value, suffix
-    if isinstance(asked.arguments, dict) and key:
-        return asked.arguments[key], suffix
-    if isinstance(asked.arguments, str):
-        return asked.arguments, suffix
-    return json.dumps(asked.arguments, indent=2, ensure_ascii=False), suffix
+        value = asked.rejected if key is None or _is_raw(asked) else json.loads(asked.rejected)
+    if key:
+        value = value[key]
+    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False), _suffix(asked, key)
 
 
 def edited_arguments(asked: ApprovalAsked, text: str) -> str | None:
     """What the user has made of `arguments_to_edit`, as the arguments of a call; None: nothing was changed.
 
-    An emptied text is no change either: there is no call without arguments to be asked about.
+    An emptied text is no change either: there is no call without arguments to be asked about. A last newline that was
+    there is there again: editors write one, and it is taken off with theirs.
     """
-    if not text.strip() or text == arguments_to_edit(asked)[0]:
+    shown, _ = arguments_to_edit(asked)
+    text = f"{text}\n" if shown.endswith("\n") and not text.endswith("\n") else text
+    if not text.strip() or text == shown:
         return None
-    key, suffix = _form(asked)
-    if suffix in (".py", ".json"):
+    key = _edited_alone(asked)
+    if key is None or _is_raw(asked):
         return text
     value = {**asked.arguments, key: text} if isinstance(asked.arguments, dict) else text
     return json.dumps(value, ensure_ascii=False)
 
 
-def _form(asked: ApprovalAsked) -> tuple[str, str]:
-    """The argument that is edited alone ("": all of them together), and the suffix of what is edited."""
-    if asked.call.name == "python":
-        return "", ".py"
+def _edited_alone(asked: ApprovalAsked) -> str | None:
+    """The argument that is edited as a text; "": the arguments are a text; None: they are edited as JSON."""
     if isinstance(asked.arguments, str):
-        return "", ".patch" if asked.call.name == "functions.apply_patch" else ".txt"
-    key, suffix = _EDITED_ARGUMENT.get(asked.call.name, ("", ".json"))
+        return ""
+    key = _EDITED_ARGUMENT.get(asked.call.name)
     has_it = isinstance(asked.arguments, dict) and isinstance(asked.arguments.get(key), str)
-    return (key, suffix) if has_it else ("", ".json")
+    return key if has_it else None
+
+
+def _is_raw(asked: ApprovalAsked) -> bool:
+    """Code is sent as it is, not as JSON."""
+    return asked.call.name == "python"
+
+
+def _suffix(asked: ApprovalAsked, key: str | None) -> str:
+    if key == "content" and isinstance(asked.arguments, dict):
+        found = re.search(r"\.\w{1,10}$", str(asked.arguments.get("path")), re.ASCII)
+        return found[0] if found else ".txt"
+    return ".json" if key is None else _SUFFIXES.get(asked.call.name, ".txt")

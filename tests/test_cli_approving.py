@@ -100,6 +100,8 @@ TEXT = ToolSpec("functions.apply_patch", "", {"type": "string"})
 COMMAND = ToolSpec(
     "functions.shell", "", {"type": "object", "properties": {"command": {"type": "string"}, "timeout_s": {}}}
 )
+STRINGS = {"path": {"type": "string"}, "content": {"type": "string"}}
+WRITE = ToolSpec("functions.write_file", "", {"type": "object", "properties": STRINGS})
 OBJECT = ToolSpec("functions.f", "", {"type": "object", "properties": {"x": {}, "y": {}}})
 PYTHON = ToolSpec("python", "", input="text")
 
@@ -111,6 +113,8 @@ PYTHON = ToolSpec("python", "", input="text")
         (COMMAND, {"command": "ls", "timeout_s": 5}, "ls", ".sh", "ls\n-l", {"command": "ls\n-l", "timeout_s": 5}),
         (TEXT, PATCH, PATCH, ".patch", PATCH.replace("+x", "+é"), PATCH.replace("+x", "+é")),
         (TEXT, PATCH, PATCH, ".patch", '{"patch": "y"}', '{"patch": "y"}'),  # the text itself, whatever it looks like
+        (WRITE, {"path": "a.py", "content": "x\n"}, "x\n", ".py", "{\n", {"path": "a.py", "content": "{\n"}),
+        (WRITE, {"path": "a/.b c", "content": "x"}, "x", ".txt", "y", {"path": "a/.b c", "content": "y"}),
         (OBJECT, {"x": 1, "y": "é"}, '{\n  "x": 1,\n  "y": "é"\n}', ".json", '{"x": 2}', {"x": 2}),
         (COMMAND, {"timeout_s": 5}, '{\n  "timeout_s": 5\n}', ".json", '{"timeout_s": 6}', {"timeout_s": 6}),
     ],
@@ -122,6 +126,8 @@ def test_an_edit_there_and_back(
     assert arguments_to_edit(asked) == (shown, suffix)
     assert edited_arguments(asked, shown) is edited_arguments(asked, " \n") is None
     text = edited_arguments(asked, written)
+    if shown.endswith("\n"):
+        assert edited_arguments(asked, written.removesuffix("\n")) == text
     assert text is not None and read_arguments(spec, text) == read
     again = _asked(spec.name, arguments, rejected=text, fault="Error: no")
     assert arguments_to_edit(again) == (written, suffix), "what had a fault isn't lost"
