@@ -27,7 +27,7 @@ from agent.events import (
     TurnEnded,
 )
 from agent.session import Entry, Session
-from harmony.messages import ANALYSIS, FINAL, Message
+from harmony.messages import ANALYSIS, FINAL, Message, Sampled
 from tools.spec import Attachment, ToolCall, ToolResult
 
 Kind = Literal["user", "thinking", "preamble", "answer", "call", "note", "summary"]
@@ -222,7 +222,7 @@ class Transcript:
             item = self._step[delta.index] = self._add(_kind(delta), "", name=_name(delta), state="open")
             item.tokens, item.since = 0, self.clock()
         item._said.add(delta.text)
-        item.tokens = (item.tokens or 0) + 1
+        item.tokens = (item.tokens or 0) + (delta.text != "")
         self._touch(item)
 
     def _added(self, message: Message, *, cut: bool = False) -> Item | None:
@@ -251,7 +251,7 @@ class Transcript:
         item = found or self._add(kind, "")
         item._said.set(message.text)  # the session's own text: no second copy stays
         item.name, item.cut = _name(message), cut
-        item.tokens = len(message.sampled.ids) if message.sampled else item.tokens
+        item.tokens = _tokens(message.sampled) if message.sampled else item.tokens
         return self._touch(item)
 
     def _user_said(self, text: str) -> Item:
@@ -383,6 +383,11 @@ def _kind(message: Message | Delta) -> Kind:
     if message.channel == ANALYSIS:
         return "thinking"
     return "answer" if message.channel == FINAL else "preamble"
+
+
+def _tokens(sampled: Sampled) -> int:
+    """How many tokens of text it has: `<|start|>assistant<|channel|>analysis<|message|>` are 5, and 1 closes it."""
+    return max(0, len(sampled.ids) - 5 - (sampled.closed_by is not None))
 
 
 def _name(message: Message | Delta) -> str:

@@ -129,7 +129,7 @@ def test_a_turn_as_it_comes(etude_tokenizer: Tokenizer) -> None:
         "answer done 'Done.'",
     ]
     thinking, ran = transcript.items[1:3]
-    assert thinking.seconds is not None and thinking.seconds > 1 and thinking.tokens
+    assert thinking.seconds is not None and thinking.seconds > 1 and thinking.tokens == 3
     assert (ran.name, ran.arguments, ran.text, ran.answered, ran.output) == ("python", "x=1", "ran x=1", True, "")
     assert ran.ms is not None and not ran.error
     assert transcript.calls() == [ran]

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from cli.transcript import Item, Transcript
 
 POLL_S = 0.2
+_KEYS = ("q leaves", "/ search", "Enter opens", "[ ] turns", "n N next", "Tab next to open")
 _HIT, _THIS_HIT, _FOLD = "underline bold", "reverse", "reverse"
 
 
@@ -149,13 +150,13 @@ class Pager:
         query = f"/{one_line(self._finder.query.text, 16 if width > 60 else 6)}: " if self._finder else ""
         spans = f"{max(1, here)}–{last}" if last > max(1, here) else f"{max(1, here)}"
         long = [f"turn {spans} of {turns}", below, query + where, f"t thinking {thinking}", f"o output {output}"]
-        keys = ["/ n N search", "[ ] turns", "Enter opens", "q leaves"]
         brief = "↓" if view.more_below else "end"
         short = [f"{spans}/{turns}", brief, query + where, f"t {thinking}", f"o {output}", "q"]
-        for parts in ([*long, *keys], [*long, *keys[-1:]], long, short):
-            text = " " + " · ".join(filter(None, parts))
-            if len(text) < width:
-                break
+        text = " " + " · ".join(filter(None, long))
+        if len(text) > width:
+            return fitted(" " + " · ".join(filter(None, short)), width).ljust(width)
+        for key in _KEYS:
+            text += f" · {key}" if len(text) + len(key) + 3 < width else ""
         return fitted(text, width).ljust(width)
 
     def _redraw(self) -> None:
