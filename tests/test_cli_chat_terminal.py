@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import re
 import shlex
@@ -61,25 +60,14 @@ def test_ctrl_c_keeps_what_was_said_and_twice_leaves(script: str) -> None:
         assert "Traceback" not in chat.text
 
 
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
-def test_a_signal_ends_it_with_the_terminal_as_it_was(name: str, script: str) -> None:
+def test_a_signal_ends_it_with_the_terminal_as_it_was(script: str) -> None:
     with PtyChat("--engine", script, "--no-tools") as chat:
         chat.idle()
         chat.press("hi\r")
         chat.until("word word")
-        chat.signal(getattr(signal, name))
+        chat.signal(signal.SIGTERM)
         assert chat.wait() == 130
         assert chat.cooked and "word word" in chat.text and "Traceback" not in chat.text
-
-
-def test_an_interrupt_from_outside_is_a_ctrl_c(script: str) -> None:
-    with PtyChat("--engine", script, "--no-tools") as chat:
-        chat.idle()
-        chat.press("hi\r")
-        chat.until("word word")
-        chat.signal(signal.SIGINT)
-        chat.idle()
-        assert "stopped" in chat.text and chat.child.isalive()
 
 
 def test_ctrl_z_and_back(script: str, tmp_path: Path) -> None:
@@ -138,8 +126,10 @@ def test_kill_9_leaves_nothing_running() -> None:
 
 
 def test_thinking_comes_and_goes_while_it_streams(tmp_path: Path) -> None:
-    text = thought("so it goes " * 150) + answer("The end is **near**.")
-    with PtyChat("--engine", write_script(tmp_path, text, tokens_per_s=400), "--no-tools") as chat:
+    """Without colours, too: nothing of 30 to 107 is sent."""
+    text = thought("so it goes " * 100) + answer("The end is near.\n\n```python\nprint(1)\n```")
+    script = write_script(tmp_path, text, tokens_per_s=400)
+    with PtyChat("--engine", script, "--no-tools", environ={"NO_COLOR": "1"}) as chat:
         chat.idle()
         chat.press("hi\r")
         chat.until("thinking · ")
@@ -151,6 +141,8 @@ def test_thinking_comes_and_goes_while_it_streams(tmp_path: Path) -> None:
             chat.until(lambda: "so it goes" not in chat.text)
         chat.idle()
         assert "so it goes" not in chat.text and chat.text.count("The end is near.") == 1
+        codes = {code for found in re.findall(rb"\x1b\[([0-9;]*)m", chat.sent) for code in found.split(b";") if code}
+        assert not [code for code in codes if 30 <= int(code) <= 107]
 
 
 def test_a_storm_of_sizes_neither_breaks_nor_loses_anything(tmp_path: Path) -> None:
@@ -169,17 +161,6 @@ def test_a_storm_of_sizes_neither_breaks_nor_loses_anything(tmp_path: Path) -> N
         assert squashed([numbers]) in squashed([chat.plain()])  # printed as one block at its end, however narrow
 
 
-def test_no_colour_means_none(script: str) -> None:
-    with PtyChat("--engine", script, "--no-tools", environ={"NO_COLOR": "1"}) as chat:
-        chat.idle()
-        chat.press("hi\r")
-        chat.until("word word")
-        chat.press("\x03")
-        chat.idle()
-        colours = re.findall(rb"\x1b\[[0-9;]*m", chat.sent)
-        assert not [code for code in colours if re.search(rb"(?:^|[\[;])(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])[;m]", code)]
-
-
 @needs_tmux
 def test_what_tmux_holds_is_the_one_shot_render(home: Path) -> None:
     held = stream(600, seed=1, rate=800, resize=False, home=home)
@@ -189,14 +170,14 @@ def test_what_tmux_holds_is_the_one_shot_render(home: Path) -> None:
 
 @needs_tmux
 def test_a_resize_in_tmux_loses_nothing(home: Path) -> None:
-    held = stream(400, seed=2, rate=400, resize=True, home=home)
+    held = stream(300, seed=2, rate=400, resize=True, home=home)
     assert held.resizes > 0 and held.kept == held.typed
     assert [row for row in held.expected if squashed([row]) not in squashed(held.answer)] == []
 
 
 @needs_tmux
 def test_ctrl_t_in_tmux_leaves_no_trace_of_the_thinking(tmp_path: Path, home: Path) -> None:
-    script = write_script(tmp_path, thought("so it goes " * 150) + answer("The end."), tokens_per_s=300)
+    script = write_script(tmp_path, thought("so it goes " * 80) + answer("The end."), tokens_per_s=300)
     with Tmux([str(OSSIA), "--engine", script, "--no-tools"], rows=12) as tmux:
         tmux.until(lambda: tmux.title == IDLE)
         tmux.type("hi")

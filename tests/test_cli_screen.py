@@ -352,6 +352,21 @@ def test_a_signal_leaves_and_is_its_owners_again(name: str) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
+def test_an_interrupt_from_outside_is_a_key() -> None:
+    async def case() -> None:
+        keys, seen = KeyBindings(), asyncio.Event()
+        keys.add("<sigint>")(lambda event: seen.set())
+        async with showing(keys=keys) as stage:
+            await stage.show("one")
+            os.kill(os.getpid(), signal.SIGINT)
+            async with asyncio.timeout(20):
+                await seen.wait()
+            assert not stage.screen.interrupted
+
+    asyncio.run(case())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
 def test_a_signal_that_was_ignored_stays_so() -> None:
     async def case() -> None:
         async with showing() as stage:

@@ -22,8 +22,12 @@ def main() -> None:
         _show(f"ossia {' '.join(args)}", [_wall_s(args) for _ in range(_RUNS)])
     with tempfile.TemporaryDirectory() as home:
         runs = [_run_s(Path(home)) for _ in range(_RUNS // 2)]
+        chats = [_chat_s(Path(home)) for _ in range(_RUNS // 2)] if os.name == "posix" else []
     _show("ossia run: first token", [first for first, _ in runs])
     _show("ossia run: with python, to the end", [end for _, end in runs])
+    if chats:
+        _show("ossia: prompt that takes a key", [prompt for prompt, _ in chats])
+        _show("ossia: étude ready", [ready for _, ready in chats])
     if hasattr(os, "getloadavg"):
         print(f"load {os.getloadavg()[0]:.2f} on {os.cpu_count()} cores")
 
@@ -54,6 +58,26 @@ def _run_s(home: Path) -> tuple[float, float]:
     process.stdout.read()
     process.wait()
     return first, time.perf_counter() - begin
+
+
+def _chat_s(home: Path) -> tuple[float, float]:
+    """Seconds until the chat shows a key that was pressed, and until its title says that the étude is there."""
+    import pexpect
+
+    env = {**os.environ, "HOME": str(home), "XDG_DATA_HOME": str(home), "TERM": "xterm-256color"}
+    begin = time.perf_counter()
+    chat = pexpect.spawn(str(OSSIA), ["--model", "etude"], env=env, dimensions=(24, 80), timeout=30, encoding="utf-8")
+    chat.delaybeforesend = None
+    chat.expect_exact("›")
+    chat.send("q")
+    chat.expect_exact("q")
+    prompt = time.perf_counter() - begin
+    chat.expect_exact("ossia: idle")
+    ready = time.perf_counter() - begin
+    chat.send("\x7f\x04")
+    chat.expect(pexpect.EOF)
+    chat.close()
+    return prompt, ready
 
 
 if __name__ == "__main__":
