@@ -482,8 +482,8 @@ def test_the_editor_gets_the_text_whole_and_gives_it_back(tmp_path: Path) -> Non
         async with EditorStage(edit=lambda text: edit(text, aside=nowhere, environ=environ)) as stage:
             await stage.type("draft ", PASTE.format("x" * 1_200), f"{ALT_ENTER}end", "\x18\x05")
             await stage.until(lambda: "é" in stage.text)
-            assert (tmp_path / "got").read_text() == f"draft {'x' * 1_200}\nend"
-            assert stage.text == f"draft {'x' * 1_200}\nendé!"
+            assert (tmp_path / "got").read_text() == f"draft {'x' * 1_200}\nend\n"
+            assert stage.text == f"draft {'x' * 1_200}\nend\né!"
             seen = (tmp_path / "seen").read_text().split()
             assert seen[0].startswith("-rw-------") and seen[-1].endswith(".md") and not Path(seen[-1]).parent.exists()
 
@@ -543,7 +543,7 @@ asyncio.run(app.run_async(handle_sigint=False))
 def test_ctrl_c_in_the_editor_is_the_editors(tmp_path: Path) -> None:
     import pexpect
 
-    body = "trap 'printf \" edited\" >>\"$2\"; exit 0' INT\necho the-editor-waits\nsleep 600 & wait"
+    body = "trap 'echo draft edited >\"$2\"; exit 0' INT\necho the-editor-waits\nsleep 600 & wait"
     environ = {**os.environ, "EDITOR": script(tmp_path, body), "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"}
     child = pexpect.spawn(
         sys.executable, ["-c", _PROGRAM], cwd=Path(__file__).parent.parent, env=environ, timeout=30, encoding="utf-8"

@@ -40,7 +40,7 @@ async def edit(
     with tempfile.TemporaryDirectory(prefix="ossia-") as folder:  # for its owner only; an editor's backups go with it
         path = Path(folder, f"message{suffix}")
         path.touch(mode=0o600)
-        path.write_text(text, encoding="utf-8", errors="replace", newline="\n")
+        path.write_text(f"{text}\n", encoding="utf-8", errors="replace", newline="\n")  # editors end the last line
         async with aside():
             await _run([*command, str(path)])
         return _read(path, text)
@@ -80,7 +80,7 @@ def _read(path: Path, before: str) -> str | None:
     except OSError as error:
         raise EditorFailed(f"the edited text can't be read: {error.strerror}; the line stays as it was") from None
     text = text.removesuffix("\n")
-    return None if text == before.removesuffix("\n") else text
+    return None if text == before else text
 
 
 def _shown(text: str) -> str:
