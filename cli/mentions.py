@@ -36,7 +36,7 @@ class Mention:
         """The name, then without what ends a sentence or a bracket behind it: `a.md),`, `a.md)`, `a.md`."""
         name = self.name
         yield name
-        while not self.quoted and len(name) > 1 and name[-1] in ".,;:!?)]}>\"'":
+        while not self.quoted and name.strip(".") and name[-1] in ".,;:!?)]}>\"'" and name[:-1]:
             name = name[:-1]
             yield name
 
