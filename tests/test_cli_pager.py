@@ -360,6 +360,21 @@ def test_search_reads_what_is_on_the_screen() -> None:
     paging(test)
 
 
+def test_many_hits_are_counted_without_painting_all() -> None:
+    async def test() -> None:
+        transcript = many(90)
+        async with PagerScreen(transcript, rows=11) as stage:
+            await stage.press("home", "/", *"answer", "enter")
+            assert "1 of ~90" in stage.foot
+            view = stage.pager.view
+            drawn = sum(piece.drawn_rows > 0 for block in view.blocks for piece in view.pieces(block))
+            assert drawn < 90
+            await stage.press(*"n" * 89)
+            assert "90 of 90" in stage.foot and "Answer 89." in stage.display
+
+    paging(test)
+
+
 def test_search_in_what_grows() -> None:
     async def test() -> None:
         transcript = of(asked("Go."))

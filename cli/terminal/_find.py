@@ -17,7 +17,7 @@ Spans = list[tuple[int, int, int]]
 
 _SOFT = "\x1f"  # between two rows of one line: no character of clean text
 _MARKS = r"*_`~\\"  # Markdown's, which stand in the source and not on the screen; for a character class
-_PAINT_AT_ONCE = 20  # pieces that hold the text and are painted, so that hits are counted and not guessed
+_MAX_PAINTED = 20  # pieces that are painted only to count their hits; 10 ms each
 
 
 class Query:
@@ -100,6 +100,7 @@ class Finder:
     _at: tuple[Piece, int] | None = None  # the hit: its piece, and its number in it
     _pieces: list[tuple[Block, Piece]] = field(default_factory=list)
     _made_of: object = None
+    _painted: int = 0
 
     def step(self, forward: bool, height: int) -> bool:
         """To the next hit, or the one before; around at the end. False: there is none."""
@@ -132,11 +133,11 @@ class Finder:
     @property
     def where(self) -> str:
         """`3 of 17`; `3 of ~1,700` where some pieces that hold the text weren't painted yet; `none`."""
-        painter, at, total, sure, painted = self.view.painter, 0, 0, True, 0
+        painter, at, total, sure = self.view.painter, 0, 0, True
         for _, piece in self._all():
             count, known = self.query.count(piece, painter)
-            if not known and painted < _PAINT_AT_ONCE:
-                count, known, painted = len(self.query.hits(piece, painter)), True, painted + 1
+            if not known and self._painted < _MAX_PAINTED:
+                count, known, self._painted = len(self.query.hits(piece, painter)), True, self._painted + 1
             if self._at and piece is self._at[0]:
                 at = total + self._at[1] + 1
             total, sure = total + count, sure and known
