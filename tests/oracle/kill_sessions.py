@@ -68,16 +68,18 @@ def play(path: Path, tokens_per_s: float) -> None:
     folder = path.parent / "workspace"
     folder.mkdir(parents=True)
     context = ToolContext(NoStop(), Workspace(folder), path.parent, lambda text: len(tokenizer.encode(text)))
-    print(store.keep(session), flush=True)
-    while True:
+
+    def new_stage() -> Stage:
         stage = Stage(tokenizer, _steps(), tokens_per_s=tokens_per_s, session=session, context_tokens=1 << 20)
-        stage.toolbox = _toolbox(context)
+        stage.toolbox = Toolbox(workspace_tools(), policy=Policy((Rule("*", "allow"),)), context=context)
+        return stage
+
+    stage = new_stage()
+    print(store.keep(session), flush=True)  # all is ready: the time until the kill begins
+    while True:
         for n in range(_TURNS):
             drive(stage.turn(f"Note {n}, please."), _tell)
-
-
-def _toolbox(context: ToolContext) -> Toolbox:
-    return Toolbox(workspace_tools(), policy=Policy((Rule("*", "allow"),)), context=context)
+        stage = new_stage()
 
 
 def _tell(event: Event) -> None:
