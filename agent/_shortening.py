@@ -39,10 +39,9 @@ def worth_noting(message: Message) -> bool:
     return len(message.text) > 2 * len(note_on(message, 1000))
 
 
-def head_and_tail(text: str, share: float) -> str:
-    """That share of the text, three quarters of it from its head, with a mark where it is cut."""
-    keep = int(len(text) * share)
-    head, tail = text[: keep * 3 // 4], text[len(text) - keep // 4 :]
+def head_and_tail(text: str, chars: int) -> str:
+    """So many characters of the text, three quarters of them from its head, and a line that says what is missing."""
+    head, tail = text[: chars * 3 // 4], text[len(text) - chars // 4 :]
     return f"{head}\n[... {len(text) - len(head) - len(tail)} characters omitted: no room]\n{tail}"
 
 
@@ -60,7 +59,7 @@ def cut_to_fit(request: Request, responder: Responder, room: int) -> Request | N
         if limit < _LEAST_TOKENS:
             return None
         cut = tuple(
-            _cut(message, limit / count * 0.95) if count > limit else message
+            _cut(message, int(len(message.text) * limit / count * 0.95)) if count > limit else message
             for message, count in zip(request.history, old, strict=False)
         )
         request = replace(request, history=(*cut, request.history[-1]))
@@ -83,8 +82,8 @@ def transcript(messages: Sequence[Message], chars: int) -> str:
     return "\n".join([f"({left_out} messages are left out here.)", *told] if left_out else told)
 
 
-def _cut(message: Message, share: float) -> Message:
-    return replace(message, content=(head_and_tail(message.text, share),), sampled=None)
+def _cut(message: Message, chars: int) -> Message:
+    return replace(message, content=(head_and_tail(message.text, chars),), sampled=None)
 
 
 def _limit(counts: Sequence[int], total: int) -> int:

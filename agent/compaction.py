@@ -169,9 +169,10 @@ class _Trimming:
         index, room = indices[0], use.total_tokens - use.reserve_tokens // 2
         entry, tokens = self.session.entries[index], self._tokens(use)[index]
         keep = tokens - (use.used_tokens - room) - _MARK_TOKENS
-        stands = entry.shortened or entry.message.text
+        whole, stands = entry.message.text, entry.shortened or entry.message.text
         cut = keep > _MARK_TOKENS
-        text = head_and_tail(stands, keep / tokens * 0.95) if cut else note_on(entry.message, tokens)
+        chars = int(len(stands) * keep / tokens * 0.95)
+        text = head_and_tail(whole, chars) if cut else note_on(entry.message, tokens)
         if tokens * (1 - len(text) / len(stands)) < _MARK_TOKENS:  # hardly shorter, if at all
             return
         self.session.shorten(index, text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -192,6 +193,20 @@ def test_a_result_that_leaves_no_room_is_cut(etude_tokenizer: Tokenizer) -> None
     last = prompts(stage)[-1]
     assert "page0 page1" in last and " page418 page419" in last and "characters omitted: no room]" in last
     assert stage.session.entries[-2].message.text == words(420, "page")
+
+
+def test_a_result_that_was_cut_is_cut_again(etude_tokenizer: Tokenizer) -> None:
+    """It is still the newest when the thoughts about it need room."""
+    thought = "<|channel|>analysis<|message|>" + words(45) + "<|return|>"
+    stage = stage_of(etude_tokenizer, read(420), thought, "Done.<|return|>")
+    events = stage.play()
+    assert end_of(events) == TurnEnded("answered")
+    _, second = trimmed(events)
+    assert second.tokens_after < second.tokens_before and second.tokens_after <= 875
+    shortened = stage.session.entries[2].shortened or ""
+    head, number, tail = re.fullmatch(r"(.*)\n\[\.\.\. (\d+) characters omitted: no room\]\n(.*)", shortened).groups()  # type: ignore[union-attr]
+    whole = words(420, "page")
+    assert whole.startswith(head) and whole.endswith(tail) and len(head) + int(number) + len(tail) == len(whole)
 
 
 def test_the_user_is_never_cut(etude_tokenizer: Tokenizer) -> None:
@@ -414,6 +429,8 @@ def test_a_short_turn_goes_only_where_the_next_would_not_fit(
     events = stage.play(words(count))
     assert end_of(events) == TurnEnded("answered")
     assert [trim.turns for trim in trimmed(events)] == [1] * (len(steps) - 1)
+    assert isinstance(stage.engine, Watched)
+    assert [most for most in stage.engine.max_tokens if most] == [36] * (len(steps) - 1)  # half of what the turn has
 
 
 def test_the_taint_of_what_left_the_prompt_stays(etude_tokenizer: Tokenizer) -> None:
