@@ -77,14 +77,14 @@ class Loading:
     _started: float
     _engine: Callable[[], Engine]
     _tokenizer: Tokenizer
-    _note: str = ""  # which model is used; told once the settings have proved usable
+    note: str = ""  # which model is used; told once the settings have proved usable
 
     def finish(self, *, tap: Tap | None, tools: Toolset | None = None) -> Assembly:
         """Put everything together, and wait for the weights. `tools`: those of the model before, which stay."""
         own = tools is None
         tools = tools or collect(self._resolved, self._folder, self._display, self._tokenizer)
-        if self._note:
-            self._display.note(self._note)
+        if self.note:
+            self._display.note(self.note)
         try:
             engine = self._engine()
         except BaseException:

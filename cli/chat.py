@@ -152,19 +152,34 @@ class Chat:
     async def run(self) -> None:
         """Show the screen until the user leaves; the model loads meanwhile."""
         self._loop = asyncio.get_running_loop()
+        self.in_background(self._greeting, self._greet)
         self.load()
         for warning in (*self.resolved.warnings, *filter(None, [self.kept.problem])):
             self.note(warning, "yellow")
+        await self.screen.run()
+
+    def _greeting(self) -> list[str]:
+        from cli.welcome import gather, greeting
+
+        turns, title = len(self.session.ends), None
+        if self.kept.resumed:
+            stored = self.store.find(self.kept.session_id) if self.store and self.kept.session_id else None
+            title = stored.title if stored else "a private copy"
+        folder = self.folder.workspace.root if self.folder else None
+        return greeting(gather(self.settings, workspace=folder, title=title, turns=turns))
+
+    def _greet(self, lines: list[str]) -> None:
+        for line in lines:
+            self.note(line)
         if self.kept.resumed:
             self.recall()
-        await self.screen.run()
 
     def recall(self, turns: int = 2) -> None:
         """Show the last turns of the session again."""
         first = len(self.session.ends) - turns
         self.view.recall(item for item in self.transcript.items if item.turn >= first)
-        before = f" · Ctrl-O: {first} turns before" if first > 0 else ""
-        self.note(f"the conversation goes on{before}")
+        if first > 0:
+            self.note(f"Ctrl-O shows the {first} turns before")
 
     def finish(self) -> int:
         """After the screen: end what runs, give everything back. Returns the exit code."""
@@ -202,6 +217,7 @@ class Chat:
             if before:
                 self.worker.submit(before.close_engine).result()
             loading = begin(self.resolved, self.folder, self.notices, self.worker, lambda future: future.result())
+            loading.note = ""  # the greeting says it
             return loading.finish(tap=None, tools=tools)
 
         self.in_background(work, lambda done: self._loaded(done, anew=tools is None), failed or self._not_loaded)
