@@ -61,7 +61,9 @@ class StoreKeeper:
         self._rows = [(row, entry.turn) for row, entry in zip(rows, session.entries, strict=True)]
 
     def release(self) -> None:
-        """Let another process go on with the session."""
+        """Let another process go on with the session. What waits is tried once more."""
+        if self._waiting:
+            self._make_all()
         if self._hold is not None:
             self._hold.release()
             self._hold = None
@@ -91,8 +93,12 @@ class StoreKeeper:
     # -- changes -------------------------------------------------------------------------------------------------------
 
     def _make(self, change: _Change) -> None:
-        """Make the change, after those that couldn't be made so far: all of them or none."""
+        """Make the change, after those that couldn't be made so far."""
         self._waiting.append(change)
+        self._make_all()
+
+    def _make_all(self) -> None:
+        """All of those that wait, or none."""
         number, rows = self._number, list(self._rows)
         try:
             self._hold = self._hold or Hold(self._database.path, self.id)

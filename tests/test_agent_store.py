@@ -667,6 +667,19 @@ def test_a_first_message_that_could_not_be_stored_is_there_with_the_second(opene
     _same(opened().load(session_id), session)
 
 
+def test_what_waits_is_stored_when_the_session_is_let_go(opened: Open, path: Path) -> None:
+    path.parent.parent.mkdir(parents=True)
+    path.parent.touch()
+    store, session = opened(), Session()
+    session_id = store.keep(session)
+    session.open_turn("first")
+    assert store.problem
+    path.parent.unlink()
+    store.close()
+    _same(opened().load(session_id), session)
+    assert list(path.parent.glob("*.lock")) == []
+
+
 def test_a_folder_that_cannot_be_made_is_a_problem(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     store = SessionStore(tmp_path / "file" / "sessions.sqlite", now=lambda: 0.0)
