@@ -548,6 +548,6 @@ def play_at_random(seed: int, tokenizer: Tokenizer) -> list[ContextTrimmed]:
 
 
 def test_whatever_comes_the_prompt_fits_and_nothing_is_lost(etude_tokenizer: Tokenizer) -> None:
-    trims = [trim for seed in range(40) for trim in play_at_random(seed, etude_tokenizer)]
+    trims = [trim for seed in (*range(40), 174, 179) for trim in play_at_random(seed, etude_tokenizer)]
     kinds = ("a note", "its head and its tail", "the model's own)", "wrote none", "to its end", "cut for it", "near")
     assert all(any(kind in trim.reason for trim in trims) for kind in kinds), {trim.reason for trim in trims}
