@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import threading
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from pathlib import Path
@@ -16,12 +17,14 @@ from typing import Any
 import pytest
 
 from agent.models.catalog import ETUDE_PATH
+from agent.session import Summary
 from cli import paths
 from cli.commands import GROUPS, arguments, commands, find
 from cli.copying import MAX_TERMINAL_BYTES, copy_with_programs, copyable, fits_terminal
 from cli.keeping import Wanted
 from cli.tally import Sums
 from tests.support.command import write_script
+from tests.support.hub import Hub
 from tests.support.screen import ChatScreen
 
 THOUGHT = "<|channel|>analysis<|message|>Hm, llamas.<|end|><|start|>assistant"
@@ -289,6 +292,29 @@ def test_another_model_takes_the_conversation_over_or_everything_stays(tmp_path:
     chatting(case)
 
 
+def test_a_model_is_downloaded_stopped_and_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hold = threading.Event()
+
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, answer("Hi."))) as stage:
+            await stage.type("/model pull gpt-oss-20b\r")
+            await stage.until(lambda: " of 3.1 MB" in text_of(stage))
+            await send(stage, "/model pull gpt-oss-120b", "/effort low")  # the chat goes on beside it
+            assert "/model: something else is under way: Ctrl-C ends it" in text_of(stage)
+            await stage.type("\x03")
+            hold.set()
+            await stage.until(lambda: "stopped; what came is kept" in text_of(stage))
+            assert stage.chat.cancel is None and stage.chat.screen.app.is_running
+            await send_until(stage, "/model pull gpt-oss-20b", "/model gpt-oss-20b uses it")
+            await stage.type("/model gpt-oss-20b\r")
+            await stage.until(lambda: "gpt-oss-20b · low" in text_of(stage))
+
+    repo, file = "ggml-org/gpt-oss-20b-GGUF", "gpt-oss-20b-mxfp4.gguf"
+    with Hub({file: ETUDE_PATH.read_bytes()}, repo=repo, cut_after=[1_500_000], hold=hold) as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.endpoint)
+        chatting(case)
+
+
 # -- what was asked and answered ---------------------------------------------------------------------------------------
 
 
@@ -533,6 +559,26 @@ def test_tools_are_turned_on_and_off_without_loading_the_model_again(tmp_path: P
     chatting(case)
 
 
+@pytest.mark.needs_bwrap
+def test_another_conversation_has_no_variables_of_this_one(tmp_path: Path) -> None:
+    def code(text: str) -> str:
+        return f"<|channel|>analysis to=python code<|message|>{text}<|call|>"
+
+    async def case() -> None:
+        steps = (code("x = 816"), answer("Set."), code("print('x' in dir())"), answer("No."), code("print(1)"))
+        async with ChatScreen(engine=write_script(tmp_path, *steps, answer("Lost.")), no_tools=None) as stage:
+            await send(stage, "Set it")
+            first = stage.chat.kept.session_id
+            await send(stage, "/new", "Is it there?")
+            (is_there,) = [message for message in stage.chat.session.messages if message.role == "tool"]
+            assert is_there.text == "False"  # and nothing about a kernel that this conversation never had
+            await send(stage, f"/resume {first}", "And now?")
+            result = [message for message in stage.chat.session.messages if message.role == "tool"][-1]
+            assert result.text == "[WARN] this is a new kernel: variables lost, /mnt/data is empty\n1"
+
+    chatting(case)
+
+
 def test_rules_are_allowed_listed_and_removed(tmp_path: Path) -> None:
     async def case() -> None:
         async with ChatScreen(engine=write_script(tmp_path, answer("Hi."))) as stage:
@@ -585,6 +631,9 @@ def test_the_prompt_its_parts_and_its_cost_can_be_seen(tmp_path: Path) -> None:
             assert "<|start|>user<|message|>hi<|end|><|start|>assistant What the model wrote" in text
             assert "<|channel|>final<|message|>␛[31mOne.<|return|>" in text
             await send(stage, "again")
+            stage.chat.session.summarise(Summary("They said \x1b[2J hi.", 1))
+            await send(stage, "/context")
+            assert "a summary stands for the first 1 turn: They said ␛[2J hi." in text_of(stage)
             await stage.type("/raw\r")  # too long for the screen: it is read aside
             await stage.until(lambda: stage.chat.screen.away)
             await stage.until(lambda: any("The last prompt" in row for row in stage.terminal.display))

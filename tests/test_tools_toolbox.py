@@ -167,6 +167,21 @@ def test_the_bound_on_results() -> None:
     assert result.text == "ran " + "a" * 71 + f"\n[... {505 - 75 - 25} characters omitted]\n" + "a" * 24 + "z"
 
 
+def test_a_tool_that_is_off_is_not_found_and_still_closed() -> None:
+    echo, double = Echo(), Double()
+    toolbox = Toolbox([echo, double], policy=Policy([Rule("python", "allow")]), context=CONTEXT)
+    toolbox.turn_off({"python"})
+    assert list(toolbox.by_name) == [double.spec.name] == [spec.name for spec in toolbox.specs]
+    assert [spec.name for spec in toolbox.every_spec] == ["python", double.spec.name]
+    _, result = _run(toolbox, ToolCall("call_1", "python", "1"))
+    assert result.error and "no tool 'python'" in result.text and not echo.ran
+    toolbox.turn_off(())
+    assert _run(toolbox, ToolCall("call_2", "python", "1"))[1].text == "ran 1"
+    toolbox.turn_off({"python"})
+    toolbox.close()
+    assert echo.closed
+
+
 def test_close_closes_the_tools() -> None:
     echo = Echo()
     Toolbox([echo], policy=Policy(), context=CONTEXT).close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -139,7 +140,8 @@ def _pull(chat: Chat, name: str) -> None:
             show(progress)
             chat.screen.wake()
 
-        return str(pull(wanted, paths.data_dir(), on_progress=on_progress))
+        endpoint = os.environ.get("HF_ENDPOINT") or None
+        return str(pull(wanted, paths.data_dir(), on_progress=on_progress, endpoint=endpoint))
 
     def over(line: str = "", error: Exception | None = None) -> None:
         chat.cancel = None
