@@ -87,7 +87,9 @@ class Stage:
         self.terminal = Terminal(columns, rows, rewraps=rewraps)
         self.panes, self.painter = Shown(), FaultyPainter(columns)
         self.sent: list[Typed] = []
-        self.editor, self.question = Editor(self.sent.append), QuestionPane(self.painter)
+        self.now = 0.0
+        self.editor = Editor(self.sent.append)
+        self.question = QuestionPane(self.painter, clock=lambda: self.now)
         self.screen = Screen(
             self.panes, self.editor, self.question, self.painter,
             keys=keys, input=input, output=self.terminal.output, frame_s=0,
@@ -446,6 +448,24 @@ def test_what_is_typed_and_what_is_asked_stay_on_a_small_screen() -> None:
             text = "\n".join(stage.terminal.display)
             assert "functions.shell: run ls" in text and "[y] yes" in text and "› typed" in text and "live 29" in text
             assert stage.terminal.history == []
+
+    asyncio.run(case())
+
+
+def test_a_key_that_follows_another_is_no_answer() -> None:
+    async def case() -> None:
+        async with showing() as stage:
+            answers: list[str] = []
+            stage.question.ask(Question("functions.shell: run ls"), answers.append)
+            await stage.show()
+            stage.now += 10  # it was long on screen
+            stage.pipe.send_text("xy")  # type: ignore[attr-defined]
+            await stage.drawn()
+            assert answers == [] and stage.editor.text == "xy"
+            stage.now += 10
+            stage.pipe.send_text("y")  # type: ignore[attr-defined]
+            await stage.drawn()
+            assert answers == ["y"] and stage.editor.text == "xy"
 
     asyncio.run(case())
 
