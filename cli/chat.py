@@ -5,32 +5,30 @@ from __future__ import annotations
 import asyncio
 import os
 import queue
-import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from prompt_toolkit.filters import Condition
 from prompt_toolkit.input import Input
-from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from agent.citations import Cited, lookup_in
 from agent.control import Control
-from agent.events import ApprovalAsked, Decision, MessageAdded, ToolFinished, TurnEnded
+from agent.events import ApprovalAsked, MessageAdded, ToolFinished, TurnEnded
 from agent.limits import Limits
 from agent.loop import run_turn
 from agent.session import Entry, Options, Session, UserText
 from agent.worker import Tapped, Worker
 from cli import paths
-from cli.approving import arguments_to_edit, decision_of, edited_arguments, question_of
 from cli.assemble import Assembly, begin
 from cli.attaching import Attaching
-from cli.chat_status import Status, one_row
+from cli.chat_approvals import Approvals
+from cli.chat_background import Background
+from cli.chat_keys import chat_keys, chat_sources
+from cli.chat_panes import ChatPanes
 from cli.chat_view import ChatView
 from cli.config import THIS_CHAT, Resolved, Settings
 from cli.folder import Folder, settle
@@ -38,9 +36,8 @@ from cli.keeping import Kept, Wanted, open_kept
 from cli.notices import Notices
 from cli.once import end_now
 from cli.tally import Tally
-from cli.terminal.completion import Choice, Sources
 from cli.terminal.editor import Editor, Typed
-from cli.terminal.external import EditorFailed, edit
+from cli.terminal.external import edit
 from cli.terminal.history import History
 from cli.terminal.paint import Painter, Row
 from cli.terminal.pictures import Pictures, cell_size, way_of
@@ -52,19 +49,14 @@ from cli.transcript import Item, Transcript
 from cli.user_command import Ran
 from cli.warm import keep_warm, warm_up
 from tools.spec import Attachment
-from tools.trust import TrustError
 
 if TYPE_CHECKING:
     from agent.request import ContextUse
     from agent.store import SessionStore
-    from cli.terminal.question import Question
 
 AGAIN_S = 1.5
 """Within this a second Ctrl-C leaves."""
 _GRACE_S, _KEEP_S = 1.0, 10.0
-_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-
-_R = TypeVar("_R")
 
 
 def chat(flags: Mapping[str, object], wanted: Wanted) -> int:
@@ -109,13 +101,11 @@ class Chat:
         self._between: list[Callable[[], object]] = []  # waits for the end of the turn under way
         self._clock = clock
         self._load_error: Exception | None = None
-        self._asked: ApprovalAsked | None = None
         self._turn: Future[None] | None = None
         self._ctrl_c_at = float("-inf")
         colour = not os.environ.get("NO_COLOR")
         self.painter = Painter(80, colour=colour)
         self.view = ChatView(self.painter, think=_think(settings), page=self.page, clock=clock)
-        self.status = Status(self)
         self.notices = Notices(self.post, verbose=settings.verbose)
         self.question = QuestionPane(self.painter, clock=clock)
         self.pictures = Pictures(way_of(os.environ), cell=cell_size())
@@ -123,16 +113,19 @@ class Chat:
         self.editor = Editor(
             self.submit,
             history=History(paths.history_file(), private=settings.private),
-            sources=Sources(self._command_choices, self._argument_choices, self._folders),
+            sources=chat_sources(self),
             edit=lambda text: edit(text, aside=self.screen.aside, environ=os.environ),
             note=self.note,
         )
+        self.panes = ChatPanes(self)
         options = {} if frame_s is None else {"frame_s": frame_s}
         self.screen = Screen(
-            self, self.editor, self.question, self.painter, keys=self._keys(), colour=colour, vi=settings.vi,
-            input=input, output=output, **options,
+            self.panes, self.editor, self.question, self.painter, keys=chat_keys(self), colour=colour,
+            vi=settings.vi, input=input, output=output, **options,
         )  # fmt: skip
         self.worker.on_event = self.screen.wake
+        self.background = Background(wake=lambda: self.screen.wake(), failed=self.tell)
+        self.approvals = Approvals(self)
 
     @property
     def settings(self) -> Settings:
@@ -151,8 +144,8 @@ class Chat:
 
     async def run(self) -> None:
         """Show the screen until the user leaves; the model loads meanwhile."""
-        self._loop = asyncio.get_running_loop()
-        self.in_background(self._greeting, self._greet)
+        self.background.begin()
+        self.background.run(self._greeting, self._greet)
         self.load()
         for warning in (*self.resolved.warnings, *filter(None, [self.kept.problem])):
             self.note(warning, "yellow")
@@ -220,7 +213,7 @@ class Chat:
             loading.note = ""  # the greeting says it
             return loading.finish(tap=None, tools=tools)
 
-        self.in_background(work, lambda done: self._loaded(done, anew=tools is None), failed or self._not_loaded)
+        self.background.run(work, lambda done: self._loaded(done, anew=tools is None), failed or self._not_loaded)
 
     def reload_tools(self, resolved: Resolved, folder: Folder | None, then: Callable[[Toolset], object]) -> None:
         """Collect the tools of these settings, which then hold; the model stays. Between turns, with a model loaded.
@@ -234,14 +227,14 @@ class Chat:
         def done(tools: Toolset) -> None:
             self.resolved, self.folder = resolved, folder
             then(tools)
-            self.in_background(before.close_tools, lambda _: None)
+            self.background.run(before.close_tools, lambda _: None)
             self._loaded(replace(before, tools=tools), anew=True)
 
         def failed(error: Exception) -> None:
             self._loaded(before, anew=False)
             self.tell(error)
 
-        self.in_background(lambda: collect(resolved, folder, self.notices, before.codec.tokenizer), done, failed)
+        self.background.run(lambda: collect(resolved, folder, self.notices, before.codec.tokenizer), done, failed)
 
     def _loaded(self, assembly: Assembly, *, anew: bool) -> None:
         """`anew`: the tools are new, too."""
@@ -267,31 +260,6 @@ class Chat:
         """Without a model there is nothing to talk to: out, with the line that `ossia run` has for it."""
         self._load_error = error
         self.leave()
-
-    def in_background(
-        self, job: Callable[[], _R], then: Callable[[_R], None], failed: Callable[[Exception], None] | None = None
-    ) -> None:
-        """Run `job` on a thread of its own, then one of the other two on the loop's thread."""
-
-        def work() -> None:
-            try:
-                result = job()
-            except Exception as error:
-                self.on_loop(lambda error=error: (failed or self.tell)(error))  # type: ignore[misc]
-            else:
-                self.on_loop(lambda: then(result))
-
-        threading.Thread(target=work, daemon=True).start()
-
-    def on_loop(self, call: Callable[[], object]) -> None:
-        """Call it soon on the loop's thread, from whatever thread."""
-
-        def run() -> None:
-            call()
-            self.screen.wake()
-
-        with suppress(RuntimeError):  # the loop has ended
-            self._loop.call_soon_threadsafe(run)
 
     def between_turns(self, act: Callable[[], object]) -> bool:
         """Call `act` now, or once the turn under way is over and the model is loaded. True: it was called now."""
@@ -357,7 +325,7 @@ class Chat:
             self.show(self.painter.text(ran.output.strip("\n") or "(no output)"))
             self.note(f"{self.attaching.keep(ran).shown} · goes along with your next message")
 
-        return self.in_background(lambda: self.attaching.run(command, control), done)
+        return self.background.run(lambda: self.attaching.run(command, control), done)
 
     def command(self, line: str, shown: str | None = None) -> None:
         """Carry out a command: `/effort high`. `shown`: the line as it stood in the input, if that differs."""
@@ -404,7 +372,7 @@ class Chat:
         def work() -> None:
             message = whole(control) if whole else text
             if control.stopped:
-                return self.on_loop(lambda: self._unsaid(shown))
+                return self.background.on_loop(lambda: self._unsaid(shown))
             tools.begin_turn(text.typed)
             turn = run_turn(
                 session,
@@ -420,7 +388,7 @@ class Chat:
                 tools.end_turn()
 
         self._turn = self.worker.submit(work)
-        self._turn.add_done_callback(lambda done: self.on_loop(lambda: self._turn_over(done)))
+        self._turn.add_done_callback(lambda done: self.background.on_loop(lambda: self._turn_over(done)))
         self.screen.wake()
 
     def _unsaid(self, shown: str) -> None:
@@ -430,10 +398,10 @@ class Chat:
         self.editor.set("\n".join(filter(None, [shown, self.editor.text])))
 
     def _turn_over(self, done: Future[None]) -> None:
-        self._drain()
+        self.take_in()
         done.result()  # a bug of ours on the worker's thread becomes a traceback here
         self.control, self._turn = None, None
-        self.question.withdraw()
+        self.approvals.withdraw()
         if 0 < self.settings.bell <= self.view.turn_s:
             self.screen.bell()
         self.measure()
@@ -444,7 +412,7 @@ class Chat:
         if self.control:
             self.control.stop()
             self.worker.answer(None)
-            self.question.withdraw()
+            self.approvals.withdraw()
         self.take_back()
 
     def take_back(self) -> None:
@@ -457,54 +425,6 @@ class Chat:
         """End the thinking: the answer begins."""
         if self.control:
             self.control.answer_now()
-
-    # -- approvals -----------------------------------------------------------------------------------------------------
-
-    def _ask(self, asked: ApprovalAsked) -> None:
-        assert self.assembly is not None  # a call runs only where it was loaded
-        self._asked, tools = asked, self.assembly.tools
-        question = question_of(asked, spec=tools.toolbox.by_name.get(asked.call.name), hint=tools.hint)
-        self.question.ask(question, lambda key: self._answer_call(asked, key, tools))
-
-    def _answer_call(self, asked: ApprovalAsked, key: str, tools: Toolset) -> None:
-        if key == "e":
-            self.screen.app.create_background_task(self._edit_call(asked))
-            return
-        try:
-            decision = decision_of(asked, key, tools.store)
-        except TrustError as error:  # then it holds for this session only
-            self.note(f"the rule is not stored: {error}", "yellow")
-            decision = decision_of(asked, "s", tools.store)
-        self.worker.answer(decision)
-
-    async def _edit_call(self, asked: ApprovalAsked) -> None:
-        """Let the user change a call in their editor; the toolbox asks again about what comes of it."""
-        text, suffix = arguments_to_edit(asked)
-        try:
-            edited = await edit(text, aside=self.screen.aside, environ=os.environ, suffix=suffix)
-        except EditorFailed as failure:
-            self.note(str(failure), "yellow")
-            edited = None
-        arguments = None if edited is None else edited_arguments(asked, edited)
-        if self._asked is not asked:  # the turn ended meanwhile
-            return
-        if arguments is None:
-            self._ask(asked)
-        else:
-            self.worker.answer(Decision(asked.call.id, True, arguments=arguments))
-
-    def ask_user(self, question: Question, answered: Callable[[str], object]) -> None:
-        """Ask something of our own, if nothing else is being asked; a call's question takes its place unanswered."""
-        if self.question.open:
-            return self.note("answer the question above first", "yellow")
-        self.question.ask(question, lambda key: self._answered(answered, key))
-        return self.screen.wake()
-
-    def _answered(self, answered: Callable[[str], object], key: str) -> None:
-        try:
-            answered(key)
-        except Exception as error:
-            self.tell(error)
 
     # -- sessions ------------------------------------------------------------------------------------------------------
 
@@ -568,7 +488,7 @@ class Chat:
         request = self.session.request(assembly.tools.toolbox.specs)
 
         def done(future: Future[ContextUse]) -> None:
-            self.on_loop(lambda: setattr(self, "use", future.result()))
+            self.background.on_loop(lambda: setattr(self, "use", future.result()))
 
         self.worker.submit(lambda: assembly.responder.measure(request)).add_done_callback(done)
 
@@ -581,7 +501,7 @@ class Chat:
 
     def post(self, text: str, style: str = "dim") -> None:
         """The same, from any thread."""
-        self.on_loop(lambda: self.view.note(text, style))
+        self.background.on_loop(lambda: self.view.note(text, style))
 
     def show(self, rows: list[Row]) -> None:
         """Rows of ours above the input, as one block."""
@@ -599,14 +519,10 @@ class Chat:
             drawn = (self.pictures.drawn(path, columns, rows) for path in paths)
             return [picture for picture in drawn if picture]
 
-        self.in_background(draw, lambda rows: self.show(rows) if rows else None)
+        self.background.run(draw, lambda rows: self.show(rows) if rows else None)
 
-    def frame(self) -> list[Row]:
-        self._drain()
-        self.screen.title(self.status.title)
-        return self.view.take()
-
-    def _drain(self) -> None:
+    def take_in(self) -> None:
+        """Take in what the worker told since the last time."""
         with suppress(queue.Empty):
             while True:
                 event = self.worker.inbox.get_nowait()
@@ -616,10 +532,9 @@ class Chat:
                 self.tally.see(event)
                 self.view.see(event)
                 if isinstance(event, ApprovalAsked):
-                    self._ask(event)
+                    self.approvals.ask(event)
                 elif isinstance(event, ToolFinished | TurnEnded):
-                    self._asked = None
-                    self.question.withdraw()
+                    self.approvals.withdraw()
                 if isinstance(event, MessageAdded) and event.message.role == "tool" and self.assembly:
                     self.assembly.warn_of_control_names(event.message.text, f"the result of {event.message.name}")
                 if isinstance(event, ToolFinished):
@@ -627,72 +542,7 @@ class Chat:
                 if isinstance(event, ToolFinished) and self.assembly and (line := self.assembly.tools.view_warning()):
                     self.note(line, "yellow")
 
-    def live(self, max_rows: int) -> list[Row]:
-        return self.view.live(max_rows)
-
-    def activity(self) -> list[Row]:
-        rows: list[Row] = [[]]  # air between the answer and the input
-        if doing := self.view.activity() or self.notices.doing or self.attaching.running:
-            spin = _SPINNER[int(self._clock() * 10) % len(_SPINNER)]
-            rows.append(one_row(f"{spin} {doing}", self.painter.width, "dim"))
-        if self.editing is not None and not self.editor.text:
-            self.editing = None  # the text was taken out of the line: nothing is changed
-        if self.editing is not None:
-            line = f"turn {self.editing + 1}: Enter puts this in its place, Ctrl-C leaves all as it is"
-            rows.append(one_row(line, self.painter.width, "dim italic"))
-        rows += [one_row(f"attached: {one.shown}", self.painter.width, "dim") for one in self.attaching.pending]
-        rows += [one_row(f"queued: {typed.shown}", self.painter.width, "dim italic") for typed in self.queue]
-        return rows
-
-    def bottom(self) -> Row:
-        return self.status.row()
-
-    @property
-    def animated(self) -> bool:
-        return bool(self.view.busy or self.notices.doing or self.attaching.running)
-
-    # -- what can be completed -----------------------------------------------------------------------------------------
-
-    def _command_choices(self) -> Sequence[Choice]:
-        from cli.commands import commands
-
-        return commands()
-
-    def _argument_choices(self, command: str, prefix: str) -> Sequence[Choice] | None:
-        from cli.commands import arguments
-
-        return arguments(self, command, prefix)
-
-    def _folders(self) -> Sequence[Path]:
-        return [Path.cwd(), *([self.folder.workspace.root] if self.folder else [])]
-
-    # -- keys ----------------------------------------------------------------------------------------------------------
-
-    def _keys(self) -> KeyBindings:
-        keys = KeyBindings()
-
-        def bind(*names: str, **options: object) -> Callable[[Callable[[], object]], None]:
-            def add(act: Callable[[], object]) -> None:
-                for name in names:
-                    keys.add(name, **options)(lambda event: self._act(act, event))  # type: ignore[arg-type]
-
-            return add
-
-        bind("c-c", "<sigint>")(self.interrupt)
-        bind("c-d", filter=self.editor.empty)(self.leave)
-        bind("c-t")(self.toggle_thinking)
-        bind("c-g")(self.answer_now)
-        bind("c-o")(self.open_transcript)
-        queued = Condition(lambda: bool(self.queue) and not self.editor.text)
-        bind("up", filter=queued)(self.take_back)
-        keys.add("c-z")(lambda event: event.app.suspend_to_background())
-        return keys
-
-    def _act(self, act: Callable[[], object], event: KeyPressEvent) -> None:
-        result = act()
-        if isinstance(result, Awaitable):
-            event.app.create_background_task(result)  # type: ignore[arg-type]
-        self.screen.wake()
+    # -- what keys do -------------------------------------------------------------------------------------------------
 
     def interrupt(self) -> None:
         """Ctrl-C: stop the turn, or clear the input; twice leaves."""
@@ -714,7 +564,10 @@ class Chat:
         if not self.screen.away:
             async with self.screen.aside():
                 screen = self.screen
-                await show(self.transcript, self.painter, output=screen.output, input=screen.app.input, start=start)
+                await show(
+                    self.transcript, self.painter, output=screen.output, input=screen.app.input, start=start,
+                    page=self.page,
+                )  # fmt: skip
 
     def toggle_thinking(self) -> None:
         """Show the thinking, or hide it again."""

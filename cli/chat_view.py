@@ -21,10 +21,11 @@ from agent.events import (
     TurnEnd,
     TurnEnded,
 )
+from cli.calls import size_words
 from cli.clean import clean, one_line
 from cli.terminal.paint import Painter, Row
 from cli.terminal.segment import Segmenter
-from cli.transcript import ENDS, Item, sizes
+from cli.transcript import ENDS, Item
 from harmony.messages import ANALYSIS
 from tools.spec import ApprovalAsked, ToolCall
 
@@ -150,7 +151,7 @@ class ChatView:
             self._close_message()
             self._index = delta.index
         self._progress = None
-        self.tokens += 1
+        self.tokens += bool(delta.text)
         if is_call(delta):
             self._fold_thinking()
             self._writing_call = delta.recipient or ""
@@ -164,7 +165,7 @@ class ChatView:
         if not self._thought:
             self._thought_since, self._thought_tokens = self._clock(), 0
         self._thought.append(text)
-        self._thought_tokens += 1
+        self._thought_tokens += bool(text)
         self._tail = (self._tail + clean(text))[-20_000:]
 
     def _write(self, text: str, *, cited: bool) -> None:
@@ -277,7 +278,5 @@ class ChatView:
 def _size(text: str) -> str:
     """A result in a few words: itself when it is one short line, else its size."""
     stripped = text.strip()
-    if len(stripped) <= _RESULT_CHARS and "\n" not in stripped:
-        return stripped or "nothing"
-    lines, size = sizes(text)
-    return f"{lines} line{'s' if lines > 1 else ''}, {size / 1000:.1f} kB"
+    short = stripped and len(stripped) <= _RESULT_CHARS and "\n" not in stripped
+    return stripped if short else size_words(text)

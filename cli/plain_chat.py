@@ -36,7 +36,7 @@ class PlainChat(Chat):
         # prompt_toolkit's half stays unused: no key is read, and what it would write goes nowhere.
         super().__init__(resolved, folder, kept, input=DummyInput(), output=Output(io.StringIO(), terminal_size))
         self.painter.colour = False
-        screen = PlainScreen(self, self.painter, submit=self._submit_line, interrupt=self.interrupt, **options)
+        screen = PlainScreen(self.panes, self.painter, submit=self._submit_line, interrupt=self.interrupt, **options)
         self.screen = cast(Any, screen)
         self.question = cast(Any, screen.question)
         self.worker.on_event = screen.wake

@@ -24,7 +24,7 @@ def docs(chat: Chat, argument: str) -> None:
     """`/docs [add [PLACE]]`: what is indexed; add: a folder, a file or a page, alone all of it anew."""
     word, _, place = argument.partition(" ")
     if not argument:
-        return chat.in_background(_roots, lambda roots: _show(chat, roots))
+        return chat.background.run(_roots, lambda roots: _show(chat, roots))
     if word != "add":
         expected("add FOLDER, or nothing", argument)
     return _add(chat, place.strip())
@@ -74,7 +74,7 @@ def _add(chat: Chat, place: str) -> None:
             chat.tell(error)
 
     chat.cancel = report.stop
-    chat.in_background(work, lambda _: over(), over)
+    chat.background.run(work, lambda _: over(), over)
 
 
 class _Stopped(Exception):

@@ -74,7 +74,7 @@ def raw(chat: Chat, argument: str) -> None:
     assembly, messages = loaded(chat), len(chat.session.entries)
     if not messages:
         raise CommandError("nothing was said yet")
-    chat.in_background(lambda: harmony_of(chat.session, assembly), lambda parts: _show_raw(chat, *parts))
+    chat.background.run(lambda: harmony_of(chat.session, assembly), lambda parts: _show_raw(chat, *parts))
 
 
 def harmony_of(session: Session, assembly: Assembly) -> tuple[str, str]:

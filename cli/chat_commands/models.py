@@ -26,7 +26,7 @@ def model(chat: Chat, argument: str) -> None:
     """`/model [NAME|pull NAME]`: another model for the same conversation; alone: those on this machine."""
     word, _, name = argument.partition(" ")
     if not argument:
-        return chat.in_background(_found, lambda found: _show(chat, found))
+        return chat.background.run(_found, lambda found: _show(chat, found))
     if word == "pull":
         return _pull(chat, name.strip())
     return _switch(chat, argument)
@@ -97,7 +97,7 @@ def _switch(chat: Chat, name: str) -> None:
         if not chat.between_turns(lambda: _load(chat, name, found)):
             chat.note(f"{found} from the next turn")
 
-    chat.in_background(check, checked)
+    chat.background.run(check, checked)
 
 
 def _load(chat: Chat, name: str, found: str) -> None:
@@ -155,4 +155,4 @@ def _pull(chat: Chat, name: str) -> None:
 
     chat.cancel = lambda: stopped.append(True)
     chat.notices.line.set(f"looking for {name}")
-    chat.in_background(work, over, lambda error: over(error=error))
+    chat.background.run(work, over, lambda error: over(error=error))

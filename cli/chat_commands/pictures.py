@@ -20,7 +20,7 @@ def image(chat: Chat, argument: str) -> None:
     if not path.is_file():
         raise CommandError(f"expected a picture file, there is no {path}")
     room = max(4, chat.screen.output.get_size().rows - _OTHER_ROWS)
-    chat.in_background(lambda: chat.pictures.rows(path, chat.painter, room), chat.show)
+    chat.background.run(lambda: chat.pictures.rows(path, chat.painter, room), chat.show)
 
 
 def _last(chat: Chat) -> Path:

@@ -67,7 +67,7 @@ def _write(chat: Chat, path: Path, form: Form, *, thinking: bool) -> None:
         return _write_now(chat, path, form, thinking=thinking)
     if chat.control is not None:
         raise CommandError(f"{path} is there already: another name, or again after this turn")
-    return chat.ask_user(
+    return chat.approvals.ask_user(
         Question(f"Overwrite {path}?", "it is there already", keys=(("y", "overwrite"), ("n", "leave it"))),
         lambda key: _write_now(chat, path, form, thinking=thinking) if key == "y" else chat.note("not written"),
     )

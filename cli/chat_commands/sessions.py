@@ -172,7 +172,7 @@ def _store_again(chat: Chat) -> None:
     if not entries:
         return _keep_all(chat)
     turns = count(len(chat.session.ends), "turn")
-    chat.ask_user(
+    chat.approvals.ask_user(
         Question(
             "Store this whole conversation, with what was said in private?",
             f"it has {turns}; a part of it can't be stored without the rest",

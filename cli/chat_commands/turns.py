@@ -69,14 +69,14 @@ def undo(chat: Chat, argument: str) -> None:
         raise CommandError("there is no workspace whose files could have changed: /tools workspace DIR gives one")
     journal, root = chat.folder.journal, chat.folder.workspace.root
     if argument == "list":
-        return chat.in_background(journal.turns, lambda turns: _show_turns(chat, turns))
+        return chat.background.run(journal.turns, lambda turns: _show_turns(chat, turns))
 
     def show(undone: Undone | None) -> None:
         if undone is None:
             return chat.note(f"there is nothing to undo in {root}")
         return _show_undone(chat, undone, skipping=argument == "skip")
 
-    return chat.in_background(lambda: journal.undo(force=argument == "force", skip=argument == "skip"), show)
+    return chat.background.run(lambda: journal.undo(force=argument == "force", skip=argument == "skip"), show)
 
 
 def copy(chat: Chat, argument: str) -> None:
@@ -97,7 +97,7 @@ def copy(chat: Chat, argument: str) -> None:
         else:
             chat.note(f"{what} is too long for the terminal's clipboard: {size}; /export writes a file", "yellow")
 
-    chat.in_background(lambda: copy_with_programs(text, os.environ).by, tell)
+    chat.background.run(lambda: copy_with_programs(text, os.environ).by, tell)
 
 
 def turns(chat: Chat, prefix: str) -> Sequence[Choice]:

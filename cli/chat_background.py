@@ -1,0 +1,49 @@
+"""Work beside the screen: blocking jobs on threads of their own, their results on the loop's thread."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
+
+_R = TypeVar("_R")
+
+
+class Background:
+    """`wake` has the screen drawn again; `failed` gets what a job raised, unless the job has somebody for it."""
+
+    def __init__(self, *, wake: Callable[[], object], failed: Callable[[Exception], object]) -> None:
+        self._wake, self._failed = wake, failed
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def begin(self) -> None:
+        """The loop runs: called on its thread, before anything else."""
+        self._loop = asyncio.get_running_loop()
+
+    def run(
+        self, job: Callable[[], _R], then: Callable[[_R], object], failed: Callable[[Exception], object] | None = None
+    ) -> None:
+        """Run `job` on a thread of its own, then one of the other two on the loop's thread."""
+
+        def work() -> None:
+            try:
+                result = job()
+            except Exception as error:
+                self.on_loop(lambda error=error: (failed or self._failed)(error))  # type: ignore[misc]
+            else:
+                self.on_loop(lambda: then(result))
+
+        threading.Thread(target=work, daemon=True).start()
+
+    def on_loop(self, call: Callable[[], object]) -> None:
+        """Call it soon on the loop's thread, from whatever thread."""
+
+        def act() -> None:
+            call()
+            self._wake()
+
+        assert self._loop is not None
+        with suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(act)

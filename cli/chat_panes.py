@@ -1,0 +1,57 @@
+"""What the chat's screen shows around the open block: what goes on, what waits, the bottom line."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from cli.chat_status import Status, one_row
+
+if TYPE_CHECKING:
+    from cli.chat import Chat
+    from cli.terminal.paint import Row
+
+_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+
+class ChatPanes:
+    """The chat as its screen sees it (`cli.terminal.screen.Panes`)."""
+
+    def __init__(self, chat: Chat) -> None:
+        self._chat = chat
+        self._status = Status(chat)
+
+    def frame(self) -> list[Row]:
+        self._chat.take_in()
+        self._chat.screen.title(self._status.title)
+        return self._chat.view.take()
+
+    def live(self, max_rows: int) -> list[Row]:
+        return self._chat.view.live(max_rows)
+
+    def activity(self) -> list[Row]:
+        chat, width = self._chat, self._chat.painter.width
+        rows: list[Row] = [[]]  # air between the answer and the input
+        if self._doing:
+            spin = _SPINNER[int(time.monotonic() * 10) % len(_SPINNER)]
+            rows.append(one_row(f"{spin} {self._doing}", width, "dim"))
+        if chat.editing is not None and not chat.editor.text:
+            chat.editing = None  # the text was taken out of the line: nothing is changed
+        if chat.editing is not None:
+            line = f"turn {chat.editing + 1}: Enter puts this in its place, Ctrl-C leaves all as it is"
+            rows.append(one_row(line, width, "dim italic"))
+        rows += [one_row(f"attached: {one.shown}", width, "dim") for one in chat.attaching.pending]
+        rows += [one_row(f"queued: {typed.shown}", width, "dim italic") for typed in chat.queue]
+        return rows
+
+    def bottom(self) -> Row:
+        return self._status.row()
+
+    @property
+    def animated(self) -> bool:
+        return bool(self._doing)
+
+    @property
+    def _doing(self) -> str:
+        chat = self._chat
+        return chat.view.activity() or chat.notices.doing or chat.attaching.running
