@@ -103,6 +103,7 @@ class Chat:
         self._load_error: Exception | None = None
         self._turn: Future[None] | None = None
         self._ctrl_c_at = float("-inf")
+        self._unstored: str | None = None
         colour = not os.environ.get("NO_COLOR")
         self.painter = Painter(80, colour=colour)
         self.view = ChatView(self.painter, think=_think(settings), page=self.page, clock=clock)
@@ -213,7 +214,11 @@ class Chat:
             loading.note = ""  # the greeting says it
             return loading.finish(tap=None, tools=tools)
 
-        self.background.run(work, lambda done: self._loaded(done, anew=tools is None), failed or self._not_loaded)
+        def done(assembly: Assembly) -> None:
+            self._warm_up(assembly)
+            self._loaded(assembly, anew=tools is None)
+
+        self.background.run(work, done, failed or self._not_loaded)
 
     def reload_tools(self, resolved: Resolved, folder: Folder | None, then: Callable[[Toolset], object]) -> None:
         """Collect the tools of these settings, which then hold; the model stays. Between turns, with a model loaded.
@@ -240,7 +245,6 @@ class Chat:
         """`anew`: the tools are new, too."""
         self.assembly = assembly
         self.notices.line.set("")
-        self._warm_up()
         self.enter(assembly)
         if anew:
             self.forget_variables()
@@ -404,8 +408,16 @@ class Chat:
         self.approvals.withdraw()
         if 0 < self.settings.bell <= self.view.turn_s:
             self.screen.bell()
+        self._tell_of_storing()
         self.measure()
         self._next()
+
+    def _tell_of_storing(self) -> None:
+        """Say once that something could not be stored, and why. It is tried again with each message."""
+        problem = self.store.problem if self.store else None
+        if problem and problem != self._unstored:
+            self.note(f"not stored: {problem}", "yellow")
+        self._unstored = problem
 
     def stop(self) -> None:
         """Stop the turn under way; what was said stays. Queued lines go back into the input."""
@@ -447,7 +459,7 @@ class Chat:
         self.kept, self.editing, self.use, self.tally = kept, None, None, Tally()
         self.transcript = Transcript.of(kept.session, clock=self._clock)
         if self.assembly:
-            self._warm_up()
+            self._warm_up(self.assembly)
             self.enter(self.assembly)
 
     def _keep_cache(self) -> Future[int]:
@@ -456,10 +468,10 @@ class Chat:
         wanted = assembly is not None and session_id is not None and self.store is not None and self.session.ends
         return self.worker.submit(lambda: keep_warm(assembly.engine, session_id) if wanted else 0)  # type: ignore[union-attr, arg-type]
 
-    def _warm_up(self) -> None:
+    def _warm_up(self, assembly: Assembly) -> None:
         """Bring back what was kept of a session that goes on."""
-        assembly, session_id = self.assembly, self.kept.session_id
-        if assembly is not None and session_id is not None and self.kept.resumed:
+        session_id = self.kept.session_id
+        if session_id is not None and self.kept.resumed:
             self.worker.submit(lambda: warm_up(assembly.engine, session_id))
 
     def forget_variables(self) -> None:

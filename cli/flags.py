@@ -133,7 +133,8 @@ def _hidden(kind: Any) -> object:
 
 _OF_THE_CHAT: dict[str, object] = {
     "think": Annotated[
-        str | None, typer.Option(metavar="HOW", help="The chain of thought: off (default), on, or peek: its last lines.")
+        str | None,
+        typer.Option(metavar="HOW", help="The chain of thought: off (default), on, or peek: its last lines."),
     ],
     "bell": Annotated[float | None, typer.Option(metavar="S", help="Ring after turns of S seconds. [default: 20]")],
     "vi": Annotated[bool | None, typer.Option("--vi", help="Keys as in vi.")],
