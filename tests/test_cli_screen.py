@@ -428,7 +428,7 @@ def test_a_narrower_terminal_keeps_no_stale_rows(rewrapping: bool) -> None:
         async with showing(60, 20, rewraps=rewrapping) as stage:
             stage.panes.doing = [[], row("busy " * 10)]
             await stage.show("one", live=["open " * 10 + "漢字", "again " * 9])
-            for columns, rows in ((25, 20), (50, 18), (20, 16), (60, 20)):
+            for columns, rows in ((53, 20), (25, 20), (50, 18), (20, 16), (60, 20)):
                 await stage.resize(columns, rows)
             await stage.show(live=["open", "again"])
             stage.panes.doing = []

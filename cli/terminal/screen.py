@@ -348,7 +348,7 @@ class Screen:
             self.output.write_raw(self._ansi(row) + "\r\n")
 
     def _prepare(self) -> None:
-        """Before each redraw: how much of everything fits. prompt_toolkit alone would keep the rows of a larger one."""
+        """Before each redraw: how much of everything fits. The windows take exactly that; blank rows stay below."""
         size = self.output.get_size()
         self.painter.width = size.columns
         spare = 1 if size.rows > 6 else 0
@@ -360,10 +360,6 @@ class Screen:
         room -= len(activity)
         live = self._safely(lambda: self._panes.live(room))[-room:] if room > 0 else []
         self._drawing = _Drawing(live, activity, bottom)
-        drawn = self.app.renderer.last_rendered_screen
-        wanted = self.app.layout.container.preferred_height(size.columns, size.rows).preferred
-        if drawn is not None and wanted < drawn.height:
-            self.app.renderer.erase(leave_alternate_screen=False)
 
     def _layout(self) -> Layout:
         live = self._window(lambda: self._drawing.live)

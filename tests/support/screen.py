@@ -38,7 +38,7 @@ class Terminal:
         self._stream = pyte.Stream(self._screen)
         self._rewraps = rewraps
         self.sent: list[str] = []
-        self.output = Output(cast(Any, _Sink(self._write)), lambda: self.size, rewraps=rewraps)
+        self.output = Output(cast(Any, _Sink(self._write)), lambda: self.size, term="xterm-256color", rewraps=rewraps)
 
     def _write(self, text: str) -> None:
         self.sent.append(text)
@@ -51,7 +51,7 @@ class Terminal:
         y, x, kept = screen.cursor.y, screen.cursor.x, []
         at = (y, x)
         for number, line in enumerate(cells):
-            used = max((n + 1 for n, char in line.items() if char.data.strip()), default=0)
+            used = max((n + 1 for n, char in line.items() if char.data != " "), default=0)
             pieces = max(1, -(-used // columns)) if self._rewraps else 1
             if number == y:
                 inside = min(x // columns, pieces - 1) if self._rewraps else 0
