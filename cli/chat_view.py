@@ -268,6 +268,8 @@ class ChatView:
             return f"{self._call.name} · {self._clock() - self._call_since:.0f} s{output}"
         if self._thought:
             return f"thinking · {self._clock() - self._thought_since:.0f} s · {self._thought_tokens} tokens"
+        if self._progress and self._progress.phase == "summary":
+            return f"summing up older turns · {self.turn_s:.0f} s"
         if self._progress:
             return f"reading the prompt · {100 * self._progress.done // max(self._progress.total, 1)} %"
         if self._writing_call:
