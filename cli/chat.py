@@ -30,6 +30,7 @@ from cli.chat_background import Background
 from cli.chat_keys import chat_keys, chat_sources
 from cli.chat_panes import ChatPanes
 from cli.chat_view import ChatView
+from cli.clean import one_line
 from cli.config import THIS_CHAT, Resolved, Settings
 from cli.folder import Folder, settle
 from cli.keeping import Kept, Wanted, open_kept
@@ -290,13 +291,17 @@ class Chat:
         act()
         return True
 
-    def tell(self, error: Exception) -> None:
-        """Say what went wrong. Raises it again if it is a fault of ours."""
+    def tell(self, error: Exception, *, of: str = "") -> None:
+        """Say what went wrong, in one line behind `of`. Raises it again if it is a fault of ours."""
         from cli.exits import exit_code
 
-        if exit_code(error) is None:
+        line = str(error)
+        if isinstance(error, OSError):  # the machine's: a folder that can't be read, a full disk
+            where = f"can't use {error.filename}: " if error.filename else ""
+            line = f"{where}{error.strerror or error}"
+        elif exit_code(error) is None:
             raise error
-        self.note(str(error), "red")
+        self.note(f"{of}{one_line(line, 1000)}", "red")
 
     # -- what the user sends -------------------------------------------------------------------------------------------
 

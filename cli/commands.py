@@ -7,6 +7,7 @@ A line that begins with `/` is a command, `//` sends a text that begins with a s
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -47,7 +48,8 @@ def run_command(chat: Chat, line: str, *, shown: str | None = None) -> None:
     What can't be carried out is said in one line. One that isn't known, or has to wait, is put back into the input.
     """
     shown = shown if shown is not None else line
-    name, _, argument = line[1:].replace("\n", " ", 1).replace("\t", " ", 1).partition(" ")
+    name = re.split(r"\s", line[1:], maxsplit=1)[0]
+    argument = line[1 + len(name) :].strip()
     command = find(name)
     if command is None:
         _put_back(chat, shown)
@@ -57,13 +59,11 @@ def run_command(chat: Chat, line: str, *, shown: str | None = None) -> None:
         return chat.note(f"/{command.name} is for after this turn: Ctrl-C stops it, then send it again", "yellow")
     chat.note(f"› {one_line(shown, 200)}", "dim bold")
     try:
-        command.act(chat, argument.strip())
+        command.act(chat, argument)
     except CommandError as error:
         chat.note(f"/{command.name}: {one_line(str(error), 1000)}", "red")
     except Exception as error:
-        if exit_code(error) is None:
-            raise
-        chat.note(f"/{command.name}: {one_line(str(error), 1000)}", "red")
+        chat.tell(error, of=f"/{command.name}: ")
     return None
 
 

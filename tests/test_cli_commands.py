@@ -185,6 +185,8 @@ def test_wrong_arguments_and_hostile_text_are_one_clean_line(tmp_path: Path) -> 
             sent = "".join(stage.terminal.sent[said:])
             assert "\x1b]52" not in sent and "\u202e" not in sent and "\x9b" not in sent
             text = text_of(stage)
+            await send(stage, f"/save {'x' * 300}", f"/image {'x' * 300}", f"/docs add {'x' * 300}")
+            assert text_of(stage).count(": File name too long") >= 2
             assert "/fork: expected turn 1, there is no other, got '7'" in text
             assert "/set: expected one of effort, temperature, top_p" in text
             assert "/set: expected a number above 0, up to 1, got '2': /set top_p default is 1" in text
