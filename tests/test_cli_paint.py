@@ -6,6 +6,7 @@ import random
 import re
 import subprocess
 import sys
+from itertools import pairwise
 
 import pytest
 from rich.segment import Segment
@@ -89,7 +90,7 @@ def test_what_comes_out_as_written(text: str) -> None:
 
 
 def test_dollars_are_money_when_they_look_like_it() -> None:
-    assert plain("costs $5 and *then* $6, \\$7") == ["costs $5 and then $6, $7"]
+    assert plain("costs $5 and *then* $6, \\$7, *a* $5*b* or$6") == ["costs $5 and then $6, $7, a $5b or$6"]
 
 
 def test_links() -> None:
@@ -114,6 +115,8 @@ def test_items_keep_their_numbers_and_markers() -> None:
     assert plain("- a\n\n  3. b\n  3. c\n- [x] d\n\n- e") == ["• a", "", "  3. b", "  4. c", "• [x] d", "", "• e"]
     long = plain("9. a\n" + "   b\n" * 250 + "9. c")
     assert long == ["9. a", *["   b"] * 250, "10. c"]
+    assert plain("- a\n" + "\n\n  b\n" * 100 + "- c") == ["• a", *["", "  b"] * 100, "• c"]
+    assert plain("    c\n\n" * 150 + "    d") == [*["c", ""] * 150, "d"]
 
 
 def test_code_is_neither_wrapped_nor_indented_wherever_it_stands() -> None:
@@ -132,6 +135,19 @@ def test_words_wrap_and_addresses_stay_whole() -> None:
     assert plain("- one two three four five six", width=16) == ["• one two three", "  four five six"]
     assert plain("漢字かな、漢字かな。漢字（かな）漢", width=10) == ["漢字かな、", "漢字かな。", "漢字（か", "な）漢"]
     assert plain("漢字か、漢字", width=10) == ["漢字か、漢", "字"]
+
+
+@pytest.mark.parametrize("width", [10, 13, 40])
+def test_no_row_of_short_words_is_too_wide_and_none_too_short(width: int) -> None:
+    text = " ".join("ab" * (number % 4 + 1) for number in range(60))
+    rows = plain(text, width)
+    assert " ".join(rows) == text
+    assert max(map(len, rows)) <= width
+    assert all(len(row) + 1 + len(after.split()[0]) > width for row, after in pairwise(rows))
+
+
+def test_the_width_is_that_of_the_clean_text() -> None:
+    assert plain("| &#x1F1E9;&#x1F1EA;&shy; | x |\n|---|---|\n| ab | y |") == ["DE │ x", "───┼──", "ab │ y"]
 
 
 @pytest.mark.parametrize("width", [40, 60, 200])
@@ -159,6 +175,19 @@ def test_what_the_parser_would_leave_out_comes_as_written() -> None:
 def test_no_row_has_blanks_at_its_end_or_a_background() -> None:
     rows = ansi("- \n\n> \n\n```\nx   \n\n```\n\n| a  |\n|---|\n|  |\n")
     assert [row for row in rows if row.endswith(" ") or re.search(r"\x1b\[[0-9;]*(4[0-9]|10[0-7])m", row)] == []
+
+
+def test_sessions_have_colours_and_unknown_languages_one() -> None:
+    assert ansi("```console\n$ ls -l\nout\n```")[0] != "\x1b[36m$ ls -l\x1b[0m"
+    assert plain("```console\n$ ls -l\nout\n```") == ["$ ls -l", "out"]
+    assert ansi("```autoit\nx\n```") == ["\x1b[36mx\x1b[0m"]
+
+
+def test_code_that_would_take_a_lexer_long_has_no_colours() -> None:
+    words, line = "a " * 60, "if " * 200
+    assert ansi(f"```java\nint {words}\n```") == [f"int {words}".rstrip()]
+    assert ansi(f"```python\n{line}\n```") == [line.rstrip()]
+    assert ansi("```java\nint a = 1;\n```") != ["int a = 1;"]
 
 
 def test_a_piece_of_a_fence_knows_what_stood_before_it() -> None:

@@ -112,6 +112,15 @@ def test_a_long_item_goes_on_without_its_marker_and_inside_its_fence() -> None:
     assert [chunk.gap for chunk in got] == [False, False, False]
 
 
+def test_a_line_is_broken_at_a_blank_or_at_last_anywhere() -> None:
+    (chunk,) = chunks("x" * (LONG_LINE + 50) + " y\n", ())
+    assert chunk.source == "x" * (LONG_LINE + 50) + "\ny\n"
+    (chunk,) = chunks("x" * (LONG_LINE + 200) + "\n" + "y\n", ())
+    assert chunk.source == "x" * (LONG_LINE + 200) + "\ny\n"
+    (chunk,) = chunks("x" * (LONG_LINE + 202) + "\n", ())
+    assert chunk.source == "x" * (LONG_LINE + 201) + "\nx\n"
+
+
 def test_maths_is_one_block() -> None:
     got = chunks("so\n\\[\n- a\n===\n\\]\nend\n", ())
     assert [(chunk.kind, chunk.source) for chunk in got] == [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,22 @@ if TYPE_CHECKING:
     _Type = Any  # pygments' token types have no name in its stubs
 
 MAX_CHARS = 10_000  # of a piece with its context; more is shown without colours
-MAX_LINE_CHARS = 1000  # some of pygments' expressions take quadratic time on long lines
+MAX_LINE_CHARS = 500  # some of pygments' expressions take quadratic time on long lines
+
+# The lexers that are used, by pygments' first name for each. Not all 600: some need seconds for a few lines of blanks
+# (autoit: 18 s for 10 KB), and it is the model that names the language. Tried against such lines: the slowest of these
+# (make, terraform) take 0.2 s for as much as is ever given to them, on a busy machine.
+_LANGUAGES = frozenset(
+    (
+        *("awk", "bash", "batch", "c", "clojure", "cmake", "common-lisp", "console", "cpp", "csharp", "css", "cuda"),
+        *("dart", "diff", "docker", "elixir", "erlang", "fish", "fortran", "fsharp", "gas", "glsl", "go", "graphql"),
+        *("groovy", "haskell", "html", "http", "ini", "java", "javascript", "json", "jsx", "julia", "kotlin"),
+        *("less", "lua", "make", "markdown", "matlab", "nasm", "nginx", "nimrod", "nixos", "objective-c", "ocaml"),
+        *("perl", "php", "postgresql", "powershell", "prolog", "properties", "protobuf", "pycon", "pytb", "python"),
+        *("ruby", "rust", "sass", "scala", "scheme", "scss", "solidity", "splus", "sql", "swift", "tcl", "terraform"),
+        *("tex", "toml", "tsx", "typescript", "verilog", "vhdl", "vim", "vue", "xml", "yaml", "zig"),
+    )
+)
 
 # Readable on light and on dark: no yellow, no white, no blue.
 _THEME = {
@@ -45,6 +61,8 @@ _THEME = {
     "Token.Generic.Strong": "bold",
     "Token.Generic.Prompt": "dim",
 }
+# Java's names of methods are looked for with an expression that takes cubic time on words with nothing between them.
+_WORDS_IN_A_ROW = re.compile(r"(?:[\w.\[\]$<>?]++\s++){40}")
 UNKNOWN = "cyan"  # code in no known language, and code in a line of prose
 
 
@@ -59,7 +77,10 @@ def code_lines(source: str, info: str, *, context: str = "", colour: bool = True
         before = []
     if sum(map(len, lines)) > MAX_CHARS or max(map(len, lines)) > MAX_LINE_CHARS:
         return [[(line, PLAIN)] for line in lines]
-    spans = _coloured("\n".join([*before, *lines]), lexer)[len(before) :]
+    text = "\n".join([*before, *lines, ""])  # the lexers of sessions drop a last line without an end
+    if lexer.name == "Java" and _WORDS_IN_A_ROW.search(text):
+        return [[(line, PLAIN)] for line in lines]
+    spans = _coloured(text, lexer)[len(before) :][: len(lines)]
     shown = ["".join(text for text, _ in line) for line in spans]
     return spans if shown == lines else [[(line, PLAIN)] for line in lines]  # a lexer must not change the text
 
@@ -83,7 +104,7 @@ def _look(kind: _Type) -> Style:
 
 @lru_cache(64)
 def _lexer(info: str) -> Lexer | None:
-    """By the first word of the info string, of pygments' own: no plugins are looked for."""
+    """By the first word of the info string; no plugins are looked for."""
     from pygments.lexers import get_lexer_by_name
 
     name = info.split()[0].lower().strip("{}.") if info.split() else ""
@@ -97,5 +118,5 @@ def _lexer(info: str) -> Lexer | None:
 def _names() -> frozenset[str]:
     from pygments.lexers import get_all_lexers
 
-    plain = {"text", "output"}
-    return frozenset(alias for lexer in get_all_lexers(plugins=False) for alias in lexer[1]) - plain
+    lexers = (aliases for _, aliases, _, _ in get_all_lexers(plugins=False) if aliases and aliases[0] in _LANGUAGES)
+    return frozenset(alias for aliases in lexers for alias in aliases)

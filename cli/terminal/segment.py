@@ -203,11 +203,11 @@ class Segmenter:
             if cap is None and last and not over:
                 return begin, None
             chunks.append(self._item_chunk(token, "".join(lines[begin : cap or end])))
+            blank_after = stop < len(lines) if cap is None and last else not lines[(cap or end) - 1].strip()
+            self._item = replace(self._item, blank_after=blank_after) if self._item else None
             if cap is not None:
                 self._continues = True
                 return 0, as_item(after_cap(token, tokens, lines, begin, cap), lines[begin])
-            blank_after = stop < len(lines) if last else not lines[end - 1].strip()
-            self._item = replace(self._item, blank_after=blank_after) if self._item else None
         return stop, None
 
     def _item_chunk(self, token: Token, source: str) -> Chunk:
@@ -217,10 +217,9 @@ class Segmenter:
         if token.type == "ordered_list_open":
             number = start_of(token) if before is None or before.number is None else before.number + 1
             context = str(number)
-        if before is not None and self._continues:
-            number, context, gap = before.number, "+", False
-        elif before is not None:
+        if before is not None:
             gap = gap and before.blank_after
+            number, context = (before.number, "+") if self._continues else (number, context)
         self._continues = False
         self._item = _Item(markup, number, False)
         return Chunk(token.type, source, gap, context=context)
@@ -237,6 +236,6 @@ class Segmenter:
             kind = "ordered_list_open" if item[1][-1] in ".)" else "bullet_list_open"
             before = self._item if self._item and self._item.markup == kind + item[1][-1] else None
             if before is not None:
-                gap = gap and before.blank_after and not self._continues
+                gap = gap and before.blank_after
                 context = "+" if self._continues else "" if before.number is None else str(before.number + 1)
         return Chunk(kind, "".join(lines), gap, context=context)
