@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from prompt_toolkit.filters import Condition
+from prompt_toolkit.filters import Condition, emacs_mode
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from cli.terminal.completion import Choice, Sources
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def chat_keys(chat: Chat) -> KeyBindings:
-    """Ctrl-C, Ctrl-D, Ctrl-T, Ctrl-G, Ctrl-O, Ctrl-Z; Up takes queued lines back."""
+    """Ctrl-C, Ctrl-D, Ctrl-T, Ctrl-G, Ctrl-O, Ctrl-Z; Up takes queued lines back; Esc leaves an edit."""
     keys = KeyBindings()
 
     def bind(*names: str, **options: object) -> Callable[[Callable[[], object]], None]:
@@ -39,6 +39,7 @@ def chat_keys(chat: Chat) -> KeyBindings:
     bind("c-g")(chat.answer_now)
     bind("c-o")(chat.open_transcript)
     bind("up", filter=queued)(chat.take_back)
+    bind("escape", filter=Condition(lambda: chat.editing is not None) & emacs_mode)(chat.editor.clear)
     keys.add("c-z")(lambda event: event.app.suspend_to_background())
     return keys
 

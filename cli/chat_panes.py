@@ -38,7 +38,7 @@ class ChatPanes:
         if chat.editing is not None and not chat.editor.text:
             chat.editing = None  # the text was taken out of the line: nothing is changed
         if chat.editing is not None:
-            line = f"turn {chat.editing + 1}: Enter puts this in its place, Ctrl-C leaves all as it is"
+            line = f"turn {chat.editing + 1}: Enter puts this in its place, Esc leaves all as it is"
             rows.append(one_row(line, width, "dim italic"))
         rows += [one_row(f"attached: {one.shown}", width, "dim") for one in chat.attaching.pending]
         rows += [one_row(f"queued: {typed.shown}", width, "dim italic") for typed in chat.queue]

@@ -233,6 +233,8 @@ def test_values_are_shown_set_and_put_back(tmp_path: Path) -> None:
                 chat.session.options.sampling, temperature=0, seed=7, min_p=0.1
             )
             await send(stage, "/set seed off", "/think default", "/set")
+            chat.command("/system First line.\nSecond line.")
+            assert chat.session.options.instructions == "First line.\nSecond line."
             assert chat.session.options.sampling.seed is None and chat.settings.think == "off"
             assert any(row.split()[:2] == ["min_p", "0.1"] for row in stage.rows)
             await send(stage, f"/system @{note}", "/system")
@@ -333,8 +335,9 @@ def test_retry_and_edit_go_back(tmp_path: Path) -> None:
             assert [row for row in stage.rows if row == "› two"] == ["› two", "› two"]
             await send(stage, "/edit 1")
             assert chat.editor.text == "one" and len(chat.session.ends) == 2
-            assert "turn 1: Enter puts this in its place, Ctrl-C leaves all as it is" in stage.rows
-            await stage.type("\x03")
+            assert "turn 1: Enter puts this in its place, Esc leaves all as it is" in stage.rows
+            await stage.type("\x1b")
+            await stage.until(lambda: chat.editor.text == "")
             await stage.settle()
             assert chat.editing is None and len(chat.session.ends) == 2
             await send(stage, "three")
