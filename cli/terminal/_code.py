@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     _Type = Any  # pygments' token types have no name in its stubs
 
-MAX_CHARS = 10_000  # of a piece with its context; more is shown without colours
+MAX_CHARS = 6000  # of a piece with its context; more is shown without colours
 MAX_LINE_CHARS = 500  # some of pygments' expressions take quadratic time on long lines
 
 # The lexers that are used, by pygments' first name for each. Not all 600: some need seconds for a few lines of blanks
