@@ -178,7 +178,7 @@ def test_no_row_has_blanks_at_its_end_or_a_background() -> None:
 
 
 def test_sessions_have_colours_and_unknown_languages_one() -> None:
-    assert ansi("```console\n$ ls -l\nout\n```")[0] != "\x1b[36m$ ls -l\x1b[0m"
+    assert ansi("```console\n$ ls -l\n$ x\n```")[1] == "\x1b[2m$ \x1b[0mx"
     assert plain("```console\n$ ls -l\nout\n```") == ["$ ls -l", "out"]
     assert ansi("```autoit\nx\n```") == ["\x1b[36mx\x1b[0m"]
 
