@@ -61,7 +61,7 @@ class Shown:
 
     def _maybe(self, name: str) -> None:
         if self.broken == name:
-            raise ValueError(f"{name} is broken\x1b[2J")
+            raise ValueError(f"{name} is broken\x1b[2J\nindeed")
 
 
 class FaultyPainter(Painter):
@@ -226,10 +226,12 @@ def test_a_fault_in_a_drawing_is_told_once_and_the_chat_goes_on(part: str) -> No
             stage.panes.broken = stage.painter.broken = part
             await stage.show("three", live=["four"])
             await stage.show(live=["five"])
+            assert any("a part can't be drawn" in line for line in stage.terminal.rows)
             stage.panes.broken = stage.painter.broken = ""
             await stage.show("six", live=["seven"])
             text = "\n".join(stage.terminal.rows)
             assert text.count("a part can't be drawn (ValueError: ") == 1
+            assert not any(line.startswith("indeed") for line in stage.terminal.rows)
             assert [line for line in stage.terminal.rows if line in ("one", "three", "six", "seven", "bottom")] == [
                 "one", "three", "six", "seven", "bottom",
             ]  # fmt: skip
@@ -430,10 +432,15 @@ def test_a_narrower_terminal_keeps_no_stale_rows(rewrapping: bool) -> None:
             await stage.show("one", live=["open " * 10 + "漢字", "again " * 9])
             for columns, rows in ((53, 20), (25, 20), (50, 18), (20, 16), (60, 20)):
                 await stage.resize(columns, rows)
+            stage.terminal.resize(30, 20)  # and nobody has told us yet
+            await stage.show("one and a half")
+            stage.terminal.resize(45, 20)
+            await stage.show(live=["open " * 10 + "漢字"])
+            stage.terminal.resize(60, 20)
             await stage.show(live=["open", "again"])
             stage.panes.doing = []
             await stage.show("two")
-            assert stage.terminal.rows == ["one", "two", "open", "again", "›", "bottom"]
+            assert stage.terminal.rows == ["one", "one and a half", "two", "open", "again", "›", "bottom"]
 
     asyncio.run(case())
 

@@ -117,9 +117,7 @@ class _App(Application[None]):
             for y in range(at.y):
                 cells = (x + max(1, char.width) for x, char in screen.data_buffer[y].items() if char.char.strip())
                 above += -(-max(cells, default=1) // size.columns)
-            at = Point(x=at.x % size.columns, y=above + at.x // size.columns)
-        renderer._cursor_pos = at
-        renderer.erase(leave_alternate_screen=False)
+            renderer._cursor_pos = Point(x=at.x % size.columns, y=above + at.x // size.columns)
 
 
 class Screen:
@@ -353,7 +351,7 @@ class Screen:
         self.painter.width = size.columns
         spare = 1 if size.rows > 6 else 0
         room = size.rows - spare - self.question.height() - self.editor.height(size.rows)
-        bottom = self._safely(lambda: [self._panes.bottom()])[: max(0, room)]
+        bottom = self._safely(lambda: [self._panes.bottom()])
         room -= len(bottom)
         activity = self._safely(self._panes.activity)
         activity = activity[max(0, len(activity) - room) :] if room > 0 else []
