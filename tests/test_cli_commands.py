@@ -199,6 +199,8 @@ def test_wrong_arguments_and_hostile_text_are_one_clean_line(tmp_path: Path) -> 
 
 
 def test_settings_hold_from_the_next_turn(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text('def double(n: int) -> int:\n    "Doubles."\n    return 2 * n\n')
+
     async def case() -> None:
         script = write_script(tmp_path, LONG, answer("Two."), tokens_per_s=400)
         async with ChatScreen(engine=script) as stage:
@@ -206,7 +208,9 @@ def test_settings_hold_from_the_next_turn(tmp_path: Path) -> None:
             await stage.until(lambda: stage.chat.view.busy and stage.chat.view.tokens > 5)
             for line in ("/effort high", "/temp 0.5", "/set top_k 40", "/system Be kind.", "/set max_tokens 900"):
                 await stage.type(f"{line}\r")
-            await stage.until(lambda: "max_tokens 900 from the next turn" in stage.rows)
+            await stage.type(f"/tools {tmp_path / 'own.py'}\r")
+            await stage.until(lambda: "the tools change after this turn" in stage.rows)
+            assert "max_tokens 900 from the next turn" in stage.rows
             assert stage.chat.control is not None
             during = stage.chat.session.options
             assert (during.effort, during.sampling.temperature, during.instructions) == ("medium", 1.0, None)
@@ -215,6 +219,7 @@ def test_settings_hold_from_the_next_turn(tmp_path: Path) -> None:
             after = stage.chat.session.options
             assert (after.effort, after.sampling.temperature, after.sampling.top_k) == ("high", 0.5, 40)
             assert after.instructions == "Be kind."
+            await stage.until(lambda: "1 tool on: functions.double" in stage.rows)
             assert "effort high from the next turn" in stage.rows
 
     chatting(case)

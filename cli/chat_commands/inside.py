@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from harmony.messages import Message
 
 _BAR_CELLS = 24
+_MAX_SHOWN_CHARS = 10_000  # more fits no screen
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _PARTS = {
     "system": "system",
@@ -114,6 +115,8 @@ def _last_step(history: tuple[Message, ...]) -> tuple[int, int]:
 
 
 def _show_raw(chat: Chat, prompt: str, reply: str) -> None:
+    if len(prompt) + len(reply) > _MAX_SHOWN_CHARS:
+        return read_aside(chat, ("The last prompt", prompt), ("What the model wrote", reply))
     block = Block(chat, f"The last prompt, {count(len(prompt), 'character')}")
     block.text(prompt)
     block.row(f"What the model wrote, {count(len(reply), 'character')}", "bold")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from cli.chat_commands.common import Block, Choice, CommandError, expected
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
 _Row = tuple[str, str, str, str]
 """Name, size, whether it fits, path."""
+_LOOK_AGAIN_S = 30
 
 
 class _Stopped(Exception):
@@ -35,14 +38,21 @@ def model(chat: Chat, argument: str) -> None:
 def names(chat: Chat, prefix: str) -> Sequence[Choice]:
     """What `/model` can be completed with."""
     from agent.models.catalog import DOWNLOADS
+    from agent.models.memory import size_text
+
+    if prefix.startswith("pull "):
+        return [(f"pull {one.name}", size_text(one.download_bytes)) for one in DOWNLOADS]
+    return [*_names(int(time.monotonic() / _LOOK_AGAIN_S)), ("pull", "download one")]
+
+
+@lru_cache(maxsize=1)
+def _names(period: int) -> tuple[Choice, ...]:
+    """Those on this machine; looked for once in a period, not at each key: the caches may be large."""
     from agent.models.find import find_models
     from agent.models.memory import size_text
     from cli.models import locations
 
-    if prefix.startswith("pull "):
-        return [(f"pull {one.name}", size_text(one.download_bytes)) for one in DOWNLOADS]
-    found = [(one.name, f"{size_text(one.file_bytes)}, {one.origin}") for one in find_models(locations())]
-    return [*found, ("pull", "download one")]
+    return tuple((one.name, f"{size_text(one.file_bytes)}, {one.origin}") for one in find_models(locations()))
 
 
 # -- those there are ---------------------------------------------------------------------------------------------------
@@ -110,11 +120,11 @@ def _load(chat: Chat, name: str, found: str) -> None:
             raise error
         chat.note(f"{found} can't be used: {error}; back to {before.engine.name}", "red")
         chat.resolved = resolved
-        chat.load(tools=before.tools)
+        chat.model.load(tools=before.tools)
 
     chat.change_settings(model=name, engine="llama")
     chat.note(f"{found}: the conversation goes on with it")
-    chat.load(tools=before.tools, failed=failed)
+    chat.model.load(tools=before.tools, failed=failed)
 
 
 def _pull(chat: Chat, name: str) -> None:

@@ -33,7 +33,7 @@ def new(chat: Chat, argument: str) -> None:
     workspace = str(chat.folder.workspace.root) if chat.folder else None
     session_id = chat.store.keep(session, workspace=workspace) if chat.store else None
     chat.switch(Kept(session, chat.store, session_id))
-    chat.forget_variables()
+    chat.model.forget_variables()
     back = f" · /resume {before.session_id} goes back" if before.session_id and before.session.entries else ""
     chat.note(f"a new conversation{back}")
 
@@ -156,7 +156,7 @@ def _reading(chat: Chat) -> Iterator[SessionStore]:
 
 def _go_on(chat: Chat, kept: Kept, name: str) -> None:
     chat.switch(kept)
-    chat.forget_variables()
+    chat.model.forget_variables()
     chat.note(f"{kept.session_id or 'not stored'}: {name}")
     chat.recall()
 
@@ -195,7 +195,7 @@ def _stored_from_now(chat: Chat, kept: Kept) -> None:
     chat.change_settings(private=False)
     chat.editor.history.private = False
     if chat.assembly:
-        chat.enter(chat.assembly)
+        chat.model.enter(chat.assembly)
     chat.note(f"stored from now on, as {kept.session_id}")
 
 

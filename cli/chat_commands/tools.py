@@ -77,7 +77,7 @@ def words(chat: Chat, prefix: str) -> Sequence[Choice] | None:
     if not blank:
         return WORDS
     every = chat.assembly.tools.toolbox.every_spec if chat.assembly else ()
-    names = {spec.name for spec in every if (spec.name in chat.tools_off) == (word == "on")}
+    names = {spec.name for spec in every if (spec.name in chat.model.tools_off) == (word == "on")}
     return [(f"{word} {name}", "") for name in sorted(names)] if word in ("on", "off") else ()
 
 
@@ -119,7 +119,7 @@ _ASKED = {"auto": "not asked about", "ask": "asked about", "never": "denied"}
 
 def _what_is_off(chat: Chat) -> list[_Off]:
     settings = chat.settings
-    families = {name if name.startswith("functions.") else name.partition(".")[0] for name in chat.tools_off}
+    families = {name if name.startswith("functions.") else name.partition(".")[0] for name in chat.model.tools_off}
     off = [_Off(name, f"/tools on {name}") for name in sorted(families)]
     have = {spec.name for spec in chat.assembly.tools.toolbox.every_spec} if chat.assembly else set()
     trained = wanted(settings).trained
@@ -174,7 +174,7 @@ def _python_is_set_up() -> bool:
 def _turn_off(chat: Chat, names: Sequence[str]) -> None:
     def act(every: Sequence[ToolSpec]) -> frozenset[str]:
         found = frozenset(spec.name for spec in every) if not names else _meant(names, every)
-        return chat.tools_off | found
+        return chat.model.tools_off | found
 
     _offer(chat, act)
 
@@ -187,13 +187,13 @@ def _turn_on(chat: Chat, names: Sequence[str]) -> None:
 
         def on(tools: Toolset) -> None:
             every = tools.toolbox.every_spec
-            meant = [_matching(name, every) for name in names] if names else [chat.tools_off]
-            _set_off(chat, chat.tools_off.difference(*meant))
+            meant = [_matching(name, every) for name in names] if names else [chat.model.tools_off]
+            _set_off(chat, chat.model.tools_off.difference(*meant))
 
         return _collect(chat, values, on)
 
     def act(every: Sequence[ToolSpec]) -> frozenset[str]:
-        return chat.tools_off - (_meant(names, every) if names else chat.tools_off)
+        return chat.model.tools_off - (_meant(names, every) if names else chat.model.tools_off)
 
     return _offer(chat, act)
 
@@ -255,14 +255,14 @@ def _offer(chat: Chat, change: Callable[[Sequence[ToolSpec]], frozenset[str]]) -
     def act() -> None:
         assert chat.assembly is not None
         _set_off(chat, change(chat.assembly.tools.toolbox.every_spec))
-        chat.enter(chat.assembly)
+        chat.model.enter(chat.assembly)
         _tell(chat, chat.assembly.tools)
 
     _between_turns(chat, act)
 
 
 def _set_off(chat: Chat, names: frozenset[str]) -> None:
-    chat.tools_off = names
+    chat.model.tools_off = names
 
 
 def _collect(chat: Chat, values: dict[str, Any], then: Callable[[Toolset], object] = lambda _: None) -> None:
@@ -279,13 +279,13 @@ def _collect(chat: Chat, values: dict[str, Any], then: Callable[[Toolset], objec
             then(tools)
             if moved:
                 _follow_folder(chat, resolved, folder)
-            tools.toolbox.turn_off(chat.tools_off)
+            tools.toolbox.turn_off(chat.model.tools_off)
             _tell(chat, tools)
 
         moved = (folder and folder.workspace.root) != (before and before.workspace.root)
         for warning in folder.warnings if folder and moved else ():
             chat.note(warning, "yellow")
-        chat.reload_tools(resolved, folder, collected)
+        chat.model.reload_tools(resolved, folder, collected)
 
     _between_turns(chat, act)
 
