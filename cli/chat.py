@@ -23,11 +23,11 @@ from agent.loop import run_turn
 from agent.session import Entry, Options, Session, UserText
 from agent.worker import Tapped, Worker
 from cli import paths
-from cli.assemble import Assembly, begin
 from cli.attaching import Attaching
 from cli.chat_approvals import Approvals
 from cli.chat_background import Background
 from cli.chat_keys import chat_keys, chat_sources
+from cli.chat_model import ChatModel
 from cli.chat_panes import ChatPanes
 from cli.chat_view import ChatView
 from cli.clean import one_line
@@ -45,19 +45,18 @@ from cli.terminal.pictures import Pictures, cell_size, way_of
 from cli.terminal.question import QuestionPane
 from cli.terminal.screen import Screen
 from cli.terminal.vt import Output
-from cli.toolset import Toolset, collect
 from cli.transcript import Item, Transcript
 from cli.user_command import Ran
-from cli.warm import keep_warm, warm_up
 from tools.spec import Attachment
 
 if TYPE_CHECKING:
     from agent.request import ContextUse
     from agent.store import SessionStore
+    from cli.assemble import Assembly
 
 AGAIN_S = 1.5
 """Within this a second Ctrl-C leaves."""
-_GRACE_S, _KEEP_S = 1.0, 10.0
+_GRACE_S = 1.0
 
 
 def chat(flags: Mapping[str, object], wanted: Wanted) -> int:
@@ -91,17 +90,14 @@ class Chat:
         self.worker = Worker()
         self.kept = kept
         self.transcript = Transcript.of(self.session, clock=clock)
-        self.assembly: Assembly | None = None
         self.control: Control | None = None
         self.queue: deque[Typed] = deque()
-        self.use: ContextUse | None = None
         self.tally = Tally()
-        self.tools_off: frozenset[str] = frozenset()
+        self.model = ChatModel(self)
         self.editing: int | None = None  # the turn whose place the next line takes
         self.cancel: Callable[[], None] | None = None  # ends a job that isn't a turn, e.g. a download
         self._between: list[Callable[[], object]] = []  # waits for the end of the turn under way
         self._clock = clock
-        self._load_error: Exception | None = None
         self._turn: Future[None] | None = None
         self._ctrl_c_at = float("-inf")
         self._unstored: str | None = None
@@ -142,13 +138,23 @@ class Chat:
         """Where the session is stored; None: nowhere."""
         return self.kept.store
 
+    @property
+    def assembly(self) -> Assembly | None:
+        """The model and its tools; None while they load."""
+        return self.model.assembly
+
+    @property
+    def use(self) -> ContextUse | None:
+        """How full the context is; None while nobody knows."""
+        return self.model.use
+
     # -- the life of a chat --------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Show the screen until the user leaves; the model loads meanwhile."""
         self.background.begin()
         self.background.run(self._greeting, self._greet)
-        self.load()
+        self.model.load()
         for warning in (*self.resolved.warnings, *filter(None, [self.kept.problem])):
             self.note(warning, "yellow")
         await self.screen.run()
@@ -179,16 +185,12 @@ class Chat:
     def finish(self) -> int:
         """After the screen: end what runs, give everything back. Returns the exit code."""
         self.stop()
-        if self.assembly:
-            self.assembly.close_tools()
-            with suppress(TimeoutError, KeyboardInterrupt):  # it only saves time
-                self._keep_cache().result(_KEEP_S)
-            self.worker.submit(self.assembly.close_engine)
+        self.model.close()
         self.worker.close(_GRACE_S)
         if self.store:
             self.store.close()
-        if self._load_error:
-            raise self._load_error
+        if self.model.fault:
+            raise self.model.fault
         if self.worker.busy:  # in a C call: it loads weights, or reads a long prompt
             end_now(0)
         return 0
@@ -198,73 +200,7 @@ class Chat:
         self.stop()
         self.screen.leave()
 
-    # -- loading -------------------------------------------------------------------------------------------------------
-
-    def load(self, *, tools: Toolset | None = None, failed: Callable[[Exception], None] | None = None) -> None:
-        """Load the model of the settings on a thread of its own; what was submitted waits for it.
-
-        `tools`: those that stay, None: they are collected. `failed`: what to do without the model, None: leave.
-        """
-        before, self.assembly = self.assembly, None
-        self.notices.line.set("loading the model")
-
-        def work() -> Assembly:
-            if before:
-                self.worker.submit(before.close_engine).result()
-            loading = begin(self.resolved, self.folder, self.notices, self.worker, lambda future: future.result())
-            loading.note = ""  # the greeting says it
-            return loading.finish(tap=None, tools=tools)
-
-        def done(assembly: Assembly) -> None:
-            self._warm_up(assembly)
-            self._loaded(assembly, anew=tools is None)
-
-        self.background.run(work, done, failed or self._not_loaded)
-
-    def reload_tools(self, resolved: Resolved, folder: Folder | None, then: Callable[[Toolset], object]) -> None:
-        """Collect the tools of these settings, which then hold; the model stays. Between turns, with a model loaded.
-
-        `then` is called with them. When they can't be had, everything stays as it was, and the reason is told.
-        """
-        before, self.assembly = self.assembly, None
-        assert before is not None and self.control is None
-        self.notices.line.set("collecting the tools")
-
-        def done(tools: Toolset) -> None:
-            self.resolved, self.folder = resolved, folder
-            then(tools)
-            self.background.run(before.close_tools, lambda _: None)
-            self._loaded(replace(before, tools=tools), anew=True)
-
-        def failed(error: Exception) -> None:
-            self._loaded(before, anew=False)
-            self.tell(error)
-
-        self.background.run(lambda: collect(resolved, folder, self.notices, before.codec.tokenizer), done, failed)
-
-    def _loaded(self, assembly: Assembly, *, anew: bool) -> None:
-        """`anew`: the tools are new, too."""
-        self.assembly = assembly
-        self.notices.line.set("")
-        self.enter(assembly)
-        if anew:
-            self.forget_variables()
-        self._next()
-
-    def enter(self, assembly: Assembly) -> None:
-        """The session and the model meet. Between turns."""
-        if self.store:
-            self.store.count_tokens = assembly.tools.counter
-        assembly.tools.toolbox.turn_off(self.tools_off)
-        self.session.vocabulary = assembly.engine.vocabulary.digest
-        self.session.model = assembly.engine.name
-        self.restore_pages()
-        self.measure()
-
-    def _not_loaded(self, error: Exception) -> None:
-        """Without a model there is nothing to talk to: out, with the line that `ossia run` has for it."""
-        self._load_error = error
-        self.leave()
+    # -- what waits for the end of a turn ------------------------------------------------------------------------------
 
     def between_turns(self, act: Callable[[], object]) -> bool:
         """Call `act` now, or once the turn under way is over and the model is loaded. True: it was called now."""
@@ -284,7 +220,7 @@ class Chat:
 
         def act() -> None:
             self.session.options = change(self.session.options)
-            self.measure()
+            self.model.measure()
 
         if self.control is not None:
             return self.between_turns(act)
@@ -317,7 +253,7 @@ class Chat:
         if self.editing is not None:
             self.go_back(self.editing)
         self.queue.append(typed)
-        return self._next()
+        return self.go_on()
 
     def run_for_user(self, command: str) -> None:
         """Run a command of the user's; its output is shown, and goes along with their next message."""
@@ -342,7 +278,7 @@ class Chat:
 
         run_command(self, line, shown=shown)
 
-    def _next(self) -> None:
+    def go_on(self) -> None:
         """Do what waited for the end of a turn, then say the next line that waits, if the model is ready for it."""
         while self.assembly and self.control is None and self._between:
             self._between.pop(0)()
@@ -414,8 +350,8 @@ class Chat:
         if 0 < self.settings.bell <= self.view.turn_s:
             self.screen.bell()
         self._tell_of_storing()
-        self.measure()
-        self._next()
+        self.model.measure()
+        self.go_on()
 
     def _tell_of_storing(self) -> None:
         """Say once that something could not be stored, and why. It is tried again with each message."""
@@ -450,64 +386,28 @@ class Chat:
         self.editing = None
         taken = self.session.cut_back(turn)
         self.transcript.cut_back(turn)
-        self.restore_pages()
-        self.measure()
+        self.model.restore_pages()
+        self.model.measure()
         return taken
 
     def switch(self, kept: Kept) -> None:
         """Go on with another session. Between turns. What the tools remembered of the one before is forgotten."""
-        self._keep_cache()
+        self.model.keep_cache()
         if self.store and self.store is not kept.store:
             self.store.close()
         elif self.store:
             self.store.release(self.session)
-        self.kept, self.editing, self.use, self.tally = kept, None, None, Tally()
+        self.kept, self.editing, self.model.use, self.tally = kept, None, None, Tally()
         self.transcript = Transcript.of(kept.session, clock=self._clock)
         if self.assembly:
-            self._warm_up(self.assembly)
-            self.enter(self.assembly)
-
-    def _keep_cache(self) -> Future[int]:
-        """Keep the model's cache for the session, if that is stored: going on with it then needs no prefill."""
-        assembly, session_id = self.assembly, self.kept.session_id
-        wanted = assembly is not None and session_id is not None and self.store is not None and self.session.ends
-        return self.worker.submit(lambda: keep_warm(assembly.engine, session_id) if wanted else 0)  # type: ignore[union-attr, arg-type]
-
-    def _warm_up(self, assembly: Assembly) -> None:
-        """Bring back what was kept of a session that goes on."""
-        session_id = self.kept.session_id
-        if session_id is not None and self.kept.resumed:
-            self.worker.submit(lambda: warm_up(assembly.engine, session_id))
-
-    def forget_variables(self) -> None:
-        """Python begins anew; its next result says so where the conversation has used it before."""
-        python = self.assembly.tools.python if self.assembly else None
-        if python:
-            used = any(entry.message.name == "python" for entry in self.session.entries)
-            self.worker.submit(lambda: python.begin_anew(told=used))
-
-    def restore_pages(self) -> None:
-        """Bring the browser's pages to where the session stands."""
-        if self.assembly and self.assembly.tools.browser:
-            self.assembly.tools.browser.restore(self.session.states)
+            self.model.warm_up(self.assembly)
+            self.model.enter(self.assembly)
 
     def page(self, cursor: int) -> Cited | None:
         """The page behind a cursor of the browser; None when there is none."""
         page = lookup_in(self.session.states)(cursor)
         origin = self.assembly.tools.origin if self.assembly else (lambda url: None)
         return page and replace(page, url=origin(page.url) or page.url)
-
-    def measure(self) -> None:
-        """Find out how full the context is; on the worker, which owns the engine."""
-        assembly = self.assembly
-        if assembly is None:
-            return
-        request = self.session.request(assembly.tools.toolbox.specs)
-
-        def done(future: Future[ContextUse]) -> None:
-            self.background.on_loop(lambda: setattr(self, "use", future.result()))
-
-        self.worker.submit(lambda: assembly.responder.measure(request)).add_done_callback(done)
 
     # -- what is shown -------------------------------------------------------------------------------------------------
 

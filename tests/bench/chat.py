@@ -222,7 +222,7 @@ def _child(how: Mapping[str, Any]) -> None:
         script = chat.assembly.engine
         assert isinstance(script, ScriptedEngine)
         paced: Any = _Paced(script, decoder, how["rate"])
-        chat.assembly = replace(chat.assembly, responder=LocalResponder(chat.assembly.codec, paced, tap=None))
+        chat.model.assembly = replace(chat.assembly, responder=LocalResponder(chat.assembly.codec, paced, tap=None))
         sample()
 
     def sample() -> None:

@@ -1,0 +1,157 @@
+"""The model of a chat and its tools: loaded beside the screen, brought together with whatever session goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from cli.assemble import Assembly, begin
+from cli.toolset import Toolset, collect
+from cli.warm import keep_warm, warm_up
+
+if TYPE_CHECKING:
+    from agent.request import ContextUse
+    from cli.chat import Chat
+    from cli.config import Resolved
+    from cli.folder import Folder
+
+_KEEP_S = 10.0
+
+
+class ChatModel:
+    """What answers. `assembly` is None while it loads, `use` how full its context is once that is known.
+
+    `tools_off`: names that the user turned off. `fault`: why there is no model, once the chat ends for that.
+    """
+
+    def __init__(self, chat: Chat) -> None:
+        self._chat = chat
+        self.assembly: Assembly | None = None
+        self.use: ContextUse | None = None
+        self.tools_off: frozenset[str] = frozenset()
+        self.fault: Exception | None = None
+
+    # -- loading -------------------------------------------------------------------------------------------------------
+
+    def load(self, *, tools: Toolset | None = None, failed: Callable[[Exception], None] | None = None) -> None:
+        """Load the model of the settings on a thread of its own; what was submitted waits for it.
+
+        `tools`: those that stay, None: they are collected. `failed`: what to do without the model, None: leave.
+        """
+        chat = self._chat
+        before, self.assembly = self.assembly, None
+        chat.notices.line.set("loading the model")
+
+        def work() -> Assembly:
+            if before:
+                chat.worker.submit(before.close_engine).result()
+            loading = begin(chat.resolved, chat.folder, chat.notices, chat.worker, lambda future: future.result())
+            loading.note = ""  # the greeting says it
+            return loading.finish(tap=None, tools=tools)
+
+        def done(assembly: Assembly) -> None:
+            self.warm_up(assembly)
+            self._loaded(assembly, anew=tools is None)
+
+        chat.background.run(work, done, failed or self._not_loaded)
+
+    def reload_tools(self, resolved: Resolved, folder: Folder | None, then: Callable[[Toolset], object]) -> None:
+        """Collect the tools of these settings, which then hold; the model stays. Between turns, with a model loaded.
+
+        `then` is called with them. When they can't be had, everything stays as it was, and the reason is told.
+        """
+        chat = self._chat
+        before, self.assembly = self.assembly, None
+        assert before is not None and chat.control is None
+        chat.notices.line.set("collecting the tools")
+
+        def done(tools: Toolset) -> None:
+            chat.resolved, chat.folder = resolved, folder
+            then(tools)
+            chat.background.run(before.close_tools, lambda _: None)
+            self._loaded(replace(before, tools=tools), anew=True)
+
+        def failed(error: Exception) -> None:
+            self._loaded(before, anew=False)
+            chat.tell(error)
+
+        chat.background.run(lambda: collect(resolved, folder, chat.notices, before.codec.tokenizer), done, failed)
+
+    def _loaded(self, assembly: Assembly, *, anew: bool) -> None:
+        """`anew`: the tools are new, too."""
+        self.assembly = assembly
+        self._chat.notices.line.set("")
+        self.enter(assembly)
+        if anew:
+            self.forget_variables()
+        self._chat.go_on()
+
+    def _not_loaded(self, error: Exception) -> None:
+        """Without a model there is nothing to talk to: out, with the line that `ossia run` has for it."""
+        self.fault = error
+        self._chat.leave()
+
+    def close(self) -> None:
+        """Give all of it back, what saves time at the next start being kept. After the screen."""
+        if self.assembly is None:
+            return
+        self.assembly.close_tools()
+        with suppress(TimeoutError, KeyboardInterrupt):  # it only saves time
+            self.keep_cache().result(_KEEP_S)
+        self._chat.worker.submit(self.assembly.close_engine)
+
+    # -- the model and the session -------------------------------------------------------------------------------------
+
+    def enter(self, assembly: Assembly) -> None:
+        """The session and the model meet. Between turns."""
+        session, store = self._chat.session, self._chat.store
+        if store:
+            store.count_tokens = assembly.tools.counter
+        assembly.tools.toolbox.turn_off(self.tools_off)
+        session.vocabulary = assembly.engine.vocabulary.digest
+        session.model = assembly.engine.name
+        self.restore_pages()
+        self.measure()
+
+    def restore_pages(self) -> None:
+        """Bring the browser's pages to where the session stands."""
+        if self.assembly and self.assembly.tools.browser:
+            self.assembly.tools.browser.restore(self._chat.session.states)
+
+    def forget_variables(self) -> None:
+        """Python begins anew; its next result says so where the conversation has used it before."""
+        chat, python = self._chat, self.assembly.tools.python if self.assembly else None
+        if python:
+            used = any(entry.message.name == "python" for entry in chat.session.entries)
+            chat.worker.submit(lambda: python.begin_anew(told=used))
+
+    def measure(self) -> None:
+        """Find out how full the context is; on the worker, which owns the engine."""
+        chat, assembly = self._chat, self.assembly
+        if assembly is None:
+            return
+        request = chat.session.request(assembly.tools.toolbox.specs)
+
+        def done(future: Future[ContextUse]) -> None:
+            chat.background.on_loop(lambda: setattr(self, "use", future.result()))
+
+        chat.worker.submit(lambda: assembly.responder.measure(request)).add_done_callback(done)
+
+    # -- its cache -----------------------------------------------------------------------------------------------------
+
+    def keep_cache(self) -> Future[int]:
+        """Keep its cache for the session, if that is stored: going on with it then needs no prefill."""
+        chat, assembly, session_id = self._chat, self.assembly, self._chat.kept.session_id
+        if assembly is None or session_id is None or chat.store is None or not chat.session.ends:
+            return chat.worker.submit(lambda: 0)
+        return chat.worker.submit(lambda: keep_warm(assembly.engine, session_id))
+
+    def warm_up(self, assembly: Assembly) -> None:
+        """Bring back what was kept of a session that goes on."""
+        kept = self._chat.kept
+        session_id = kept.session_id
+        if session_id is not None and kept.resumed:
+            self._chat.worker.submit(lambda: warm_up(assembly.engine, session_id))
