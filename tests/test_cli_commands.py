@@ -172,7 +172,9 @@ def test_every_command_works_while_the_model_loads(tmp_path: Path) -> None:
     chatting(case)
 
 
-def test_wrong_arguments_and_hostile_text_are_one_clean_line(tmp_path: Path) -> None:
+def test_wrong_arguments_and_hostile_text_are_one_clean_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # /save takes any name
+
     async def case() -> None:
         async with ChatScreen(engine=write_script(tmp_path, answer("Hi."))) as stage:
             await send(stage, "hello")
