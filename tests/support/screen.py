@@ -144,14 +144,21 @@ class _Sink(io.StringIO):
 class ChatScreen:
     """A running chat and its terminal. The flags are those of `ossia`; `engine` defaults to none given.
 
-    `loaded=False`: it isn't waited for the model.
+    `loaded=False`: it isn't waited for the model. `frame_s`: seconds between two frames, 0: one for each event.
     """
 
     def __init__(
-        self, *, columns: int = 80, rows: int = 24, wanted: Wanted | None = None, loaded: bool = True, **flags: object
+        self,
+        *,
+        columns: int = 80,
+        rows: int = 24,
+        wanted: Wanted | None = None,
+        loaded: bool = True,
+        frame_s: float = 0.0,
+        **flags: object,
     ) -> None:
         self.terminal = Terminal(columns, rows)
-        self._loaded = loaded
+        self._loaded, self._frame_s = loaded, frame_s
         self._wanted = wanted or Wanted()
         self._flags: Mapping[str, object] = {"no_tools": True, "model": "etude", **flags}
         self._pipe = create_pipe_input()
@@ -160,7 +167,9 @@ class ChatScreen:
         self.keys = self._pipe.__enter__()
         resolved, folder = settle({name: value for name, value in self._flags.items() if value is not None})
         kept = open_kept(resolved, folder, wanted=self._wanted)
-        self.chat = Chat(resolved, folder, kept, input=self.keys, output=self.terminal.output, frame_s=0)
+        self.chat = Chat(
+            resolved, folder, kept, input=self.keys, output=self.terminal.output, frame_s=self._frame_s
+        )  # fmt: skip
         self._task = asyncio.create_task(self.chat.run())
         await self.until(lambda: self.chat.assembly is not None or not self._loaded or self._task.done())
         await self.settle()
