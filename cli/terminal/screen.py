@@ -260,7 +260,7 @@ class Screen:
         """Set the terminal's title, if it isn't that already."""
         if text != self._title:
             self._title = text
-            self.output.set_title(text)
+            self.output.set_title(clean(one_line(text)))
             self.output.flush()
 
     def bell(self) -> None:
