@@ -5,6 +5,7 @@ That keeps `ossia --help` under a quarter of a second; a test looks at what it l
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated, cast
 
@@ -52,15 +53,20 @@ def ossia(
         if flag is not None:
             raise UsageError(f"expected --{flag.replace('_', '-')} after {invocation.invoked_subcommand}")
         return
-    if sys.stdin.isatty() and sys.stdout.isatty():
-        from cli.chat import chat
-        from cli.keeping import Wanted
-
-        raise typer.Exit(chat(given, Wanted(latest, resume)))
     from cli.keeping import Wanted
-    from cli.once import run_once
 
-    raise typer.Exit(run_once(None, given, wanted=Wanted(latest, resume)))
+    wanted = Wanted(latest, resume)
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        from cli.once import run_once
+
+        raise typer.Exit(run_once(None, given, wanted=wanted))
+    if os.environ.get("TERM") == "dumb":  # lines are all it has
+        from cli.plain_chat import plain_chat
+
+        raise typer.Exit(plain_chat(given, wanted))
+    from cli.chat import chat
+
+    raise typer.Exit(chat(given, wanted))
 
 
 app.command()(run)

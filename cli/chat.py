@@ -32,6 +32,7 @@ from cli.chat_panes import ChatPanes
 from cli.chat_view import ChatView
 from cli.clean import one_line
 from cli.config import THIS_CHAT, Resolved, Settings
+from cli.exits import ExitCode
 from cli.folder import Folder, settle
 from cli.keeping import Kept, Wanted, open_kept
 from cli.notices import Notices
@@ -40,7 +41,7 @@ from cli.tally import Tally
 from cli.terminal.editor import Editor, Typed
 from cli.terminal.external import edit
 from cli.terminal.history import History
-from cli.terminal.paint import Painter, Row
+from cli.terminal.paint import Painter, Row, knows_links
 from cli.terminal.pictures import Pictures, cell_size, way_of
 from cli.terminal.question import QuestionPane
 from cli.terminal.screen import Screen
@@ -63,8 +64,16 @@ def chat(flags: Mapping[str, object], wanted: Wanted) -> int:
     """Talk until the user leaves; returns the exit code. Raises what `cli.main` turns into one line and a code."""
     resolved, folder = settle(flags)
     kept = open_kept(resolved, folder, wanted=wanted)
-    talk = Chat(resolved, folder, kept)
-    asyncio.run(talk.run())
+    return hold(Chat(resolved, folder, kept))
+
+
+def hold(talk: Chat) -> int:
+    """Run a chat to its end; returns the exit code. Whatever ends it, everything is given back."""
+    try:
+        asyncio.run(talk.run())
+    except BaseException:
+        talk.give_back()
+        raise
     return talk.finish()
 
 
@@ -102,7 +111,7 @@ class Chat:
         self._ctrl_c_at = float("-inf")
         self._unstored: str | None = None
         colour = not os.environ.get("NO_COLOR")
-        self.painter = Painter(80, colour=colour)
+        self.painter = Painter(80, colour=colour, links=knows_links(os.environ))
         self.view = ChatView(self.painter, think=_think(settings), page=self.page, clock=clock)
         self.notices = Notices(self.post, verbose=settings.verbose)
         self.question = QuestionPane(self.painter, clock=clock)
@@ -183,17 +192,22 @@ class Chat:
             self.note(f"Ctrl-O shows the {first} turns before")
 
     def finish(self) -> int:
-        """After the screen: end what runs, give everything back. Returns the exit code."""
+        """After the screen: give everything back. Returns the exit code; raises what kept the model from loading."""
+        self.give_back()
+        if self.model.fault:
+            raise self.model.fault
+        code = ExitCode.INTERRUPTED if self.screen.interrupted else ExitCode.ANSWERED
+        if self.worker.busy:  # in a C call: it loads weights, or reads a long prompt
+            end_now(code)
+        return code
+
+    def give_back(self) -> None:
+        """End what runs, close what is open."""
         self.stop()
         self.model.close()
         self.worker.close(_GRACE_S)
         if self.store:
             self.store.close()
-        if self.model.fault:
-            raise self.model.fault
-        if self.worker.busy:  # in a C call: it loads weights, or reads a long prompt
-            end_now(0)
-        return 0
 
     def leave(self) -> None:
         """End the chat."""

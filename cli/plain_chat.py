@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 from collections.abc import Mapping
 from typing import Any, cast
 
 from prompt_toolkit.input import DummyInput
 
-from cli.chat import Chat
+from cli.chat import Chat, hold
 from cli.config import Resolved
 from cli.folder import Folder, settle
 from cli.keeping import Kept, Wanted, open_kept
-from cli.terminal.editor import Typed
 from cli.terminal.plain_screen import PlainScreen
 from cli.terminal.vt import Output, terminal_size
 
@@ -21,12 +19,7 @@ from cli.terminal.vt import Output, terminal_size
 def plain_chat(flags: Mapping[str, object], wanted: Wanted) -> int:
     """Talk line by line until the user leaves (Ctrl-D, /quit); the exit code. Raises as `cli.chat.chat` does."""
     resolved, folder = settle(flags)
-    talk = PlainChat(resolved, folder, open_kept(resolved, folder, wanted=wanted))
-    try:
-        asyncio.run(talk.run())
-    finally:
-        code = talk.finish()
-    return 130 if talk.screen.interrupted else code
+    return hold(PlainChat(resolved, folder, open_kept(resolved, folder, wanted=wanted)))
 
 
 class PlainChat(Chat):
@@ -36,10 +29,7 @@ class PlainChat(Chat):
         # prompt_toolkit's half stays unused: no key is read, and what it would write goes nowhere.
         super().__init__(resolved, folder, kept, input=DummyInput(), output=Output(io.StringIO(), terminal_size))
         self.painter.colour = False
-        screen = PlainScreen(self.panes, self.painter, submit=self._submit_line, interrupt=self.interrupt, **options)
+        screen = PlainScreen(self.panes, self.painter, submit=self.submit, interrupt=self.interrupt, **options)
         self.screen = cast(Any, screen)
         self.question = cast(Any, screen.question)
         self.worker.on_event = screen.wake
-
-    def _submit_line(self, typed: Typed) -> None:
-        self.submit(typed)

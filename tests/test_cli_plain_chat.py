@@ -15,16 +15,8 @@ from tests.support.pty import PtyChat
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
 
-_RUN = """
-import json, sys
-from cli.keeping import Wanted
-from cli.plain_chat import plain_chat
-sys.exit(plain_chat(json.loads(sys.argv[1]), Wanted()))
-"""
-
-
-def chatting(**flags: object) -> PtyChat:
-    return PtyChat(command=[sys.executable, "-c", _RUN, json.dumps(flags)], environ={"TERM": "dumb"})
+def chatting(*flags: str) -> PtyChat:
+    return PtyChat(*flags, environ={"TERM": "dumb"})
 
 
 def ready(chat: PtyChat) -> bool:
@@ -45,7 +37,7 @@ def test_a_conversation_in_plain_lines(tmp_path: Path) -> None:
         answer("Yes."),
         tokens_per_s=300,
     )
-    with chatting(engine=script, no_tools=True) as chat:
+    with chatting("--engine", script, "--no-tools") as chat:
         chat.until(lambda: ready(chat))
         chat.press("What are llamas?\r")
         chat.until("two")
@@ -75,7 +67,7 @@ def test_a_question_is_answered_by_a_line(tmp_path: Path) -> None:
         tmp_path, write("a.txt", "new\n"), answer("Refused."), write("a.txt", "new\n"), answer("Written."),
         tokens_per_s=300,
     )  # fmt: skip
-    with chatting(engine=script, workspace=str(folder)) as chat:
+    with chatting("--engine", script, "--workspace", str(folder)) as chat:
         chat.until(lambda: ready(chat))
         chat.press("write\r")
         chat.until("[n] no")
