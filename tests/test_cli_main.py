@@ -39,7 +39,7 @@ def test_version() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, f"ossia {__version__}\n", "")
 
 
-@pytest.mark.parametrize("args", [(), ("--help",), ("-h",)])
+@pytest.mark.parametrize("args", [("--help",), ("-h",)])
 def test_help(args: tuple[str, ...]) -> None:
     done = ossia_text(*args)
     assert (done.returncode, done.stderr) == (0, "")
