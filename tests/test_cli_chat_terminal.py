@@ -23,6 +23,7 @@ from tests.support.tmux import Tmux, needs_tmux
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
 
 WORDS = "word " * 900
+THOUGHT = "so it goes " * 2000  # it doesn't end by itself while a test looks
 SLOW = 100.0
 
 
@@ -127,8 +128,8 @@ def test_kill_9_leaves_nothing_running() -> None:
 
 def test_thinking_comes_and_goes_while_it_streams(tmp_path: Path) -> None:
     """Without colours, too: nothing of 30 to 107 is sent."""
-    text = thought("so it goes " * 100) + answer("The end is near.\n\n```python\nprint(1)\n```")
-    script = write_script(tmp_path, text, tokens_per_s=400)
+    end = "The end is near.\n\n```python\nprint(1)\n```<|return|>"
+    script = write_script(tmp_path, thought(THOUGHT), end, tokens_per_s=200)
     with PtyChat("--engine", script, "--no-tools", environ={"NO_COLOR": "1"}) as chat:
         chat.idle()
         chat.press("hi\r")
@@ -139,6 +140,8 @@ def test_thinking_comes_and_goes_while_it_streams(tmp_path: Path) -> None:
             chat.until("so it goes")
             chat.press("\x14")
             chat.until(lambda: "so it goes" not in chat.text)
+        chat.press("\x07")  # answer now
+        chat.until("The end is near.")
         chat.idle()
         assert "so it goes" not in chat.text and chat.text.count("The end is near.") == 1
         codes = {code for found in re.findall(rb"\x1b\[([0-9;]*)m", chat.sent) for code in found.split(b";") if code}
@@ -146,7 +149,7 @@ def test_thinking_comes_and_goes_while_it_streams(tmp_path: Path) -> None:
 
 
 def test_a_storm_of_sizes_neither_breaks_nor_loses_anything(tmp_path: Path) -> None:
-    numbers = " ".join(f"n{number}" for number in range(300))
+    numbers = " ".join(f"n{number}" for number in range(150))
     chance = random.Random(1)
     with PtyChat("--engine", write_script(tmp_path, answer(numbers), tokens_per_s=800), "--no-tools") as chat:
         chat.idle()
@@ -163,7 +166,7 @@ def test_a_storm_of_sizes_neither_breaks_nor_loses_anything(tmp_path: Path) -> N
 
 @needs_tmux
 def test_what_tmux_holds_is_the_one_shot_render(home: Path) -> None:
-    held = stream(600, seed=1, rate=800, resize=False, home=home)
+    held = stream(600, seed=1, rate=1500, resize=False, home=home)
     assert held.answer == held.expected
     assert held.kept == held.typed > 0
 
@@ -177,7 +180,7 @@ def test_a_resize_in_tmux_loses_nothing(home: Path) -> None:
 
 @needs_tmux
 def test_ctrl_t_in_tmux_leaves_no_trace_of_the_thinking(tmp_path: Path, home: Path) -> None:
-    script = write_script(tmp_path, thought("so it goes " * 80) + answer("The end."), tokens_per_s=300)
+    script = write_script(tmp_path, thought(THOUGHT), "The end.<|return|>", tokens_per_s=200)
     with Tmux([str(OSSIA), "--engine", script, "--no-tools"], rows=12) as tmux:
         tmux.until(lambda: tmux.title == IDLE)
         tmux.type("hi")
@@ -186,6 +189,9 @@ def test_ctrl_t_in_tmux_leaves_no_trace_of_the_thinking(tmp_path: Path, home: Pa
         tmux.keys("C-t")
         tmux.until(lambda: any("so it goes" in row for row in tmux.display))
         tmux.keys("C-t")
+        tmux.until(lambda: not any("so it goes" in row for row in tmux.display))
+        tmux.keys("C-g")
+        tmux.until(lambda: "The end." in tmux.display)
         tmux.until(lambda: tmux.title == IDLE)
         assert not [line for line in tmux.lines if "so it goes" in line]
         assert tmux.lines.count("The end.") == 1
