@@ -120,6 +120,11 @@ def test_what_is_no_command_is_said_and_not_lost(tmp_path: Path) -> None:
             await stage.settle()
             assert stage.chat.session.messages[0].text == "/etc/passwd is what?"
             assert "› /etc/passwd is what?" in stage.rows
+            await send(stage, "/edit", "")  # it stays a text
+            await stage.until(lambda: "Yes." in stage.rows)
+            assert [message.text for message in stage.chat.session.messages if message.role == "user"] == [
+                "/etc/passwd is what?"
+            ]
 
     chatting(case)
 
@@ -303,25 +308,27 @@ def test_another_model_takes_the_conversation_over_or_everything_stays(tmp_path:
     chatting(case)
 
 
-def test_a_model_is_downloaded_stopped_and_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_is_downloaded_and_a_download_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hold = threading.Event()
+    repo, file = "ggml-org/gpt-oss-20b-GGUF", "gpt-oss-20b-mxfp4.gguf"
 
     async def case() -> None:
         async with ChatScreen(engine=write_script(tmp_path, answer("Hi."))) as stage:
+            await send_until(stage, "/model pull gpt-oss-20b", "/model gpt-oss-20b uses it")
+            await stage.type("/model gpt-oss-20b\r")
+            await stage.until(lambda: "gpt-oss-20b · medium" in text_of(stage))
+            (paths.data_dir() / "models" / file).unlink()
+            hub.cut_after = [1_500_000]
             await stage.type("/model pull gpt-oss-20b\r")
             await stage.until(lambda: " of 3.1 MB" in text_of(stage))
             await send(stage, "/model pull gpt-oss-120b", "/effort low")  # the chat goes on beside it
             assert "/model: something else is under way: Ctrl-C ends it" in text_of(stage)
             await stage.type("\x03")
-            hold.set()
             await stage.until(lambda: "stopped; what came is kept" in text_of(stage))
             assert stage.chat.cancel is None and stage.chat.screen.app.is_running
-            await send_until(stage, "/model pull gpt-oss-20b", "/model gpt-oss-20b uses it")
-            await stage.type("/model gpt-oss-20b\r")
-            await stage.until(lambda: "gpt-oss-20b · low" in text_of(stage))
+            hold.set()
 
-    repo, file = "ggml-org/gpt-oss-20b-GGUF", "gpt-oss-20b-mxfp4.gguf"
-    with Hub({file: ETUDE_PATH.read_bytes()}, repo=repo, cut_after=[1_500_000], hold=hold) as hub:
+    with Hub({file: ETUDE_PATH.read_bytes()}, repo=repo, hold=hold) as hub:
         monkeypatch.setenv("HF_ENDPOINT", hub.endpoint)
         chatting(case)
 
@@ -358,16 +365,6 @@ def test_retry_and_edit_go_back(tmp_path: Path) -> None:
             assert [item.text for item in chat.transcript.items if item.kind == "user"] == users
             await send(stage, "/edit 9")
             assert "/edit: expected a turn from 1 to 2, got '9'" in text_of(stage)
-
-    chatting(case)
-
-
-def test_a_question_that_begins_with_a_slash_is_edited_as_text(tmp_path: Path) -> None:
-    async def case() -> None:
-        async with ChatScreen(engine=write_script(tmp_path, answer("One."), answer("Two."))) as stage:
-            await send(stage, "//help me", "/edit", "")
-            await stage.until(lambda: "Two." in stage.rows)
-            assert [message.text for message in stage.chat.session.messages if message.role == "user"] == ["/help me"]
 
     chatting(case)
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from cli.chat_commands.common import Block, Choice, CommandError, expected
-from cli.clean import clean
 from cli.exits import exit_code
 
 if TYPE_CHECKING:
@@ -153,16 +152,21 @@ def _pull(chat: Chat, name: str) -> None:
         endpoint = os.environ.get("HF_ENDPOINT") or None
         return str(pull(wanted, paths.data_dir(), on_progress=on_progress, endpoint=endpoint))
 
-    def over(line: str = "", error: Exception | None = None) -> None:
-        chat.cancel = None
-        chat.notices.line.set("")
-        if isinstance(error, _Stopped):
-            chat.note(f"stopped; what came is kept, /model pull {name} goes on from there")
-        elif error is not None:
-            chat.tell(error)
-        else:
-            chat.note(f"{clean(line)}: /model {name} uses it")
+    def over(tell: Callable[[], None]) -> None:
+        if not stopped:
+            chat.cancel = None
+            chat.notices.line.set("")
+            tell()
 
-    chat.cancel = lambda: stopped.append(True)
+    def stop() -> None:
+        """At once, for the user: the thread ends at its next byte, which may take its time to come."""
+        over(lambda: chat.note(f"stopped; what came is kept, /model pull {name} goes on from there"))
+        stopped.append(True)
+
+    chat.cancel = stop
     chat.notices.line.set(f"looking for {name}")
-    chat.background.run(work, over, lambda error: over(error=error))
+    chat.background.run(
+        work,
+        lambda path: over(lambda: chat.note(f"{path}: /model {name} uses it")),
+        lambda error: over(lambda: chat.tell(error)),
+    )
