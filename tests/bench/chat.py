@@ -32,7 +32,7 @@ from tests.support.documents import answer, document, thought
 from tests.support.pty import IDLE, PtyChat
 
 _PARTS = 8
-_THOUGHT_TOKENS = 300
+_THOUGHT = "so it goes"
 _SAMPLE_S = 0.25
 
 
@@ -75,7 +75,7 @@ def _measure(folder: Path, given: argparse.Namespace) -> tuple[list[_Sample], li
 
     model = folder / "vocabulary.gguf"
     write_toy_gguf(model, vocabulary="real")
-    text = thought(document(_THOUGHT_TOKENS, seed=7)) + answer(document(given.tokens))
+    text = thought(f"{_THOUGHT} " * 130) + answer(document(given.tokens))
     how = {
         "engine": write_script(folder, text),
         "model": str(model),
@@ -92,21 +92,15 @@ def _measure(folder: Path, given: argparse.Namespace) -> tuple[list[_Sample], li
         chat.press("go\r")
         chat.until("thinking · ")
         for _ in range(3):
-            chat.until(lambda: "thinking" not in chat.display[-4], 0.2) if toggles else None
             chat.press("\x14")
-            toggles.append(chat.until(lambda: _rows_of_thinking(chat) > 0))
+            toggles.append(chat.until(_THOUGHT))
             chat.press("\x14")
-            chat.until(lambda: _rows_of_thinking(chat) == 0)
+            chat.until(lambda: _THOUGHT not in "\n".join(chat.display))
         while IDLE.encode() not in chat.sent[-4096:]:  # the emulator of the tests would need most of a core
             chat.sent = chat.sent[-4096:] + os.read(chat.child.child_fd, 65536)
         chat.press("\x04")
         chat.wait()
     return [_Sample(*sample) for sample in json.loads(Path(how["out"]).read_text())], toggles
-
-
-def _rows_of_thinking(chat: PtyChat) -> int:
-    rows = [row for row in chat.display if row]
-    return len(rows) - 3 - sum(row.startswith("› go") for row in rows)
 
 
 def _show(samples: list[_Sample]) -> None:
