@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,10 @@ LONG = "<|channel|>analysis<|message|>" + "so it goes on and on, " * 100 + "<|en
 
 def chatting(case: Callable[[], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(case())
+
+
+def thinks(stage: ChatScreen) -> bool:
+    return any(re.search(r"thinking · \d+ s", row) for row in stage.terminal.display)
 
 
 def test_the_etude_answers_with_its_tools() -> None:
@@ -42,7 +47,7 @@ def test_thinking_is_hidden_shown_and_hidden_again_while_it_comes(tmp_path: Path
     async def case() -> None:
         async with ChatScreen(engine=write_script(tmp_path, LONG, tokens_per_s=300)) as stage:
             await stage.type("Why?\r")
-            await stage.until(lambda: "thinking · " in "\n".join(stage.terminal.display))
+            await stage.until(lambda: thinks(stage))
             assert "so it goes on" not in "\n".join(stage.rows)
             await stage.type("\x14")
             await stage.until(lambda: "so it goes on" in "\n".join(stage.terminal.display))
@@ -71,7 +76,7 @@ def test_answer_now_ends_the_thinking(tmp_path: Path) -> None:
         script = write_script(tmp_path, LONG, "In short: yes.<|return|>", tokens_per_s=200)
         async with ChatScreen(engine=script) as stage:
             await stage.type("Why?\r")
-            await stage.until(lambda: "thinking · " in "\n".join(stage.terminal.display))
+            await stage.until(lambda: thinks(stage))
             await stage.type("\x07")
             await stage.until(lambda: "In short: yes." in stage.rows)
             await stage.settle()
@@ -84,7 +89,7 @@ def test_ctrl_c_stops_the_turn_and_gives_the_queued_lines_back(tmp_path: Path) -
     async def case() -> None:
         async with ChatScreen(engine=write_script(tmp_path, LONG, ANSWER, tokens_per_s=100)) as stage:
             await stage.type("Why?\r")
-            await stage.until(lambda: "thinking · " in "\n".join(stage.terminal.display))
+            await stage.until(lambda: thinks(stage))
             await stage.type("second\rthird\r")
             await stage.until(lambda: "queued: third" in stage.terminal.display)
             await stage.type("\x03")
