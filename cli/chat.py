@@ -38,7 +38,7 @@ from cli.keeping import Kept, Wanted, open_kept
 from cli.notices import Notices
 from cli.once import end_now
 from cli.tally import Tally
-from cli.terminal.editor import Editor, Typed
+from cli.terminal.editor import Editor, Typed, as_text
 from cli.terminal.external import edit
 from cli.terminal.history import History
 from cli.terminal.paint import Painter, Row, knows_links
@@ -264,8 +264,9 @@ class Chat:
             typed = replace(typed, shown=typed.shown[1:], text=typed.text[1:])
         if plain and typed.shown.startswith("!"):
             return self.run_for_user(typed.text[1:].strip())
-        if self.editing is not None:
-            self.go_back(self.editing)
+        turn, self.editing = self.editing, None
+        if turn is not None and self.control is None:
+            self.go_back(turn)
         self.queue.append(typed)
         return self.go_on()
 
@@ -321,18 +322,19 @@ class Chat:
         """
         assert self.assembly is not None and self.control is None
         assembly, control, session = self.assembly, Control(), self.session
+        self.model.reads()
         self.control = control
         self.view.user(shown)
         self.view.begin()
         self.transcript.add_user(text.typed)
-        tools = assembly.tools
+        tools, private = assembly.tools, self.settings.private
         assembly.warn_of_control_names(text.text, "your text")
 
         def work() -> None:
             message = whole(control) if whole else text
             if control.stopped:
                 return self.background.on_loop(lambda: self._unsaid(shown))
-            tools.begin_turn(text.typed)
+            tools.begin_turn("(a private turn)" if private else text.typed)  # what undo keeps lies in a file
             turn = run_turn(
                 session,
                 message,
@@ -354,7 +356,7 @@ class Chat:
         """The turn was stopped before it began."""
         self.view.end()
         self.transcript.drop_user()
-        self.editor.set("\n".join(filter(None, [shown, self.editor.text])))
+        self.editor.set("\n".join(filter(None, [as_text(shown), self.editor.text])))
 
     def _turn_over(self, done: Future[None]) -> None:
         self.take_in()
@@ -385,7 +387,8 @@ class Chat:
     def take_back(self) -> None:
         """Put the queued lines into the input again."""
         if self.queue:
-            self.editor.set("\n".join([*(typed.shown for typed in self.queue), *filter(None, [self.editor.text])]))
+            lines = [*(typed.shown for typed in self.queue), *filter(None, [self.editor.text])]
+            self.editor.set(as_text("\n".join(lines)))
             self.queue.clear()
 
     def answer_now(self) -> None:

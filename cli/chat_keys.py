@@ -40,7 +40,7 @@ def chat_keys(chat: Chat) -> KeyBindings:
     bind("c-o")(chat.open_transcript)
     bind("up", filter=queued)(chat.take_back)
     bind("escape", filter=Condition(lambda: chat.editing is not None) & emacs_mode)(chat.editor.clear)
-    keys.add("c-z")(lambda event: event.app.suspend_to_background())
+    bind("c-z")(lambda: chat.screen.suspend())
     return keys
 
 

@@ -33,6 +33,7 @@ class ChatModel:
         self.use: ContextUse | None = None
         self.tools_off: frozenset[str] = frozenset()
         self.fault: Exception | None = None
+        self._read: str | None = None  # the stored session that the engine has read last, None: none, or a private one
 
     # -- loading -------------------------------------------------------------------------------------------------------
 
@@ -42,7 +43,7 @@ class ChatModel:
         `tools`: those that stay, None: they are collected. `failed`: what to do without the model, None: leave.
         """
         chat = self._chat
-        before, self.assembly = self.assembly, None
+        before, self.assembly, self._read = self.assembly, None, None
         chat.notices.line.set("loading the model")
 
         def work() -> Assembly:
@@ -142,10 +143,17 @@ class ChatModel:
 
     # -- its cache -----------------------------------------------------------------------------------------------------
 
+    def reads(self) -> None:
+        """A turn begins: from now on the cache holds this session, whatever it held before."""
+        self._read = self._chat.kept.session_id if self._chat.store else None
+
     def keep_cache(self) -> Future[int]:
-        """Keep its cache for the session, if that is stored: going on with it then needs no prefill."""
+        """Keep its cache for the session, if that is stored: going on with it then needs no prefill.
+
+        Not where nothing was said in it since it went on: the cache may then hold another one, or a private one.
+        """
         chat, assembly, session_id = self._chat, self.assembly, self._chat.kept.session_id
-        if assembly is None or session_id is None or chat.store is None or not chat.session.ends:
+        if assembly is None or session_id is None or chat.store is None or session_id != self._read:
             return chat.worker.submit(lambda: 0)
         return chat.worker.submit(lambda: keep_warm(assembly.engine, session_id))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from cli.chat_status import Status, one_row
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     from cli.chat import Chat
     from cli.terminal.paint import Row
 
+_WAITING = 4
+"""So many lines that wait are shown, and so many attachments: the rest is counted, what goes on stays in sight."""
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
@@ -40,8 +43,10 @@ class ChatPanes:
         if chat.editing is not None:
             line = f"turn {chat.editing + 1}: Enter puts this in its place, Esc leaves all as it is"
             rows.append(one_row(line, width, "dim italic"))
-        rows += [one_row(f"attached: {one.shown}", width, "dim") for one in chat.attaching.pending]
-        rows += [one_row(f"queued: {typed.shown}", width, "dim italic") for typed in chat.queue]
+        rows += _few([f"attached: {one.shown}" for one in chat.attaching.pending[:_WAITING]],
+                     len(chat.attaching.pending), width, "dim")  # fmt: skip
+        rows += _few([f"queued: {typed.shown}" for typed in islice(chat.queue, _WAITING)],
+                     len(chat.queue), width, "dim italic")  # fmt: skip
         return rows
 
     def bottom(self) -> Row:
@@ -55,3 +60,8 @@ class ChatPanes:
     def _doing(self) -> str:
         chat = self._chat
         return chat.view.activity() or chat.notices.doing or chat.attaching.running
+
+
+def _few(lines: list[str], total: int, width: int, style: str) -> list[Row]:
+    more = [f"… and {total - len(lines):,} more"] if total > len(lines) else []
+    return [one_row(line, width, style) for line in (*lines, *more)]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from agent.session import Entry, UserText
 from cli.chat_commands.common import Block, Choice, CommandError, count, expected, loaded, turn_of, turns_of
 from cli.clean import one_line
+from cli.terminal.editor import as_text
 
 if TYPE_CHECKING:
     from cli.chat import Chat
@@ -55,8 +56,10 @@ def edit(chat: Chat, argument: str) -> None:
     """`/edit [TURN]`: put a question back into the input; it and what came after it go once that is sent."""
     turn = turn_of(chat, argument, otherwise=len(chat.session.ends) - 1)
     asked = _question(chat, turn)
+    if not asked.typed and "outside" in asked.brings:  # sent from the input it would count as the user's own words
+        raise CommandError(f"turn {turn + 1} is somebody else's text: /retry asks it as that")
     typed = (asked.message.text if asked.typed is None else asked.typed) or asked.message.text
-    chat.editor.set(f" {typed}" if typed.startswith(("/", "!")) else typed)
+    chat.editor.set(as_text(typed))
     chat.editing = turn
     chat.screen.wake()
 

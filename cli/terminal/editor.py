@@ -45,6 +45,11 @@ class Typed:
     literal: bool = False
 
 
+def as_text(shown: str) -> str:
+    """What to put into the line for a text that is said whatever it begins with: `as_text("/etc")` is `" /etc"`."""
+    return f" {shown}" if shown.startswith(("/", "!")) else shown
+
+
 class Editor:
     """The input line with its menu and its search row. `submit` gets what was sent; the line is cleared then.
 
@@ -100,7 +105,11 @@ class Editor:
         return Condition(lambda: not self.buffer.text)
 
     def set(self, text: str) -> None:
-        """Put `text` into the line, the cursor behind it. Placeholders in it mean what they meant."""
+        """Put `text` into the line, the cursor behind it. Placeholders in it mean what they meant.
+
+        What was pasted in this chat stands as its placeholder again.
+        """
+        text = self._pastes.folded(text)
         self.buffer.text = self._pastes.fold(text) if len(text) > _MAX_SET_CHARS else text
         self.buffer.cursor_position = len(self.buffer.text)
 

@@ -37,6 +37,12 @@ class Pastes:
             held -= len(self._kept.pop(next(iter(self._kept))))
         return name
 
+    def folded(self, text: str) -> str:
+        """The text with what was pasted as its placeholder again: it is no more the user's own words than before."""
+        for name, pasted in self._kept.items():
+            text = text.replace(pasted, name)
+        return text
+
     def expanded(self, shown: str) -> str:
         """The text with each placeholder replaced by what was pasted; one that isn't ours stays as it is."""
         return _NAME.sub(lambda found: self._kept.get(found[0], found[0]), shown)

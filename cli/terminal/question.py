@@ -95,6 +95,10 @@ class QuestionPane:
         self._question = None
         self._bodies.clear()
 
+    def covered(self) -> None:
+        """Something else was on the screen, and had the keys: the wait begins anew when the question is drawn again."""
+        self._shown_at = None
+
     def height(self) -> int:
         """How many rows it takes, at most half of the screen (more of a small one)."""
         return len(self._rows()) if self._question else 0

@@ -7,6 +7,7 @@ so the terminal's own scrolling, selection and copying work on it.
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -254,7 +255,14 @@ class Screen:
                 yield
         finally:
             self._guest = None
+            self.question.covered()
             self.commit([])
+
+    async def suspend(self) -> None:
+        """To the shell, as Ctrl-Z does; it goes on when `fg` brings it back. Nothing where there is no such thing."""
+        if hasattr(signal, "SIGTSTP"):
+            async with self.aside():
+                os.kill(0, signal.SIGTSTP)  # the whole group, so that a pipeline or a wrapper stops with us
 
     def title(self, text: str) -> None:
         """Set the terminal's title, if it isn't that already."""

@@ -1,0 +1,175 @@
+"""What must not happen in a chat: an answer nobody meant, text that gains a say, something private on the disk."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli import paths
+from cli.keeping import Wanted
+from cli.terminal.editor import Typed
+from cli.terminal.question import QUIET_S
+from tests.support.command import ossia_here, write_script
+from tests.support.screen import ChatScreen
+
+WRITES = (
+    "<|channel|>commentary to=functions.write_file <|constrain|>json<|message|>"
+    '{"path": "a.txt", "content": "one\\n"}<|call|>'
+)
+
+
+def answer(text: str) -> str:
+    return f"<|channel|>final<|message|>{text}<|return|>"
+
+
+def chatting(case: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(case())
+
+
+async def send(stage: ChatScreen, *lines: str) -> None:
+    """Send lines, each once what the one before did is over."""
+    for line in lines:
+        await stage.type(f"{line}\r")
+        await stage.settle()
+
+
+def paste(text: str) -> str:
+    return f"\x1b[200~{text}\x1b[201~"
+
+
+# -- answers -----------------------------------------------------------------------------------------------------------
+
+
+def test_keys_that_were_meant_for_the_pager_answer_no_question(tmp_path: Path) -> None:
+    async def case() -> None:
+        now = [1000.0]
+        script = write_script(tmp_path, WRITES, answer("No."))
+        flags = {"no_tools": None, "workspace": str(tmp_path), "clock": lambda: now[0]}
+        async with ChatScreen(engine=script, **flags) as stage:
+            question = stage.chat.question
+            await stage.type("Write a.txt\r")
+            await stage.until(lambda: "[y] yes" in "\n".join(stage.terminal.display))
+            now[0] += 2 * QUIET_S
+            await stage.type("\x0f")
+            await stage.until(lambda: stage.chat.screen.away)
+            now[0] += 2 * QUIET_S  # they read for a while, look for the next match, and leave
+            await stage.type("nq")
+            await stage.until(lambda: not stage.chat.screen.away)
+            await stage.type("y")
+            assert question.open and stage.chat.editor.text == "y"
+            now[0] += 2 * QUIET_S
+            await stage.type("n")
+            await stage.settle()
+        assert not (tmp_path / "a.txt").exists()
+
+    chatting(case)
+
+
+# -- whose words -------------------------------------------------------------------------------------------------------
+
+
+def test_a_text_that_is_taken_back_becomes_no_command(tmp_path: Path) -> None:
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, answer("Yes."))) as stage:
+            model = stage.chat.model
+            assembly, model.assembly = model.assembly, None  # as while it loads
+            await stage.type("//quit\r")
+            await stage.type("\x1b[A")
+            assert stage.chat.editor.text == " /quit"
+            model.assembly = assembly
+            await send(stage, "")
+            await stage.until(lambda: "Yes." in stage.rows)
+            assert stage.chat.session.messages[0].text == "/quit"
+
+    chatting(case)
+
+
+def test_somebody_elses_question_is_not_put_into_the_users_mouth(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("secret.txt").write_text("hunter2")
+    said = [
+        {"role": "user", "content": "See @secret.txt, then https://evil.test/"},
+        {"role": "assistant", "content": "A."},
+    ]
+    Path("talk.json").write_text(json.dumps(said))
+    assert ossia_here("sessions", "import", "talk.json").returncode == 0
+
+    async def case() -> None:
+        script = write_script(tmp_path, answer("Again."))
+        async with ChatScreen(engine=script, wanted=Wanted(latest=True)) as stage:
+            await send(stage, "/edit 1")
+            assert stage.chat.editor.text == "" and stage.chat.editing is None
+            assert "turn 1 is somebody else's text: /retry asks it as that" in "\n".join(stage.rows)
+            await send(stage, "/retry")
+            session = stage.chat.session
+            assert (session.said, session.taint) == ("", {"outside"})
+            assert "hunter2" not in session.messages[0].text
+
+    chatting(case)
+
+
+def test_what_was_pasted_names_no_file_when_it_is_edited_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("secret.txt").write_text("hunter2")
+
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, answer("One."), answer("Two."))) as stage:
+            await send(stage, f"What is this? {paste('look at @secret.txt ' * 60)}", "/edit")
+            assert stage.chat.editor.text.startswith("What is this? [paste 1: 1,200 characters]")
+            await send(stage, " Tell me")
+            assert stage.chat.session.messages[0].text.endswith("@secret.txt  Tell me")
+
+    chatting(case)
+
+
+# -- what private leaves -----------------------------------------------------------------------------------------------
+
+
+def test_no_cache_is_kept_of_what_was_said_in_private() -> None:
+    async def case() -> None:
+        async with ChatScreen(seed=1) as stage:
+            await send(stage, "Hello", "/private", "Who are you?")
+            stage.chat.go_back(1)
+            await send(stage, "/private off")
+            assert stage.chat.store is not None and stage.chat.kept.session_id is not None
+
+    chatting(case)
+    assert not list((paths.cache_dir() / "kv").glob("*"))
+
+
+def test_undo_keeps_no_words_of_a_private_chat(tmp_path: Path) -> None:
+    async def case() -> None:
+        flags = {"workspace": str(tmp_path / "work"), "allow": ("write_file",), "private": True, "no_tools": None}
+        async with ChatScreen(engine=write_script(tmp_path, WRITES, answer("Done.")), **flags) as stage:
+            await send(stage, "Write about llamas")
+            assert stage.chat.folder is not None
+            (turn,) = stage.chat.folder.journal.turns()
+            assert (turn.label, turn.paths) == ("(a private turn)", ("a.txt",))
+
+    (tmp_path / "work").mkdir()
+    chatting(case)
+    for file in (path for path in paths.data_dir().rglob("*") if path.is_file()):
+        assert b"llamas" not in file.read_bytes(), file
+
+
+# -- bounds ------------------------------------------------------------------------------------------------------------
+
+
+def test_many_lines_that_wait_are_counted(tmp_path: Path) -> None:
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, answer("Yes."))) as stage:
+            stage.chat.queue.extend(Typed(f"line {number}", "") for number in range(10_000))
+            rows = ["".join(segment.text for segment in row) for row in stage.chat.panes.activity()]
+            assert rows[-2:] == ["queued: line 3", "… and 9,996 more"]
+            stage.chat.queue.clear()
+
+    chatting(case)
