@@ -10,16 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from cli._attach_text import (
-    HEAD_SHARE,
-    block,
-    bytes_of,
-    from_line_start,
-    in_heading,
-    shortened,
-    size_of,
-    up_to_line_end,
-)
+from cli._attach_text import HEAD_SHARE, block, from_line_start, in_heading, shortened, up_to_line_end
+from cli.words import bytes_of, size_of
 from tools.spec import Stop
 
 if TYPE_CHECKING:

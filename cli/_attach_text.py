@@ -41,18 +41,6 @@ def from_line_start(text: str) -> str:
     return tail if end and len(tail) > len(text) // 2 else text
 
 
-def size_of(count: int) -> str:
-    """`"12 bytes"`, `"3.1 kB"`, `"1.2 MB"`."""
-    if count < 1000:
-        return f"{count} byte{'' if count == 1 else 's'}"
-    return f"{count / 1e3:.3g} kB" if count < 999_500 else f"{count / 1e6:.3g} MB"
-
-
-def bytes_of(text: str) -> int:
-    """Its length as UTF-8."""
-    return len(text.encode("utf-8", "replace"))
-
-
 def in_heading(name: str) -> str:
     """A name on one line, whatever its maker put into it."""
     return one_line("".join(char if char.isprintable() else "\ufffd" for char in name))

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Literal
 
 from agent.session import UserText
 from cli import paths
-from cli._attach_text import block, bytes_of, in_heading, shortened, size_of
+from cli._attach_text import block, in_heading, shortened
 from cli.clean import clean, one_line
 from cli.mentions import Mention, mentions
+from cli.words import bytes_of, size_of
 from tools.spec import Stop, Taint, ToolFailed
 from tools.workspace import Workspace
 

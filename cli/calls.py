@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from cli.clean import clean, one_line
 from cli.terminal.paint import Painter, Row
 from cli.terminal.segment import Chunk
-from cli.transcript import Item, Transcript, sizes
+from cli.transcript import Item, Transcript
+from cli.words import parsed, short_arguments, size_words
 
 MAX_RESULT_ROWS = 200
 _SHORT_CHARS = 500  # more than any line holds
-_JSON_CHARS = 200_000  # of arguments; longer ones are shown as they were written
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Shown:
 
 
 def calls_rows(transcript: Transcript, painter: Painter) -> list[Row]:
-    """A numbered list, one row a call: `3 ▸ python  print(6*7) · 0.3 s · 42`."""
+    """A numbered list, one row a call: `3 ▸ python  print(6*7) · 0.3 s · 1 line, 2 bytes`."""
     calls = transcript.calls()
     if not calls:
         return painter.text("No calls yet.", "dim")
@@ -52,12 +52,13 @@ def call_rows(item: Item, painter: Painter) -> list[Row]:
 
 
 def headline(item: Item, max_chars: int | None = None) -> str:
-    """What a call is in one line, less its arguments: `▸ python · 0.3 s · 42`. `max_chars`: with them, that much.
+    """What a call is in one line, less its arguments: `▸ python · 0.3 s · 1 line, 2 bytes`.
 
-    Unclean, as the text in it is.
+    `max_chars`: with that much of them. Unclean, as the text in it is.
     """
     mark = "✗" if item.error else "▸"
-    arguments = short_arguments(item, max_chars) if max_chars else ""
+    made_with = item.arguments if item.ran is None else item.ran
+    arguments = short_arguments(made_with, max_chars) if max_chars else ""
     parts = [f"{mark} {one_line(item.name)}{'  ' if arguments else ''}{arguments}"]
     if item.state != "done":
         parts.append({"open": "being written", "asked": "waits for you", "running": "runs"}[item.state])
@@ -74,29 +75,13 @@ def style_of(item: Item) -> str:
     return "red" if item.error else "cyan"
 
 
-def size_words(text: str) -> str:
-    """How long a result is: `12 lines, 3.4 kB`; "nothing" for an empty one."""
-    lines, size = sizes(text)
-    if not text.strip():
-        return "nothing"
-    return f"{lines:,} line{'s' if lines > 1 else ''}, {size / 1000:,.1f} kB"
-
-
-def short_arguments(item: Item, max_chars: int) -> str:
-    """Its arguments as one short line. Of an object that holds one text alone, the text: a command, a path."""
-    arguments = item.arguments if item.ran is None else item.ran
-    value = _parsed(arguments[:_JSON_CHARS])
-    only = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else None
-    return one_line(only if isinstance(only, str) else arguments[: 4 * max_chars], max_chars)
-
-
 def shown_arguments(item: Item, arguments: str | None = None) -> Shown:
     """Its arguments (or those given) as a person reads them: code as code, JSON with its texts as they are meant."""
     if arguments is None:
         arguments = item.arguments
     if item.name == "python":
         return Shown(arguments, "python")
-    value = _parsed(arguments) if len(arguments) <= _JSON_CHARS else None
+    value = parsed(arguments)
     if not isinstance(value, dict):
         return Shown(arguments, "")
     if len(value) == 1:
@@ -116,13 +101,6 @@ def _field(key: str, value: object) -> str:
     if isinstance(value, str):
         return f"{key}:\n{value.rstrip()}" if "\n" in value.strip("\n") else f"{key}: {value}"
     return f"{key}: {json.dumps(value, ensure_ascii=False)}"
-
-
-def _parsed(arguments: str) -> object:
-    try:
-        return json.loads(arguments) if arguments.lstrip().startswith("{") else None
-    except (ValueError, RecursionError):
-        return None
 
 
 def _block(shown: Shown, painter: Painter) -> list[Row]:

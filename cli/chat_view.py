@@ -21,11 +21,11 @@ from agent.events import (
     TurnEnd,
     TurnEnded,
 )
-from cli.calls import size_words
 from cli.clean import clean, one_line
 from cli.terminal.paint import Painter, Row
 from cli.terminal.segment import Segmenter
-from cli.transcript import ENDS, Item
+from cli.transcript import Item
+from cli.words import ENDS, short_arguments, size_words
 from harmony.messages import ANALYSIS
 from tools.spec import ApprovalAsked, ToolCall
 
@@ -223,7 +223,7 @@ class ChatView:
     def _call_row(self, name: str, arguments: str, result: str, *, error: bool, ms: int | None) -> None:
         took = f"{ms / 1000:.1f} s · " if ms else ""
         mark, style = ("✗", "red") if error else ("▸", "cyan")
-        what = f"{mark} {name}  {one_line(arguments, _ARGUMENT_CHARS)} · {took}{_size(result)}"
+        what = f"{mark} {name}  {short_arguments(arguments, _ARGUMENT_CHARS)} · {took}{_size(result)}"
         self._add("aside", self._painter.text(what, style))
 
     def _ended(self, end: TurnEnd, error: Exception | None) -> None:

@@ -12,17 +12,9 @@ from agent.events import TurnEnd
 from agent.kinds import Kind, kind_of
 from agent.session import Entry, Session
 from agent.store import SessionInfo, title_of
+from cli.words import ENDS
 from harmony.messages import COMMENTARY
 from tools.python import code_of
-
-_ENDS: dict[TurnEnd, str] = {
-    "stopped": "stopped",
-    "tokens": "cut: the limit of tokens was reached",
-    "time": "cut: the time was up",
-    "steps": "the limit of steps was reached",
-    "context": "cut: the context is full",
-    "error": "it broke off",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,4 +120,6 @@ def _arguments(name: str, text: str) -> tuple[str, str]:
 
 
 def _end(end: TurnEnd | None) -> str:
-    return _ENDS.get(end, "") if end is not None else "not finished"
+    if end is None:
+        return "not finished"
+    return "" if end == "answered" else ENDS[end]

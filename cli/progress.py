@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -23,6 +22,7 @@ from agent.events import (
 )
 from cli.clean import clean, one_line
 from cli.config import Settings
+from cli.words import short_arguments
 from harmony.messages import ANALYSIS
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -106,7 +106,7 @@ class Display:
             case MessageAdded():
                 self._end_thought()
             case ToolStarted(call):
-                self.aside(f"{call.name}: {_short(call.arguments)}")
+                self.aside(f"{call.name}: {short_arguments(call.arguments, _SHOWN_CHARS)}")
                 self.line.set(f"{call.name} runs")
             case ToolOutput(text=text):
                 self.line.set(f"… {one_line(text, _SHOWN_CHARS)}")
@@ -202,13 +202,3 @@ def fitted(text: str, cells: int) -> str:
 
     text = text.replace("\t", " ")
     return text if cell_len(text) <= cells else f"{set_cell_size(text, cells - 1).rstrip()}…"
-
-
-def _short(arguments: str) -> str:
-    """A call's arguments as one short line. Of an object that holds one text alone, the text: a command, a path."""
-    try:
-        value = json.loads(arguments) if arguments.startswith("{") else None
-    except (ValueError, RecursionError):
-        value = None
-    only = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else None
-    return one_line(only if isinstance(only, str) else arguments, _SHOWN_CHARS)

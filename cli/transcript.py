@@ -27,6 +27,7 @@ from agent.events import (
     TurnEnded,
 )
 from agent.session import Entry, Session
+from cli.words import ENDS
 from harmony.messages import ANALYSIS, FINAL, Message, Sampled
 from tools.spec import Attachment, ToolCall, ToolResult
 
@@ -35,16 +36,6 @@ State = Literal["open", "asked", "running", "done"]
 """open: still being written; asked: the user is asked about this call; running: so is the call; done: all there is."""
 
 TAIL_CHARS = 4_000
-ENDS: dict[TurnEnd | None, str] = {
-    "stopped": "stopped",
-    "tokens": "cut: --max-tokens was reached",
-    "time": "cut: --timeout was reached",
-    "context": "the context is full",
-    "steps": "the step limit was reached: this is the answer from what there was",
-    "error": "it broke",
-    None: "ended in the middle: the program was closed",
-}
-"""What a note says of a turn that wasn't answered. None: nobody noted its end."""
 
 
 class _Pieces:
@@ -392,12 +383,3 @@ def _tokens(sampled: Sampled) -> int:
 
 def _name(message: Message | Delta) -> str:
     return message.recipient or "" if is_call(message) else ""
-
-
-def sizes(text: str) -> tuple[int, int]:
-    """How many lines and bytes a text has: `sizes("a b")` is (1, 3)."""
-    lines = text.count("\n") + (not text.endswith("\n") if text else 0)
-    return lines, len(text.encode("utf-8", "replace"))
-
-
-__all__ = ["ENDS", "TAIL_CHARS", "Item", "Kind", "State", "Transcript", "sizes"]

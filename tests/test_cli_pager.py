@@ -88,7 +88,7 @@ thought
 Hm.
 Let me see.
 
-▸ python · 1.2 s · 30 lines, 0.1 kB
+▸ python · 1.2 s · 30 lines, 79 bytes
 for i in range(30):
     print(i)
 
@@ -200,7 +200,7 @@ def test_a_call_as_it_runs() -> None:
             ["▸ python · waits for you", "print(1)"],
             ["▸ python · runs", "print(1)", CHANGED, "print(2)"],
             ["▸ python · runs", "print(1)", CHANGED, "print(2)", *map(str, range(38, 50))],
-            ["✗ python · 0.3 s · 1 line, 0.0 kB", "print(1)", CHANGED, "print(2)", "no"],
+            ["✗ python · 0.3 s · 1 line, 2 bytes", "print(1)", CHANGED, "print(2)", "no"],
         ]
 
     paging(test)
@@ -261,7 +261,7 @@ def test_the_switches() -> None:
             assert "t thinking off · o output on" in stage.foot
             await stage.press("o")
             assert "0" not in stage.display
-            assert "▸ python  for i in range(30): print(i) · 1.2 s · 30 lines, 0.1 kB" in stage.display
+            assert "▸ python  for i in range(30): print(i) · 1.2 s · 30 lines, 79 bytes" in stage.display
             await stage.press("t")
             assert "Let me see." in stage.display and "0" not in stage.display
             assert "t thinking on · o output off" in stage.foot
@@ -296,7 +296,7 @@ def test_opening_and_closing() -> None:
             await stage.press("home", "enter", "G", "pageup", "up", "up")
             assert "20" in stage.display
             await stage.press("enter")  # the top of the view was in what is folded away now
-            assert stage.display[1] == "▸ python · 1.2 s · 30 lines, 0.1 kB" and "20" not in stage.display
+            assert stage.display[1] == "▸ python · 1.2 s · 30 lines, 79 bytes" and "20" not in stage.display
 
     paging(test)
 
@@ -596,14 +596,14 @@ def test_the_list_of_calls() -> None:
     transcript.see(MessageAdded(Message("assistant", ("1+",), recipient="python", channel="analysis"), cut=True))
     transcript.see(TurnEnded("stopped"))
     assert texts(calls_rows(transcript, Painter(80))) == [
-        "1 ▸ python  for i in range(30): print(i) · 1.2 s · 30 lines, 0.1 kB",
-        "2 ✗ browser.search  capybaras in winter · 1.2 s · 1 line, 0.0 kB",
+        "1 ▸ python  for i in range(30): print(i) · 1.2 s · 30 lines, 79 bytes",
+        "2 ✗ browser.search  capybaras in winter · 1.2 s · 1 line, 11 bytes",
         '3 ▸ functions.write  {"path": "a.txt", "text": "x"} · nothing',
         "4 ▸ python  1+ · never ran · cut",
     ]
     for width in (20, 46, 200):
         assert all(cell_len(row) <= width for row in texts(calls_rows(transcript, Painter(width))))
-    assert texts(calls_rows(transcript, Painter(46)))[0] == "1 ▸ python  for i … · 1.2 s · 30 lines, 0.1 kB"
+    assert texts(calls_rows(transcript, Painter(46)))[0] == "1 ▸ python  for … · 1.2 s · 30 lines, 79 bytes"
     assert texts(calls_rows(of(), Painter(80))) == ["No calls yet."]
 
 
@@ -625,7 +625,7 @@ def test_one_call(call: ToolCall, shown: list[str]) -> None:
     (item,) = transcript.calls()
     item.attachments = (Attachment(Path("/data/plot.png"), "image/png"),)
     head, *rest = texts(call_rows(item, Painter(80)))
-    assert head == f"▸ {call.name} · 1.2 s · 2 lines, 0.0 kB"
+    assert head == f"▸ {call.name} · 1.2 s · 2 lines, 5 bytes"
     assert rest == [*shown, "", "r1", "r2", "/data/plot.png"]
 
 
@@ -648,7 +648,7 @@ def test_it_can_begin_with_an_item() -> None:
         item: Item = transcript.calls()[4]
         pager.open(item)
         rows = ["".join(text for _, text, *_ in row) for row in pager.draw(80, 40)]
-        assert rows[1] == "▸ python · 1.2 s · 30 lines, 0.1 kB" and "29" in rows
+        assert rows[1] == "▸ python · 1.2 s · 30 lines, 79 bytes" and "29" in rows
 
     paging(test)
 

@@ -269,7 +269,7 @@ class TestStdin:
         done = ossia("--engine", write_script(tmp_path, FINAL), "--no-tools", stdin=b"What?\n")
         assert (done.returncode, done.stdout, done.stderr) == (0, b"Done.\n", b"")
         nothing = ossia("--engine", write_script(tmp_path, FINAL))
-        assert nothing.returncode == 2 and b"no prompt" in nothing.stderr
+        assert nothing.returncode == 2 and b"expected a question" in nothing.stderr
 
     def test_an_empty_pipe_adds_nothing(self, tmp_path: Path) -> None:
         assert self._seen("hi", stdin=b"", tmp_path=tmp_path) == "hi"

@@ -22,7 +22,7 @@ from agent.events import (
 )
 from agent.session import Entry, Session, Summary, UserText
 from agent.session_json import dump_session, parse_session
-from cli.transcript import TAIL_CHARS, Item, Transcript, sizes
+from cli.transcript import TAIL_CHARS, Item, Transcript
 from harmony import Tokenizer
 from harmony.messages import Message, Sampled
 from tests.support.turns import Stage
@@ -240,13 +240,6 @@ def test_last_answer() -> None:
         transcript.see(Stats.__new__(Stats))
         transcript.see(MessageAdded(Message("assistant", (text,), channel="final")))
     assert transcript.last_answer() == "two"
-
-
-@pytest.mark.parametrize(
-    ("text", "lines", "size"), [("", 0, 0), ("a", 1, 1), ("a\n", 1, 2), ("a\n\u00e4", 2, 4), ("\n\n", 2, 2)]
-)
-def test_sizes(text: str, lines: int, size: int) -> None:
-    assert sizes(text) == (lines, size)
 
 
 def test_what_the_model_wrote_and_nobody_added_goes() -> None:

@@ -1,0 +1,59 @@
+"""What is said in the same words everywhere: sizes, a call's arguments on one line, how a turn ended."""
+
+from __future__ import annotations
+
+import json
+
+from agent.events import TurnEnd
+from cli.clean import one_line
+
+ENDS: dict[TurnEnd | None, str] = {
+    "stopped": "stopped",
+    "tokens": "cut: the limit of tokens was reached",
+    "time": "cut: the time was up",
+    "context": "cut: the context is full",
+    "steps": "the limit of steps was reached: this is the answer from what there was",
+    "error": "it broke off",
+    None: "ended in the middle: the program was closed",
+}
+"""What is said of a turn that wasn't answered. None: nobody noted its end."""
+
+_JSON_CHARS = 200_000  # of arguments; longer ones are shown as they were written
+
+
+def size_of(count: int) -> str:
+    """A number of bytes: `"12 bytes"`, `"3.1 kB"`, `"1.2 MB"`."""
+    if count < 1000:
+        return f"{count} byte{'' if count == 1 else 's'}"
+    return f"{count / 1e3:.3g} kB" if count < 999_500 else f"{count / 1e6:.3g} MB"
+
+
+def bytes_of(text: str) -> int:
+    """A text's length as UTF-8."""
+    return len(text.encode("utf-8", "replace"))
+
+
+def size_words(text: str) -> str:
+    """How long a result is: `"12 lines, 3.4 kB"`; "nothing" for an empty one."""
+    if not text.strip():
+        return "nothing"
+    lines = text.count("\n") + (not text.endswith("\n"))
+    return f"{lines:,} line{'s' if lines > 1 else ''}, {size_of(bytes_of(text))}"
+
+
+def short_arguments(arguments: str, max_chars: int) -> str:
+    """A call's arguments on one line. Of an object that holds one text alone, the text: a command, a path.
+
+    short_arguments('{"path": "a.txt"}', 60)      # 'a.txt'
+    """
+    value = parsed(arguments)
+    only = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else None
+    return one_line(only if isinstance(only, str) else arguments[: 4 * max_chars], max_chars)
+
+
+def parsed(arguments: str) -> object:
+    """The JSON object of a call's arguments; None where they are none, or very long."""
+    try:
+        return json.loads(arguments) if len(arguments) <= _JSON_CHARS and arguments.lstrip().startswith("{") else None
+    except (ValueError, RecursionError):
+        return None
