@@ -44,7 +44,7 @@ class Status:
             parts.append(f"▕{bar(used / max(total, 1))}▏ {short(used)} of {short(total)}")
         if chat.folder:
             parts.append(one_line(clean(chat.folder.workspace.root.name)))
-        if chat.store is None:
+        if chat.store is None or chat.store.problem:
             parts.append("not stored")
         if chat.view.tokens_per_s:
             parts.append(f"{chat.view.tokens_per_s:.{0 if chat.view.tokens_per_s >= 100 else 1}f} tok/s")

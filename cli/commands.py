@@ -137,8 +137,8 @@ def _put_back(chat: Chat, shown: str) -> None:
 def _unknown(name: str) -> str:
     known = [word for one in _ALL for word in (one.name, *one.aliases)]
     near = [] if "/" in name else difflib.get_close_matches(name.lower(), known, n=1)
-    meant = f": did you mean /{near[0]}?" if near else ""
-    return f"there is no command /{one_line(name, 40)}{meant or ','} /help lists them, // sends a text that begins so"
+    meant = f": did you mean /{near[0]}?" if near else ";"
+    return f"there is no command /{one_line(name, 40)}{meant} /help lists them, // begins a text with a slash"
 
 
 _THINK = "Ctrl-T shows and hides it at any moment; Ctrl-O shows the thinking of past turns."
@@ -170,7 +170,7 @@ GROUPS: Sequence[tuple[str, Sequence[Command]]] = (
             Command("new", "", "begin another one", sessions.new, True, aliases=("clear", "reset")),
             Command("sessions", "[N]", "those that are stored", sessions.sessions, aliases=("history",)),
             Command("resume", "[ID|TEXT]", "go on with one", sessions.resume, True,
-                    arguments=sessions.stored_sessions),
+                    arguments=sessions.stored_sessions, aliases=("load",)),
             Command("search", "TEXT", "find one by what was said", sessions.search),
             Command("title", "[TEXT]", "what this one is called", sessions.title, aliases=("rename",)),
             Command("fork", "[TURN]", "a new one with the turns up to here, or to TURN", sessions.fork, True,
@@ -189,7 +189,8 @@ GROUPS: Sequence[tuple[str, Sequence[Command]]] = (
         "How it answers (from the next turn)",
         (
             Command("model", "[NAME|pull NAME]", "another model; alone: those there are", models.model,
-                    more="The conversation goes on. A name, or the path of a GGUF file.", arguments=models.names),
+                    more="The conversation goes on. A name, or the path of a GGUF file.", arguments=models.names,
+                    aliases=("models",)),
             Command("effort", "[low|medium|high]", "how long it thinks", settings.effort,
                     arguments=lambda chat, prefix: settings.EFFORTS),
             Command("think", "[on|off|peek]", "show the thinking, hide it, or its last lines", settings.think,
@@ -212,7 +213,7 @@ GROUPS: Sequence[tuple[str, Sequence[Command]]] = (
                     arguments=tools.numbered),
             Command("allow", "[RULE|remove RULE]", "calls that aren't asked about in this chat", rules.allow,
                     more="shell:git status*, write_file:docs/**, browser.open:https://docs.python.org/*",
-                    arguments=rules.rules),
+                    arguments=rules.rules, aliases=("approvals", "permissions")),
             Command("docs", "[add PLACE]", "your documents, for the model to search", documents.docs,
                     more="PLACE is a folder, a file or a web page; add alone brings all up to date.",
                     arguments=documents.words),
@@ -222,7 +223,7 @@ GROUPS: Sequence[tuple[str, Sequence[Command]]] = (
         "Look inside",
         (
             Command("context", "", "how full it is, part by part", inside.context),
-            Command("stats", "", "tokens, speeds and times", inside.stats),
+            Command("stats", "", "tokens, speeds and times", inside.stats, aliases=("status",)),
             Command("raw", "", "the last prompt and reply, as Harmony", inside.raw),
             Command("help", "[COMMAND]", "this", help_, aliases=("?", "h"),
                     arguments=lambda chat, prefix: [(one.name, one.help) for one in _ALL]),

@@ -44,7 +44,9 @@ def invoke(argv: list[str]) -> int:
         return 130
     except UsageError as error:
         path = error.ctx.command_path if error.ctx else "ossia"
-        _complain(f"{error.format_message()} (see `{path} --help`)")
+        said = error.format_message()
+        ask = ', to ask something: ossia run "…"' if path == "ossia" and said.startswith("No such command") else ""
+        _complain(f"{said} (see `{path} --help`{ask})")
         return 2
     except BrokenPipeError:
         return 141

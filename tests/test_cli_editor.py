@@ -518,6 +518,8 @@ def test_an_unchanged_text_and_a_deleted_file(tmp_path: Path) -> None:
 
     assert asyncio.run(edited("draft", "true")) is None
     assert asyncio.run(edited("draft", 'printf "a\\r\\nb\\n" >"$2"')) == "a\nb"
+    assert asyncio.run(edited("a\n", "test $(wc -l <$2) = 1")) is None  # its last line is ended once
+    assert asyncio.run(edited("a\n", 'echo b >>"$2"')) == "a\nb\n"
     with pytest.raises(EditorFailed, match="can't be read"):
         asyncio.run(edited("draft", 'rm "$2"'))
 

@@ -47,6 +47,12 @@ def test_help(args: tuple[str, ...]) -> None:
     assert "  config " in done.stdout
 
 
+def test_a_question_without_run_is_told_how_to_ask() -> None:
+    done = ossia_text("hello")
+    told = "ossia: error: No such command 'hello'. (see `ossia --help`, to ask something: ossia run \"…\")\n"
+    assert (done.returncode, done.stderr) == (2, told)
+
+
 def test_python_dash_m_in_the_clone() -> None:
     command = [sys.executable, "-m", "cli", "--version"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)

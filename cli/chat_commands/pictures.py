@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cli.chat_commands.common import CommandError, path_of
+from cli.terminal.pictures import FORMATS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,6 +20,8 @@ def image(chat: Chat, argument: str) -> None:
     path = path_of(argument).resolve() if argument else _last(chat)
     if not path.is_file():
         raise CommandError(f"expected a picture file, there is no {path}")
+    if not chat.pictures.knows(path):
+        raise CommandError(f"expected a picture ({', '.join(FORMATS)}), {path} is none")
     room = max(4, chat.screen.output.get_size().rows - _OTHER_ROWS)
     chat.background.run(lambda: chat.pictures.rows(path, chat.painter, room), chat.show)
 

@@ -31,7 +31,7 @@ def save(chat: Chat, argument: str) -> None:
     if not argument:
         raise CommandError("expected a file: /save talk.md (or .html, .json)")
     path = path_of(argument)
-    _write(chat, path, default_form(path.name), thinking=False)
+    _write(chat, path, _form_by(path), thinking=False)
 
 
 def export_(chat: Chat, argument: str) -> None:
@@ -45,7 +45,7 @@ def export_(chat: Chat, argument: str) -> None:
     if name and "." not in name and form is None:
         expected(f"{', '.join(sorted(known))} or a file's name", name)
     path = path_of(name) if name else Path(_name_of(chat, form or "md"))
-    _write(chat, path, form or default_form(path.name), thinking=thinking)
+    _write(chat, path, form or _form_by(path), thinking=thinking)
 
 
 def forms(chat: Chat, prefix: str) -> Sequence[Choice] | None:
@@ -54,6 +54,13 @@ def forms(chat: Chat, prefix: str) -> Sequence[Choice] | None:
 
 
 # -- within ------------------------------------------------------------------------------------------------------------
+
+
+def _form_by(path: Path) -> Form:
+    """What the name asks for; text without a suffix, or with one of text, is Markdown."""
+    if path.suffix.lower() not in ("", ".md", ".markdown", ".txt", ".html", ".htm", ".json"):
+        expected("a name that ends in .md, .html or .json", path.name)
+    return default_form(path.name)
 
 
 def _write(chat: Chat, path: Path, form: Form, *, thinking: bool) -> None:

@@ -71,7 +71,10 @@ def set_(chat: Chat, argument: str) -> None:
     """`/set [NAME VALUE]`; alone it shows all of them."""
     if not argument:
         return _show(chat)
+    argument = argument.removeprefix("parameter ").lstrip()  # as `ollama run` has it
     name, _, text = argument.partition(" ")
+    if name == "system":
+        return system(chat, text.strip())
     key = {"temp": "temperature"}.get(name, name).lower().replace("-", "_")
     if key not in _HELP:
         expected(f"one of {', '.join(_HELP)}", name)
@@ -92,7 +95,7 @@ def system(chat: Chat, argument: str) -> None:
         block.text(chat.session.options.instructions or own or "")
         block.show()
     else:
-        chat.note("there are no instructions: /system TEXT gives some")
+        chat.note("there are no instructions: /system TEXT sets some")
 
 
 def values(chat: Chat, prefix: str) -> Sequence[Choice]:
@@ -171,7 +174,7 @@ def _set_system(chat: Chat, text: str | None) -> None:
     now = chat.change_options(
         lambda options: replace(options, instructions=fresh.instructions, brings=options.brings | fresh.brings)
     )
-    chat.note(f"{'the instructions are yours' if text else 'no instructions of yours'}{later(now)}")
+    chat.note(f"{'your instructions are set' if text else 'no instructions of yours'}{later(now)}")
 
 
 async def _edit_system(chat: Chat) -> None:

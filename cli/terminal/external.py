@@ -40,7 +40,8 @@ async def edit(
     with tempfile.TemporaryDirectory(prefix="ossia-") as folder:  # for its owner only; an editor's backups go with it
         path = Path(folder, f"message{suffix}")
         path.touch(mode=0o600)
-        path.write_text(f"{text}\n", encoding="utf-8", errors="replace", newline="\n")  # editors end the last line
+        ended = text if text.endswith("\n") else f"{text}\n"  # editors end the last line
+        path.write_text(ended, encoding="utf-8", errors="replace", newline="\n")
         async with aside():
             await _run([*command, str(path)])
         return _read(path, text)
@@ -79,7 +80,7 @@ def _read(path: Path, before: str) -> str | None:
         text = path.read_bytes().decode("utf-8", "replace").replace("\r\n", "\n")
     except OSError as error:
         raise EditorFailed(f"the edited text can't be read: {error.strerror}; the line stays as it was") from None
-    text = text.removesuffix("\n")
+    text = text if before.endswith("\n") else text.removesuffix("\n")
     return None if text == before else text
 
 

@@ -149,9 +149,10 @@ class Pager:
         where = self._finder.where if self._finder else ""
         query = f"/{one_line(self._finder.query.text, 16 if width > 60 else 6)}: " if self._finder else ""
         spans = f"{max(1, here)}–{last}" if last > max(1, here) else f"{max(1, here)}"
-        long = [f"turn {spans} of {turns}", below, query + where, f"t thinking {thinking}", f"o output {output}"]
+        turn, brief_turn = (f"turn {spans} of {turns}", f"{spans}/{turns}") if turns else ("", "")  # /raw has none
+        long = [turn, below, query + where, f"t thinking {thinking}", f"o output {output}"]
         brief = "↓" if view.more_below else "end"
-        short = [f"{spans}/{turns}", brief, query + where, f"t {thinking}", f"o {output}", "q"]
+        short = [brief_turn, brief, query + where, f"t {thinking}", f"o {output}", "q"]
         text = " " + " · ".join(filter(None, long))
         if len(text) > width:
             return fitted(" " + " · ".join(filter(None, short)), width).ljust(width)

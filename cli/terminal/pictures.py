@@ -33,6 +33,7 @@ Way = Literal["kitty", "sixel", "blocks", "blocks256", "off"]
 MAX_FILE_BYTES: Final = 32 << 20
 MAX_PIXELS: Final = 40_000_000  # a PNG of so many takes 0.7 s of CPU and 210 MB (measured)
 FORMATS: Final = ("PNG", "JPEG", "GIF", "WEBP")
+_BEGINNINGS: Final = (b"\x89PNG", b"\xff\xd8", b"GIF8", b"RIFF")  # of their files, in that order
 _CELL: Final = (10, 20)  # pixels, of a terminal that doesn't tell
 _MAX_SENT: Final = (2400, 1600)
 _CHUNK_CHARS: Final = 4096  # kitty's protocol allows no longer ones
@@ -69,6 +70,14 @@ class Pictures:
         picture = self.drawn(path, painter.width, max_rows)
         said = painter.text(f"[picture: {path}]", "dim")
         return [picture, *said] if picture else said
+
+    def knows(self, path: Path) -> bool:
+        """Does the file begin as a picture of `FORMATS` does? False, too, for one that can't be read."""
+        try:
+            with path.open("rb") as file:
+                return file.read(4).startswith(_BEGINNINGS)
+        except OSError:
+            return False
 
     def drawn(self, path: Path, columns: int, max_rows: int) -> Drawn | None:
         """The picture, not larger than it is; None where it can't be shown. Never raises.
