@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.control import Control
 from agent.session import UserText
+from cli import paths
 from cli.attach import Attachment, Bounds, attach, output_of
 from cli.browsing import PageLoader
+from cli.exits import ExitError
 from cli.mentions import mentions
 from cli.terminal.editor import Typed
 from cli.user_command import Ran, run_command
+from tools.spec import ToolFailed
 from tools.workspace import Workspace
 
 if TYPE_CHECKING:
     from cli.config import Settings
     from tools.browser.document import Document
+
+_GRACE_S = 3.0
+"""A command that is told to end has half a second, then it is killed."""
 
 
 class Attaching:
@@ -30,16 +37,20 @@ class Attaching:
     def __init__(self, settings: Callable[[], Settings], tell: Callable[[str, str], None]) -> None:
         self._settings, self._tell = settings, tell
         self._loader: PageLoader | None = None
+        self._stop: Control | None = None  # of the command under way
+        self._over = threading.Event()
         self.pending: list[Attachment] = []
         self.running = ""
 
     def run(self, command: str, stop: Control) -> Ran:
         """Run a command of the user's. It blocks: on a thread of its own."""
-        self.running = command
+        self.running, self._stop = command, stop
+        self._over.clear()
         try:
             return run_command(command, folder=Path.cwd(), environ=os.environ, stop=stop)
         finally:
-            self.running = ""
+            self.running, self._stop = "", None
+            self._over.set()
 
     def keep(self, ran: Ran) -> Attachment:
         """Its output goes along with the next message."""
@@ -59,7 +70,7 @@ class Attaching:
         attached = attach(
             typed.text,
             shown=typed.shown,
-            folder=Path.cwd(),
+            folder=paths.here(),
             workspace=workspace,
             load_page=lambda url: self._load(url, stop),
             stop=stop,
@@ -75,10 +86,18 @@ class Attaching:
         return attached.user_text
 
     def close(self) -> None:
-        """End what it has running."""
+        """End what it has running: the user's command, too, which nobody would end any more."""
+        if stop := self._stop:
+            stop.stop()
+            self._over.wait(_GRACE_S)
         if self._loader:
             self._loader.close()
 
     def _load(self, url: str, stop: Control) -> Document:
-        self._loader = self._loader or PageLoader(self._settings())
+        settings = self._settings()
+        try:
+            self._loader = self._loader or PageLoader(settings)
+        except ExitError as error:  # a proxy that is none: the message is worth more
+            raise ToolFailed(str(error)) from None
+        self._loader.private = settings.private
         return self._loader.load(url, refresh=False, stop=stop)

@@ -27,15 +27,15 @@ _KEYS: Mapping[str, str] = {
 """The variable that usually holds a service's key: looked at when `--web-key` names no other."""
 
 
-def make_browser(settings: Settings, count: Callable[[str], int]) -> tuple[Browser, Callable[[], None]]:
-    """The browser, and what closes what it has running. Raises ExitError for settings that can't be used."""
+def make_browser(settings: Settings, count: Callable[[str], int]) -> tuple[Browser, PageLoader]:
+    """The browser and what loads its pages, to be closed in the end. Raises ExitError for unusable settings."""
     from tools.browser.library import Library
 
     library, web = Library(paths.library_file()), PageLoader(settings)
     sources: list[Source] = [library]
     if settings.web:
         sources.append(_web(settings))
-    return Browser(sources, {"doc": library, "http": web, "https": web}, count_view_tokens=count), web.close
+    return Browser(sources, {"doc": library, "http": web, "https": web}, count_view_tokens=count), web
 
 
 def _web(settings: Settings) -> Source:
@@ -62,15 +62,17 @@ def _web(settings: Settings) -> Source:
 class PageLoader:
     """Loads pages from the web. Its parts take a tenth of a second to import: not before a page is wanted.
 
-    Raises ExitError for settings that can't be used. `load` may be called from any thread, one at a time.
+    Raises ExitError for settings that can't be used. `load` may be called from any thread, one at a time. While it is
+    `private`, no page is kept on disk.
     """
 
     def __init__(self, settings: Settings) -> None:
         from tools.fetch.guard import parse_allow_host, parse_proxy
 
+        self.private = settings.private
         self._proxy = settings.proxy
         self._converter: Converter | None = None
-        self._loader: WebLoader | None = None
+        self._loaders: dict[bool, WebLoader] = {}
         try:
             self._hosts = tuple(host for text in settings.allow_host for host in parse_allow_host(text))
         except ValueError as error:
@@ -93,7 +95,7 @@ class PageLoader:
             self._converter.close()
 
     def _ready(self) -> WebLoader:
-        if self._loader is None:
+        if not self._loaders:
             from tools.convert import Converter
             from tools.fetch import Fetcher
             from tools.fetch.cache import PageCache
@@ -101,5 +103,6 @@ class PageLoader:
 
             self._converter = Converter()
             fetcher = Fetcher(allow_hosts=self._hosts, proxy=self._proxy)
-            self._loader = WebLoader(fetcher, self._converter, PageCache(paths.cache_dir() / "pages"))
-        return self._loader
+            self._loaders[False] = WebLoader(fetcher, self._converter, PageCache(paths.cache_dir() / "pages"))
+            self._loaders[True] = WebLoader(fetcher, self._converter)
+        return self._loaders[self.private]

@@ -204,6 +204,7 @@ class Chat:
     def give_back(self) -> None:
         """End what runs, close what is open."""
         self.stop()
+        self.attaching.close()
         self.model.close()
         self.worker.close(_GRACE_S)
         if self.store:
@@ -285,7 +286,11 @@ class Chat:
             self.show(self.painter.text(ran.output.strip("\n") or "(no output)"))
             self.note(f"{self.attaching.keep(ran).shown} · goes along with your next message")
 
-        return self.background.run(lambda: self.attaching.run(command, control), done)
+        def failed(error: Exception) -> None:
+            self.cancel = None
+            self.tell(error)
+
+        return self.background.run(lambda: self.attaching.run(command, control), done, failed)
 
     def command(self, line: str, shown: str | None = None) -> None:
         """Carry out a command: `/effort high`. `shown`: the line as it stood in the input, if that differs."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from prompt_toolkit.filters import Condition, emacs_mode
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
+from cli import paths
 from cli.terminal.completion import Choice, Sources
 
 if TYPE_CHECKING:
@@ -58,6 +59,6 @@ def chat_sources(chat: Chat) -> Sources:
         return arguments(chat, command, prefix)
 
     def folders() -> Sequence[Path]:
-        return [Path.cwd(), *([chat.folder.workspace.root] if chat.folder else [])]
+        return [paths.here(), *([chat.folder.workspace.root] if chat.folder else [])]
 
     return Sources(all_commands, values, folders)

@@ -112,6 +112,8 @@ class ChatModel:
         if store:
             store.count_tokens = assembly.tools.counter
         assembly.tools.toolbox.turn_off(self.tools_off)
+        if assembly.tools.pages:
+            assembly.tools.pages.private = self._chat.settings.private
         session.vocabulary = assembly.engine.vocabulary.digest
         session.model = assembly.engine.name
         self.restore_pages()

@@ -5,6 +5,7 @@ Nothing here makes a folder: whoever writes into one does.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import platformdirs
@@ -18,6 +19,14 @@ def expanded(name: str) -> Path:
         return Path(name).expanduser()
     except RuntimeError:
         return Path(name)
+
+
+def here() -> Path:
+    """The current folder; where that is gone (removed meanwhile), a path below which there is nothing."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return Path(os.devnull)
 
 
 def config_file() -> Path:

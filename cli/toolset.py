@@ -23,6 +23,7 @@ from tools.toolbox import Toolbox
 from tools.trust import Grants
 
 if TYPE_CHECKING:
+    from cli.browsing import PageLoader
     from harmony.tokenizer import Tokenizer
     from tools.browser import Browser
     from tools.functions.naming import Loaded
@@ -61,6 +62,7 @@ class Toolset:
     folder: Folder | None = None
     python: PythonTool | None = None
     browser: Browser | None = None
+    pages: PageLoader | None = None
     view: ViewCounter | None = None
     counter: Counter | None = None
     closers: list[Callable[[], None]] = field(default_factory=list)
@@ -176,7 +178,16 @@ def collect(resolved: Resolved, folder: Folder | None, display: Display, tokeniz
     for flag, rule in about_nothing(resolved, toolbox.specs):
         display.warn(f"{flag} {rule!r}: no tool of that name is on")
     return Toolset(
-        toolbox, policy, grants, folder, built.python_tool, built.browser_tools, built.view, counter, built.closers
+        toolbox,
+        policy,
+        grants,
+        folder,
+        built.python_tool,
+        built.browser_tools,
+        built.pages,
+        built.view,
+        counter,
+        built.closers,
     )
 
 
@@ -189,6 +200,7 @@ class _Builder:
         self.closers: list[Callable[[], None]] = []
         self.python_tool: PythonTool | None = None
         self.browser_tools: Browser | None = None
+        self.pages: PageLoader | None = None
         self.view: ViewCounter | None = None
 
     def all(self, wish: Wanted) -> None:
@@ -212,8 +224,8 @@ class _Builder:
         from cli.browsing import make_browser
 
         self.view = ViewCounter(self._tokenizer)
-        self.browser_tools, close = make_browser(self._settings, self.view)
-        self.closers.append(close)
+        self.browser_tools, self.pages = make_browser(self._settings, self.view)
+        self.closers.append(self.pages.close)
         self._tools += self.browser_tools.tools
 
     def python(self) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -16,11 +18,14 @@ from cli.terminal.editor import Typed
 from cli.terminal.question import QUIET_S
 from tests.support.command import ossia_here, write_script
 from tests.support.screen import ChatScreen
+from tests.support.site import Site
 
 WRITES = (
     "<|channel|>commentary to=functions.write_file <|constrain|>json<|message|>"
     '{"path": "a.txt", "content": "one\\n"}<|call|>'
 )
+
+OPENS = '<|channel|>commentary to=browser.open <|constrain|>json<|message|>{"id": "URL"}<|call|>'
 
 
 def answer(text: str) -> str:
@@ -131,6 +136,49 @@ def test_what_was_pasted_names_no_file_when_it_is_edited_either(
     chatting(case)
 
 
+# -- what goes on ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell")
+def test_the_users_command_ends_with_the_chat(tmp_path: Path) -> None:
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, answer("Yes."))) as stage:
+            await stage.type(f"!echo $$ > {tmp_path}/pid; sleep 600\r")
+            await stage.until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
+
+    chatting(case)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a folder in use can't be removed")
+def test_a_folder_that_is_gone_takes_nothing_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = write_script(tmp_path, answer("Yes."))
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+
+    async def case() -> None:
+        async with ChatScreen(engine=script) as stage:
+            (tmp_path / "gone").rmdir()
+            for _ in range(2):
+                before = len(stage.rows)
+                await stage.type("!true\r")
+                await stage.until(lambda before=before: "No such file" in " ".join(stage.rows[before:]))
+            await send(stage, "What is in @a.txt?")
+            await stage.until(lambda: "Yes." in stage.rows)
+
+    chatting(case)
+
+
+def test_a_proxy_that_is_none_costs_no_message(tmp_path: Path) -> None:
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, answer("Yes.")), proxy="nonsense://x") as stage:
+            await send(stage, "@http://a.test/ says what?")
+            assert "Yes." in stage.rows and "--proxy: " in " ".join(stage.rows)
+
+    chatting(case)
+
+
 # -- what private leaves -----------------------------------------------------------------------------------------------
 
 
@@ -159,6 +207,26 @@ def test_undo_keeps_no_words_of_a_private_chat(tmp_path: Path) -> None:
     chatting(case)
     for file in (path for path in paths.data_dir().rglob("*") if path.is_file()):
         assert b"llamas" not in file.read_bytes(), file
+
+
+def test_pages_of_a_private_chat_are_not_kept(tmp_path: Path) -> None:
+    async def case(url: str, proxy: str) -> None:
+        script = write_script(tmp_path, OPENS.replace("URL", url), *map(answer, "ABC"))
+        async with ChatScreen(engine=script, no_tools=None, tools=("browser",), proxy=proxy) as stage:
+            kept = paths.cache_dir() / "pages"
+            await send(stage, "/private", f"Read {url}", f"@{url}")
+            assert "Capy" in stage.chat.session.messages[2].text and "Capy" in stage.chat.session.messages[4].text
+            assert not kept.exists()
+            await stage.type("/private off\r")
+            await stage.until(lambda: stage.chat.question.open)
+            stage.chat.question.withdraw()
+            stage.chat.change_settings(private=False)
+            await send(stage, f"@{url}")
+            assert list(kept.iterdir())  # they are where they were looked for
+
+    with Site() as site:
+        site.page("/capy", "<title>Capy</title><p>Capybaras swim.")
+        chatting(lambda: case("http://capy.test/capy", f"http://127.0.0.1:{site.port}"))
 
 
 # -- bounds ------------------------------------------------------------------------------------------------------------

@@ -122,6 +122,8 @@ def private(chat: Chat, argument: str) -> None:
     chat.kept = Kept(kept.session, resumed=kept.resumed, before=before)
     chat.change_settings(private=True)
     chat.editor.history.private = True
+    if chat.assembly:
+        chat.model.enter(chat.assembly)
     said = f"; what was said so far stays: `ossia sessions rm {kept.session_id}` takes it out" if before else ""
     return chat.note(f"private: nothing is stored from now on{said}")
 
