@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -69,6 +71,22 @@ def _flipped(name: str) -> Callable[[Path], None]:
     return flip
 
 
+def _made_up(**values: object) -> Callable[[Path], None]:
+    """Whole by its digest, and yet nothing that we wrote."""
+
+    def write(folder: Path) -> None:
+        _, line, blobs = (folder / "marks").read_bytes().split(b"\n", 2)
+        rest = json.dumps({**json.loads(line), **values}).encode() + b"\n" + blobs
+        (folder / "marks").write_bytes(hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest)
+
+    return write
+
+
+def _nested(folder: Path) -> None:
+    rest = b"[" * 100_000
+    (folder / "marks").write_bytes(hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest)
+
+
 @pytest.mark.parametrize(
     "harm",
     [
@@ -77,8 +95,13 @@ def _flipped(name: str) -> Callable[[Path], None]:
         _flipped("marks"),
         lambda folder: (folder / "state").unlink(),
         lambda folder: (folder / "marks").write_bytes(b""),
+        _made_up(ids=[float("inf")]),
+        _made_up(ids=None),
+        _made_up(checkpoints=[[None, None, None]]),
+        _made_up(checkpoints=[[1, 2, 1 << 40]]),
+        _nested,
     ],
-    ids=["cut", "state flipped", "marks flipped", "no state", "no marks"],
+    ids=["cut", "state", "marks", "no state", "no marks", "infinite", "no ids", "no lengths", "no logits", "nested"],
 )
 def test_what_is_torn_is_of_no_use_and_no_harm(tmp_path: Path, harm: Callable[[Path], None]) -> None:
     engine = _engine()

@@ -78,7 +78,7 @@ def recall(folder: Path, cache: PrefixCache, memory: Storable, *, fingerprint: s
         if not fits or header["state"] != _digest(folder / _STATE):
             return 0
         checkpoints = _checkpoints(header["checkpoints"], blobs)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return 0
     cache.clear()
     if not memory.load_state(folder / _STATE, ids):
@@ -112,10 +112,11 @@ def _read(path: Path) -> tuple[dict[str, Any], bytes]:
     return json.loads(line), blobs
 
 
-def _checkpoints(sizes: Sequence[Sequence[int | None]], blobs: bytes) -> list[Checkpoint]:
+def _checkpoints(sizes: Sequence[Sequence[Any]], blobs: bytes) -> list[Checkpoint]:
     found, at = [], 0
     for length, saved_bytes, logits_size in sizes:
-        assert length is not None and saved_bytes is not None
+        if not (isinstance(length, int) and isinstance(saved_bytes, int)):
+            raise ValueError("lengths that are none")
         saved, at = blobs[at : at + saved_bytes], at + saved_bytes
         logits = None
         if logits_size is not None:
