@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, cast
@@ -155,10 +156,11 @@ class ChatScreen:
         wanted: Wanted | None = None,
         loaded: bool = True,
         frame_s: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
         **flags: object,
     ) -> None:
         self.terminal = Terminal(columns, rows)
-        self._loaded, self._frame_s = loaded, frame_s
+        self._loaded, self._frame_s, self._clock = loaded, frame_s, clock
         self._wanted = wanted or Wanted()
         self._flags: Mapping[str, object] = {"no_tools": True, "model": "etude", **flags}
         self._pipe = create_pipe_input()
@@ -168,7 +170,8 @@ class ChatScreen:
         resolved, folder = settle({name: value for name, value in self._flags.items() if value is not None})
         kept = open_kept(resolved, folder, wanted=self._wanted)
         self.chat = Chat(
-            resolved, folder, kept, input=self.keys, output=self.terminal.output, frame_s=self._frame_s
+            resolved, folder, kept, input=self.keys, output=self.terminal.output, frame_s=self._frame_s,
+            clock=self._clock,
         )  # fmt: skip
         self._task = asyncio.create_task(self.chat.run())
         await self.until(lambda: self.chat.assembly is not None or not self._loaded or self._task.done())

@@ -1,0 +1,301 @@
+"""The keys of the chat and what goes along with a message, in this process; and how a turn looks on any width."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.command import write_script
+from tests.support.documents import answer, thought
+from tests.support.screen import ChatScreen
+
+CTRL_C, CTRL_D, CTRL_O, CTRL_T, ALT_ENTER, UP, ESC = "\x03", "\x04", "\x0f", "\x14", "\x1b\r", "\x1b[A", "\x1b"
+LONG = thought("so it goes " * 100) + answer("The end.")
+PREAMBLE = "<|channel|>commentary<|message|>I will look.<|end|><|start|>assistant"
+ON_THE_ALTERNATE_SCREEN, BACK = "\x1b[?1049h", "\x1b[?1049l"
+
+
+class Clock:
+    """Time that passes when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def chatting(case: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(case())
+
+
+def call(name: str, **arguments: str) -> str:
+    return f"<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>{json.dumps(arguments)}<|call|>"
+
+
+def shown(stage: ChatScreen) -> str:
+    return "\n".join(stage.terminal.display)
+
+
+# -- keys --------------------------------------------------------------------------------------------------------------
+
+
+def test_what_waits_is_taken_back_changed_and_sent(tmp_path: Path) -> None:
+    async def case() -> None:
+        script = write_script(tmp_path, LONG, answer("Both."), tokens_per_s=200)
+        async with ChatScreen(engine=script) as stage:
+            await stage.type("one\r")
+            await stage.until(lambda: re.search(r"thinking · \d", shown(stage)))
+            await stage.type(f"two{ALT_ENTER}three\r")
+            await stage.until(lambda: "queued: two" in shown(stage))
+            await stage.type(f"{UP} and four")
+            await stage.until(lambda: stage.chat.editor.text == "two\nthree and four")
+            await stage.until(lambda: "queued" not in shown(stage))
+            await stage.type("\r")
+            await stage.type(CTRL_C)  # it goes back into the input once more
+            await stage.settle()
+            await stage.type("\r")
+            await stage.until(lambda: "Both." in stage.rows)
+            await stage.settle()
+            typed = [entry.typed for entry in stage.chat.session.entries if entry.typed]
+            assert typed == ["one", "two\nthree and four"]
+
+    chatting(case)
+
+
+def test_ctrl_c_empties_the_input_and_ctrl_d_leaves_when_it_is_empty() -> None:
+    clock = Clock()
+
+    async def case() -> None:
+        async with ChatScreen(clock=clock) as stage:
+            await stage.type(f"half a line{CTRL_D}")
+            await stage.until(lambda: stage.chat.editor.text == "half a line")
+            await stage.type(CTRL_C)
+            await stage.until(lambda: stage.chat.editor.text == "")
+            clock.now += 2
+            await stage.type(CTRL_C)
+            await stage.until(lambda: "Ctrl-C again leaves" in stage.rows)
+            clock.now += 2
+            await stage.type(CTRL_C)  # too late to be the second of two
+            await stage.until(lambda: stage.rows.count("Ctrl-C again leaves") == 2)
+            assert stage.chat.screen.app.is_running
+            await stage.type(CTRL_D)
+            await stage.until(lambda: not stage.chat.screen.app.is_running)
+
+    chatting(case)
+
+
+def test_ctrl_o_shows_all_of_it_while_the_turn_goes_on(tmp_path: Path) -> None:
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, LONG, tokens_per_s=600)) as stage:
+            await stage.type("Why?\r")
+            await stage.until(lambda: re.search(r"thinking · \d", shown(stage)))
+            await stage.type(CTRL_O)
+            await stage.until(lambda: "so it goes" in shown(stage))
+            await stage.until(lambda: "The end." in shown(stage))  # it follows
+            await stage.until(lambda: stage.chat.control is None)
+            await stage.type("t")
+            await stage.until(lambda: "so it goes" not in shown(stage))
+            await stage.type("q")
+            await stage.until(lambda: not stage.chat.screen.away)
+            await stage.settle()
+            before, pager = "".join(stage.terminal.sent).split(ON_THE_ALTERNATE_SCREEN)
+            pager, after = pager.split(BACK)
+            assert "so it goes" not in before + after
+            assert "The end." not in before and after.count("The end.") == 1
+
+    chatting(case)
+
+
+def test_a_peek_is_three_rows_that_go(tmp_path: Path) -> None:
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, LONG, tokens_per_s=600), think="peek") as stage:
+            await stage.type("Why?\r")
+            await stage.until(lambda: shown(stage).count("so it goes so it goes") > 2)
+            assert max(len(stage.chat.view.live(20)), 1) <= 3
+            await stage.type(CTRL_T)
+            await stage.until(lambda: "so it goes" not in shown(stage))
+            await stage.settle()
+            assert "so it goes" not in "\n".join(stage.rows) and "The end." in stage.rows
+
+    chatting(case)
+
+
+def test_vi_keys_in_the_chat(tmp_path: Path) -> None:
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, answer("Yes.")), vi=True) as stage:
+            await stage.type(f"ello{ESC}")
+            await stage.until(lambda: stage.chat.screen.app.vi_state.input_mode.value == "vi-navigation")
+            await stage.type("0iH")
+            await stage.until(lambda: stage.chat.editor.text == "Hello")
+            await stage.type("\r")
+            await stage.until(lambda: "Yes." in stage.rows)
+            assert "› Hello" in stage.rows
+
+    chatting(case)
+
+
+@pytest.mark.parametrize(("bell", "rings"), [(20.0, False), (5.0, True), (0.0, False)])
+def test_it_rings_after_long_turns(bell: float, rings: bool, tmp_path: Path) -> None:
+    clock = Clock()
+
+    async def case() -> None:
+        script = write_script(tmp_path, LONG, tokens_per_s=2000)
+        async with ChatScreen(engine=script, bell=bell, clock=clock) as stage:
+            await stage.type("Why?\r")
+            await stage.until(lambda: stage.chat.view.busy)
+            clock.now += 10
+            await stage.settle()
+            sent = re.sub("\x1b\\][^\x07]*\x07", "", "".join(stage.terminal.sent))  # a title ends in one, too
+            assert ("\x07" in sent) == rings
+
+    chatting(case)
+
+
+def test_questions_are_answered_by_deliberate_keys_alone(tmp_path: Path) -> None:
+    clock, folder = Clock(), tmp_path / "work"
+    folder.mkdir()
+    steps = [call("write_file", path=f"{name}.txt", content="new\n") for name in "aabcc"]
+
+    async def case() -> None:
+        script = write_script(tmp_path, *steps, answer("Done."))
+        async with ChatScreen(
+            engine=script, workspace=str(folder), trust=True, no_tools=None, rows=40, clock=clock
+        ) as stage:
+
+            async def asked(name: str, key: str) -> None:
+                await stage.until(lambda: stage.chat.question.open and f"make {name}.txt" in shown(stage))
+                await stage.until(lambda: "[y] yes" in shown(stage))
+                clock.now += 0.6
+                await stage.type(key)
+
+            await stage.type("Write.\r")
+            await stage.until(lambda: "[y] yes" in shown(stage))
+            await stage.type("yes")  # the question has just come: this goes on with what was being typed
+            await stage.until(lambda: stage.chat.editor.text == "yes")
+            assert stage.chat.question.open
+            await asked("a", "?")
+            await stage.until(lambda: "Asked because: " in shown(stage))
+            await asked("a", "n")  # the same call again isn't asked about: it was refused
+            await asked("b", "y")
+            await asked("c", "s")  # the same call again isn't asked about: it was allowed
+            await stage.until(lambda: "Done." in stage.rows)
+            await stage.settle()
+            assert sorted(path.name for path in folder.iterdir() if path.is_file()) == ["b.txt", "c.txt"]
+            assert stage.chat.editor.text == "yes" and stage.terminal.title == "ossia: idle"
+
+    chatting(case)
+
+
+# -- what goes along ---------------------------------------------------------------------------------------------------
+
+
+def test_files_and_commands_go_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("notes.md").write_text("Llamas hum.\n")
+
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, answer("They hum."), answer("Yes."))) as stage:
+            await stage.type("!echo a command of mine\r")
+            await stage.until(lambda: "attached: !echo" in shown(stage))
+            assert "a command of mine" in stage.rows
+            await stage.type("What is in @notes.md?\r")
+            await stage.until(lambda: "They hum." in stage.rows)
+            await stage.settle()
+            assert "  @notes.md · 12 bytes" in stage.rows and "attached:" not in shown(stage)
+            message = stage.chat.session.entries[0].message.text
+            assert message.startswith("What is in @notes.md?\n")
+            assert "\nLlamas hum.\n" in message and "\na command of mine\n" in message
+            assert stage.chat.session.entries[0].typed == "What is in @notes.md?"
+
+    chatting(case)
+
+
+# -- how it looks ------------------------------------------------------------------------------------------------------
+
+TURN = (
+    thought("Hm. I should look.") + PREAMBLE + call("none", path="a.txt"),
+    answer(
+        "It **hums**, for `three` reasons:\n\n1. it is a llama, and llamas hum when they are content\n2. 漢字 🙂\n\n"
+        "```python\nprint('a line of code is that line, however long it may be')\n```\n\n"
+        "| a | b |\n|---|--:|\n| 1 | 20 |\n"
+    ),
+)
+
+# What a colour says, marks say where there is none: `code` and **bold** stay as they were written.
+NARROW = """
+› Why does it hum?
+
+thought for 0.0 s · 8 tokens · Ctrl-O
+shows it
+
+I will look.
+
+✗ functions.none  a.txt · Error: there…
+
+It hums, for three reasons:
+
+1. it is a llama, and llamas hum when
+   they are content
+2. 漢字 🙂
+
+print('a line of code is that line, howe
+ver long it may be')
+
+a │  b
+──┼───
+1 │ 20
+
+›
+  script · medium
+"""
+
+WIDE = """
+› Why does it hum?
+
+thought for 0.0 s · 8 tokens · Ctrl-O shows it
+
+I will look.
+
+✗ functions.none  a.txt · Error: there is no tool 'functions.none'. No tools are on: …
+
+It hums, for three reasons:
+
+1. it is a llama, and llamas hum when they are content
+2. 漢字 🙂
+
+print('a line of code is that line, however long it may be')
+
+a │  b
+──┼───
+1 │ 20
+
+›
+  script · medium · ▕        ▏ 299 of 131k · N tok/s
+"""
+
+
+@pytest.mark.parametrize(("columns", "expected"), [(40, NARROW), (200, WIDE)])
+@pytest.mark.parametrize("no_color", ["", "1"])
+def test_a_turn_on_any_width(
+    columns: int, expected: str, no_color: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", no_color)
+
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, *TURN), columns=columns, clock=Clock()) as stage:
+            await stage.type("Why does it hum?\r")
+            await stage.settle()
+            rows = stage.rows[stage.rows.index("› Why does it hum?") :]
+            wanted = expected.replace("It hums, for three", "It **hums**, for `three`") if no_color else expected
+            assert re.sub(r"\d+ tok/s", "N tok/s", "\n".join(rows)) == wanted.strip()
+            colours = re.findall("\x1b\\[[0-9;]*?\\b(3[0-7]|9[0-7])(?:;[0-9;]*)?m", "".join(stage.terminal.sent))
+            assert bool(colours) == (not no_color)
+
+    chatting(case)
