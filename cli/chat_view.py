@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Literal
 
+from rich.cells import cell_len
+
 from agent.adapt import is_answer, is_call
 from agent.citations import Citations, Cited
 from agent.events import (
@@ -22,19 +24,22 @@ from agent.events import (
     TurnEnded,
 )
 from cli.clean import clean, one_line
+from cli.progress import fitted
 from cli.terminal.paint import Painter, Row
 from cli.terminal.segment import Segmenter
 from cli.transcript import Item
 from cli.words import ENDS, short_arguments, size_words
 from harmony.messages import ANALYSIS
 from tools.spec import ApprovalAsked, ToolCall
+from tools.toolbox import REFUSED, REFUSED_AGAIN
 
 Think = Literal["off", "on", "peek"]
 Block = Literal["user", "aside", "text", ""]
 """What the last rows were: a blank row stands between two kinds, and between two texts."""
 
 _PEEK_ROWS = 3
-_ARGUMENT_CHARS, _RESULT_CHARS = 60, 60
+_ARGUMENT_CHARS, _RESULT_CHARS = 200, 60
+_LEAST_ARGUMENT_CELLS = 12
 
 
 class ChatView:
@@ -70,6 +75,8 @@ class ChatView:
         self._writing_call = ""
         self._progress: Progress | None = None
         self._turn_since = 0.0
+        self.keys = True
+        """Are there keys to be named? Not on a terminal that can only print lines."""
         self.busy = False
         self.tokens = 0
         self.tokens_per_s: float | None = None
@@ -96,8 +103,7 @@ class ChatView:
                 case "user":
                     self.user(item.text)
                 case "thinking":
-                    tokens = f"{item.tokens} tokens · " if item.tokens else ""
-                    self.note(f"thought · {tokens}Ctrl-O shows it", "dim italic")
+                    self.note(self._thought_line("thought", item.tokens), "dim italic")
                 case "preamble" | "answer":
                     self._write(item.text, cited=item.kind == "answer")
                     self._close_message()
@@ -209,9 +215,13 @@ class ChatView:
         seconds = self._clock() - self._thought_since
         text, self._thought, self._tail = "".join(self._thought), [], ""
         took = f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
-        head = f"thought for {took} · {self._thought_tokens} tokens · Ctrl-O shows it"
+        head = self._thought_line(f"thought for {took}", self._thought_tokens)
         shown = self._painter.text(text.strip(), "dim") if self.think == "on" else []
         self._add("aside", [*self._painter.text(head, "dim italic"), *shown])
+
+    def _thought_line(self, thought: str, tokens: int | None) -> str:
+        parts = [thought, _tokens(tokens) if tokens else "", "Ctrl-O shows it" if self.keys else ""]
+        return " · ".join(filter(None, parts))
 
     def _finished(self, done: ToolFinished) -> None:
         self._call, self._output, self._writing_call = None, "", ""
@@ -221,10 +231,15 @@ class ChatView:
             self.note(f"  {attachment.path}")
 
     def _call_row(self, name: str, arguments: str, result: str, *, error: bool, ms: int | None) -> None:
+        """One row: of the arguments as much as there is room for beside what came of it."""
+        width = self._painter.width
         took = f"{ms / 1000:.1f} s · " if ms else ""
         mark, style = ("✗", "red") if error else ("▸", "cyan")
-        what = f"{mark} {name}  {short_arguments(arguments, _ARGUMENT_CHARS)} · {took}{_size(result)}"
-        self._add("aside", self._painter.text(what, style))
+        head = clean(f"{mark} {one_line(name)}  ")
+        tail = clean(f" · {took}{_outcome(result, error, min(_RESULT_CHARS, width // 2))}")
+        room = max(width - cell_len(head) - cell_len(tail), _LEAST_ARGUMENT_CELLS)
+        made_with = fitted(clean(short_arguments(arguments, _ARGUMENT_CHARS)), room)
+        self._add("aside", self._painter.text(fitted(f"{head}{made_with}{tail}", width), style))
 
     def _ended(self, end: TurnEnd, error: Exception | None) -> None:
         self._close_message()
@@ -252,11 +267,13 @@ class ChatView:
         """What is open: thinking that is shown, or the open block of the text."""
         if self._thought and self.think != "off":
             room = min(max_rows, _PEEK_ROWS) if self.think == "peek" else max_rows
-            return self._painter.text(self._tail[-room * self._painter.width :].strip(), "dim")[-room:]
+            gap: list[Row] = [[]] if self._last not in ("", "aside") else []  # as the line has that stays of it
+            tail = self._painter.text(self._tail[-room * self._painter.width :].strip(), "dim")[-room:]
+            return [*gap, *tail][-max_rows:]
         chunk = self._segments.live(max_rows) if self._segments else None
         if chunk is None:
             return []
-        gap: list[Row] = [[]] if not self._begun and self._last else []
+        gap = [[]] if not self._begun and self._last else []
         return [*gap, *self._painter.chunk(chunk)][-max_rows:]
 
     def activity(self) -> str:
@@ -267,18 +284,26 @@ class ChatView:
             output = f" · {self._output}" if self._output else ""
             return f"{self._call.name} · {self._clock() - self._call_since:.0f} s{output}"
         if self._thought:
-            return f"thinking · {self._clock() - self._thought_since:.0f} s · {self._thought_tokens} tokens"
+            return f"thinking · {self._clock() - self._thought_since:.0f} s · {_tokens(self._thought_tokens)}"
         if self._progress and self._progress.phase == "summary":
             return f"summing up older turns · {self.turn_s:.0f} s"
         if self._progress:
             return f"reading the prompt · {100 * self._progress.done // max(self._progress.total, 1)} %"
         if self._writing_call:
             return f"calling {self._writing_call} · {self.turn_s:.0f} s"
-        return f"{'writing' if self._segments else 'waiting'} · {self.turn_s:.0f} s · {self.tokens} tokens"
+        return f"{'writing' if self._segments else 'waiting'} · {self.turn_s:.0f} s · {_tokens(self.tokens)}"
 
 
-def _size(text: str) -> str:
-    """A result in a few words: itself when it is one short line, else its size."""
-    stripped = text.strip()
-    short = stripped and len(stripped) <= _RESULT_CHARS and "\n" not in stripped
-    return stripped if short else size_words(text)
+def _tokens(count: int) -> str:
+    return f"{count} token{'' if count == 1 else 's'}"
+
+
+def _outcome(result: str, error: bool, max_chars: int) -> str:
+    """A result in a few words: itself when it is one short line, of an error its last line, else its size."""
+    if result in (REFUSED, REFUSED_AGAIN):  # what the model reads of it
+        return "refused"
+    stripped = result.strip()
+    if error and stripped:
+        return one_line(stripped.rpartition("\n")[2], max_chars)
+    short = stripped and len(stripped) <= max_chars and "\n" not in stripped
+    return stripped if short else size_words(result)

@@ -1,0 +1,78 @@
+"""What is drawn of a turn, from its events."""
+
+from __future__ import annotations
+
+import pytest
+from rich.cells import cell_len
+
+from cli.chat_view import ChatView, Think
+from cli.terminal.paint import Painter
+from harmony.messages import Delta
+from tools.spec import ToolCall, ToolFinished, ToolResult
+from tools.toolbox import REFUSED, REFUSED_AGAIN
+
+TRACEBACK = "Traceback (most recent call last):\n  1/0\nZeroDivisionError: division by zero\n"
+
+
+def view(width: int = 80, *, think: Think = "off", keys: bool = True) -> ChatView:
+    made = ChatView(Painter(width), think=think, page=lambda cursor: None, clock=lambda: 0.0)
+    made.keys = keys
+    return made
+
+
+def rows(view: ChatView) -> list[str]:
+    return ["".join(segment.text for segment in row) for row in view.take()]
+
+
+def called(name: str, arguments: str, result: str, *, error: bool = False, ms: int = 2000) -> ToolFinished:
+    return ToolFinished(ToolCall("call_1", name, arguments), ToolResult(result, error=error), ms)
+
+
+@pytest.mark.parametrize(
+    ("call", "row"),
+    [
+        (called("python", "print(6*7)", "42\n"), "▸ python  print(6*7) · 2.0 s · 42"),
+        (called("functions.shell", '{"command": "ls"}', "a\nb\n"), "▸ functions.shell  ls · 2.0 s · 2 lines, 4 bytes"),
+        (called("python", "1/0", TRACEBACK, error=True), "✗ python  1/0 · 2.0 s · ZeroDivisionError: division by zero"),
+        (called("functions.shell", "{}", REFUSED, error=True, ms=0), "✗ functions.shell  {} · refused"),
+        (called("functions.shell", "{}", REFUSED_AGAIN, error=True, ms=0), "✗ functions.shell  {} · refused"),
+        (called("python", "pass", ""), "▸ python  pass · 2.0 s · nothing"),
+        (
+            called("functions.write_file", '{"path": "a.txt", "content": "one\\nTWO\\nthree\\nfour\\n"}', "x\n" * 400),
+            '▸ functions.write_file  {"path": "a.txt", "conte… · 2.0 s · 400 lines, 800 bytes',
+        ),
+    ],
+)
+def test_a_call_is_one_row(call: ToolFinished, row: str) -> None:
+    shown = view()
+    shown.see(call)
+    assert rows(shown) == [row]
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 200])
+def test_a_call_is_one_row_at_any_width(width: int) -> None:
+    shown = view(width)
+    shown.see(called("functions.a_long_name", "日本" * 300, "result " * 8))
+    shown.see(called("x\ny", "日本" * 300, "b" * 500, error=True))
+    drawn = rows(shown)
+    assert len(drawn) == 2 and all(cell_len(row) <= width for row in drawn)
+
+
+def test_what_was_thought_is_counted_and_its_key_named_where_there_are_keys() -> None:
+    for keys, told in ((True, "thought for 0.0 s · 1 token · Ctrl-O shows it"), (False, "thought for 0.0 s · 1 token")):
+        shown = view(keys=keys)
+        shown.see(Delta(0, "Hm.", channel="analysis"))
+        assert shown.activity() == ""  # no turn has begun
+        shown.see(Delta(1, "Yes.", channel="final"))
+        assert rows(shown) == [told]
+
+
+def test_thinking_that_is_shown_stands_where_its_line_will_stand() -> None:
+    shown = view(think="on")
+    shown.user("Why?")
+    shown.see(Delta(0, "Hm, why.", channel="analysis"))
+    live = ["".join(segment.text for segment in row) for row in shown.live(10)]
+    assert live == ["", "Hm, why."]
+    assert [len(shown.live(rows)) for rows in (1, 2, 10)] == [1, 2, 2]
+    shown.see(Delta(1, "So.", channel="final"))
+    assert rows(shown) == ["› Why?", "", "thought for 0.0 s · 1 token · Ctrl-O shows it", "Hm, why."]
