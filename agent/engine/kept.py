@@ -52,7 +52,8 @@ def keep(folder: Path, cache: PrefixCache, memory: Storable, *, fingerprint: str
     new = folder.with_name(f"{folder.name}.new")
     try:
         _forget(new)
-        new.mkdir(mode=0o700, parents=True)
+        new.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # with `parents` alone its mode would be a usual one
+        new.mkdir(mode=0o700)
         if not memory.save_state(new / _STATE, cache.ids):
             return 0
         marks = _marks(cache, fingerprint, _digest(new / _STATE))
