@@ -1,4 +1,4 @@
-"""Only the functions named here write to the terminal from cli/terminal/: painted rows, and our own codes."""
+"""Only the functions named here write to the terminal while the chat is on it: painted rows, and our own codes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ import pytest
 from tests.support.command import ROOT
 
 _FOLDER = ROOT / "cli" / "terminal"
+# Of cli/'s own modules those that print, for commands that run and end. Everything else may be at work in a chat.
+_PRINTS = {
+    *("config_cmd", "docs", "docs_report", "harmony", "main", "mcp", "models", "output", "progress", "python_cmd"),
+    *("sessions_report", "stdin", "tools_call", "tools_list", "trust", "undo", "vocabulary"),
+}
 
 # Who may call `write_raw`, which escapes nothing. Text from outside comes through Painter.ansi; copied text as base64.
 _WRITERS = {
@@ -70,6 +75,13 @@ def _name(node: ast.AST) -> str:
 @pytest.mark.parametrize("path", sorted(_FOLDER.glob("*.py")), ids=lambda path: path.name)
 def test_only_these_functions_write(path: Path) -> None:
     assert offences(path.read_text(encoding="utf-8"), path.name) == []
+
+
+def test_of_the_other_modules_only_those_of_other_commands_print() -> None:
+    cli = ROOT / "cli"
+    paths = [*cli.glob("*.py"), *(cli / "chat_commands").glob("*.py")]
+    assert {path.stem for path in paths if offences(path.read_text(encoding="utf-8"), path.name)} == _PRINTS
+    assert not [stem for stem in _PRINTS if stem.startswith("chat")]
 
 
 def test_the_writers_are_there() -> None:
