@@ -48,6 +48,7 @@ from cli.terminal.screen import Screen
 from cli.terminal.vt import Output
 from cli.transcript import Item, Transcript
 from cli.user_command import Ran
+from cli.words import count
 from tools.spec import Attachment
 
 if TYPE_CHECKING:
@@ -169,14 +170,15 @@ class Chat:
         await self.screen.run()
 
     def _greeting(self) -> list[str]:
-        from cli.welcome import gather, greeting
+        from cli.welcome import KEYS, PLAIN_KEYS, gather, greeting
 
         turns, title = len(self.session.ends), None
         if self.kept.resumed:
             stored = self.store.find(self.kept.session_id) if self.store and self.kept.session_id else None
             title = stored.title if stored else "a private copy"
         folder = self.folder.workspace.root if self.folder else None
-        return greeting(gather(self.settings, workspace=folder, title=title, turns=turns))
+        facts = gather(self.settings, workspace=folder, title=title, turns=turns)
+        return greeting(facts, keys=PLAIN_KEYS if self.screen.plain else KEYS)
 
     def _greet(self, lines: list[str]) -> None:
         for line in lines:
@@ -189,7 +191,8 @@ class Chat:
         first = len(self.session.ends) - turns
         self.view.recall(item for item in self.transcript.items if item.turn >= first)
         if first > 0:
-            self.note(f"Ctrl-O shows the {first} turns before")
+            how = "/save FILE writes" if self.screen.plain else "Ctrl-O shows"
+            self.note(f"{how} the {count(first, 'turn')} before")
 
     def finish(self) -> int:
         """After the screen: give everything back. Returns the exit code; raises what kept the model from loading."""

@@ -28,7 +28,7 @@ from cli.progress import fitted
 from cli.terminal.paint import Painter, Row
 from cli.terminal.segment import Segmenter
 from cli.transcript import Item
-from cli.words import ENDS, short_arguments, size_words
+from cli.words import ENDS, count, short_arguments, size_words
 from harmony.messages import ANALYSIS
 from tools.spec import ApprovalAsked, ToolCall
 from tools.toolbox import REFUSED, REFUSED_AGAIN
@@ -220,7 +220,7 @@ class ChatView:
         self._add("aside", [*self._painter.text(head, "dim italic"), *shown])
 
     def _thought_line(self, thought: str, tokens: int | None) -> str:
-        parts = [thought, _tokens(tokens) if tokens else "", "Ctrl-O shows it" if self.keys else ""]
+        parts = [thought, count(tokens, 'token') if tokens else "", "Ctrl-O shows it" if self.keys else ""]
         return " · ".join(filter(None, parts))
 
     def _finished(self, done: ToolFinished) -> None:
@@ -284,18 +284,14 @@ class ChatView:
             output = f" · {self._output}" if self._output else ""
             return f"{self._call.name} · {self._clock() - self._call_since:.0f} s{output}"
         if self._thought:
-            return f"thinking · {self._clock() - self._thought_since:.0f} s · {_tokens(self._thought_tokens)}"
+            return f"thinking · {self._clock() - self._thought_since:.0f} s · {count(self._thought_tokens, 'token')}"
         if self._progress and self._progress.phase == "summary":
             return f"summing up older turns · {self.turn_s:.0f} s"
         if self._progress:
             return f"reading the prompt · {100 * self._progress.done // max(self._progress.total, 1)} %"
         if self._writing_call:
             return f"calling {self._writing_call} · {self.turn_s:.0f} s"
-        return f"{'writing' if self._segments else 'waiting'} · {self.turn_s:.0f} s · {_tokens(self.tokens)}"
-
-
-def _tokens(count: int) -> str:
-    return f"{count} token{'' if count == 1 else 's'}"
+        return f"{'writing' if self._segments else 'waiting'} · {self.turn_s:.0f} s · {count(self.tokens, 'token')}"
 
 
 def _outcome(result: str, error: bool, max_chars: int) -> str:

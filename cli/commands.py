@@ -101,7 +101,7 @@ def help_(chat: Chat, argument: str) -> None:
         for one in group:
             _help_row(chat, block, one)
     block.row("Keys", "bold")
-    for key, told in KEYS:
+    for key, told in PLAIN_KEYS if chat.screen.plain else KEYS:
         block.row(f"  {key:<{_USAGE_CHARS}} {told}")
     return block.show()
 
@@ -239,5 +239,12 @@ KEYS: Sequence[Choice] = (
     ("Alt-Enter, Ctrl-X Ctrl-E", "another line; write in your editor"),
     ("@FILE, !COMMAND", "take a file or a command's output along"),
 )
+
+PLAIN_KEYS: Sequence[Choice] = (
+    KEYS[0],
+    ('"""', "begins a text of several lines, and ends it"),
+    KEYS[-1],
+)
+"""Where whole lines are read."""
 
 _ALL: Sequence[Command] = tuple(one for _, group in GROUPS for one in group)

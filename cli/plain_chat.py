@@ -28,7 +28,7 @@ class PlainChat(Chat):
     def __init__(self, resolved: Resolved, folder: Folder | None, kept: Kept, **options: Any) -> None:
         # prompt_toolkit's half stays unused: no key is read, and what it would write goes nowhere.
         super().__init__(resolved, folder, kept, input=DummyInput(), output=Output(io.StringIO(), terminal_size))
-        self.painter.colour = False
+        self.painter.colour = self.view.keys = False
         screen = PlainScreen(self.panes, self.painter, submit=self.submit, interrupt=self.interrupt, **options)
         self.screen = cast(Any, screen)
         self.question = cast(Any, screen.question)

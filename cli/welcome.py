@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cli.config import Settings
 
 KEYS = "/help · Ctrl-T thinking · Ctrl-O transcript · Ctrl-C stop"
+PLAIN_KEYS = "/help · Ctrl-C stop · Ctrl-D leave"  # where lines are read, no keys
 
 _MORE_BYTES = 1_000_000_000
 """What gpt-oss-20b takes beside its weights: KV cache and buffers for 32k tokens (`agent.models.plan`)."""
@@ -56,7 +57,7 @@ class Facts:
     turns: int = 0
 
 
-def greeting(facts: Facts) -> list[str]:
+def greeting(facts: Facts, *, keys: str = KEYS) -> list[str]:
     """The lines to show, clean, each without a line end; the first one is long where a model is to be had.
 
     ["ossia 0.1.0 · gpt-oss-20b found (12.1 GB), fits", "/help · Ctrl-T thinking · Ctrl-O transcript · Ctrl-C stop"]
@@ -65,7 +66,7 @@ def greeting(facts: Facts) -> list[str]:
     if facts.title is not None:
         turns = f"{facts.turns} turn{'' if facts.turns == 1 else 's'}"
         where.append(f"goes on: {one_line(facts.title, _TITLE_CHARS)} ({turns})")
-    lines = [f"ossia {facts.version} · {_model(facts)}", KEYS, " · ".join(where)]
+    lines = [f"ossia {facts.version} · {_model(facts)}", keys, " · ".join(where)]
     return [clean(one_line(line)) for line in lines if line]
 
 

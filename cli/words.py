@@ -21,6 +21,11 @@ ENDS: dict[TurnEnd | None, str] = {
 _JSON_CHARS = 200_000  # of arguments; longer ones are shown as they were written
 
 
+def count(number: int, what: str) -> str:
+    """`1 turn`, `1,204 turns`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def size_of(count: int) -> str:
     """A number of bytes: `"12 bytes"`, `"3.1 kB"`, `"1.2 MB"`."""
     if count < 1000:

@@ -86,3 +86,22 @@ def test_a_question_is_answered_by_a_line(tmp_path: Path) -> None:
         chat.signal(signal.SIGTERM)
         assert chat.wait() == 130
         assert b"\x1b" not in chat.sent and "Traceback" not in chat.text
+
+
+def test_commands_need_neither_keys_nor_another_screen(tmp_path: Path) -> None:
+    script = write_script(tmp_path, thought("Let me think.") + answer("Llamas are kind."))
+    with chatting("--engine", script, "--no-tools") as chat:
+        chat.until(lambda: ready(chat))
+        chat.press("What are llamas?\r")
+        chat.until("kind")
+        chat.until(lambda: ready(chat))
+        for command, told in (
+            ("/copy", "there is no clipboard here for the answer: /export writes a file"),
+            ("/raw", "What the model wrote"),
+            ("/help", "begins a text of several lines"),
+        ):
+            chat.press(f"{command}\r")
+            chat.until(told)
+            chat.until(lambda: ready(chat))
+        assert not [key for key in ("Ctrl-T", "Ctrl-O", "Alt-Enter") if key in chat.text]
+        assert b"\x1b" not in chat.sent and "Traceback" not in chat.text

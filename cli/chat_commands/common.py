@@ -63,11 +63,6 @@ def later(done_now: bool) -> str:
     return "" if done_now else " from the next turn"
 
 
-def count(number: int, what: str) -> str:
-    """`1 turn`, `1,204 turns`."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
 def turn_of(chat: Chat, text: str, *, otherwise: int | None = None) -> int:
     """The turn that an argument means, counted from 1 by people and from 0 by us; `otherwise` for no argument."""
     turns = len(chat.session.ends)
@@ -98,7 +93,17 @@ def turns_of(chat: Chat) -> list[Choice]:
 
 
 def read_aside(chat: Chat, *parts: tuple[str, str]) -> None:
-    """Show long texts, each under its name, where the transcript is read: on the alternate screen. Raw outside text."""
+    """Show long texts, each under its name, where the transcript is read: on the alternate screen. Raw outside text.
+
+    Where there is no such screen they are printed.
+    """
+    if chat.screen.plain:
+        block = Block(chat)
+        for name, text in parts:
+            block.row(name, "bold")
+            block.text(text)
+        block.show()
+        return
     from cli.terminal.pager import show
     from cli.transcript import Transcript
 

@@ -7,9 +7,10 @@ from collections.abc import Generator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from cli.chat_commands.common import Block, Choice, CommandError, count, expected
+from cli.chat_commands.common import Block, Choice, CommandError, expected
 from cli.docs import faults, index, open_library, target_of
 from cli.exits import ExitCode, ExitError
+from cli.words import count
 
 if TYPE_CHECKING:
     from cli.chat import Chat

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cli.chat_commands.common import Block, CommandError, count, expected, loaded, read_aside
+from cli.chat_commands.common import Block, CommandError, expected, loaded, read_aside
 from cli.chat_status import short
 from cli.clean import one_line
+from cli.words import count
 
 if TYPE_CHECKING:
     from agent.session import Session

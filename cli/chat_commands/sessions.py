@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from agent.session import Session
 from agent.store import SessionStore
 from cli import paths
-from cli.chat_commands.common import Block, Choice, CommandError, count, expected, turn_of
+from cli.chat_commands.common import Block, Choice, CommandError, expected, turn_of
 from cli.keeping import Kept
 from cli.terminal.question import Question
+from cli.words import count
 
 if TYPE_CHECKING:
     from cli.chat import Chat

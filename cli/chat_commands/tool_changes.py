@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cli._kinds import KINDS
-from cli.chat_commands.common import CommandError, count, expected, path_of
+from cli.chat_commands.common import CommandError, expected, path_of
 from cli.config import THIS_CHAT, Resolved, Settings
 from cli.exits import ExitCode, ExitError
 from cli.folder import Folder, settle
 from cli.toolset import TRAINED, Toolset, wanted
+from cli.words import count
 from tools.policy import Policy, Rule
 from tools.spec import ToolSpec
 

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agent.session import Entry, UserText
-from cli.chat_commands.common import Block, Choice, CommandError, count, expected, loaded, turn_of, turns_of
+from cli.chat_commands.common import Block, Choice, CommandError, expected, loaded, turn_of, turns_of
 from cli.clean import one_line
 from cli.terminal.editor import as_text
+from cli.words import count
 
 if TYPE_CHECKING:
     from cli.chat import Chat
@@ -88,15 +89,18 @@ def copy(chat: Chat, argument: str) -> None:
 
     what, text = _copied(chat, argument)
     text = copyable(text)
-    if fits_terminal(text):
+    asked = fits_terminal(text) and not chat.screen.plain
+    if asked:
         chat.screen.copy(text)
     size = count(len(text), "character")
 
     def tell(by: tuple[str, ...]) -> None:
         if by:
             chat.note(f"copied {what}: {size} ({', '.join(by)})")
-        elif fits_terminal(text):
+        elif asked:
             chat.note(f"{what} went to the terminal's clipboard: {size}; a terminal that doesn't do that says nothing")
+        elif chat.screen.plain:
+            chat.note(f"there is no clipboard here for {what}: /export writes a file", "yellow")
         else:
             chat.note(f"{what} is too long for the terminal's clipboard: {size}; /export writes a file", "yellow")
 

@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 from prompt_toolkit.data_structures import Size
 
@@ -83,6 +83,8 @@ class PlainScreen:
     screen = PlainScreen(panes, painter, submit=chat.submit, interrupt=chat.interrupt)
     await screen.run()                 # until screen.leave(), the end of the input, SIGTERM or SIGHUP
     """
+
+    plain: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ import signal
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from prompt_toolkit.application.run_in_terminal import in_terminal
 from prompt_toolkit.enums import EditingMode
@@ -88,6 +88,9 @@ class Screen:
 
     A fault in a drawing is told in a row, and the chat goes on; the first one is kept in `drawing_fault`.
     """
+
+    plain: ClassVar[bool] = False
+    """Can it only print lines? Then there are no keys, no other screen and no clipboard."""
 
     def __init__(
         self,
