@@ -195,3 +195,34 @@ def test_ctrl_t_in_tmux_leaves_no_trace_of_the_thinking(tmp_path: Path, home: Pa
         tmux.until(lambda: tmux.title == IDLE)
         assert not [line for line in tmux.lines if "so it goes" in line]
         assert tmux.lines.count("The end.") == 1
+
+
+@needs_tmux
+def test_the_main_keys_in_tmux(tmp_path: Path, home: Path) -> None:
+    script = write_script(tmp_path, thought("so it goes " * 300) + answer("One."), answer("Two."), tokens_per_s=200)
+    with Tmux([str(OSSIA), "--engine", script, "--no-tools"], rows=20) as tmux:
+        tmux.until(lambda: tmux.title == IDLE)
+        tmux.type("first")
+        tmux.keys("M-Enter")
+        tmux.type("of two lines")
+        tmux.keys("Enter")
+        tmux.until(lambda: any(re.search(r"thinking · \d", row) for row in tmux.display))
+        tmux.type("second")
+        tmux.keys("Enter")
+        tmux.until(lambda: "queued: second" in tmux.display)
+        tmux.keys("C-o")
+        tmux.until(lambda: any("so it goes" in row for row in tmux.display) and "queued: second" not in tmux.display)
+        tmux.keys("q")
+        tmux.until(lambda: "queued: second" in tmux.display)
+        tmux.keys("C-c")
+        tmux.until(lambda: "› second" in tmux.display and "stopped" in tmux.lines)
+        tmux.keys("Enter")
+        tmux.until(lambda: "Two." in tmux.lines and tmux.title == IDLE)
+        tmux.keys("C-d")
+        tmux.until(lambda: "exit 0" in tmux.lines)
+        lines = [line for line in tmux.lines if line]
+        assert not [line for line in lines if "so it goes" in line or "queued" in line]
+        said = lines[lines.index("› first") :]
+        assert [line for line in said if not line.startswith("thought for")] == [
+            *("› first", "of two lines", "stopped", "› second", "Two.", "exit 0")
+        ]
