@@ -8,6 +8,8 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from agent.store import SessionStore
 from cli import paths
 from cli.keeping import Wanted
@@ -71,13 +73,14 @@ def test_thinking_that_is_shown_when_it_ends_stays(tmp_path: Path) -> None:
     chatting(case)
 
 
-def test_answer_now_ends_the_thinking(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["\x07", "/answer\r"])
+def test_answer_now_ends_the_thinking(how: str, tmp_path: Path) -> None:
     async def case() -> None:
         script = write_script(tmp_path, LONG, "In short: yes.<|return|>", tokens_per_s=200)
         async with ChatScreen(engine=script) as stage:
             await stage.type("Why?\r")
             await stage.until(lambda: thinks(stage))
-            await stage.type("\x07")
+            await stage.type(how)
             await stage.until(lambda: "In short: yes." in stage.rows)
             await stage.settle()
             assert stage.chat.session.ends == ("answered",)
@@ -175,3 +178,25 @@ def test_a_store_that_is_torn_is_said_and_left_alone(tmp_path: Path) -> None:
 
     chatting(case)
     assert file.read_bytes() == b"not a database" * 100
+
+
+def test_older_turns_become_a_summary_that_is_said_and_shown(tmp_path: Path) -> None:
+    """The script's third step is the summary."""
+    long = "<|channel|>final<|message|>" + "The llama hums all day. " * 40 + "<|return|>"
+    script = write_script(tmp_path, long, long, "They spoke of llamas.<|return|>", ANSWER)
+
+    async def case() -> None:
+        async with ChatScreen(engine=script, context=1400, rows=40) as stage:
+            for question in ("one", "two", "three"):
+                await stage.type(f"{question}\r")
+                await stage.settle()
+            await stage.type("/context\r")
+            await stage.settle()
+            text = " ".join(" ".join(stage.rows).split())
+            assert "first 2 turns replaced by a summary (the model's own) · " in text
+            assert "a summary stands for the first 2 turns: They spoke of llamas." in text
+            assert stage.chat.session.ends == ("answered",) * 3 and "Llamas are kind." in stage.rows
+            asked = [item.text for item in stage.chat.transcript.items if item.kind == "user"]
+            assert asked == ["one", "two", "three"], "the session has all of it"
+
+    chatting(case)
