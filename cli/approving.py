@@ -112,6 +112,13 @@ def explanation(asked: ApprovalAsked, *, spec: ToolSpec | None = None, hint: str
     return "\n".join(line for at, line in enumerate(lines) if line or at)
 
 
+def told_of(asked: ApprovalAsked, key: str) -> str:
+    """What stays of an answer that holds for other calls, too: a line for the chat; "" for one that doesn't."""
+    if key == "a":
+        return f"always allowed: {', '.join(asked.rules)} · /allow remove RULE takes it back"
+    return f"allowed until ossia ends: {_remembered(asked)}" if key == "s" else ""
+
+
 def _remembered(asked: ApprovalAsked) -> str:
     if asked.preview.command:
         return "the very same command"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from agent.events import ApprovalAsked, Decision
-from cli.approving import arguments_to_edit, decision_of, edited_arguments, question_of
+from cli.approving import arguments_to_edit, decision_of, edited_arguments, question_of, told_of
 from cli.terminal.external import EditorFailed, edit
 from tools.trust import TrustError
 
@@ -64,8 +64,10 @@ class Approvals:
             decision = decision_of(asked, key, store)
         except TrustError as error:  # then it holds for this session only
             chat.note(f"the rule is not stored: {error}", "yellow")
-            decision = decision_of(asked, "s", store)
+            key, decision = "s", decision_of(asked, "s", store)
         chat.worker.answer(decision)
+        if told := told_of(asked, key):
+            chat.note(told)
 
     async def _edit(self, asked: ApprovalAsked) -> None:
         """Let the user change a call in their editor; the toolbox asks again about what comes of it."""

@@ -59,6 +59,8 @@ class ChatPanes:
     @property
     def _doing(self) -> str:
         chat = self._chat
+        if chat.question.open and chat.view.busy:
+            return "waiting for your answer"
         return chat.view.activity() or chat.notices.doing or chat.attaching.running
 
 

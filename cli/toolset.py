@@ -17,7 +17,7 @@ from cli.folder import Folder
 from cli.progress import Display
 from cli.rules import about_nothing, rules_of
 from cli.vocabulary import ViewCounter
-from tools.policy import Policy, Rule
+from tools.policy import Policy, Rule, parse_rule
 from tools.spec import NoStop, Taint, Tool, ToolContext, ToolSpec
 from tools.toolbox import Toolbox
 from tools.trust import Grants
@@ -111,11 +111,13 @@ class Toolset:
     def hint(self) -> str:
         """What helps where a question can't be asked."""
         untrusted = self.folder is not None and not self.folder.workspace.trusted
-        return "--trust if the files of the workspace are your own" if untrusted else ""
+        return "start with --trust if the files of the workspace are your own" if untrusted else ""
 
     def store(self, rules: Sequence[str]) -> None:
         """Keep the rules of an "always", for this workspace or, without one, for all runs that have none."""
         self.grants.add(rules, workspace=self.folder.workspace.root if self.folder else None)
+        stored = [parse_rule(rule, "allow", origin="stored") for rule in rules]
+        self.policy.rules = (*self.policy.rules, *(rule for rule in stored if rule not in self.policy.rules))
 
     def close(self) -> None:
         """End what the tools have running."""

@@ -46,7 +46,7 @@ def test_a_question_as_the_screen_gets_it() -> None:
 
 
 def test_what_must_be_answered_each_time() -> None:
-    hint = "--trust if the files of the workspace are your own"
+    hint = "start with --trust if the files of the workspace are your own"
     asked = _asked("functions.shell", {"command": "ls"}, LS.preview, reason=FROM_OUTSIDE, firm=True)
     question = question_of(asked, hint=hint)
     assert [key for key, _ in question.keys] == ["y", "n", "e"]

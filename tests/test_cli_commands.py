@@ -608,6 +608,37 @@ def test_rules_are_allowed_listed_and_removed(tmp_path: Path) -> None:
     chatting(case)
 
 
+def test_what_is_always_allowed_is_listed_and_can_be_taken_back_at_once(tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    arguments = json.dumps({"path": "a.txt", "content": "new\n"})
+    write = f"<|channel|>commentary to=functions.write_file <|constrain|>json<|message|>{arguments}<|call|>"
+
+    now = [1000.0]
+
+    async def case() -> None:
+        script = write_script(tmp_path, write, answer("One."), write, answer("Two."), write, answer("Three."))
+        flags = {"engine": script, "workspace": str(folder), "trust": True, "no_tools": None}
+        async with ChatScreen(**flags, clock=lambda: now[0]) as stage:
+            for key, told in (
+                ("a", "always allowed: write_file:a.txt · /allow remove RULE takes it back"),
+                ("s", "allowed until ossia ends: the same of a.txt"),
+            ):
+                await stage.type("write\r")
+                await stage.until(lambda: chat_asks(stage) and "waiting for your answer" in text_of(stage))
+                now[0] += 1  # the question listens after half a second
+                await stage.type(key)
+                await stage.until(lambda told=told: told in text_of(stage))  # type: ignore[misc]
+                await stage.settle()
+                if key == "a":
+                    await send(stage, "/allow", "/allow remove write_file:a.txt")
+                    assert "auto   write_file:a.txt  (an always)" in "\n".join(stage.rows)
+            await stage.type("write\r")
+            await stage.until(lambda: "Three." in text_of(stage))
+
+    chatting(case)
+
+
 def test_documents_are_indexed_from_the_chat(tmp_path: Path) -> None:
     folder = tmp_path / "notes"
     folder.mkdir()

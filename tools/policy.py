@@ -145,6 +145,10 @@ class Policy:
         """
         self._remembered.update(_keys(spec, preview, arguments))
 
+    def forget(self) -> None:
+        """Ask again about all that was allowed for the rest of the session."""
+        self._remembered.clear()
+
     def _remembers(self, spec: ToolSpec, preview: Preview, arguments: object) -> bool:
         return self._remembered.issuperset(_keys(spec, preview, arguments))
 

@@ -59,6 +59,7 @@ def _remove(chat: Chat, text: str) -> None:
     if chat.assembly:
         policy = chat.assembly.tools.policy
         policy.rules = tuple(rule for rule in policy.rules if not _is(rule, text))
+        policy.forget()  # the answer that stored it holds for this session, too
     chat.note(f"asked about again: {text}")
 
 
