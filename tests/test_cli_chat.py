@@ -193,7 +193,7 @@ def test_older_turns_become_a_summary_that_is_said_and_shown(tmp_path: Path) -> 
             await stage.type("/context\r")
             await stage.settle()
             text = " ".join(" ".join(stage.rows).split())
-            assert "first 2 turns replaced by a summary (the model's own) · " in text
+            assert "the first 2 turns replaced by a summary (the model's own" in text
             assert "a summary stands for the first 2 turns: They spoke of llamas." in text
             assert stage.chat.session.ends == ("answered",) * 3 and "Llamas are kind." in stage.rows
             asked = [item.text for item in stage.chat.transcript.items if item.kind == "user"]
