@@ -29,7 +29,7 @@ from cli.chat_background import Background
 from cli.chat_keys import chat_keys, chat_sources
 from cli.chat_model import ChatModel
 from cli.chat_panes import ChatPanes
-from cli.chat_view import ChatView
+from cli.chat_view import ChatView, Think
 from cli.clean import one_line
 from cli.config import THIS_CHAT, Resolved, Settings
 from cli.exits import ExitCode
@@ -517,5 +517,6 @@ class Chat:
         self.screen.refresh()
 
 
-def _think(settings: Settings):  # type: ignore[no-untyped-def]
+def _think(settings: Settings) -> Think:
+    """`--show-thinking` is `--think on`, unless that says how."""
     return "on" if settings.show_thinking and settings.think == "off" else settings.think
