@@ -387,6 +387,19 @@ async def test_paths_are_offered_level_by_level(tmp_path: Path) -> None:
 
 
 @screened
+async def test_arrows_tell_of_choices_that_are_not_shown(tmp_path: Path) -> None:
+    for number in range(9):
+        (tmp_path / f"{number}.md").touch()
+    async with EditorStage(sources=sources(tmp_path)) as stage:
+        await stage.type("@")
+        await stage.shows("› @", *(f"  {number}.md" for number in range(5)), "↓ 5.md")
+        await stage.type(DOWN * 5)
+        await stage.shows("› @4.md", "↑ 1.md", "  2.md", "  3.md", "› 4.md", "  5.md", "↓ 6.md")
+        await stage.type(DOWN * 4)
+        await stage.shows("› @8.md", "↑ 3.md", *(f"  {number}.md" for number in range(4, 8)), "› 8.md")
+
+
+@screened
 async def test_paths_for_commands(tmp_path: Path) -> None:
     (tmp_path / "my file.txt").touch()
     async with EditorStage(sources=sources(tmp_path)) as stage:

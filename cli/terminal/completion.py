@@ -217,7 +217,10 @@ def _as_words(before: str, folders: Sequence[Path]) -> list[Completion]:
 
 
 def menu_rows(state: CompletionState, max_rows: int) -> StyleAndTextTuples:
-    """The choices around the selected one, a row each, no wider than the screen; what they say of themselves behind."""
+    """The choices around the selected one, a row each, no wider than the screen; what they say of themselves behind.
+
+    An arrow in front of the first or last row: there are more.
+    """
     columns = get_app().output.get_size().columns
     shown = _window(len(state.completions), state.complete_index, max_rows)
     labels = [clean(one_line(state.completions[index].display_text)) for index in shown]
@@ -229,7 +232,8 @@ def menu_rows(state: CompletionState, max_rows: int) -> StyleAndTextTuples:
         name = fitted(label, width)
         text = fitted(told, columns - width - 6)
         rows += [("", "\n")] if rows else []
-        rows += [("bold" if chosen else "", f"{'›' if chosen else ' '} {name}")]
+        more = "↑" if index == shown[0] > 0 else "↓" if index == shown[-1] < len(state.completions) - 1 else " "
+        rows += [("bold", f"› {name}")] if chosen else [("dim", more), ("", f" {name}")]
         rows += [("", " " * (width - get_cwidth(name) + 2)), ("dim", text)] if text else []
     return rows
 
