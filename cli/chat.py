@@ -58,6 +58,12 @@ if TYPE_CHECKING:
 
 AGAIN_S = 1.5
 """Within this a second Ctrl-C leaves."""
+_SENT = "sent to the model, as all that has no slash"
+HABITS = {
+    **dict.fromkeys(("exit", "quit", "bye", ":q"), f"{_SENT}: /quit or Ctrl-D leaves"),
+    **dict.fromkeys(("help", "?"), f"{_SENT}: /help lists the commands"),
+}
+"""What other programs take for commands, and what to say of it."""
 _GRACE_S = 1.0
 
 
@@ -271,6 +277,8 @@ class Chat:
         turn, self.editing = self.editing, None
         if turn is not None and self.control is None:
             self.go_back(turn)
+        if plain and (habit := HABITS.get(typed.shown.lower())):
+            self.note(habit)
         self.queue.append(typed)
         return self.go_on()
 

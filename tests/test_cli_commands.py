@@ -104,6 +104,16 @@ def test_help_fits_eighty_columns_and_forty(tmp_path: Path) -> None:
     chatting(case)
 
 
+def test_a_command_of_other_programs_is_sent_and_ours_is_named(tmp_path: Path) -> None:
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, answer("Bye."), answer("An exit."))) as stage:
+            await send(stage, "Exit", " exit")  # a blank in front: it is meant as it stands
+            await stage.until(lambda: "An exit." in stage.rows)
+            assert text_of(stage).count("/quit or Ctrl-D leaves") == 1 and "Bye." in stage.rows
+
+    chatting(case)
+
+
 def test_what_is_no_command_is_said_and_not_lost(tmp_path: Path) -> None:
     async def case() -> None:
         async with ChatScreen(engine=write_script(tmp_path, answer("A file."), answer("Yes."))) as stage:
