@@ -14,7 +14,7 @@ from agent.events import ApprovalAsked, Decision
 from cli.approving import arguments_to_edit, decision_of, edited_arguments, explanation, question_of, unseen
 from cli.terminal.question import QUIET_S
 from tests.support.command import write_script
-from tests.support.screen import ChatScreen
+from tests.support.screen import ChatScreen, Clock
 from tools.arguments import read_arguments
 from tools.policy import FROM_OUTSIDE
 from tools.spec import Preview, ToolCall, ToolSpec
@@ -153,11 +153,11 @@ def _editor(folder: Path, code: str) -> str:
     return shlex.join([sys.executable, str(script)])
 
 
-async def _answer(stage: ChatScreen, key: str) -> None:
-    """Wait for the question, and until it listens; press a key."""
+async def _answer(stage: ChatScreen, clock: Clock, key: str) -> None:
+    """Wait for the question, and let the time pass until it listens; press a key."""
     await stage.until(lambda: stage.chat.question.open)
     await stage.until(lambda: "[y] yes" in "\n".join(stage.rows))
-    await asyncio.sleep(QUIET_S + 0.1)
+    clock.now += QUIET_S
     await stage.type(key)
     await stage.until(lambda: not stage.chat.question.open)
 
@@ -170,13 +170,15 @@ def test_a_call_that_is_changed_in_the_editor_and_then_allowed_always(
     work.mkdir()
     script = write_script(tmp_path, _write("a.md", "two\n"), _write("a.md", "four\n"), FINAL)
 
+    clock = Clock()
+
     async def scene() -> None:
-        async with ChatScreen(engine=script, workspace=str(work), trust=True, no_tools=None) as stage:
+        async with ChatScreen(engine=script, workspace=str(work), trust=True, no_tools=None, clock=clock) as stage:
             await stage.type("yes, write it\r")  # typed ahead: no answer
-            await _answer(stage, "e")
+            await _answer(stage, clock, "e")
             await stage.until(lambda: "+three" in "\n".join(stage.rows))
             assert not (work / "a.md").exists()
-            await _answer(stage, "a")
+            await _answer(stage, clock, "a")
             await stage.settle()
             assert (work / "a.md").read_text() == "four\n", "the second call needed no answer"
             assert "Done." in stage.rows and "[y] yes" not in "\n".join(stage.rows)

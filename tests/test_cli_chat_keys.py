@@ -13,22 +13,12 @@ import pytest
 
 from tests.support.command import write_script
 from tests.support.documents import answer, thought
-from tests.support.screen import ChatScreen
+from tests.support.screen import ChatScreen, Clock
 
 CTRL_C, CTRL_D, CTRL_O, CTRL_T, ALT_ENTER, UP, ESC = "\x03", "\x04", "\x0f", "\x14", "\x1b\r", "\x1b[A", "\x1b"
 LONG = thought("so it goes " * 100) + answer("The end.")
 PREAMBLE = "<|channel|>commentary<|message|>I will look.<|end|><|start|>assistant"
 ON_THE_ALTERNATE_SCREEN, BACK = "\x1b[?1049h", "\x1b[?1049l"
-
-
-class Clock:
-    """Time that passes when a test says so."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def chatting(case: Callable[[], Coroutine[Any, Any, None]]) -> None:

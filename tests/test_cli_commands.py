@@ -23,9 +23,10 @@ from cli.commands import GROUPS, arguments, commands, find
 from cli.copying import MAX_TERMINAL_BYTES, copy_with_programs, copyable, fits_terminal
 from cli.keeping import Wanted
 from cli.tally import Sums
+from cli.terminal.question import QUIET_S
 from tests.support.command import write_script
 from tests.support.hub import Hub
-from tests.support.screen import ChatScreen
+from tests.support.screen import ChatScreen, Clock
 
 THOUGHT = "<|channel|>analysis<|message|>Hm, llamas.<|end|><|start|>assistant"
 LONG = THOUGHT.replace("llamas", "on and on, " * 60) + "<|channel|>final<|message|>One.<|return|>"
@@ -477,9 +478,11 @@ def test_conversations_are_listed_found_resumed_and_forked(tmp_path: Path) -> No
 
 
 def test_private_stores_nothing_until_the_user_says_so(tmp_path: Path) -> None:
+    clock = Clock()
+
     async def case() -> None:
         script = write_script(tmp_path, *(answer(f"Answer {number}.") for number in range(1, 6)))
-        async with ChatScreen(engine=script) as stage:
+        async with ChatScreen(engine=script, clock=clock) as stage:
             chat = stage.chat
             await send(stage, "open", "/private", "/private")
             assert chat.store is None and chat.session.keeper is None and chat.editor.history.private
@@ -490,14 +493,14 @@ def test_private_stores_nothing_until_the_user_says_so(tmp_path: Path) -> None:
             await send(stage, "/private", "secret", "/title x", "/fork", "/private off")
             assert "/fork: this chat isn't stored: /private off stores it" in text_of(stage)
             assert chat.question.open
-            await asyncio.sleep(0.55)  # a question listens only then
+            clock.now += QUIET_S  # a question listens only then
             await stage.type("n")
             await stage.until(lambda: "it stays private" in stage.rows)
             await send(stage, "/sessions")
             assert chat.store is None
             assert b"secret" not in paths.sessions_file().read_bytes()
             await send(stage, "/private off")
-            await asyncio.sleep(0.55)
+            clock.now += QUIET_S
             await stage.type("y")
             await stage.until(lambda: chat.store is not None)
             assert chat.kept.session_id not in (None, first)
@@ -508,9 +511,10 @@ def test_private_stores_nothing_until_the_user_says_so(tmp_path: Path) -> None:
 
 def test_a_conversation_is_written_to_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    clock = Clock()
 
     async def case() -> None:
-        async with ChatScreen(engine=write_script(tmp_path, answer("They are **kind**."))) as stage:
+        async with ChatScreen(engine=write_script(tmp_path, answer("They are **kind**.")), clock=clock) as stage:
             await send(stage, "/save x.md", "Llamas, what?", "/save 'my talk.md'", "/save talk.html", "/export")
             assert "/save: nothing was said yet" in stage.rows
             assert "They are **kind**." in Path("my talk.md").read_text()
@@ -529,7 +533,7 @@ def test_a_conversation_is_written_to_a_file(tmp_path: Path, monkeypatch: pytest
             Path("there.md").write_text("mine")
             await send(stage, "/save there.md")
             assert chat_asks(stage) and Path("there.md").read_text() == "mine"
-            await asyncio.sleep(0.55)
+            clock.now += QUIET_S
             await stage.type("y")
             await stage.until(lambda: Path("there.md").read_text() != "mine")
 

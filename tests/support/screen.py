@@ -142,10 +142,21 @@ class _Sink(io.StringIO):
         raise io.UnsupportedOperation
 
 
+class Clock:
+    """Time that passes when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 class ChatScreen:
     """A running chat and its terminal. The flags are those of `ossia`; `engine` defaults to none given.
 
     `loaded=False`: it isn't waited for the model. `frame_s`: seconds between two frames, 0: one for each event.
+    `clock`: the chat's, e.g. a `Clock`: a question listens half a second after it was shown.
     """
 
     def __init__(
