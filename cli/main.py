@@ -8,6 +8,10 @@ from __future__ import annotations
 import os
 import sys
 
+TYPE_CHECKING = False  # typing's own would be an import
+if TYPE_CHECKING:
+    from types import FrameType
+
 
 def main() -> int:
     """Run the command line of this process; returns the exit code for `sys.exit` (the table in `cli.exits`)."""
@@ -127,13 +131,29 @@ def _take_ends_as_interrupts() -> None:
     """SIGTERM, and the SIGHUP of a terminal that is closed, are Ctrl-C to us: tools end, and their folders go."""
     import signal
 
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    for name in ("SIGTERM", "SIGHUP"):
+    for name, usual in (
+        ("SIGINT", signal.default_int_handler),
+        ("SIGTERM", signal.SIG_DFL),
+        ("SIGHUP", signal.SIG_DFL),
+    ):
         number = getattr(signal, name, None)  # Windows has no SIGHUP
-        if number is not None and signal.getsignal(number) is signal.SIG_DFL:  # `nohup` has it ignored
-            signal.signal(number, interrupt)
+        if number is not None and signal.getsignal(number) is usual:  # `nohup`, or a shell's `&`, has it ignored
+            signal.signal(number, _interrupt)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Raise KeyboardInterrupt, but not within Python's own import code: it would keep the lock of all imports.
+
+    (Seen: a run that was interrupted in its first 20 ms, and hung.) There it comes a millisecond later.
+    """
+    import signal
+
+    importing = frame is not None and frame.f_code.co_filename.startswith("<frozen importlib")
+    if importing and hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGALRM, _interrupt)
+        signal.setitimer(signal.ITIMER_REAL, 0.001)
+        return
+    raise KeyboardInterrupt
 
 
 def _leave_at_the_next_interrupt() -> None:

@@ -86,7 +86,7 @@ MUTATIONS = (
 def run_tests(copy: Path, names: list[str]) -> bool:
     """Whether the test files pass in `copy`."""
     files = [f"tests/test_harmony_{name}.py" for name in names]
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *files]
+    command = [sys.executable, "-m", "pytest", "-n0", "-x", "-q", "-p", "no:cacheprovider", *files]
     done = subprocess.run(command, cwd=copy, capture_output=True, text=True, timeout=600, check=False)
     if done.returncode not in (0, 1):  # 2 and more: the tests did not run
         raise RuntimeError(f"pytest ended with {done.returncode}:\n{done.stdout}{done.stderr}")

@@ -41,7 +41,9 @@ def main(arguments: list[str]) -> int:
         print(f"tests.plain_user: {missing}", file=sys.stderr)
         return 2
     with _copy(python, uv) as folder:
-        command = [folder / "env/bin/python", "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
+        # One after another: the limit on processes counts all of a user's.
+        alone = ("-o", "addopts=--strict-markers --strict-config -ra")
+        command = [folder / "env/bin/python", "-m", "pytest", "-q", "-p", "no:cacheprovider", *alone, *arguments]
         return _as_nobody(command, folder).returncode
 
 

@@ -117,6 +117,35 @@ def test_help_loads_nothing_heavy(args: str) -> None:
     assert "cli.clean" not in ours
 
 
+def test_an_interrupt_within_pythons_import_code_comes_after_it() -> None:
+    """There, an exception would leave the lock of all imports taken: other threads would wait for ever."""
+    script = """
+import sys, time
+from cli import main
+
+seen = []
+
+class Finder:
+    def find_spec(self, name, path, target=None):
+        if name == "not_there":
+            main._interrupt(2, sys._getframe(1))
+            seen.append("went on")
+
+main._take_ends_as_interrupts()
+sys.meta_path.insert(0, Finder())
+try:
+    try:
+        import not_there
+    except ImportError:
+        pass
+    time.sleep(20)
+except KeyboardInterrupt:
+    print(seen)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, cwd=ROOT)
+    assert (done.stdout, done.stderr) == ("['went on']\n", "")
+
+
 def test_the_console_script_loads_nothing_before_it_can_answer_an_interrupt() -> None:
     """What `from cli.main import main` loads, beyond what Python has loaded anyway."""
     source = "import sys; before = set(sys.modules); import cli.main; print(*sorted(set(sys.modules) - before))"

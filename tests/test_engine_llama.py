@@ -98,7 +98,7 @@ def test_what_a_generation_yields_and_counts(engine: LlamaEngine) -> None:
     stats = generation.stats
     assert stats == StepStats(600, 0, 5, stats.prefill_s, stats.decode_s, "tokens")
     assert stats.prefill_s > 0 and stats.decode_s > 0
-    assert (engine.name, engine.context_tokens, engine.capabilities) == ("toy", 2048, frozenset({"prefill"}))
+    assert (engine.name, engine.context_tokens, engine.capabilities) == ("toy", 2048, frozenset({"prefill", "keep"}))
     assert engine.vocabulary.size == 266
 
 
