@@ -10,7 +10,7 @@
 | 5 | the step limit was reached; the last answer, if any, was printed |
 | 6 | cut by `--max-tokens`, by the end of the context, or by `--timeout`; what there is of the answer was printed |
 | 7 | the engine or the network failed in the middle of a turn |
-| 130 | interrupted (Ctrl-C) |
+| 130 | interrupted, by Ctrl-C, SIGTERM or a closed terminal |
 | 141 | whoever read our output closed the pipe |
 """
 
