@@ -15,11 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from prompt_toolkit.input import Input
 
-from agent.citations import Cited, lookup_in
 from agent.control import Control
 from agent.events import ApprovalAsked, MessageAdded, ToolFinished, TurnEnded
 from agent.limits import Limits
-from agent.loop import run_turn
 from agent.session import Entry, Options, Session, UserText
 from agent.worker import Tapped, Worker
 from cli import paths
@@ -52,6 +50,7 @@ from cli.words import count
 from tools.spec import Attachment
 
 if TYPE_CHECKING:
+    from agent.citations import Cited
     from agent.request import ContextUse
     from agent.store import SessionStore
     from cli.assemble import Assembly
@@ -64,6 +63,8 @@ HABITS = {
     **dict.fromkeys(("help", "?"), f"{_SENT}: /help lists the commands"),
 }
 """What other programs take for commands, and what to say of it."""
+_HERE = {"ossia models pull": "/model pull", "`ossia sessions list` prints": "/sessions lists"}
+"""What an error says to do next, in the words of a shell and in the chat's."""
 _GRACE_S = 1.0
 
 
@@ -261,6 +262,8 @@ class Chat:
             line = f"{where}{error.strerror or error}"
         elif exit_code(error) is None:
             raise error
+        for elsewhere, here in _HERE.items():
+            line = line.replace(elsewhere, here)
         self.note(f"{of}{one_line(line, 1000)}", "red")
 
     # -- what the user sends -------------------------------------------------------------------------------------------
@@ -347,6 +350,8 @@ class Chat:
         assembly.warn_of_control_names(text.text, "your text")
 
         def work() -> None:
+            from agent.loop import run_turn
+
             message = whole(control) if whole else text
             if control.stopped:
                 return self.background.on_loop(lambda: self._unsaid(shown))
@@ -438,6 +443,8 @@ class Chat:
 
     def page(self, cursor: int) -> Cited | None:
         """The page behind a cursor of the browser; None when there is none."""
+        from agent.citations import lookup_in
+
         page = lookup_in(self.session.states)(cursor)
         origin = self.assembly.tools.origin if self.assembly else (lambda url: None)
         return page and replace(page, url=origin(page.url) or page.url)

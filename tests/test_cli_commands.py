@@ -9,10 +9,8 @@ import os
 import re
 import shutil
 import threading
-from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -26,7 +24,7 @@ from cli.tally import Sums
 from cli.terminal.question import QUIET_S
 from tests.support.command import write_script
 from tests.support.hub import Hub
-from tests.support.screen import ChatScreen, Clock
+from tests.support.screen import ChatScreen, Clock, chatting
 
 THOUGHT = "<|channel|>analysis<|message|>Hm, llamas.<|end|><|start|>assistant"
 LONG = THOUGHT.replace("llamas", "on and on, " * 60) + "<|channel|>final<|message|>One.<|return|>"
@@ -40,10 +38,6 @@ def answer(text: str) -> str:
 
 def call(name: str, arguments: str) -> str:
     return f"<|channel|>commentary to={name} <|constrain|>json<|message|>{arguments}<|call|>"
-
-
-def chatting(case: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(case())
 
 
 _seen: list[tuple[object, int, str]] = []
@@ -303,6 +297,7 @@ def test_another_model_takes_the_conversation_over_or_everything_stays(tmp_path:
         async with ChatScreen(engine=script) as stage:
             chat = stage.chat
             await send_until(stage, "/model nothing", "no model 'nothing': expected the path of a GGUF file")
+            await send_until(stage, "/model gpt-oss-20b", "get it (12.1 GB): /model pull gpt-oss-20b")
             await send_until(stage, f"/model {broken}", "a big-endian GGUF")
             await stage.type("hello\r")
             await stage.until(lambda: chat.view.busy and chat.view.tokens > 5)
@@ -463,7 +458,7 @@ def test_conversations_are_listed_found_resumed_and_forked(tmp_path: Path) -> No
             assert stage.rows.count("› And alpacas") == 2  # once more, above the input
             await send(stage, f"/resume {first}", "/resume", "/resume zzzz")
             assert f"{first} is the conversation you are in" in text_of(stage)
-            assert "/resume: no session is called 'zzzz'" in text_of(stage)
+            assert "/resume: no session is called 'zzzz': /sessions lists those there are" in text_of(stage)
             await send(stage, "/fork 1", "And now?")
             forked = chat.kept.session_id
             assert forked not in (first, second)
