@@ -12,7 +12,6 @@ from agent.control import Control
 from agent.session import UserText
 from cli import paths
 from cli.attach import Attachment, Bounds, attach, output_of
-from cli.browsing import PageLoader
 from cli.exits import ExitError
 from cli.mentions import mentions
 from cli.terminal.editor import Typed
@@ -21,6 +20,7 @@ from tools.spec import ToolFailed
 from tools.workspace import Workspace
 
 if TYPE_CHECKING:
+    from cli.browsing import PageLoader
     from cli.config import Settings
     from tools.browser.document import Document
 
@@ -96,6 +96,8 @@ class Attaching:
     def _load(self, url: str, stop: Control) -> Document:
         settings = self._settings()
         try:
+            from cli.browsing import PageLoader
+
             self._loader = self._loader or PageLoader(settings)
         except ExitError as error:  # a proxy that is none: the message is worth more
             raise ToolFailed(str(error)) from None

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from rich.cells import cell_len
 
 from agent.adapt import is_answer, is_call
-from agent.citations import Citations, Cited
 from agent.events import (
     ContextTrimmed,
     Delta,
@@ -32,6 +31,9 @@ from cli.words import ENDS, count, short_arguments, size_words
 from harmony.messages import ANALYSIS
 from tools.spec import ApprovalAsked, ToolCall
 from tools.toolbox import REFUSED, REFUSED_AGAIN
+
+if TYPE_CHECKING:
+    from agent.citations import Citations, Cited
 
 Think = Literal["off", "on", "peek"]
 Block = Literal["user", "aside", "text", ""]
@@ -178,6 +180,8 @@ class ChatView:
         if self._segments is None:
             self._segments, self._begun = Segmenter(), False
         if cited and text and (self._citations or "【" in text):
+            from agent.citations import Citations
+
             self._citations = self._citations or Citations(self._page)
             text = self._citations.feed(text)
         for chunk in self._segments.feed(clean(text)):
