@@ -85,7 +85,8 @@ def test_where_there_is_no_session_the_reason_is_said(tmp_path: Path) -> None:
     (tmp_path / "work" / "note").write_text("text\n")
     terminal = Terminal(tmp_path, _read("note"), _write("a.md"), FINAL, flags=())
     shown = terminal.answer("s", "y")
-    assert "expected y, n: it is asked each time; start with --trust if the files of the workspace are your own\r\n" in shown
+    told = "expected y, n: it is asked each time; start with --trust if the files of the workspace are your own"
+    assert f"{told}\r\n" in shown
     opened = '<|channel|>analysis to=browser.open code<|message|>{"id": "http://a.test/?q=text"}<|call|>'
     shown = Terminal(tmp_path, _read("note"), opened, FINAL, flags=()).answer("s", "n")
     assert "expected y, n: it is asked each time\r\n" in shown, "to trust the folder would not help there"

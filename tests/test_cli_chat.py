@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,15 +11,11 @@ from agent.store import SessionStore
 from cli import paths
 from cli.keeping import Wanted
 from tests.support.command import write_script
-from tests.support.screen import ChatScreen
+from tests.support.screen import ChatScreen, chatting
 
 THOUGHT = "<|channel|>analysis<|message|>Let me think about llamas.<|end|><|start|>assistant"
 ANSWER = "<|channel|>final<|message|>Llamas are **kind**.<|return|>"
 LONG = "<|channel|>analysis<|message|>" + "so it goes on and on, " * 100 + "<|end|><|start|>assistant" + ANSWER
-
-
-def chatting(case: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(case())
 
 
 def thinks(stage: ChatScreen) -> bool:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import sys
-from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,7 +14,7 @@ from cli.keeping import Wanted
 from cli.terminal.editor import Typed
 from cli.terminal.question import QUIET_S
 from tests.support.command import ossia_here, write_script
-from tests.support.screen import ChatScreen
+from tests.support.screen import ChatScreen, chatting
 from tests.support.site import Site
 
 WRITES = (
@@ -30,10 +27,6 @@ OPENS = '<|channel|>commentary to=browser.open <|constrain|>json<|message|>{"id"
 
 def answer(text: str) -> str:
     return f"<|channel|>final<|message|>{text}<|return|>"
-
-
-def chatting(case: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(case())
 
 
 async def send(stage: ChatScreen, *lines: str) -> None:

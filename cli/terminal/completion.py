@@ -244,7 +244,7 @@ def _window(count: int, selected: int | None, max_rows: int) -> range:
 
 
 def fitted(text: str, columns: int) -> str:
-    """The text, cut with an ellipsis where it is wider than `columns`."""
+    """The text, cut with an ellipsis where it is wider than `columns`, as prompt_toolkit counts, which draws it."""
     if get_cwidth(text) <= columns:
         return text
     text = text[: 4 * max(0, columns)]

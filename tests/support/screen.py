@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import io
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from types import TracebackType
 from typing import Any, cast
 
@@ -235,3 +235,8 @@ class ChatScreen:
     @property
     def rows(self) -> list[str]:
         return self.terminal.rows
+
+
+def chatting(case: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Play a case to its end, on a loop of its own."""
+    asyncio.run(case())
