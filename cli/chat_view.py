@@ -41,7 +41,7 @@ Block = Literal["user", "aside", "text", ""]
 
 _PEEK_ROWS = 3
 _ARGUMENT_CHARS, _RESULT_CHARS = 200, 60
-_LEAST_ARGUMENT_CELLS = 12
+_LEAST_ARGUMENT_CELLS = 6
 
 
 class ChatView:
@@ -239,11 +239,12 @@ class ChatView:
         width = self._painter.width
         took = f"{ms / 1000:.1f} s · " if ms else ""
         mark, style = ("✗", "red") if error else ("▸", "cyan")
-        head = clean(f"{mark} {one_line(name)}  ")
+        head = clean(f"{mark} {one_line(name)}")
         tail = clean(f" · {took}{_outcome(result, error, min(_RESULT_CHARS, width // 2))}")
-        room = max(width - cell_len(head) - cell_len(tail), _LEAST_ARGUMENT_CELLS)
-        made_with = fitted(clean(short_arguments(arguments, _ARGUMENT_CHARS)), room)
-        self._add("aside", self._painter.text(fitted(f"{head}{made_with}{tail}", width), style))
+        room = width - cell_len(head) - cell_len(tail) - 2
+        made_with = fitted(clean(short_arguments(arguments, _ARGUMENT_CHARS)), max(room, 1))
+        head += f"  {made_with}" if room >= _LEAST_ARGUMENT_CELLS else ""
+        self._add("aside", self._painter.text(fitted(f"{head}{tail}", width), style))
 
     def _ended(self, end: TurnEnd, error: Exception | None) -> None:
         self._close_message()

@@ -49,6 +49,12 @@ def test_a_call_is_one_row(call: ToolFinished, row: str) -> None:
     assert rows(shown) == [row]
 
 
+def test_on_a_narrow_screen_what_came_of_a_call_goes_before_what_it_was_made_with() -> None:
+    shown = view(40)
+    shown.see(called("functions.apply_patch", '{"patch": "*** Begin Patch"}', "Changed b.py (2 lines)."))
+    assert rows(shown) == ["▸ functions.apply_patch · 2.0 s · 1 lin…"]
+
+
 @pytest.mark.parametrize("width", [20, 40, 80, 200])
 def test_a_call_is_one_row_at_any_width(width: int) -> None:
     shown = view(width)
