@@ -11,6 +11,7 @@ import pytest
 from tests.support.command import write_script
 from tests.support.documents import answer, thought
 from tests.support.screen import ChatScreen, Clock, chatting
+from tests.support.site import Site
 
 CTRL_C, CTRL_D, CTRL_O, CTRL_T, ALT_ENTER, UP, ESC = "\x03", "\x04", "\x0f", "\x14", "\x1b\r", "\x1b[A", "\x1b"
 LONG = thought("so it goes " * 100) + answer("The end.")
@@ -94,6 +95,22 @@ def test_ctrl_o_shows_all_of_it_while_the_turn_goes_on(tmp_path: Path) -> None:
             assert "The end." not in before and after.count("The end.") == 1
 
     chatting(case)
+
+
+def test_a_page_that_never_comes_is_named_and_can_be_stopped(tmp_path: Path) -> None:
+    async def case(site: Site) -> None:
+        script = write_script(tmp_path, answer("Yes."))
+        async with ChatScreen(engine=script, allow_host=[f"127.0.0.1:{site.port}"]) as stage:
+            await stage.type(f"what says @{site.url('/slow')} ?\r")
+            await stage.until(lambda: f"reading {site.url('/slow')}" in shown(stage))
+            await stage.type(CTRL_C)
+            await stage.until(lambda: stage.chat.editor.text == f"what says @{site.url('/slow')} ?")
+            assert "not attached: interrupted by the user" in shown(stage)
+            assert "reading http" not in shown(stage) and not stage.chat.session.entries
+
+    with Site() as site:
+        site.drip("/slow")
+        chatting(lambda: case(site))
 
 
 def test_a_peek_is_three_rows_that_go(tmp_path: Path) -> None:
@@ -220,7 +237,7 @@ shows it
 
 I will look.
 
-✗ functions.none  a.txt · Error: there…
+✗ functions.none · Error: there is no …
 
 It hums, for three reasons:
 
