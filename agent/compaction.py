@@ -7,7 +7,8 @@ happen rarely, not a little at every step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -74,7 +75,8 @@ class _Trimming:
 
     def run(self, use: ContextUse) -> Generator[Progress | Stats, None, None]:
         turn = len(self.session.ends) - 1
-        now = [index for index in self._long_results() if self.session.entries[index].turn == turn]
+        entries = self.session.entries
+        now = [index for index in self._long_results() if entries[index].turn == turn]
         kept = set(now[-_NEWEST:])
         if self._least(use, turn) >= use.total_tokens:
             return  # the turn under way is too long by itself
@@ -122,20 +124,25 @@ class _Trimming:
             savings[index] = max(0, count - count * len(note_on(message, count)) // max(1, now))
         return savings
 
+    def _by_turn(self, use: ContextUse, savings: Mapping[int, int]) -> Counter[int]:
+        """The tokens of each turn in the prompt, less what is saved on its results."""
+        entries, sums = self.session.entries, Counter[int]()
+        for index, tokens in self._tokens(use).items():
+            sums[entries[index].turn] += tokens - savings.get(index, 0)
+        return sums
+
     def _least(self, use: ContextUse, turn: int) -> int:
         """What the prompt would have if nothing but the turn under way stood in it, its results as notes."""
-        tokens, savings = self._tokens(use), self._savings(use)
-        own = [index for index in tokens if self.session.entries[index].turn == turn]
         opening = use.used_tokens - use.static_tokens - sum(use.messages)
-        return use.static_tokens + opening + sum(tokens[index] - savings.get(index, 0) for index in own)
+        return use.static_tokens + opening + self._by_turn(use, self._savings(use))[turn]
 
     def _turns_to_summarise(self, use: ContextUse, turn: int, kept: set[int], low: int) -> int:
         """As few of the oldest turns as it takes to get to the low mark, once results are notes; 0: none need to go.
 
         None, too, when they have hardly more tokens than their summary would, unless it is that or nothing.
         """
-        tokens, savings = self._tokens(use), self._savings(use)
-        savings = {index: saving for index, saving in savings.items() if index not in kept}
+        savings = {index: saving for index, saving in self._savings(use).items() if index not in kept}
+        by_turn = self._by_turn(use, savings)
         left = use.used_tokens - sum(savings.values())
         first = self.session.summary.turns if self.session.summary else 0
         most = summary_tokens(use.total_tokens)
@@ -143,8 +150,7 @@ class _Trimming:
             return 0
         gained, turns = 0, first
         while turns < turn and left - gained + most > low:
-            own = [index for index in tokens if self.session.entries[index].turn == turns]
-            gained += sum(tokens[index] - savings.get(index, 0) for index in own)
+            gained += by_turn[turns]
             turns += 1
         urgent = use.used_tokens + use.reserve_tokens // 4 > use.total_tokens
         return turns if gained > (most // 2 if urgent else most) else 0
@@ -182,8 +188,8 @@ class _Trimming:
 
     def _summarise(self, turns: int, use: ContextUse) -> Generator[Progress | Stats, None, None]:
         """Put a summary in the place of the first `turns` turns. A stop leaves them where they are."""
-        history, prompted = self.ask().history, self.session.prompted
-        own = sum(self.session.entries[index].turn < turns for index in prompted)
+        history, prompted, entries = self.ask().history, self.session.prompted, self.session.entries
+        own = sum(entries[index].turn < turns for index in prompted)
         older = history[: len(history) - len(prompted) + own]
         most = min(summary_tokens(use.total_tokens), sum(use.messages[: len(older)]) // 2)
         maker = SummaryMaker(self.ask, self.responder, self.budget, self.control, most)

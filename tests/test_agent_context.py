@@ -21,7 +21,7 @@ from agent.events import ContextTrimmed, Delta, Event, MessageAdded, Stats, Tool
 from agent.limits import Limits
 from agent.request import PartName
 from agent.respond import LocalResponder
-from agent.session import SUMMARY_HEAD, Options, Session, Summary
+from agent.session import SUMMARY_HEAD, Entry, Options, Session, Summary
 from harmony import Tokenizer
 from harmony.codec import Codec, Rendered
 from harmony.messages import Message
@@ -253,6 +253,37 @@ def test_older_turns_become_a_summary(etude_tokenizer: Tokenizer) -> None:
     assert asked.endswith("<|end|><|start|>assistant<|channel|>final<|message|>")
     assert f"<|start|>user<|message|>{SUMMARY_HEAD}\n\nThey greeted each other" in last
     assert "first0" not in last and "city0" not in last and "name0" in last and "time0" in last
+
+
+class Counted(Session):
+    """Counts how often all of its entries are copied."""
+
+    copies = 0
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        self.copies += 1
+        return super().entries
+
+
+def test_room_is_made_at_once_in_a_session_of_many_turns(etude_tokenizer: Tokenizer) -> None:
+    def copies(turns: int) -> int:
+        entries = [Entry(message, turn) for turn in range(turns) for message in (user_said(turn), model_said(turn))]
+        session = Counted(Options(date="2025-06-28"), entries=entries, ends=["answered"] * turns)
+        stage = stage_of(etude_tokenizer, SUMMARY, FINAL, session=session, context_tokens=turns * 12)
+        events = stage.play("And now?")
+        assert trimmed(events)[0].turns > turns // 3
+        return session.copies
+
+    assert copies(400) <= copies(100)
+
+
+def user_said(turn: int) -> Message:
+    return Message("user", (f"question {turn}",))
+
+
+def model_said(turn: int) -> Message:
+    return Message("assistant", (f"It is {turn}.",), channel="final")
 
 
 def test_the_summarys_step_reads_what_the_engine_has(etude_tokenizer: Tokenizer) -> None:
