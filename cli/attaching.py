@@ -31,7 +31,7 @@ _GRACE_S = 3.0
 class Attaching:
     """Holds what waits for the next message, and puts messages together. `tell` gets lines for the user, on any thread.
 
-    `running` is the user's command under way, "" when there is none.
+    `running` is the user's command under way, `reading` the page that is being fetched, "" when there is none.
     """
 
     def __init__(self, settings: Callable[[], Settings], tell: Callable[[str, str], None]) -> None:
@@ -40,7 +40,7 @@ class Attaching:
         self._stop: Control | None = None  # of the command under way
         self._over = threading.Event()
         self.pending: list[Attachment] = []
-        self.running = ""
+        self.running = self.reading = ""
 
     def run(self, command: str, stop: Control) -> Ran:
         """Run a command of the user's. It blocks: on a thread of its own."""
@@ -102,4 +102,8 @@ class Attaching:
         except ExitError as error:  # a proxy that is none: the message is worth more
             raise ToolFailed(str(error)) from None
         self._loader.private = settings.private
-        return self._loader.load(url, refresh=False, stop=stop)
+        self.reading = url
+        try:
+            return self._loader.load(url, refresh=False, stop=stop)
+        finally:
+            self.reading = ""

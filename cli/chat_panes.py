@@ -61,6 +61,8 @@ class ChatPanes:
         chat = self._chat
         if chat.question.open and chat.view.busy:
             return "waiting for your answer"
+        if chat.attaching.reading:
+            return f"reading {chat.attaching.reading}"
         return chat.view.activity() or chat.notices.doing or chat.attaching.running
 
 
