@@ -126,7 +126,7 @@ def _markdown(text: str) -> str:
         for child in token.children or ():
             if child.type == "link_open":
                 child.attrSet("rel", "noopener noreferrer")
-    return str(markdown.renderer.render(tokens, markdown.options, {}))
+    return _seen(str(markdown.renderer.render(tokens, markdown.options, {})))  # entities became characters by now
 
 
 def _text(text: str) -> str:

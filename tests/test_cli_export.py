@@ -170,7 +170,7 @@ class _Elements(HTMLParser):
 
 HOSTILE = """<script>alert(1)</script> <img src=x onerror=alert(1)> ![x](https://spy.test/x.png)
 [go](javascript:alert(1)) <https://a.test/"onclick="x> [b](https://b.test/?a=1&b=%22 "title") </details></main>
-&lt;b&gt; {title} <!-- --> \x1b]0;x\x07
+&lt;b&gt; {title} <!-- --> \x1b]0;x\x07 &#x1b;]0;x &#x202e;gnp &#xe0041;
 [c](data:text/html,x) [d](//d.test) <style>*{} </style> \u202egnp.exe <a href="https://e.test">e</a>"""
 
 
@@ -205,7 +205,7 @@ def test_html_holds_nothing_that_acts_or_loads() -> None:
         "https://b.test/?a=1&b=%22",
         "https://spy.test/x.png",
     }
-    assert page.count("<style>") == 1 and "\x1b" not in page and "\u202e" not in page
+    assert page.count("<style>") == 1 and not set("\x1b\u202e\U000e0041") & {*page}
     assert found.text.count("<script>alert(1)</script>") >= 9
 
 
