@@ -91,7 +91,7 @@ def _measure(folder: Path, given: argparse.Namespace) -> tuple[list[_Sample], li
     with PtyChat(command=command, environ=environ) as chat:
         chat.idle()
         chat.press("go\r")
-        chat.until(lambda: re.search(r"thinking · .* \d\d tokens", "\n".join(chat.display)))
+        chat.until(lambda: re.search(r"thinking · .* \d{2,} tokens", "\n".join(chat.display)))
         for _ in range(3):
             chat.press("\x14")
             toggles.append(chat.until(_THOUGHT))
