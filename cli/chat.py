@@ -199,7 +199,7 @@ class Chat:
         self.view.recall(item for item in self.transcript.items if item.turn >= first)
         if first > 0:
             how = "/save FILE writes" if self.screen.plain else "Ctrl-O shows"
-            self.note(f"{how} the {count(first, 'turn')} before")
+            self.note(f"{how} what was said before: {count(first, 'turn')}")
 
     def finish(self) -> int:
         """After the screen: give everything back. Returns the exit code; raises what kept the model from loading."""

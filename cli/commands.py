@@ -99,10 +99,10 @@ def help_(chat: Chat, argument: str) -> None:
     for title, group in GROUPS:
         block.row(title, "bold")
         for one in group:
-            _help_row(chat, block, one)
+            _help_row(chat, block, f"/{one.name} {one.usage}".rstrip(), one.help)
     block.row("Keys", "bold")
     for key, told in PLAIN_KEYS if chat.screen.plain else KEYS:
-        block.row(f"  {key:<{_USAGE_CHARS}} {told}")
+        _help_row(chat, block, key, told)
     return block.show()
 
 
@@ -119,13 +119,12 @@ def _help_on(chat: Chat, name: str) -> None:
     return block.show()
 
 
-def _help_row(chat: Chat, block: Block, one: Command) -> None:
-    usage = f"/{one.name} {one.usage}".rstrip()
+def _help_row(chat: Chat, block: Block, name: str, told: str) -> None:
     if chat.painter.width >= _WIDE_COLUMNS:
-        block.row(f"  {usage:<{_USAGE_CHARS}} {one.help}")
+        block.row(f"  {name:<{_USAGE_CHARS}} {told}")
     else:
-        block.row(f"  {usage}")
-        block.row(f"    {one.help}", "dim")
+        block.row(f"  {name}")
+        block.row(f"    {told}", "dim")
 
 
 def _put_back(chat: Chat, shown: str) -> None:

@@ -105,6 +105,7 @@ def test_a_page_that_never_comes_is_named_and_can_be_stopped(tmp_path: Path) -> 
             await stage.until(lambda: f"reading {site.url('/slow')}" in shown(stage))
             await stage.type(CTRL_C)
             await stage.until(lambda: stage.chat.editor.text == f"what says @{site.url('/slow')} ?")
+            await stage.settle()
             assert "not attached: interrupted by the user" in shown(stage)
             assert "reading http" not in shown(stage) and not stage.chat.session.entries
 
