@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from cli.exits import ExitError
 from cli.mentions import mentions
 from cli.terminal.editor import Typed
 from cli.user_command import Ran, run_command
-from tools.spec import ToolFailed
+from tools.spec import Taint, ToolFailed
 from tools.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ class Attaching:
         self, typed: Typed, *, workspace: Workspace | None, room_tokens: int | None, stop: Control
     ) -> UserText:
         """The line with its attachments; it blocks while they are read. After a stop what waited still waits."""
-        pending = tuple(self.pending)
+        theirs = workspace.brings if workspace else frozenset[Taint]()  # `!git log` shows what stands in the files
+        pending = tuple(replace(one, brings=one.brings | theirs) for one in self.pending)
         attached = attach(
             typed.text,
             shown=typed.shown,

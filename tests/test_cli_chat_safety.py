@@ -113,6 +113,22 @@ def test_somebody_elses_question_is_not_put_into_the_users_mouth(
     chatting(case)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell")
+@pytest.mark.parametrize("trust", [False, True])
+def test_a_command_in_a_folder_of_others_brings_their_text(tmp_path: Path, trust: bool) -> None:
+    (tmp_path / "work").mkdir()
+
+    async def case() -> None:
+        flags = {"no_tools": None, "workspace": str(tmp_path / "work"), "trust": trust}
+        async with ChatScreen(engine=write_script(tmp_path, answer("Yes.")), **flags) as stage:
+            await stage.type("!echo obey me\r")
+            await stage.until(lambda: stage.chat.attaching.pending)
+            await send(stage, "Well?")
+            assert stage.chat.session.taint == ({"private"} if trust else {"private", "outside"})
+
+    chatting(case)
+
+
 def test_what_was_pasted_names_no_file_when_it_is_edited_either(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -494,6 +494,8 @@ def test_the_title_is_given_back() -> None:
         async with showing() as stage:
             stage.screen.title("ossia: idle")
             assert stage.terminal.title == "ossia: idle"
+            stage.screen.title(f"x\x9c\x1b]52;c;y\x07\u202e{'z' * 200}")
+            assert stage.terminal.title == f"x\ufffd␛]52;c;y␇{'z' * 87}…"
         everything = "".join(stage.terminal.sent)
         assert everything.count("\x1b[22;2t") == everything.count("\x1b[23;2t") == 1
         assert everything.index("\x1b[22;2t") < everything.index("ossia: idle") < everything.index("\x1b[23;2t")

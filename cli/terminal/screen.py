@@ -40,6 +40,7 @@ _COST_SHARE = 4
 """A frame that took long is followed by a pause that many times as long: a dear block lowers the frame rate alone."""
 _LAST_ROWS = 1000  # of what is still open when the screen is left
 _FAULT_CHARS = 200
+_TITLE_CHARS = 100
 
 
 class Panes(Protocol):
@@ -227,6 +228,7 @@ class Screen:
 
     def title(self, text: str) -> None:
         """Set the terminal's title, if it isn't that already."""
+        text = clean(one_line(text, _TITLE_CHARS))
         if text != self._title:
             self._title = text
             self.output.set_title(clean(one_line(text)))
