@@ -59,6 +59,11 @@ class Attaching:
         self.pending.append(attachment)
         return attachment
 
+    def drop(self) -> bool:
+        """Attach nothing of what waits. False: there was nothing."""
+        waited, self.pending = bool(self.pending), []
+        return waited
+
     def needed(self, typed: Typed) -> bool:
         """Is there anything to attach to this line?"""
         return bool(self.pending) or bool(mentions(typed.shown))

@@ -298,7 +298,7 @@ class Chat:
         def done(ran: Ran) -> None:
             self.cancel = None
             self.show(self.painter.text(ran.output.strip("\n") or "(no output)"))
-            self.note(f"{self.attaching.keep(ran).shown} · goes along with your next message")
+            self.note(f"{self.attaching.keep(ran).shown} · goes along with your next message, Ctrl-C drops it")
 
         def failed(error: Exception) -> None:
             self.cancel = None
@@ -502,7 +502,7 @@ class Chat:
     # -- what keys do -------------------------------------------------------------------------------------------------
 
     def interrupt(self) -> None:
-        """Ctrl-C: stop the turn, or clear the input; twice leaves."""
+        """Ctrl-C: stop the turn, or clear the input, or drop what is attached; twice leaves."""
         again, self._ctrl_c_at = self._clock() - self._ctrl_c_at < AGAIN_S, self._clock()
         if again:
             return self.leave()
@@ -512,6 +512,8 @@ class Chat:
             return self.cancel()
         if self.editor.text:
             return self.editor.clear()
+        if self.attaching.drop():
+            return self.note("nothing is attached any more")
         return self.note("Ctrl-C again leaves")
 
     async def open_transcript(self, start: Item | None = None) -> None:

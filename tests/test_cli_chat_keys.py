@@ -203,6 +203,10 @@ def test_files_and_commands_go_along(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     async def case() -> None:
         async with ChatScreen(engine=write_script(tmp_path, answer("They hum."), answer("Yes."))) as stage:
+            await stage.type("!echo looked at\r")
+            await stage.until(lambda: "attached: !echo" in shown(stage))
+            await stage.type(CTRL_C)
+            await stage.until(lambda: "nothing is attached any more" in shown(stage))
             await stage.type("!echo a command of mine\r")
             await stage.until(lambda: "attached: !echo" in shown(stage))
             assert "a command of mine" in stage.rows
@@ -211,7 +215,7 @@ def test_files_and_commands_go_along(tmp_path: Path, monkeypatch: pytest.MonkeyP
             await stage.settle()
             assert "  @notes.md · 12 bytes" in stage.rows and "attached:" not in shown(stage)
             message = stage.chat.session.entries[0].message.text
-            assert message.startswith("What is in @notes.md?\n")
+            assert message.startswith("What is in @notes.md?\n") and "looked at" not in message
             assert "\nLlamas hum.\n" in message and "\na command of mine\n" in message
             assert stage.chat.session.entries[0].typed == "What is in @notes.md?"
 
