@@ -44,8 +44,11 @@ def warm_up(engine: Engine, session_id: str) -> int:
 
 
 def forget(session_id: str) -> None:
-    """The session is gone: so is its cache."""
-    shutil.rmtree(_folder(session_id), ignore_errors=True)
+    """The session is gone: so is its cache, and what a crash left of one that was being written."""
+    from agent.engine.kept import unfinished  # with numpy, which takes its time
+
+    for folder in (_folder(session_id), unfinished(_folder(session_id))):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _folder(session_id: str) -> Path:
@@ -54,8 +57,8 @@ def _folder(session_id: str) -> Path:
 
 def _make_room() -> None:
     found = []
-    with suppress(OSError):
-        for folder in (paths.cache_dir() / "kv").iterdir():
+    for folder in (paths.cache_dir() / "kv").glob("*/"):  # a file that isn't ours is passed by
+        with suppress(OSError):
             size = sum(file.stat().st_size for file in folder.iterdir())
             found.append((folder.stat().st_mtime, size, folder))
     total = 0

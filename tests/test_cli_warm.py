@@ -20,6 +20,7 @@ def test_a_run_that_goes_on_reads_only_what_is_new() -> None:
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     usage = line_of(ossia("run", "--continue", "--seed", "1", "--no-tools", "--json", "Who are you?"))["usage"]
     assert usage["reused_tokens"] > 0.7 * usage["prompt_tokens"]
+    folder.with_name(f"{folder.name}.new").mkdir()  # as a crash would leave it
     assert ossia("sessions", "rm", folder.name).returncode == 0
     assert _kept() == []
 
@@ -42,8 +43,12 @@ def test_the_oldest_go_when_there_are_too_many(home: Path) -> None:
         def recall(self, folder: Path) -> int:
             return 0
 
+    kv = paths.cache_dir() / "kv"
+    kv.mkdir(parents=True)
+    (kv / ".DS_Store").touch()
     for number in range(6):
         warm.keep_warm(Engine(), f"session{number}")  # type: ignore[arg-type]
         folder = paths.cache_dir() / "kv" / f"session{number}"
         os.utime(folder, (number, number))
+    (kv / ".DS_Store").unlink()
     assert [folder.name for folder in _kept()] == ["session2", "session3", "session4", "session5"]

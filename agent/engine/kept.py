@@ -49,7 +49,7 @@ def keep(folder: Path, cache: PrefixCache, memory: Storable, *, fingerprint: str
     _forget(folder)
     if not len(cache) or memory.state_bytes + cache.checkpoint_bytes > max_bytes:
         return 0
-    new = folder.with_name(f"{folder.name}.new")
+    new = unfinished(folder)
     try:
         _forget(new)
         new.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # with `parents` alone its mode would be a usual one
@@ -65,6 +65,11 @@ def keep(folder: Path, cache: PrefixCache, memory: Storable, *, fingerprint: str
     finally:
         _forget(new)
     return written
+
+
+def unfinished(folder: Path) -> Path:
+    """Where `folder` is put together; a crash leaves it there."""
+    return folder.with_name(f"{folder.name}.new")
 
 
 def recall(folder: Path, cache: PrefixCache, memory: Storable, *, fingerprint: str, room: int) -> int:
