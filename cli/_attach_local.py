@@ -15,7 +15,7 @@ from cli.words import bytes_of, size_of
 from tools.spec import Stop
 
 if TYPE_CHECKING:
-    from tools.browser._library_walk import File
+    from tools.browser.library_walk import File
 
 _MAX_WHOLE_BYTES = 16 << 20
 """Of a larger file only the ends are read."""
@@ -84,7 +84,7 @@ def _beginning(data: bytes) -> str:
 
 
 def _decoded(data: bytes) -> str:
-    from tools.functions._text import decode, describe
+    from tools.functions.text import decode, describe
 
     text = decode(data)
     if text is None:
@@ -101,7 +101,7 @@ def read_folder(path: Path, *, max_bytes: int, max_files: int, stop: Stop) -> Re
 
     Left out: what is hidden, in a `.gitignore`, made by tools, a link, or looks like a secret by its name.
     """
-    from tools.browser._library_walk import File, walk
+    from tools.browser.library_walk import File, walk
 
     if not os.access(path, os.R_OK | os.X_OK):
         raise Unattachable("not attached: it can't be read")

@@ -89,7 +89,7 @@ def _warnings(root: Path, state: str) -> tuple[str, ...]:
 
 def _notes(root: Path) -> str | None:
     """AGENTS.md, as a part of the instructions. Read like any file of the workspace: no link leads out of it."""
-    from tools._paths import locate, read_bytes
+    from tools.paths import locate, read_bytes
     from tools.spec import ToolFailed
 
     try:

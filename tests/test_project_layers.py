@@ -49,6 +49,26 @@ def _imported_at_module_level(tree: ast.Module) -> Iterator[str]:
             yield node.module.split(".")[0]
 
 
+def _imports(tree: ast.Module) -> Iterator[str]:
+    """Every module that is imported anywhere in it, and every name of it: `tools.paths`, `tools.paths.locate`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_what_begins_with_an_underscore_stays_in_its_package() -> None:
+    found = {
+        f"{path.relative_to(ROOT).as_posix()}: {name}"
+        for path in _sources()
+        for name in _imports(ast.parse(path.read_text(encoding="utf-8")))
+        if (package := name.partition(".")[0]) in PACKAGES and package != path.relative_to(ROOT).parts[0]
+        if any(part.startswith("_") and part != "__version__" for part in name.split("."))
+    }
+    assert found == set()
+
+
 def test_nothing_imports_a_posix_only_module_on_every_platform() -> None:
     found = {
         f"{path.relative_to(ROOT).as_posix()}: {name}"

@@ -16,7 +16,7 @@ from tests.support.kernels import BACKENDS, StopByHand, confinement, context, co
 from tools import sandbox
 from tools._cell import Cell
 from tools._kernel import KernelMessage
-from tools._output import Bounded, clean, trim
+from tools.output import Bounded, clean, trim
 from tools.python import DESCRIPTION, NO_OUTPUT, PythonTool, Timing, code_of
 from tools.spec import Attachment, Taint, ToolResult
 

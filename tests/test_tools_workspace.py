@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.folders import Folder, tree
 from tools import _caution
-from tools._paths import Place, locate, open_root, opened_folder, read_bytes, require_inside
+from tools.paths import Place, locate, open_root, opened_folder, read_bytes, require_inside
 from tools.policy import Rule
 from tools.spec import ToolFailed
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from tools import _data
 from tools._confine import DATA_PATH
 from tools._kernel_inside import OMITTED
-from tools._output import Bounded, clean, trim
+from tools.output import Bounded, clean, trim
 from tools.spec import Attachment, ToolOutput
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import PurePath
 from typing import Final, Literal, Protocol
 
-from tools.browser._library_walk import SECRET
 from tools.browser._text import one_line, plain
 from tools.browser.document import Document
+from tools.browser.library_walk import SECRET
 from tools.spec import Stop
 
 MAKER: Final = 1

@@ -22,9 +22,9 @@ from typing import Final, Literal, Protocol
 from tools.browser import _library_files as files
 from tools.browser._library_files import MAKER, MAX_PDF_BYTES, NotADocument
 from tools.browser._library_store import Row, Seen
-from tools.browser._library_walk import SECRET, File, Passed, Unreadable, read_plain, walk
 from tools.browser.document import Document, Loader
 from tools.browser.library import Known, Library, Root, is_within, local_url, without_links
+from tools.browser.library_walk import SECRET, File, Passed, Unreadable, read_plain, walk
 from tools.convert import ConversionFailed
 from tools.spec import NoStop, Stop, StopReason, ToolFailed
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from tools.functions._text import decode, describe
+from tools.functions.text import decode, describe
 
 _CONTEXT = 3
 _MAX_COMPARED = 4_000_000

@@ -6,13 +6,13 @@ from collections.abc import Generator
 from dataclasses import dataclass
 
 from tools import _caution
-from tools._paths import MAX_FILE_BYTES, Content, Place, locate
 from tools.functions import _diff
 from tools.functions._changes import Change, apply, caution, current, require_name
 from tools.functions._folder import count, workspace_of
 from tools.functions._hunks import Misfit, apply_hunks
-from tools.functions._text import Text, decode, describe
 from tools.functions._v4a import Add, Delete, Section, Update, parse
+from tools.functions.text import Text, decode, describe
+from tools.paths import MAX_FILE_BYTES, Content, Place, locate
 from tools.spec import Effect, Preview, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
 from tools.workspace import Workspace
 

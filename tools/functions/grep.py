@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from tools import _caution, _grep_inside
-from tools._paths import MAX_FILE_BYTES, Place, locate, opened_folder
 from tools.functions._folder import as_mapping, count, one_line, workspace_of
 from tools.functions._glob import as_expression
 from tools.functions.list_dir import CLOSED
+from tools.paths import MAX_FILE_BYTES, Place, locate, opened_folder
 from tools.spec import Preview, Stop, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec, interrupted
 
 _PARAMETERS = {

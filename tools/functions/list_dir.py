@@ -8,8 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tools._paths import locate, opened_folder
 from tools.functions._folder import as_mapping, one_line, workspace_of
+from tools.paths import locate, opened_folder
 from tools.spec import Preview, Stop, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
 
 CLOSED = frozenset(

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from tools import _caution
-from tools._paths import Place, locate, read_bytes
 from tools.functions._folder import as_lines, as_mapping, count, workspace_of
-from tools.functions._text import decode, describe
+from tools.functions.text import decode, describe
+from tools.paths import Place, locate, read_bytes
 from tools.spec import Preview, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
 
 _PARAMETERS = {

@@ -12,9 +12,9 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tools._output import Bounded, clean, trim
 from tools._shell_confine import GUARDED, RULES, ShellConfinement, ShellJob, ShellLimits, too_wide
 from tools._shell_process import ShellProcess
+from tools.output import Bounded, clean, trim
 from tools.spec import Preview, Stop, Taint, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec, interrupted
 from tools.undo import Journal
 from tools.workspace import Workspace

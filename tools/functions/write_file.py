@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from tools._paths import MAX_FILE_BYTES, Content, locate
 from tools.functions import _diff
 from tools.functions._changes import Change, apply, caution, current, require_name
 from tools.functions._folder import as_lines, as_mapping, count, workspace_of
-from tools.functions._text import Text, decode, describe
+from tools.functions.text import Text, decode, describe
+from tools.paths import MAX_FILE_BYTES, Content, locate
 from tools.spec import Preview, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
 
 _PARAMETERS = {
