@@ -68,19 +68,19 @@ def test_a_folder_with_packages_of_our_names_changes_nothing(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("args", "wrong", "whose_help"),
+    ("args", "wrong", "next_step"),
     [
-        (("nonsense",), "'nonsense'", "ossia"),
-        (("config", "show", "--efort"), "--efort", "ossia config show"),
-        (("config", "show", "x"), "(x)", "ossia config show"),
+        (("nonsense",), "'nonsense'", '`ossia --help`, to ask something: ossia run "…"'),
+        (("config", "show", "--efort"), "--efort", "`ossia config show --help`"),
+        (("config", "show", "x"), "(x)", "`ossia config show --help`"),
     ],
 )
-def test_a_bad_command_line_is_one_line(args: tuple[str, ...], wrong: str, whose_help: str) -> None:
+def test_a_bad_command_line_is_one_line(args: tuple[str, ...], wrong: str, next_step: str) -> None:
     done = ossia_text(*args)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith("ossia: error: ")
     assert wrong in done.stderr
-    assert done.stderr.endswith(f" (see `{whose_help} --help`)\n")
+    assert done.stderr.endswith(f" (see {next_step})\n")
 
 
 def test_a_name_in_an_error_can_not_reach_the_terminal_as_a_control() -> None:
