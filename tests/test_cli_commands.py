@@ -201,7 +201,7 @@ def test_wrong_arguments_and_hostile_text_are_one_clean_line(tmp_path: Path, mon
             assert text_of(stage).count(": File name too long") >= 2
             assert "/fork: expected turn 1, there is no other, got '7'" in text
             assert "/set: expected one of effort, temperature, top_p" in text
-            assert "/set: expected a number above 0, up to 1, got '2': /set top_p default is 1" in text
+            assert "/set: expected a number above 0, up to 1, got '2': /set top_p default puts 1 back" in text
             assert "/undo: expected list, force, skip or nothing, got 'all'" in text
 
     chatting(case)

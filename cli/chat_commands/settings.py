@@ -136,7 +136,7 @@ def _read(key: str, text: str) -> Value:
         if text.lower() in _OFF:
             default: Value = _DEFAULTS[key]  # type: ignore[assignment]
             return default
-        expected(kind.expected, text, f"/set {key} default is {_shown(_DEFAULTS[key])}")
+        expected(kind.expected, text, f"/set {key} default puts {_shown(_DEFAULTS[key])} back")
 
 
 def _value(chat: Chat, key: str) -> object:

@@ -225,7 +225,7 @@ class Guard:
 
 def _not_public(host: str, port: int) -> Refused:
     return Refused(
-        f"{host} isn't on the public internet; the user can allow it, by --allow-host {HostPort(host, port)}"
+        f"{host} isn't on the public internet; ossia started with --allow-host {HostPort(host, port)} opens it"
     )
 
 
