@@ -120,7 +120,7 @@ def begin(resolved: Resolved, folder: Folder | None, display: Display, worker: W
     wanted(settings)  # a file of functions that isn't there is told before anything is loaded
     started = time.monotonic()
     if settings.engine.startswith("script:"):
-        engine, tokenizer = _script(settings)
+        engine, tokenizer = _script(settings, display)
         return Loading(engine.name, resolved, folder, display, started, lambda: engine, tokenizer)
     name, loaded, tokenizer, note = _llama(settings, display, worker, wait)
     return Loading(name, resolved, folder, display, started, loaded, tokenizer, note)
@@ -185,12 +185,13 @@ def _gpu_free() -> tuple[int, ...]:
         return gpu_free_bytes()
 
 
-def _script(settings: Settings) -> tuple[Engine, Tokenizer]:
+def _script(settings: Settings, display: Display) -> tuple[Engine, Tokenizer]:
     from agent.engine.scripted import CONTEXT_TOKENS, ScriptedEngine, read_script
     from cli.vocabulary import tokenizer_for
 
     script = read_script(Path(settings.engine.removeprefix("script:")))
-    tokenizer = tokenizer_for(settings.model if script.has_ids or settings.model else "etude")
+    model = settings.model if script.has_ids or settings.model else "etude"
+    tokenizer = tokenizer_for(model, say=lambda line: display.note(f"ossia: {line}"))
     context = settings.context if isinstance(settings.context, int) else CONTEXT_TOKENS
     return ScriptedEngine(script, tokenizer, context_tokens=context), tokenizer
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from harmony.tokenizer import Tokenizer, Vocabulary
@@ -15,17 +16,17 @@ _O200K_TOKENS = 199_998
 """Ordinary tokens of o200k: a model with as many has gpt-oss's vocabulary."""
 
 
-def tokenizer_for(model: str | None) -> Tokenizer:
+def tokenizer_for(model: str | None, *, say: Callable[[str], object] | None = None) -> Tokenizer:
     """The tokenizer of `model` (the path of a GGUF, or a name).
 
     None: of the first gpt-oss GGUF that is found on this machine (never the built-in étude's), else `o200k_harmony`
-    from tiktoken, which downloads it once; stderr says so. Raises ModelError when the model is missing or unusable,
-    ExitError (3) when there is no vocabulary at all.
+    from tiktoken, which downloads it once; `say` gets a line about that, None: stderr does. Raises ModelError when the
+    model is missing or unusable, ExitError (3) when there is no vocabulary at all.
     """
     from harmony.tokenizer import Tokenizer
 
-    vocabulary = _found() if model is None else _named(model)
-    return Tokenizer(vocabulary or _o200k())
+    vocabulary = _found(say or _say) if model is None else _named(model)
+    return Tokenizer(vocabulary or _o200k(say or _say))
 
 
 def _named(model: str) -> Vocabulary:
@@ -36,7 +37,7 @@ def _named(model: str) -> Vocabulary:
     return resolve(model, locations=locations(), memory=read_memory()).vocabulary()
 
 
-def _found(*, tell: bool = True) -> Vocabulary | None:
+def _found(say: Callable[[str], object]) -> Vocabulary | None:
     from agent.errors import ModelError
     from agent.models.find import find_models
     from agent.models.model import open_model
@@ -47,12 +48,11 @@ def _found(*, tell: bool = True) -> Vocabulary | None:
             try:
                 return open_model(found.path, origin=found.origin).vocabulary()
             except ModelError as error:
-                if tell:
-                    _say(f"warning: passed over: {error}")
+                say(f"warning: passed over: {error}")
     return None
 
 
-def _o200k() -> Vocabulary:
+def _o200k(say: Callable[[str], object]) -> Vocabulary:
     import tiktoken
 
     from cli.exits import ExitCode, ExitError
@@ -60,7 +60,7 @@ def _o200k() -> Vocabulary:
 
     cached = _cache_file()
     if cached is None or not cached.exists():
-        _say("no gpt-oss model on this machine: downloading the vocabulary o200k_harmony (3.6 MB)")
+        say("no gpt-oss model on this machine: downloading the vocabulary o200k_harmony (3.6 MB)")
     try:
         return vocabulary_from_tiktoken(tiktoken.get_encoding("o200k_harmony"))
     except (OSError, ValueError) as error:  # requests' errors are OSErrors; a wrong checksum is a ValueError
@@ -104,9 +104,9 @@ def own_tokenizer(model: str | None) -> Tokenizer:
 
 def _gpt_oss_here() -> Vocabulary | None:
     """gpt-oss's vocabulary, of a GGUF or of what tiktoken downloaded before; None when neither is on this machine."""
-    vocabulary = _found(tell=False)
+    vocabulary = _found(lambda line: None)
     if vocabulary is None and (cached := _cache_file()) is not None and cached.exists():
-        return _o200k()
+        return _o200k(lambda line: None)
     return vocabulary
 
 

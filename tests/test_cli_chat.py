@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from agent.store import SessionStore
 from cli import paths
+from cli.exits import ExitError
 from cli.keeping import Wanted
 from tests.support.command import write_script
 from tests.support.screen import ChatScreen, chatting
@@ -193,3 +195,20 @@ def test_older_turns_become_a_summary_that_is_said_and_shown(tmp_path: Path) -> 
             assert asked == ["one", "two", "three"], "the session has all of it"
 
     chatting(case)
+
+
+def test_what_is_said_of_a_vocabulary_is_said_in_the_chat(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A script of ids wants gpt-oss's own vocabulary; a model that can't be read is passed over."""
+    broken = paths.data_dir() / "models" / "gpt-oss-20b-mxfp4.gguf"
+    broken.parent.mkdir(parents=True)
+    broken.write_bytes(b"no GGUF")
+    script = tmp_path / "ids.json"
+    script.write_text('{"version": 1, "steps": [[1, 2]]}')
+
+    async def case() -> None:
+        async with ChatScreen(engine=f"script:{script}", model=None, loaded=False) as stage:
+            await stage.until(lambda: "passed over" in "\n".join(stage.rows))
+
+    with contextlib.suppress(ExitError):  # or the vocabulary of tiktoken is on this machine
+        chatting(case)
+    assert capsys.readouterr().err == ""
