@@ -199,6 +199,20 @@ def test_what_was_asked_before_is_gone_without_an_answer() -> None:
     play(scene)
 
 
+@pytest.mark.parametrize(("columns", "rows"), [(80, 24), (40, 24), (40, 12)])
+def test_a_note_that_has_no_room_below_the_keys_ends_the_text_whole(columns: int, rows: int) -> None:
+    rule = "shell:" + "word " * (16 if rows < 24 else 40) + "end"
+
+    async def scene(stage: Stage) -> None:
+        seen = stage.shown
+        for _ in range(10):
+            await stage.press(PGDN)
+            seen += stage.shown
+        assert "end" in seen and "word end" in " ".join(seen.split()) and "…" not in stage.shown.split("end")[0][-20:]
+
+    play(scene, Stage(replace(WRITE, note=f"always stores the rule {rule}"), columns=columns, rows=rows))
+
+
 LINES = "".join(f"line {n}\n" for n in range(60))
 LONG = Question("t", "r", LINES, keys=ALL, note="always stores x", explanation="Why.")
 
@@ -264,11 +278,13 @@ def test_every_key_stays_on_screen_however_small_it_is(columns: int, rows: int) 
             assert f"[{key}] {word}" in stage.shown, stage.shown
         assert "PgDn" in stage.shown and "Window too small" not in stage.shown
         assert stage.pane.height() <= max(rows // 2, min(7, rows - 3))
+        seen = stage.shown
         for _ in range(40):
-            if f"line {count - 1}" in stage.shown and "PgDn" not in stage.shown:
+            if "PgDn" not in stage.shown:
                 break
             await stage.press(PGDN)
-        assert f"line {count - 1}" in stage.shown and "PgUp" in stage.shown
+            seen += stage.shown
+        assert f"line {count - 1}" in seen and "always stores x" in seen and "PgUp" in stage.shown
         await stage.press("y", after_s=WAIT)
         assert stage.answers == ["y"]
 

@@ -26,7 +26,8 @@ QUIET_S = 0.5
 EXPLAIN = "?"
 
 _MIN_ROWS, _OTHER_ROWS = 7, 3  # of the pane on a small screen; of the input, the bottom line and one of what goes on
-_READABLE_ROWS = 3  # left for the text, else the note below the keys goes
+_READABLE_ROWS = 3  # left for the text, else the note goes from below the keys to its end
+_NOTE_ROWS = 2
 _COLOURED_CHARS = 50_000  # a longer code is shown plainly: it would take a second
 _TAB = 4
 _IGNORED = "keys go to the line: pause to answer"
@@ -68,7 +69,7 @@ class QuestionPane:
         self._key_at = self._key_before_at = float("-inf")
         self._ignored = self._explaining = False
         self._top = 0
-        self._bodies: dict[tuple[bool, int], list[Row]] = {}
+        self._bodies: dict[tuple[bool, bool, int], list[Row]] = {}
         self.keys = self._bindings()
         asked = Condition(lambda: self._question is not None)
         window = Window(
@@ -193,9 +194,11 @@ class QuestionPane:
         question, width = self._question, self._painter.width
         if question is None:
             return []
-        where = self._explaining, width
+        where = self._explaining, self._note_fits, width
         if where not in self._bodies:
             rows = self._explained(question) if self._explaining else self._asked(question)
+            if question.note and not self._note_fits:  # what an answer does must be there to be read
+                rows = [*rows, [], *self._painter.text(clean(one_line(question.note)), "dim")]
             self._bodies[where] = folded(rows, width)
         return self._bodies[where]
 
@@ -227,19 +230,29 @@ class QuestionPane:
         return self._painter.chunk(Chunk("code", f"{source}\n", gap=False, info=language))
 
     def _footer(self) -> list[Row]:
-        armed = self._armed(self._key_at)
-        width, lines = self._painter.width, [""]
+        armed, width = self._armed(self._key_at), self._painter.width
+        keys = folded([_plain(line, "bold" if armed else "dim") for line in self._key_lines()], width)
+        note = _IGNORED if self._ignored and not armed else ""
+        if self._note_fits and self._question and not note:
+            note = clean(one_line(self._question.note))
+        notes = folded(self._painter.text(note, "dim"), width) if note else []
+        return [*keys, *notes] if len(keys) + len(notes) + _READABLE_ROWS <= _most_rows() else keys
+
+    @property
+    def _note_fits(self) -> bool:
+        """Does the note stand below the keys, whole? Else it ends the text."""
+        note, most = one_line(self._question.note) if self._question else "", _NOTE_ROWS * self._painter.width
+        return len(note) <= most and len(self._key_lines()) + _NOTE_ROWS + _READABLE_ROWS <= _most_rows()
+
+    def _key_lines(self) -> list[str]:
+        lines = [""]
         for key, word in self._choices():
             choice = f"[{key}] {clean(word)}"
-            if lines[-1] and len(lines[-1]) + 2 + len(choice) > width:
+            if lines[-1] and len(lines[-1]) + 2 + len(choice) > self._painter.width:
                 lines.append(choice)
             else:
                 lines[-1] += f"  {choice}" if lines[-1] else choice
-        note = clean(one_line(self._question.note, 2 * width)) if self._question else ""
-        note = _IGNORED if self._ignored and not armed else note
-        keys = folded([_plain(line, "bold" if armed else "dim") for line in lines], width)
-        notes = folded(self._painter.text(note, "dim"), width) if note else []
-        return [*keys, *notes] if len(keys) + len(notes) + _READABLE_ROWS <= _most_rows() else keys
+        return lines
 
 
 def _most_rows() -> int:
