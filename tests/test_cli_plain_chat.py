@@ -105,3 +105,21 @@ def test_commands_need_neither_keys_nor_another_screen(tmp_path: Path) -> None:
             chat.until(lambda: ready(chat))
         assert not [key for key in ("Ctrl-T", "Ctrl-O", "Alt-Enter") if key in chat.text]
         assert b"\x1b" not in chat.sent and "Traceback" not in chat.text
+
+
+def test_what_is_typed_into_an_editor_is_the_editors(tmp_path: Path) -> None:
+    editor = tmp_path / "editor.sh"
+    editor.write_text('#!/bin/sh\necho the editor asks\nread line\nread more\necho "$line $more" >"$1"\n')
+    editor.chmod(0o700)
+    script = write_script(tmp_path, answer("Yes."))
+    environ = {"TERM": "dumb", "EDITOR": str(editor)}
+    with PtyChat("--engine", script, "--no-tools", environ=environ) as chat:
+        chat.until(lambda: ready(chat))
+        chat.press("/system edit\r")
+        chat.until("the editor asks")
+        chat.press("Be\r")
+        chat.press("kind.\r")
+        chat.until("your instructions are set")
+        chat.press("/system\r")
+        chat.until(lambda: "Be kind." in chat.rows)
+        assert "Yes." not in chat.text

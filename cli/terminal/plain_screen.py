@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import signal
 import sys
 import threading
@@ -107,7 +108,9 @@ class PlainScreen:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._fault: BaseException | None = None
-        self._scheduled = self._prompted = self._away = False
+        self._scheduled = self._prompted = False
+        self._here = threading.Event()  # cleared while the terminal is another's
+        self._here.set()
         self._typed = b""
         self._lines: list[str] = []  # of a block that is still open
         self._echoed = ""  # a line that the terminal shows already
@@ -125,7 +128,7 @@ class PlainScreen:
     @property
     def away(self) -> bool:
         """Is the terminal another's now?"""
-        return self._away
+        return not self._here.is_set()
 
     def wake(self) -> None:
         """Something happened: a frame comes soon. From any thread."""
@@ -178,11 +181,11 @@ class PlainScreen:
     @asynccontextmanager
     async def aside(self) -> AsyncIterator[None]:
         """The terminal is another's inside the block; what is committed then comes after it."""
-        self._away = True
+        self._here.clear()
         try:
             yield
         finally:
-            self._away = False
+            self._here.set()
             self.wake()
 
     def create_background_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -199,6 +202,8 @@ class PlainScreen:
         data = b"-"
         while data and self._loop is not None:
             try:
+                while not self._is_ours():
+                    pass
                 data = os.read(self._stdin, 65536)
             except OSError:
                 data = b""
@@ -206,6 +211,14 @@ class PlainScreen:
             if loop is not None:
                 with suppress(RuntimeError):
                     loop.call_soon_threadsafe(self._take, data)
+
+    def _is_ours(self) -> bool:
+        """Wait until there is something to read. False: it is an editor's, which may have read it by now."""
+        if os.name == "posix":
+            select.select([self._stdin], [], [])
+        ours = self._here.is_set()
+        self._here.wait()
+        return ours
 
     def _take(self, data: bytes) -> None:
         if self._loop is None:
@@ -256,7 +269,7 @@ class PlainScreen:
 
     def _frame(self) -> None:
         self._scheduled = False
-        if self._loop is None or self._away:
+        if self._loop is None or self.away:
             return
         self.painter.width = self.columns
         self.commit(self._panes.frame())
