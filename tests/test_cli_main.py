@@ -47,6 +47,13 @@ def test_help(args: tuple[str, ...]) -> None:
     assert "  config " in done.stdout
 
 
+@posix_only
+def test_a_stdin_that_was_closed_is_an_empty_one() -> None:
+    done = subprocess.run(["/bin/sh", "-c", f"{OSSIA} <&-"], capture_output=True, text=True, check=False)
+    told = 'ossia: error: expected a question, as in: ossia run "What is 48*17?"\n'
+    assert (done.returncode, done.stderr) == (2, told)
+
+
 def test_a_question_without_run_is_told_how_to_ask() -> None:
     done = ossia_text("hello")
     told = "ossia: error: No such command 'hello'. (see `ossia --help`, to ask something: ossia run \"…\")\n"
