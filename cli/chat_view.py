@@ -40,6 +40,7 @@ Block = Literal["user", "aside", "text", ""]
 """What the last rows were: a blank row stands between two kinds, and between two texts."""
 
 _PEEK_ROWS = 3
+_USER_CHARS = 4_000
 _ARGUMENT_CHARS, _RESULT_CHARS = 200, 60
 _LEAST_ARGUMENT_CELLS = 6
 
@@ -86,7 +87,9 @@ class ChatView:
     # -- what is said besides the events -------------------------------------------------------------------------------
 
     def user(self, shown: str) -> None:
-        """A line of the user's was sent."""
+        """A line of the user's was sent. Of a long one, e.g. a paste that is asked again, the beginning is shown."""
+        if len(shown) > _USER_CHARS:
+            shown = f"{shown[:_USER_CHARS].rstrip()}… ({count(len(shown), 'character')} in all)"
         self._add("user", self._painter.text(f"› {shown}", "bold"))
 
     def note(self, text: str, style: str = "dim") -> None:

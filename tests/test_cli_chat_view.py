@@ -73,6 +73,14 @@ def test_what_was_thought_is_counted_and_its_key_named_where_there_are_keys() ->
         assert rows(shown) == [told]
 
 
+def test_of_a_long_message_the_beginning_is_shown() -> None:
+    shown = view(200)
+    shown.user("Why? " * 200_000)
+    drawn = rows(shown)
+    assert len(drawn) < 25 and drawn[0].startswith("› Why? Why?")
+    assert drawn[-1].endswith("… (1,000,000 characters in all)")
+
+
 def test_thinking_that_is_shown_stands_where_its_line_will_stand() -> None:
     shown = view(think="on")
     shown.user("Why?")
