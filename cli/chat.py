@@ -111,7 +111,8 @@ class Chat:
         self.queue: deque[Typed] = deque()
         self.tally = Tally()
         self.model = ChatModel(self)
-        self.editing: int | None = None  # the turn whose place the next line takes
+        self.editing: int | None = None  # the turn whose place the line in the input takes, once that is sent
+        self._replaces: int | None = None  # and whose place the line takes that waits to be said
         self.cancel: Callable[[], None] | None = None  # ends a job that isn't a turn, e.g. a download
         self._between: list[Callable[[], object]] = []  # waits for the end of the turn under way
         self._clock = clock
@@ -277,9 +278,8 @@ class Chat:
             typed = replace(typed, shown=typed.shown[1:], text=typed.text[1:])
         if plain and typed.shown.startswith("!"):
             return self.run_for_user(typed.text[1:].strip())
-        turn, self.editing = self.editing, None
-        if turn is not None and self.control is None:
-            self.go_back(turn)
+        if self.editing is not None:
+            self._replaces, self.editing = self.editing, None
         if plain and (habit := HABITS.get(typed.shown.lower())):
             self.note(habit)
         self.queue.append(typed)
@@ -321,29 +321,39 @@ class Chat:
         self.screen.wake()
 
     def _say_typed(self, typed: Typed) -> None:
-        """Say a line with what goes along with it, which is read on the worker: a page may take a while."""
+        """Say a line with what goes along with it, which is read on the worker first: a page may take a while."""
         text = UserText(typed.text, typed.text)
+        self.view.user(typed.shown)
         if not self.attaching.needed(typed):
-            return self.say(text, shown=typed.shown)
+            return self.say(text)
+        self.control, use = Control(), self.use
+        control = self.control
         workspace = self.folder.workspace if self.folder else None
-        use = self.use
         room = use.total_tokens - use.used_tokens - use.reserve_tokens if use else None
+        self.view.begin()
 
-        def whole(control: Control) -> UserText:
-            return self.attaching.put_together(typed, workspace=workspace, room_tokens=room, stop=control)
+        def done(future: Future[UserText]) -> None:
+            self.control = None
+            self.view.end()
+            message = future.result()  # a bug of ours on the worker's thread becomes a traceback here
+            if control.stopped:
+                self._unsaid(typed.shown)
+            else:
+                self.say(message)
 
-        return self.say(text, shown=typed.shown, whole=whole)
+        work = self.worker.submit(
+            lambda: self.attaching.put_together(typed, workspace=workspace, room_tokens=room, stop=control)
+        )
+        return work.add_done_callback(lambda future: self.background.on_loop(lambda: done(future)))
 
-    def say(self, text: UserText, *, shown: str, whole: Callable[[Control], UserText] | None = None) -> None:
-        """Begin a turn. The model must be loaded, and no turn under way.
-
-        `whole` makes the message of the text, on the worker; when it is stopped there, the line goes back to the input.
-        """
+    def say(self, text: UserText) -> None:
+        """Begin a turn. The model must be loaded, and no turn under way. A turn that was edited makes place now."""
         assert self.assembly is not None and self.control is None
+        if self._replaces is not None:
+            self.go_back(self._replaces)
         assembly, control, session = self.assembly, Control(), self.session
         self.model.reads()
         self.control = control
-        self.view.user(shown)
         self.view.begin()
         self.transcript.add_user(text.typed)
         tools, private = assembly.tools, self.settings.private
@@ -352,13 +362,10 @@ class Chat:
         def work() -> None:
             from agent.loop import run_turn
 
-            message = whole(control) if whole else text
-            if control.stopped:
-                return self.background.on_loop(lambda: self._unsaid(shown))
             tools.begin_turn("(a private turn)" if private else text.typed)  # what undo keeps lies in a file
             turn = run_turn(
                 session,
-                message,
+                text,
                 responder=assembly.responder,
                 tools=tools.toolbox,
                 limits=Limits(max_tokens=self.settings.max_tokens, max_seconds=self.settings.timeout),
@@ -373,11 +380,11 @@ class Chat:
         self._turn.add_done_callback(lambda done: self.background.on_loop(lambda: self._turn_over(done)))
         self.screen.wake()
 
-    def _unsaid(self, shown: str) -> None:
-        """The turn was stopped before it began."""
-        self.view.end()
-        self.transcript.drop_user()
-        self.editor.set("\n".join(filter(None, [as_text(shown), self.editor.text])))
+    def _unsaid(self, *lines: str) -> None:
+        """Lines that were sent and not said go back into the input; what they were to replace is still there."""
+        self.editor.set(as_text("\n".join([*lines, *filter(None, [self.editor.text])])))
+        if self._replaces is not None:
+            self.editing, self._replaces = self._replaces, None
 
     def _turn_over(self, done: Future[None]) -> None:
         self.take_in()
@@ -408,9 +415,9 @@ class Chat:
     def take_back(self) -> None:
         """Put the queued lines into the input again."""
         if self.queue:
-            lines = [*(typed.shown for typed in self.queue), *filter(None, [self.editor.text])]
-            self.editor.set(as_text("\n".join(lines)))
+            lines = [typed.shown for typed in self.queue]
             self.queue.clear()
+            self._unsaid(*lines)
 
     def answer_now(self) -> None:
         """End the thinking: the answer begins."""
@@ -421,7 +428,7 @@ class Chat:
 
     def go_back(self, turn: int) -> tuple[Entry, ...]:
         """Take this turn and those after it out of the conversation. Between turns. Returns what was taken."""
-        self.editing = None
+        self.editing = self._replaces = None
         taken = self.session.cut_back(turn)
         self.transcript.cut_back(turn)
         self.model.restore_pages()
@@ -435,7 +442,7 @@ class Chat:
             self.store.close()
         elif self.store:
             self.store.release(self.session)
-        self.kept, self.editing, self.model.use, self.tally = kept, None, None, Tally()
+        self.kept, self.editing, self._replaces, self.model.use, self.tally = kept, None, None, None, Tally()
         self.transcript = Transcript.of(kept.session, clock=self._clock)
         if self.assembly:
             self.model.warm_up(self.assembly)

@@ -155,12 +155,6 @@ class Transcript:
         self._typed = self._add("user", typed, turn=self._turn + 1)
         return self._typed
 
-    def drop_user(self) -> None:
-        """The line of `add_user` was never said."""
-        if self._typed is not None:
-            self._remove(self._typed)
-            self._typed = None
-
     def add_note(self, text: str, name: str = "") -> Item:
         """A line of ours."""
         return self._add("note", text, name=name)

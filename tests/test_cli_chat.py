@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import socket
 from pathlib import Path
 
 import pytest
@@ -212,3 +213,32 @@ def test_what_is_said_of_a_vocabulary_is_said_in_the_chat(tmp_path: Path, capsys
     with contextlib.suppress(ExitError):  # or the vocabulary of tiktoken is on this machine
         chatting(case)
     assert capsys.readouterr().err == ""
+
+
+def test_what_is_edited_stays_until_its_new_text_is_said(tmp_path: Path) -> None:
+    """The page that goes along never comes: after Ctrl-C the old turns are there, and the text is in the input."""
+
+    async def case() -> None:
+        script = write_script(tmp_path, ANSWER, "<|channel|>final<|message|>Again.<|return|>")
+        async with ChatScreen(engine=script, allow_host=["127.0.0.1"]) as stage:
+            await stage.type("Are they kind?\r")
+            await stage.until(lambda: "Llamas are kind." in stage.rows)
+            await stage.settle()
+            await stage.type("/edit 1\r")
+            await stage.until(lambda: stage.chat.editor.text == "Are they kind?")
+            await stage.type(f" @http://127.0.0.1:{port}/page \r")
+            await stage.until(lambda: stage.chat.control is not None)
+            await stage.type("\x03")
+            await stage.settle()
+            assert stage.chat.session.ends == ("answered",)
+            assert stage.chat.editor.text.startswith("Are they kind? @http://127.0.0.1:")
+            stage.chat.editor.set("Are they still?")
+            await stage.type("\r")
+            await stage.until(lambda: "Again." in stage.rows)
+            await stage.settle()
+            users = [message.text for message in stage.chat.session.messages if message.role == "user"]
+            assert users == ["Are they still?"]
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        chatting(case)

@@ -50,7 +50,8 @@ def retry(chat: Chat, argument: str) -> None:
     asked = _question(chat, turn)
     chat.go_back(turn)
     typed = asked.message.text if asked.typed is None else asked.typed
-    chat.say(UserText(asked.message.text, typed, asked.brings), shown=typed or one_line(asked.message.text, 200))
+    chat.view.user(typed or one_line(asked.message.text, 200))
+    chat.say(UserText(asked.message.text, typed, asked.brings))
 
 
 def edit(chat: Chat, argument: str) -> None:
