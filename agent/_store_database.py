@@ -14,7 +14,7 @@ from typing import Final
 from agent._store_schema import check_marks, migrate
 from agent.errors import SessionsUnusable
 
-_WAIT_S: Final = 10.0  # for another process that writes; each write takes milliseconds
+_WAIT_S: Final = 3.0  # for another process that writes; each write takes milliseconds
 _MAGIC: Final = b"SQLite format 3\0"  # sqlite.org/fileformat.html, section 1.3, as are the offsets below
 _HEADER_BYTES: Final = 100
 _VERSION_AT, _APPLICATION_AT = 60, 68
