@@ -173,8 +173,6 @@ class Chat:
         self.background.begin()
         self.background.run(self._greeting, self._greet)
         self.model.load()
-        for warning in (*self.resolved.warnings, *filter(None, [self.kept.problem])):
-            self.note(warning, "yellow")
         await self.screen.run()
 
     def _greeting(self) -> list[str]:
@@ -191,6 +189,8 @@ class Chat:
     def _greet(self, lines: list[str]) -> None:
         for line in lines:
             self.note(line)
+        for warning in (*self.resolved.warnings, *filter(None, [self.kept.problem])):
+            self.note(warning, "yellow")
         if self.kept.resumed:
             self.recall()
 

@@ -40,7 +40,7 @@ class Status:
         effort = chat.session.options.effort
         parts = [chat.assembly.engine.name if chat.assembly else chat.settings.model or "…", effort]
         if chat.use:
-            used, total = chat.use.used_tokens, chat.use.total_tokens
+            used, total = chat.view.context_tokens or chat.use.used_tokens, chat.use.total_tokens
             parts.append(f"▕{bar(used / max(total, 1))}▏ {short(used)} of {short(total)}")
         if chat.folder:
             parts.append(one_line(clean(chat.folder.workspace.root.name)))

@@ -83,6 +83,7 @@ class ChatView:
         self.busy = False
         self.tokens = 0
         self.tokens_per_s: float | None = None
+        self.context_tokens: int | None = None  # after the step that ended last, while a turn is under way
 
     # -- what is said besides the events -------------------------------------------------------------------------------
 
@@ -251,6 +252,7 @@ class ChatView:
 
     def _ended(self, end: TurnEnd, error: Exception | None) -> None:
         self._close_message()
+        self.context_tokens = None
         self._call, self._progress, self._writing_call, self.busy = None, None, "", False
         if error is not None:
             self.note(" ".join(str(error).split()), "red")

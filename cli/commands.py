@@ -45,18 +45,18 @@ class Command:
 def run_command(chat: Chat, line: str, *, shown: str | None = None) -> None:
     """Carry out the command in `line`; `shown` is the line as it stood in the input, pastes as placeholders.
 
-    What can't be carried out is said in one line. One that isn't known, or has to wait, is put back into the input.
+    What can't be carried out is said in one line. One that looks mistyped is put back into the input.
     """
     shown = shown if shown is not None else line
     name = re.split(r"\s", line[1:], maxsplit=1)[0]
     argument = line[1 + len(name) :].strip()
     command = find(name)
     if command is None:
-        _put_back(chat, shown)
+        if _near(name) or "/" in name:  # mistyped, or meant for the model: else it would stand before the next line
+            _put_back(chat, shown)
         return chat.note(_unknown(name), "red")
     if command.between_turns and chat.control is not None:
-        _put_back(chat, shown)
-        return chat.note(f"/{command.name} is for after this turn: Ctrl-C stops it, then send it again", "yellow")
+        return chat.note(f"/{command.name} is for after this turn: Ctrl-C stops it, Up brings the line back", "yellow")
     chat.note(f"› {one_line(shown, 200)}", "dim bold")
     try:
         command.act(chat, argument)
@@ -133,10 +133,16 @@ def _put_back(chat: Chat, shown: str) -> None:
         chat.editor.set(shown)
 
 
-def _unknown(name: str) -> str:
+def _near(name: str) -> str | None:
+    """The command that is spelled most like it."""
     known = [word for one in _ALL for word in (one.name, *one.aliases)]
     near = [] if "/" in name else difflib.get_close_matches(name.lower(), known, n=1)
-    meant = f": did you mean /{near[0]}?" if near else ";"
+    return near[0] if near else None
+
+
+def _unknown(name: str) -> str:
+    near = _near(name)
+    meant = f": did you mean /{near}?" if near else ";"
     return f"there is no command /{one_line(name, 40)}{meant} /help lists them, // begins a text with a slash"
 
 

@@ -386,8 +386,11 @@ def test_what_changes_the_conversation_waits_for_the_turn(tmp_path: Path) -> Non
             await stage.until(lambda: stage.chat.view.busy and stage.chat.view.tokens > 5)
             session = stage.chat.session
             await stage.type("/new\r")
-            await stage.until(lambda: "/new is for after this turn: Ctrl-C stops it, then send it again" in stage.rows)
-            assert stage.chat.editor.text == "/new" and stage.chat.session is session
+            later = "/new is for after this turn: Ctrl-C stops it, Up brings the line back"
+            await stage.until(lambda: later in stage.rows)
+            assert stage.chat.editor.text == "" and stage.chat.session is session
+            await stage.type("\x1b[A")
+            await stage.until(lambda: stage.chat.editor.text == "/new")
             stage.chat.editor.clear()
             await stage.type("/stats\r/context\r/calls\r/answer\r")
             await stage.until(lambda: "Now." in stage.rows)
