@@ -24,7 +24,9 @@ from cli import paths
 from cli.attaching import Attaching
 from cli.chat_approvals import Approvals
 from cli.chat_background import Background
+from cli.chat_greeting import greet
 from cli.chat_keys import chat_keys, chat_sources
+from cli.chat_lines import take_line
 from cli.chat_model import ChatModel
 from cli.chat_panes import ChatPanes
 from cli.chat_view import ChatView, Think
@@ -45,8 +47,6 @@ from cli.terminal.question import QuestionPane
 from cli.terminal.screen import Screen
 from cli.terminal.vt import Output
 from cli.transcript import Item, Transcript
-from cli.user_command import Ran
-from cli.words import count
 from tools.spec import Attachment
 
 if TYPE_CHECKING:
@@ -57,12 +57,6 @@ if TYPE_CHECKING:
 
 AGAIN_S = 1.5
 """Within this a second Ctrl-C leaves."""
-_SENT = "sent to the model, as all that has no slash"
-HABITS = {
-    **dict.fromkeys(("exit", "quit", "bye", ":q"), f"{_SENT}: /quit or Ctrl-D leaves"),
-    **dict.fromkeys(("help", "?"), f"{_SENT}: /help lists the commands"),
-}
-"""What other programs take for commands, and what to say of it."""
 _HERE = {"ossia models pull": "/model pull", "`ossia sessions list` prints": "/sessions lists"}
 """What an error says to do next, in the words of a shell and in the chat's."""
 _GRACE_S = 1.0
@@ -171,36 +165,9 @@ class Chat:
     async def run(self) -> None:
         """Show the screen until the user leaves; the model loads meanwhile."""
         self.background.begin()
-        self.background.run(self._greeting, self._greet)
+        greet(self)
         self.model.load()
         await self.screen.run()
-
-    def _greeting(self) -> list[str]:
-        from cli.welcome import KEYS, PLAIN_KEYS, gather, greeting
-
-        turns, title = len(self.session.ends), None
-        if self.kept.resumed:
-            stored = self.store.find(self.kept.session_id) if self.store and self.kept.session_id else None
-            title = stored.title if stored else "a private copy"
-        folder = self.folder.workspace.root if self.folder else None
-        facts = gather(self.settings, workspace=folder, title=title, turns=turns)
-        return greeting(facts, keys=PLAIN_KEYS if self.screen.plain else KEYS)
-
-    def _greet(self, lines: list[str]) -> None:
-        for line in lines:
-            self.note(line)
-        for warning in (*self.resolved.warnings, *filter(None, [self.kept.problem])):
-            self.note(warning, "yellow")
-        if self.kept.resumed:
-            self.recall()
-
-    def recall(self, turns: int = 2) -> None:
-        """Show the last turns of the session again."""
-        first = len(self.session.ends) - turns
-        self.view.recall(item for item in self.transcript.items if item.turn >= first)
-        if first > 0:
-            how = "/save FILE writes" if self.screen.plain else "Ctrl-O shows"
-            self.note(f"{how} what was said before: {count(first, 'turn')}")
 
     def finish(self) -> int:
         """After the screen: give everything back. Returns the exit code; raises what kept the model from loading."""
@@ -270,47 +237,15 @@ class Chat:
     # -- what the user sends -------------------------------------------------------------------------------------------
 
     def submit(self, typed: Typed) -> None:
-        """A line was sent: a command acts at once, anything else is said now or when its turn comes."""
-        plain = not typed.literal
-        if plain and typed.shown.startswith("/") and not typed.shown.startswith("//"):
-            return self.command(typed.text, typed.shown)
-        if plain and typed.shown.startswith("//"):  # a text that begins with a slash
-            typed = replace(typed, shown=typed.shown[1:], text=typed.text[1:])
-        if plain and typed.shown.startswith("!"):
-            return self.run_for_user(typed.text[1:].strip())
+        """A line was sent."""
+        take_line(self, typed)
+
+    def queue_up(self, typed: Typed) -> None:
+        """Say the line now, or when its turn comes."""
         if self.editing is not None:
             self._replaces, self.editing = self.editing, None
-        if plain and (habit := HABITS.get(typed.shown.lower())):
-            self.note(habit)
         self.queue.append(typed)
-        return self.go_on()
-
-    def run_for_user(self, command: str) -> None:
-        """Run a command of the user's; its output is shown, and goes along with their next message."""
-        if self.cancel is not None:
-            return self.note(f"`{self.attaching.running or 'something'}` still runs: Ctrl-C ends it", "yellow")
-        if not command:
-            return self.note("expected a command behind the !, as in !git status", "yellow")
-        control = Control()
-        self.cancel = control.stop
-        self.view.user(f"!{command}")
-
-        def done(ran: Ran) -> None:
-            self.cancel = None
-            self.show(self.painter.text(ran.output.strip("\n") or "(no output)"))
-            self.note(f"{self.attaching.keep(ran).shown} · goes along with your next message, Ctrl-C drops it")
-
-        def failed(error: Exception) -> None:
-            self.cancel = None
-            self.tell(error)
-
-        return self.background.run(lambda: self.attaching.run(command, control), done, failed)
-
-    def command(self, line: str, shown: str | None = None) -> None:
-        """Carry out a command: `/effort high`. `shown`: the line as it stood in the input, if that differs."""
-        from cli.commands import run_command
-
-        run_command(self, line, shown=shown)
+        self.go_on()
 
     def go_on(self) -> None:
         """Do what waited for the end of a turn, then say the next line that waits, if the model is ready for it."""

@@ -17,7 +17,7 @@ import pytest
 from agent.models.catalog import ETUDE_PATH
 from agent.session import Summary
 from cli import paths
-from cli.commands import GROUPS, arguments, commands, find
+from cli.commands import GROUPS, arguments, commands, find, run_command
 from cli.copying import MAX_TERMINAL_BYTES, copy_with_programs, copyable, fits_terminal
 from cli.keeping import Wanted
 from cli.tally import Sums
@@ -192,7 +192,7 @@ def test_wrong_arguments_and_hostile_text_are_one_clean_line(tmp_path: Path, mon
             hostile = "x\x1b]52;c;ZXZpbA==\x07\u202ey\x9b2J" * 3
             for name, _ in commands():
                 if name[1:] not in ("quit", "system", "title", "new", "model", "docs", "fork"):
-                    stage.chat.command(f"{name} {hostile}")
+                    run_command(stage.chat, f"{name} {hostile}")
             await send(stage, "/new 1", "/fork 7", "/calls 3", "/set nothing 1", "/set top_p 2", "/undo all")
             sent = "".join(stage.terminal.sent[said:])
             assert "\x1b]52" not in sent and "\u202e" not in sent and "\x9b" not in sent
@@ -253,7 +253,7 @@ def test_values_are_shown_set_and_put_back(tmp_path: Path) -> None:
             await send(stage, "/set parameter temperature 0.3", "/set system Be brief.")  # habits of `ollama run`
             assert chat.session.options.sampling.temperature == 0.3
             assert chat.session.options.instructions == "Be brief."
-            chat.command("/system First line.\nSecond line.")
+            run_command(chat, "/system First line.\nSecond line.")
             assert chat.session.options.instructions == "First line.\nSecond line."
             assert chat.session.options.sampling.seed is None and chat.settings.think == "off"
             assert any(row.split()[:2] == ["min_p", "0.1"] for row in stage.rows)

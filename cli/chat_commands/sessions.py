@@ -12,6 +12,7 @@ from agent.session import Session
 from agent.store import SessionStore
 from cli import paths
 from cli.chat_commands.common import Block, Choice, CommandError, expected, turn_of
+from cli.chat_greeting import recall
 from cli.keeping import Kept
 from cli.terminal.question import Question
 from cli.words import count
@@ -104,7 +105,7 @@ def fork(chat: Chat, argument: str) -> None:
     forked = store.fork(session_id, turns=turns)
     chat.switch(Kept(store.resume(forked), store, forked, resumed=True))
     if fewer:
-        chat.recall(1)
+        recall(chat, 1)
     chat.note(f"{forked}: a fork with {count(turns, 'turn')} · /resume {session_id} goes back")
 
 
@@ -161,7 +162,7 @@ def _go_on(chat: Chat, kept: Kept, name: str) -> None:
     chat.switch(kept)
     chat.model.forget_variables()
     chat.note(f"{kept.session_id or 'not stored'}: {name}")
-    chat.recall()
+    recall(chat)
 
 
 def _store_again(chat: Chat) -> None:
