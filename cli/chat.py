@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from prompt_toolkit.input import Input
@@ -62,6 +62,13 @@ _HERE = {"ossia models pull": "/model pull", "`ossia sessions list` prints": "/s
 _GRACE_S = 1.0
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting(Typed):
+    """A line that waits to be said. `replaces`: the turn whose place it takes, None: it comes after the others."""
+
+    replaces: int | None = None
+
+
 def chat(flags: Mapping[str, object], wanted: Wanted) -> int:
     """Talk until the user leaves; returns the exit code. Raises what `cli.main` turns into one line and a code."""
     resolved, folder = settle(flags)
@@ -102,11 +109,10 @@ class Chat:
         self.kept = kept
         self.transcript = Transcript.of(self.session, clock=clock)
         self.control: Control | None = None
-        self.queue: deque[Typed] = deque()
+        self.queue: deque[Waiting] = deque()
         self.tally = Tally()
         self.model = ChatModel(self)
         self.editing: int | None = None  # the turn whose place the line in the input takes, once that is sent
-        self._replaces: int | None = None  # and whose place the line takes that waits to be said
         self.cancel: Callable[[], None] | None = None  # ends a job that isn't a turn, e.g. a download
         self._between: list[Callable[[], object]] = []  # waits for the end of the turn under way
         self._clock = clock
@@ -242,9 +248,8 @@ class Chat:
 
     def queue_up(self, typed: Typed) -> None:
         """Say the line now, or when its turn comes."""
-        if self.editing is not None:
-            self._replaces, self.editing = self.editing, None
-        self.queue.append(typed)
+        self.queue.append(Waiting(typed.shown, typed.text, typed.literal, self.editing))
+        self.editing = None
         self.go_on()
 
     def go_on(self) -> None:
@@ -252,15 +257,15 @@ class Chat:
         while self.assembly and self.control is None and self._between:
             self._between.pop(0)()
         if self.assembly and self.control is None and self.queue:
-            self._say_typed(self.queue.popleft())
+            self._say_waiting(self.queue.popleft())
         self.screen.wake()
 
-    def _say_typed(self, typed: Typed) -> None:
+    def _say_waiting(self, typed: Waiting) -> None:
         """Say a line with what goes along with it, which is read on the worker first: a page may take a while."""
         text = UserText(typed.text, typed.text)
         self.view.user(typed.shown)
         if not self.attaching.needed(typed):
-            return self.say(text)
+            return self.say(text, replaces=typed.replaces)
         self.control, use = Control(), self.use
         control = self.control
         workspace = self.folder.workspace if self.folder else None
@@ -272,20 +277,20 @@ class Chat:
             self.view.end()
             message = future.result()  # a bug of ours on the worker's thread becomes a traceback here
             if control.stopped:
-                self._unsaid(typed.shown)
+                self._unsaid(typed)
             else:
-                self.say(message)
+                self.say(message, replaces=typed.replaces)
 
         work = self.worker.submit(
             lambda: self.attaching.put_together(typed, workspace=workspace, room_tokens=room, stop=control)
         )
         return work.add_done_callback(lambda future: self.background.on_loop(lambda: done(future)))
 
-    def say(self, text: UserText) -> None:
-        """Begin a turn. The model must be loaded, and no turn under way. A turn that was edited makes place now."""
+    def say(self, text: UserText, *, replaces: int | None = None) -> None:
+        """Begin a turn, in place of the turn `replaces` and those after it. With a model loaded, between turns."""
         assert self.assembly is not None and self.control is None
-        if self._replaces is not None:
-            self.go_back(self._replaces)
+        if replaces is not None:
+            self.go_back(replaces)
         assembly, control, session = self.assembly, Control(), self.session
         self.model.reads()
         self.control = control
@@ -315,11 +320,10 @@ class Chat:
         self._turn.add_done_callback(lambda done: self.background.on_loop(lambda: self._turn_over(done)))
         self.screen.wake()
 
-    def _unsaid(self, *lines: str) -> None:
+    def _unsaid(self, *lines: Waiting) -> None:
         """Lines that were sent and not said go back into the input; what they were to replace is still there."""
-        self.editor.set(as_text("\n".join([*lines, *filter(None, [self.editor.text])])))
-        if self._replaces is not None:
-            self.editing, self._replaces = self._replaces, None
+        self.editor.set(as_text("\n".join([*(line.shown for line in lines), *filter(None, [self.editor.text])])))
+        self.editing = next((line.replaces for line in lines if line.replaces is not None), self.editing)
 
     def _turn_over(self, done: Future[None]) -> None:
         self.take_in()
@@ -350,7 +354,7 @@ class Chat:
     def take_back(self) -> None:
         """Put the queued lines into the input again."""
         if self.queue:
-            lines = [typed.shown for typed in self.queue]
+            lines = list(self.queue)
             self.queue.clear()
             self._unsaid(*lines)
 
@@ -363,7 +367,7 @@ class Chat:
 
     def go_back(self, turn: int) -> tuple[Entry, ...]:
         """Take this turn and those after it out of the conversation. Between turns. Returns what was taken."""
-        self.editing = self._replaces = None
+        self.editing = None
         taken = self.session.cut_back(turn)
         self.transcript.cut_back(turn)
         self.model.restore_pages()
@@ -377,7 +381,8 @@ class Chat:
             self.store.close()
         elif self.store:
             self.store.release(self.session)
-        self.kept, self.editing, self._replaces, self.model.use, self.tally = kept, None, None, None, Tally()
+        self.kept, self.editing, self.model.use, self.tally = kept, None, None, Tally()
+        self.queue = deque(replace(line, replaces=None) for line in self.queue)
         self.transcript = Transcript.of(kept.session, clock=self._clock)
         if self.assembly:
             self.model.warm_up(self.assembly)
