@@ -96,6 +96,7 @@ class LlamaEngine:
             raise ModelUnusable(
                 f"{path}: expected {vocabulary.size} tokens, llama.cpp sees {native.vocabulary_size}: get it again"
             )
+        _LOG.owner = native
         return cls(native, vocabulary, name, settings)
 
     @property
@@ -161,6 +162,8 @@ class LlamaEngine:
         if self._open is not None:
             self._open.close()
         self.native.close()
+        if _LOG.owner is self.native:
+            _LOG.open(None)
 
     def _prefill(self, prompt: Prompt) -> Prefill:
         if self._open is not None:
@@ -326,6 +329,7 @@ class _Log:
 
     def __init__(self) -> None:
         self.errors: deque[str] = deque(maxlen=8)
+        self.owner: object = None  # the engine that was loaded last: the file is its
         self._file: TextIO | None = None
         self._level = _DEBUG
         self._callback = lib.llama_log_callback(self._write)  # kept: llama.cpp holds only its address
