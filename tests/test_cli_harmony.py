@@ -248,6 +248,7 @@ def test_a_closed_standard_input_is_empty(monkeypatch: pytest.MonkeyPatch, capsy
     monkeypatch.setattr(sys, "stdin", None)
     assert invoke(["harmony", "render", "--model", "etude", "-"]) == 2
     assert "standard input: expected JSON" in capsys.readouterr().err
+    sys.stdin.close()  # what took its place
 
 
 def test_alone_it_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
