@@ -221,7 +221,7 @@ def test_what_is_edited_stays_until_its_new_text_is_said(tmp_path: Path) -> None
 
     async def case() -> None:
         script = write_script(tmp_path, ANSWER, "<|channel|>final<|message|>Again.<|return|>")
-        async with ChatScreen(engine=script, allow_host=["127.0.0.1"]) as stage:
+        async with ChatScreen(engine=script, allow_host=[f"127.0.0.1:{port}"]) as stage:
             await stage.type("Are they kind?\r")
             await stage.until(lambda: "Llamas are kind." in stage.rows)
             await stage.settle()
