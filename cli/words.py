@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from agent.events import TurnEnd
 from cli.clean import one_line
@@ -18,6 +19,7 @@ ENDS: dict[TurnEnd | None, str] = {
 }
 """What is said of a turn that wasn't answered. None: nobody noted its end."""
 
+_PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$", re.MULTILINE)  # a file of apply_patch's
 _JSON_CHARS = 200_000  # of arguments; longer ones are shown as they were written
 
 
@@ -47,13 +49,18 @@ def size_words(text: str) -> str:
 
 
 def short_arguments(arguments: str, max_chars: int) -> str:
-    """A call's arguments on one line. Of an object that holds one text alone, the text: a command, a path.
+    """A call's arguments on one line. Of an object that holds one text alone, the text; of one with a path, that.
 
-    short_arguments('{"path": "a.txt"}', 60)      # 'a.txt'
+    short_arguments('{"path": "a.txt", "content": "…"}', 60)      # 'a.txt'
     """
     value = parsed(arguments)
-    only = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else None
-    return one_line(only if isinstance(only, str) else arguments[: 4 * max_chars], max_chars)
+    told: object = None
+    if isinstance(value, dict):
+        told = value.get("path") if "path" in value else next(iter(value.values())) if len(value) == 1 else None
+    text = told if isinstance(told, str) else arguments[:_JSON_CHARS]
+    if text.lstrip().startswith("*** Begin Patch"):
+        text = ", ".join(_PATCHED.findall(text)) or text
+    return one_line(text[: 4 * max_chars], max_chars)
 
 
 def parsed(arguments: str) -> object:

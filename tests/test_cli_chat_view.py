@@ -39,7 +39,7 @@ def called(name: str, arguments: str, result: str, *, error: bool = False, ms: i
         (called("python", "pass", ""), "▸ python  pass · 2.0 s · nothing"),
         (
             called("functions.write_file", '{"path": "a.txt", "content": "one\\nTWO\\nthree\\nfour\\n"}', "x\n" * 400),
-            '▸ functions.write_file  {"path": "a.txt", "conte… · 2.0 s · 400 lines, 800 bytes',
+            '▸ functions.write_file  a.txt · 2.0 s · 400 lines, 800 bytes',
         ),
     ],
 )

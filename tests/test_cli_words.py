@@ -33,6 +33,10 @@ def test_how_long_a_result_is(text: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        ('{"path": "a.txt", "content": "one\\ntwo"}', "a.txt"),
+        ("*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+y\n*** Add File: b.py\n+z\n*** End Patch", "a.py, b.py"),
+        ('{"patch": "*** Begin Patch\\n*** Delete File: c.py\\n*** End Patch"}', "c.py"),
+        ('{"path": 3, "n": 1}', '{"path": 3, "n": 1}'),
         *(('{"path": "a.txt"}', "a.txt"), ('{"a": 1}', '{"a": 1}'), ('{"a": "b", "c": "d"}', '{"a": "b", "c": "d"}')),
         *(("print(1)\nprint(2)", "print(1) print(2)"), ('{"cmd": "ls\\n-l"}', "ls -l"), ("", ""), ("[1]", "[1]")),
         *(('{"a": ' * 5000, '{"a": {"a": {"a": {"a": {"a": {"a": {"a": {"a": {"a": {"a":…'), ('{"broken', '{"broken')),
