@@ -10,7 +10,7 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -477,6 +477,29 @@ def test_what_cannot_be_looked_at_is_kept(library: Library, tmp_path: Path) -> N
     events = list(Indexer(library, converter=Converter, web=None).run(root))
     assert events == [Failed(str(docs), "no such file or directory"), Found(str(docs), 0)]
     assert _names(library, "kept") == ["a.txt"]
+
+
+@pytest.mark.parametrize("stored_first", [False, True])
+def test_an_interrupt_while_a_batch_is_stored_loses_nothing_of_it(tmp_path: Path, stored_first: bool) -> None:
+    class Interrupted(Library):
+        times = 0
+
+        def put(self, root: Root, rows: Sequence[Row], *, touched: Mapping[str, Seen] | None = None) -> bool:
+            self.times += 1
+            if self.times == 1 and not stored_first:
+                raise KeyboardInterrupt
+            done = super().put(root, rows, touched=touched)
+            if self.times == 1:
+                raise KeyboardInterrupt
+            return done
+
+    library = Interrupted(tmp_path / "library.sqlite")
+    folder = _write(tmp_path / "docs", {"a.txt": "apples", "b.txt": "berries"})
+    told = []
+    with pytest.raises(KeyboardInterrupt):
+        for event in Indexer(library, converter=Converter, web=None).run(library.add_root("folder", str(folder))):
+            told.append(event)
+    assert len([event for event in told if isinstance(event, Indexed)]) == library.count() == 2
 
 
 def test_an_index_that_is_cut_off_keeps_what_it_did_and_goes_on(library: Library, tmp_path: Path) -> None:

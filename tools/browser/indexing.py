@@ -254,9 +254,13 @@ class _Run:
         return Indexed(file.path, result.title, change)
 
     def _flush(self) -> bool:
-        """Store the batch; False when the root is gone."""
-        batch, self._batch = self._batch, _Batch()
-        return not (batch.rows or batch.touched) or self._library.put(self._root, batch.rows, touched=batch.touched)
+        """Store the batch, and let it go only then: an interrupt may come before. False when the root is gone."""
+        batch = self._batch
+        stored = not (batch.rows or batch.touched) or self._library.put(
+            self._root, batch.rows, touched=batch.touched
+        )
+        self._batch = _Batch()
+        return stored
 
     def _vanished(self) -> Iterator[Event]:
         gone = [
