@@ -8,11 +8,10 @@ from __future__ import annotations
 import asyncio
 import os
 import select
-import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 from prompt_toolkit.data_structures import Size
@@ -21,6 +20,7 @@ from cli.clean import clean, one_line
 from cli.terminal.editor import Typed
 from cli.terminal.paint import Painter, Row
 from cli.terminal.question import EXPLAIN, Question
+from cli.terminal.signals import answered
 from cli.terminal.vt import terminal_size
 
 if TYPE_CHECKING:
@@ -144,7 +144,8 @@ class PlainScreen:
         self._loop.set_exception_handler(lambda loop, context: self._on_fault(context.get("exception")))
         threading.Thread(target=self._read, daemon=True).start()
         try:
-            with self._signals():
+            signals = {"SIGINT": self._interrupt, "SIGTERM": self._terminated, "SIGHUP": self._terminated}
+            with answered(self._loop, signals):
                 self.wake()
                 await self._ended.wait()
         finally:
@@ -312,25 +313,6 @@ class PlainScreen:
         return texts
 
     # -- the end of it -------------------------------------------------------------------------------------------------
-
-    @contextmanager
-    def _signals(self) -> Iterator[None]:
-        """Ctrl-C goes to the chat; SIGTERM and SIGHUP leave. Afterwards they are as they were."""
-        assert self._loop is not None
-        answers = {"SIGINT": self._interrupt, "SIGTERM": self._terminated, "SIGHUP": self._terminated}
-        numbers = {getattr(signal, name): act for name, act in answers.items() if hasattr(signal, name)}
-        before = {number: signal.getsignal(number) for number in numbers}
-        taken = {number: act for number, act in numbers.items() if before[number] is not signal.SIG_IGN}
-        for number, act in taken.items():
-            with suppress(NotImplementedError, RuntimeError, ValueError):
-                self._loop.add_signal_handler(number, act)
-        try:
-            yield
-        finally:
-            for number in taken:
-                with suppress(NotImplementedError, ValueError):
-                    self._loop.remove_signal_handler(number)
-                    signal.signal(number, before[number])
 
     def _terminated(self) -> None:
         self.interrupted = True

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -32,6 +32,7 @@ from cli.terminal.editor import Editor
 from cli.terminal.paint import Painter, Row
 from cli.terminal.pictures import Drawn
 from cli.terminal.question import QuestionPane
+from cli.terminal.signals import answered
 from cli.terminal.vt import Output, terminal_output
 
 FRAME_S = 1 / 12
@@ -169,7 +170,7 @@ class Screen:
         # prompt_toolkit's own handler prints "Press ENTER to continue" and waits for it.
         self._loop.set_exception_handler(lambda loop, context: self._on_fault(context.get("exception")))
         try:
-            with self._signals():
+            with answered(self._loop, {"SIGTERM": self._interrupt, "SIGHUP": self._interrupt}):
                 self.output.push_title()
                 self._idle_frames()
                 self.wake()
@@ -245,24 +246,6 @@ class Screen:
         self.output.flush()
 
     # -- the life of it ------------------------------------------------------------------------------------------------
-
-    @contextmanager
-    def _signals(self) -> Iterator[None]:
-        """Leave at SIGTERM and SIGHUP, except where they were ignored (`nohup`). Afterwards they are as they were."""
-        assert self._loop is not None
-        numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-        before = {number: signal.getsignal(number) for number in numbers}
-        taken = [number for number in numbers if before[number] is not signal.SIG_IGN]
-        for number in taken:
-            with suppress(NotImplementedError, RuntimeError, ValueError):  # Windows; not the main thread
-                self._loop.add_signal_handler(number, self._interrupt)
-        try:
-            yield
-        finally:
-            for number in taken:
-                with suppress(NotImplementedError, ValueError):
-                    self._loop.remove_signal_handler(number)
-                    signal.signal(number, before[number])
 
     def _interrupt(self) -> None:
         self.interrupted = True
