@@ -154,6 +154,7 @@ class ChatView:
             case ContextTrimmed(before, after, reason):
                 self.note(f"{reason} · {before:,} → {after:,} tokens · /context shows what was replaced")
             case Stats(step):
+                self.context_tokens = step.prompt_tokens + step.completion_tokens
                 self.tokens_per_s = step.tokens_per_s or self.tokens_per_s
             case TurnEnded(end, error):
                 self._ended(end, error)

@@ -251,3 +251,23 @@ def test_what_is_edited_stays_until_its_new_text_is_said(tmp_path: Path) -> None
         server.setblocking(False)
         port = server.getsockname()[1]
         chatting(case)
+
+
+def test_the_context_bar_follows_each_step_of_a_turn(tmp_path: Path) -> None:
+    call = '<|channel|>commentary to=functions.none<|message|>{"n": 1}<|call|>'
+
+    def used(stage: ChatScreen) -> int:
+        found = re.search(r"▏ (\d+) of ", "\n".join(stage.terminal.display))
+        return int(found[1]) if found else 0
+
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, call, LONG, tokens_per_s=200)) as stage:
+            await stage.until(lambda: used(stage) > 0)
+            before = used(stage)
+            await stage.type("Go\r")
+            await stage.until(lambda: thinks(stage))  # the second step: the turn isn't over
+            assert used(stage) > before
+            await stage.type("\x03")
+            await stage.settle()
+
+    chatting(case)
