@@ -16,25 +16,11 @@ from agent.session_json import parse_session
 from agent.store import SessionInfo
 from cli.export import FORMS, Form, default_form, export
 from harmony.messages import Message, ResponseFormat, Sampled
-from tests.support.pages import Pages, documents
-from tools.browser import Browser, Document
-from tools.spec import Attachment, NoStop, ToolContext, ToolResult
+from tests.support.pages import opened
+from tools.browser import Document
+from tools.spec import Attachment, ToolResult
 
 INFO = SessionInfo("k7m2v9xq", "How warm?", 0.0, 0.0, 1, "gpt-oss-20b", None, None, 61)
-
-
-def _opened_page() -> ToolResult:
-    """What `browser.open` leaves: a real page behind cursor 0."""
-    page = Document("Weather *today*", "https://w.test/a?b=<c>", "It is warm.\nVery.")
-    browser = Browser([], {"https": Pages(documents(page))}, count_view_tokens=len)
-    context = ToolContext(NoStop(), None, Path("nowhere"), len)
-    running = browser.tools[1].run({"id": page.url}, call_id="call_1", context=context)
-    while True:
-        try:
-            next(running)
-        except StopIteration as done:
-            result: ToolResult = done.value
-            return result
 
 
 def _session() -> Session:
@@ -45,7 +31,7 @@ def _session() -> Session:
     session.add(Message("assistant", ("I look.",), channel="commentary"))
     arguments = '{"id": "https://w.test/a?b=<c>"}'
     session.add(Message("assistant", (arguments,), recipient="browser.open", channel="analysis", content_type="code"))
-    page = _opened_page()
+    page = opened(Document("Weather *today*", "https://w.test/a?b=<c>", "It is warm.\nVery."))
     shown = Message("tool", (page.text,), name="browser.open", recipient="assistant", channel="analysis")
     session.add_result(shown, page)
     session.add(Message("assistant", ("plot('```')",), recipient="python", channel="analysis"))

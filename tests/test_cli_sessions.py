@@ -21,10 +21,10 @@ from cli import paths
 from cli.main import invoke
 from harmony.messages import Message
 from tests.support.command import OSSIA, ossia, start, write_script
-from tests.support.pages import Pages, documents
+from tests.support.pages import opened
 from tests.support.turns import wait_until
-from tools.browser import Browser, Document
-from tools.spec import NoStop, ToolContext, ToolResult
+from tools.browser import Document
+from tools.spec import ToolResult
 
 FINAL = "<|channel|>final<|message|>Done.<|return|>"
 THOUGHT = "<|channel|>analysis<|message|>Secret thought.<|end|><|start|>assistant" + FINAL.replace("Done", "Four")
@@ -347,7 +347,7 @@ def test_pages_and_the_loss_of_variables_are_known_after_a_resume(
 ) -> None:
     session = Session()
     session.open_turn("Look.")
-    page = _page(Document("Capy", "https://w.test/", "They swim.\nMuch."))
+    page = opened(Document("Capy", "https://w.test/", "They swim.\nMuch."))
     session.add(Message("assistant", ('{"id": "x"}',), recipient="browser.open", channel="analysis"))
     session.add_result(_result("browser.open", page.text), page)
     session.add(Message("assistant", ("x=1",), recipient="python", channel="analysis"))
@@ -370,16 +370,3 @@ def test_pages_and_the_loss_of_variables_are_known_after_a_resume(
 
 def _result(name: str, text: str) -> Message:
     return Message("tool", (text,), name=name, recipient="assistant", channel="analysis")
-
-
-def _page(document: Document) -> ToolResult:
-    """What `browser.open` leaves: a real page behind cursor 0."""
-    browser = Browser([], {"https": Pages(documents(document))}, count_view_tokens=len)
-    context = ToolContext(NoStop(), None, Path("nowhere"), len)
-    running = browser.tools[1].run({"id": document.url}, call_id="call_1", context=context)
-    while True:
-        try:
-            next(running)
-        except StopIteration as done:
-            result: ToolResult = done.value
-            return result

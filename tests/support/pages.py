@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from tools.browser import Document, Hit
-from tools.spec import Stop, Taint, ToolFailed
+from tools.browser import Browser, Document, Hit
+from tools.spec import NoStop, Stop, Taint, ToolContext, ToolFailed, ToolResult
 
 
 @dataclass(slots=True)
@@ -58,3 +59,16 @@ def numbered(count: int) -> str:
 def links(urls: Iterable[str]) -> dict[int, str]:
     """The links of a document, by id."""
     return dict(enumerate(urls))
+
+
+def opened(document: Document) -> ToolResult:
+    """What `browser.open` leaves of a page, behind cursor 0."""
+    browser = Browser([], {"https": Pages(documents(document))}, count_view_tokens=len)
+    context = ToolContext(NoStop(), None, Path("nowhere"), len)
+    running = browser.tools[1].run({"id": document.url}, call_id="call_1", context=context)
+    while True:
+        try:
+            next(running)
+        except StopIteration as done:
+            result: ToolResult = done.value
+            return result
