@@ -96,6 +96,11 @@ class PtyChat:
         modes = self._screen.mode
         return flags & wanted == wanted and 2004 << 5 not in modes and 25 << 5 in modes and 7 << 5 in modes
 
+    @property
+    def _whole_frame(self) -> bool:
+        """Has all of the last frame come? A pseudo-terminal hands out 4 kB at a time: till then it may stand erased."""
+        return self.sent.rfind(b"\x1b[?2026h") <= self.sent.rfind(b"\x1b[?2026l")
+
     def press(self, keys: str) -> None:
         """Type: `"hello\\r"`, `"\\x03"` for Ctrl-C."""
         self.child.send(keys)
@@ -113,9 +118,13 @@ class PtyChat:
         return bool(data)
 
     def until(self, what: str | Callable[[], object], timeout_s: float = TIMEOUT_S) -> float:
-        """Wait until the screen holds a text, or something holds; the seconds that took."""
-        holds = what if callable(what) else lambda: what in "\n".join(self.display)
+        """Wait until the screen holds a text, or something holds; the seconds that took. Only whole frames count."""
+        shows = what if callable(what) else lambda: what in "\n".join(self.display)
         begin = time.perf_counter()
+
+        def holds() -> bool:
+            return self._whole_frame and bool(shows())
+
         while not holds():
             more = self.read()
             if not holds() and (not more or time.perf_counter() - begin > timeout_s):
