@@ -1,0 +1,117 @@
+"""User turns that the étude must never be trained on: `python -m tests.etude.reserved` writes them to `reserved.txt`.
+
+They are all that could be a user's turn in the README, in `docs/` and in the tests, the questions of the model card's
+transcripts included. The generator of the training data asks none of them, so that an answer seen there is no recall.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.support.command import ROOT
+
+PATH = Path(__file__).parent / "reserved.txt"
+_MAX_CHARACTERS = 120
+_MAX_LINES = 8
+_ASKS_THE_TRAINED_MODEL = frozenset({"evaluate", "transcripts"})
+"""Of `tests/etude/` only these: what the other modules spell is what it is trained on."""
+
+_USER_TURN = re.compile(r"<\|start\|>user<\|message\|>(.*?)<\|end\|>", re.DOTALL)
+_QUOTED = re.compile(r'"([^"\n]+)"|“([^”\n]+)”|`([^`\n]+)`|(?<!\w)\'([^\'\n]+)\'(?!\w)')
+_SUM = re.compile(r"[\d\s()+*/.,=?-]*\d[\d\s()+*/.,=?-]*[-+*/][\d\s()+*/.,=?-]*")
+_PATH_OR_NAME = re.compile(r"\S*[\\/_=:@<>\[\]{}|$]\S*|\S+\.\w+|-\S+")
+_MARKUP = re.compile(r"[{}<>\[\]\\|【]|\w\(|::|=>|==|^(?:#|L\d+:|import |from \w+(?:\.\w+)* import )")
+
+
+def normalise(text: str) -> str:
+    """`text` as user turns are compared: NFKC, no capitals, single blanks, no quotes or .?! around it.
+
+    normalise("  What is 48*17?\\n")      # "what is 48*17"
+    """
+    plain = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    return plain.strip(" \"'`“”‘’.?!…,;:")
+
+
+def collect(root: Path) -> frozenset[str]:
+    """The normalised texts of a clone's README, docs and tests that could be user turns.
+
+    It takes too many rather than too few: every quoted text of a page, every string constant of a test, if it has at
+    most 120 characters (a line of up to eight) and is neither a path, a flag, JSON nor code.
+    """
+    texts = [text for page in _pages(root) for text in _in_page(page.read_text(encoding="utf-8"))]
+    texts += [text for module in _modules(root) for text in _in_module(module.read_text(encoding="utf-8"))]
+    texts += [turn for file in (root / "tests").rglob("*.txt") for turn in _USER_TURN.findall(file.read_text("utf-8"))]
+    turns = (turn for text in texts for turn in _turns(text))
+    return frozenset(normalise(turn) for turn in turns if could_be_asked(turn)) - {""}
+
+
+def load() -> frozenset[str]:
+    """What the command wrote."""
+    return frozenset(PATH.read_text(encoding="utf-8").splitlines())
+
+
+def could_be_asked(text: str) -> bool:
+    """Whether a person could type `text` as a whole turn: words or a sum, on one line, no path, flag or code."""
+    text = text.strip()
+    if not 0 < len(text) <= _MAX_CHARACTERS or any(unicodedata.category(one) in ("Cc", "Cs") for one in text):
+        return False
+    if _SUM.fullmatch(text):
+        return True
+    if not any(one.isalpha() for one in text) or _MARKUP.search(text):
+        return False
+    return " " in text or not _PATH_OR_NAME.fullmatch(text.rstrip(".?!"))
+
+
+def _turns(text: str) -> Iterator[str]:
+    lines = text.strip().splitlines()  # a plain chat takes a turn a line
+    yield from lines if len(lines) <= _MAX_LINES else ()
+    yield from _USER_TURN.findall(text)
+
+
+def _pages(root: Path) -> list[Path]:
+    return [root / "README.md", *sorted((root / "docs").glob("*.md"))]
+
+
+def _modules(root: Path) -> list[Path]:
+    modules = sorted((root / "tests").rglob("*.py"))
+    return [one for one in modules if one.parent.name != "etude" or one.stem in _ASKS_THE_TRAINED_MODEL]
+
+
+def _in_page(text: str) -> Iterator[str]:
+    yield from text.splitlines()
+    for groups in _QUOTED.findall(text):
+        yield from filter(None, groups)
+
+
+def _in_module(source: str) -> Iterator[str]:
+    """String constants, docstrings and the pieces of f-strings left out; what is piped in is bytes."""
+    tree = ast.parse(source)
+    skipped = {id(part) for node in ast.walk(tree) for part in _not_said(node)}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Constant) or id(node) in skipped:
+            continue
+        if isinstance(node.value, str):
+            yield node.value
+        elif isinstance(node.value, bytes):
+            yield node.value.decode(errors="replace")
+
+
+def _not_said(node: ast.AST) -> list[ast.expr]:
+    if isinstance(node, ast.Expr):
+        return [node.value]
+    return node.values if isinstance(node, ast.JoinedStr) else []
+
+
+def main() -> None:
+    """Write `reserved.txt`: one normalised turn a line."""
+    turns = sorted(collect(ROOT))
+    PATH.write_text("\n".join(turns) + "\n", encoding="utf-8")
+    print(f"wrote {len(turns)} turns to {PATH.name}")
+
+
+if __name__ == "__main__":
+    main()
