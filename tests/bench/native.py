@@ -1,0 +1,188 @@
+"""llama.cpp as `ossia` runs it, for the benches' own processes: loading, and what passes between its calls."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from agent.engine.base import Progress, StepStats
+from cli.openmp import openmp_environment
+
+if TYPE_CHECKING:
+    from agent.engine.llama import LlamaEngine
+    from harmony.tokenizer import Vocabulary
+
+
+def load_as_ossia(path: Path, *, threads: int | None = None) -> LlamaEngine:
+    """The model at `path` with the settings that `ossia` finds for it: its context, its layers, OpenMP's waiting.
+
+    In a process that hasn't loaded llama.cpp yet: its library reads OpenMP's settings once.
+    """
+    with openmp_environment():
+        from agent.engine.llama import LlamaEngine, LlamaSettings, gpu_free_bytes
+    from agent.models.memory import read_memory
+    from agent.models.model import open_model
+    from agent.models.plan import BATCH_TOKENS, plan
+
+    model = open_model(path)
+    planned = plan(model, memory=read_memory(gpu_free_bytes()))
+    settings = LlamaSettings(
+        planned.context_tokens, gpu_layers=planned.gpu_layers, threads=threads, batch_tokens=BATCH_TOKENS
+    )
+    return LlamaEngine.load(path, vocabulary=model.vocabulary(), name=model.name, settings=settings)
+
+
+# -- between the calls -------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Stamps:
+    """When each call of llama_decode began and ended, in seconds of `time.perf_counter`; None of them is a prefill's.
+
+    Only calls that brought one id are kept. What a call of ours costs before it is inside the library (2 µs, ctypes)
+    counts as llama.cpp's; on a GPU, what is waited for when the logits are fetched counts as ours.
+    """
+
+    begins: list[float] = field(default_factory=list)
+    ends: list[float] = field(default_factory=list)
+    main_s: list[float] = field(default_factory=list)
+    """CPU time of the main thread at each beginning, where another one decodes: the terminal's."""
+
+    @property
+    def gaps(self) -> list[float]:
+        """The seconds from the end of each call to the beginning of the next: all that isn't llama.cpp's."""
+        return [begin - end for end, begin in zip(self.ends, self.begins[1:], strict=False)]
+
+    @property
+    def inside(self) -> list[float]:
+        """The seconds of each call."""
+        return [end - begin for begin, end in zip(self.begins, self.ends, strict=True)]
+
+    def figures(self) -> dict[str, float | None]:
+        """Milliseconds a token, and tokens a second from the first call to the last.
+
+        `whole_ms` is from one call to the next, of which `decode_ms` inside it and `gap_ms` not: means, so that what
+        comes only now and then is in them. `main_ms`: CPU time of the terminal's thread; None where it decodes itself.
+        """
+        if len(self.begins) < 3:
+            raise RuntimeError(f"expected decode steps of one id, saw {len(self.begins)}: does llama_decode run?")
+        whole = (self.begins[-1] - self.begins[0]) / (len(self.begins) - 1)
+        return {
+            "tokens": len(self.begins),
+            "whole_ms": 1e3 * whole,
+            "decode_ms": 1e3 * sum(self.inside[:-1]) / len(self.gaps),
+            "gap_ms": 1e3 * sum(self.gaps) / len(self.gaps),
+            "gap_median_ms": 1e3 * median(self.gaps),
+            "tokens_per_s": 1 / whole,
+            "main_ms": 1e3 * (self.main_s[-1] - self.main_s[0]) / len(self.gaps) if self.main_s else None,
+        }
+
+
+def watch_decoding() -> Stamps:
+    """Stamp every later decode step of this process. Before anything of `agent.engine.llama` is imported."""
+    with openmp_environment():
+        import llama_cpp
+    stamps = Stamps()
+    llama_cpp.llama_decode = _stamped(llama_cpp.llama_decode, stamps)
+    return stamps
+
+
+def watching_costs_ms() -> float:
+    """What the stamps themselves add to a gap, in milliseconds."""
+    stamps = Stamps()
+    decode = _stamped(lambda context, batch: 0, stamps)
+    batch = _OneId()
+    for _ in range(10_000):
+        decode(None, batch)
+    return 1e3 * median(stamps.gaps)
+
+
+class _OneId:
+    n_tokens = 1
+
+
+def _stamped(native: Callable[[Any, Any], int], stamps: Stamps) -> Callable[[Any, Any], int]:
+    clock, begins, ends = time.perf_counter, stamps.begins, stamps.ends
+    main = threading.main_thread()
+    has_clocks = hasattr(time, "pthread_getcpuclockid")  # macOS and Windows have none
+    main_clock = time.pthread_getcpuclockid(main.ident or 0) if has_clocks else None
+
+    def decode(context: Any, batch: Any) -> int:
+        if batch.n_tokens != 1:
+            return native(context, batch)
+        begun = clock()
+        status = native(context, batch)
+        ended = clock()
+        if main_clock is not None and threading.current_thread() is not main:
+            stamps.main_s.append(time.clock_gettime(main_clock))
+        begins.append(begun)
+        ends.append(ended)
+        return status
+
+    return decode
+
+
+# -- an answer out of noise --------------------------------------------------------------------------------------------
+
+
+def answer_in_final() -> None:
+    """From now on every engine of this process begins with `<|channel|>final<|message|>`, and goes on with plain text.
+
+    Random weights would never open a message, and a header of noise is read in another way than an answer. The engine
+    draws and decodes as ever, and never ends by itself; only what the others get to see is changed: three ids at the
+    beginning, and control tokens, for which a blank comes.
+    """
+    from agent.engine.llama import LlamaEngine
+
+    generate = LlamaEngine.generate
+
+    def opened(engine: LlamaEngine, *arguments: Any, stops: frozenset[int], **named: Any) -> Any:
+        generation = generate(engine, *arguments, stops=frozenset(), **named)
+        return _Opened(generation, engine.vocabulary)
+
+    setattr(LlamaEngine, "generate", opened)  # noqa: B010  (mypy refuses the plain way)
+
+
+class _Opened:
+    """See `agent.engine.base.Generation`."""
+
+    def __init__(self, inner: Any, vocabulary: Vocabulary) -> None:
+        self._inner = inner
+        self._items = self._run(vocabulary)
+
+    def __iter__(self) -> Iterator[int | Progress]:
+        return self._items
+
+    def __next__(self) -> int | Progress:
+        return next(self._items)
+
+    @property
+    def stats(self) -> StepStats:
+        stats = self._inner.stats
+        assert isinstance(stats, StepStats)
+        return stats
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def _run(self, vocabulary: Vocabulary) -> Iterator[int | Progress]:
+        control = vocabulary.control
+        opening = iter((control["<|channel|>"], *_spelled("final", vocabulary), control["<|message|>"]))
+        marks, (blank,) = frozenset(control.values()), _spelled(" ", vocabulary)
+        for item in self._inner:
+            if isinstance(item, int):
+                item = next(opening, blank if item in marks else item)
+            yield item
+
+
+def _spelled(text: str, vocabulary: Vocabulary) -> list[int]:
+    """The ids of a word: one, or one for each of its bytes."""
+    whole = text.encode()
+    if whole in vocabulary.tokens:
+        return [vocabulary.tokens.index(whole)]
+    return [vocabulary.tokens.index(bytes([byte])) for byte in whole]
