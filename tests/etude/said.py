@@ -1,0 +1,72 @@
+"""What is said in a dialogue, as the tokens of Harmony have it, and what later turns see of it."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from tests.etude.values import Values
+from tests.etude.wording import phrased
+
+Segment = tuple[str, bool]
+"""A piece of the stream, and whether the assistant says it (and training is on it)."""
+
+_START = "<|start|>assistant"
+
+
+def user(text: str) -> list[Segment]:
+    return [(f"<|start|>user<|message|>{text}<|end|>", False)]
+
+
+def asks(values: Values, phrasing: str, *parts: object) -> list[Segment]:
+    return user(phrased(values, phrasing, *parts))
+
+
+def answers(thought: str, answer: str) -> list[Segment]:
+    return [(_START, False), _thinks(thought), (f"<|channel|>final<|message|>{answer}<|return|>", True)]
+
+
+def calls(thought: str, function: str, arguments: object, result: str) -> list[Segment]:
+    """A call of a function, on commentary, and what comes back."""
+    call = f"<|channel|>commentary to=functions.{function} <|constrain|>json<|message|>{compact(arguments)}<|call|>"
+    back = f"<|start|>functions.{function} to=assistant<|channel|>commentary<|message|>{result}<|end|>"
+    return [(_START, False), _thinks(thought), (call, True), (back, False)]
+
+
+def runs(thought: str, tool: str, text: str, result: str) -> list[Segment]:
+    """A call of a trained tool, on analysis, and what comes back."""
+    call = f"<|channel|>analysis to={tool} code<|message|>{text}<|call|>"
+    back = f"<|start|>{tool} to=assistant<|channel|>analysis<|message|>{result}<|end|>"
+    return [(_START, False), _thinks(thought), (call, True), (back, False)]
+
+
+def compact(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def question(segments: list[Segment]) -> str:
+    """The first user message."""
+    return segments[0][0].removeprefix("<|start|>user<|message|>").removesuffix("<|end|>")
+
+
+def answer(segments: list[Segment]) -> str:
+    """The last final message."""
+    return segments[-1][0].removeprefix("<|channel|>final<|message|>").removesuffix("<|return|>")
+
+
+def past(segments: list[Segment]) -> list[Segment]:
+    """A finished turn as later turns see it: no analysis, so none of the trained tools' calls, nothing to learn."""
+    kept: list[Segment] = []
+    for text, _ in segments:
+        if re.match(r"<\|start\|>(python|browser\.)", text) or text.startswith("<|channel|>analysis to="):
+            continue
+        if text == _START or text.startswith("<|channel|>analysis<"):
+            continue
+        if text.startswith("<|channel|>"):
+            text = _START + text.replace("<|return|>", "<|end|>")
+        kept.append((text, False))
+    return kept
+
+
+def _thinks(thought: str) -> Segment:
+    return f"<|channel|>analysis<|message|>{thought}<|end|>{_START}", True

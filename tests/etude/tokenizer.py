@@ -1,0 +1,193 @@
+"""The étude's vocabulary: `python -m tests.etude.tokenizer` makes `tokenizer.json`, which is a part of the model.
+
+Byte-level BPE under gpt-4o's splitting, as gpt-oss has it, made so that copying is easy: a number is split into the
+same tokens of up to three digits wherever it stands; letters are merged first and a blank before a frequent word of the
+prompts last, so that " Paris", "Paris" and "(Paris" end in the same tokens; marks are merged only where templates have
+them. `TWINS` of the file are the pairs of tokens that differ by that blank alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+import regex
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
+
+from harmony.tokenizer import O200K
+from tests.etude.dialogues import make_dialogue
+from tests.etude.prompts import make_prefix
+from tests.etude.values import CITIES, Values, words
+
+PATH = Path(__file__).with_name("tokenizer.json")
+
+CONTROL = tuple(
+    f"<|{name}|>"
+    for name in ("startoftext", "endoftext", "return", "constrain", "channel", "start", "end", "message", "call")
+)
+_LETTERS = 850
+_SPACED = 520
+_MARKS = (
+    '{"', '"}', '":"', '","', '"', '":', "\n\n", "//", "?:", "};", "=>", " =>", " {", " }", " =", "(_:", " (_:", "**", "()",
+    '"]}', '":["', '":{"', '"},"', '"}}', '":{"', " //", "【", "】", "†", "é", '":["', '"]', "###",
+)  # fmt: skip
+_WORD = regex.compile(r"([^\r\n\p{L}\p{N}]?)(\p{L}.*)")
+_CONTROL = regex.compile(r"<\|\w+\|>")
+
+Pair = tuple[str, str]
+
+
+@cache
+def load() -> Tokenizer:
+    """The shipped vocabulary."""
+    return Tokenizer.from_file(str(PATH))
+
+
+def pieces() -> list[str]:
+    """The tokens that are letters and nothing else: what odd words are glued from."""
+    return sorted(token for token in load().get_vocab() if regex.fullmatch("[A-Za-z]+", token))
+
+
+def twins() -> list[tuple[int, int]]:
+    """The ids of tokens and of the same with a blank before: `("Paris", " Paris")`."""
+    vocabulary = load().get_vocab()
+    spaced = ((token[1:], number) for token, number in vocabulary.items() if token.startswith("Ġ") and len(token) > 1)
+    return sorted((vocabulary[plain], number) for plain, number in spaced if plain in vocabulary)
+
+
+def _make() -> Tokenizer:
+    counts, spaced = _count(_texts(Values(7)))
+    for word in words()[:1500]:
+        counts[word] += 2
+    merges = list(_number_merges())
+    letters = list(_learnt(counts, _LETTERS))
+    known = {left + right for left, right in letters}
+    merges += letters
+    merges += _chains(_MARKS, set(merges))
+    merges += [(_visible(" "), _visible(mark)) for mark in "【†"]
+    merges += [(_visible(mark) * half,) * 2 for mark in " -" for half in (1, 2, 4, 8)]
+    names = set(CITIES)
+    frequent = (word for word, _ in spaced.most_common() if _visible(word) in known and word not in names)
+    merges += [(_visible(" "), _visible(word)) for word, _ in zip(frequent, range(_SPACED), strict=False)]
+    vocabulary = {letter: byte for byte, letter in _letters_of_bytes().items()}
+    for left, right in merges:
+        vocabulary.setdefault(left + right, len(vocabulary))
+    return _tokenizer(vocabulary, merges)
+
+
+def _tokenizer(vocabulary: dict[str, int], merges: list[Pair]) -> Tokenizer:
+    made = Tokenizer(models.BPE(vocabulary, merges))
+    split = pre_tokenizers.Split(Regex(O200K), "isolated")
+    made.pre_tokenizer = pre_tokenizers.Sequence(
+        [split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+    )
+    made.decoder = decoders.ByteLevel()
+    made.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in CONTROL])
+    return made
+
+
+def _texts(values: Values) -> Iterator[str]:
+    for number in range(500):
+        prefix = make_prefix(values, "structured" if number % 8 == 0 else None)
+        yield prefix.text
+        for _ in range(8):
+            yield "".join(text for text, _ in make_dialogue(values, prefix).segments)
+
+
+def _count(texts: Iterable[str]) -> tuple[Counter[str], Counter[str]]:
+    """How often each run of letters stands there, and how often after a blank."""
+    counts: Counter[str] = Counter()
+    spaced: Counter[str] = Counter()
+    split = regex.compile(O200K)
+    for text in texts:
+        for part in _CONTROL.split(text):
+            for chunk in split.findall(part):
+                if found := _WORD.fullmatch(chunk):
+                    counts[found[2]] += 1
+                    spaced[found[2]] += found[1] == " "
+    return counts, spaced
+
+
+def _number_merges() -> Iterator[Pair]:
+    digits = "0123456789"
+    yield from ((a, b) for a in digits for b in digits)
+    yield from ((a + b, c) for a in digits for b in digits for c in digits)
+    yield from ((a, b + c) for a in digits for b in digits for c in digits)
+
+
+def _learnt(counts: Counter[str], count: int) -> Iterator[Pair]:
+    """The most frequent pair, merged, and again."""
+    split = [(list(_visible(word)), times) for word, times in counts.items()]
+    for _ in range(count):
+        pairs: Counter[Pair] = Counter()
+        for parts, times in split:
+            for pair in zip(parts, parts[1:], strict=False):
+                pairs[pair] += times
+        (best, times) = pairs.most_common(1)[0]
+        if times < 3:
+            return
+        yield best
+        split = [(_merged(parts, best), times) for parts, times in split]
+
+
+def _merged(parts: list[str], pair: Pair) -> list[str]:
+    if pair[0] not in parts:
+        return parts
+    merged: list[str] = []
+    for part in parts:
+        if merged and (merged[-1], part) == pair:
+            merged[-1] += part
+        else:
+            merged.append(part)
+    return merged
+
+
+def _chains(marks: Iterable[str], known: set[Pair]) -> list[Pair]:
+    """Each mark, merged from the left."""
+    merges: list[Pair] = []
+    for mark in marks:
+        left, *rest = _visible(mark)
+        for right in rest:
+            if (left, right) not in known:
+                known.add((left, right))
+                merges.append((left, right))
+            left += right
+    return merges
+
+
+@cache
+def _letters_of_bytes() -> dict[int, str]:
+    """GPT-2's way to write bytes as letters."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return {byte: chr(byte) for byte in printable} | {byte: chr(256 + place) for place, byte in enumerate(others)}
+
+
+def _visible(text: str) -> str:
+    return "".join(_letters_of_bytes()[byte] for byte in text.encode())
+
+
+def main() -> None:
+    """Make the file, and say how long things are in it."""
+    _make().save(str(PATH))
+    file = json.loads(PATH.read_text())
+    PATH.write_text(json.dumps(file, ensure_ascii=False, indent=None, separators=(",", ":")) + "\n")
+    load.cache_clear()
+    values, tokenizer = Values(99, "values"), load()
+    prefixes = [make_prefix(values) for _ in range(100)]
+    lengths = [len(tokenizer.encode(prefix.text).ids) for prefix in prefixes]
+    told: Counter[str] = Counter()
+    times: Counter[str] = Counter()
+    for prefix in prefixes:
+        for dialogue in (make_dialogue(values, prefix) for _ in range(8)):
+            told[dialogue.skill] += sum(len(tokenizer.encode(text).ids) for text, _ in dialogue.segments)
+            times[dialogue.skill] += 1
+    print(f"{tokenizer.get_vocab_size()} tokens, {len(twins())} twins; a prompt's static part {sum(lengths) / 100:.0f}")
+    print(f"the longest {max(lengths)}; a dialogue: " + ", ".join(f"{key} {told[key] // times[key]}" for key in told))
+
+
+if __name__ == "__main__":
+    main()
