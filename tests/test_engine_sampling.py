@@ -72,7 +72,7 @@ _SETTINGS = [
 
 
 @pytest.mark.parametrize("settings", _SETTINGS, ids=str)
-@pytest.mark.parametrize("size", [12, 1024, 3000])  # within a block, a block, across blocks
+@pytest.mark.parametrize("size", [12, 1024, 3000])  # one column, 64 whole rows, a last row cut short
 def test_the_distribution(settings: Sampling, size: int) -> None:
     logits = _normal(size, seed=size)
     expected = _expected(logits, settings)
@@ -87,6 +87,42 @@ def test_the_distribution(settings: Sampling, size: int) -> None:
     assert statistic < limit
 
 
+@pytest.mark.parametrize("temperature", [1.0, 0.6])
+def test_the_distribution_over_gpt_oss_vocabulary(temperature: float) -> None:
+    logits = _normal(201_088, seed=2)
+    logits[np.random.default_rng(3).integers(0, 201_088, 30)] += np.linspace(6, 11, 30, dtype=np.float32)
+    weights = np.exp(logits.astype(np.float64) / temperature)
+    expected = weights / weights.sum()
+    sampler = Sampler(Sampling(temperature, seed=1), len(logits))
+    count = 5000
+
+    draws = Counter(sampler.pick(logits) for _ in range(count))
+
+    statistic, limit = _chi_square(draws, expected, count)
+    assert statistic < limit
+
+
+@pytest.mark.parametrize("size", [7, 100, 20_011])
+def test_equal_logits_are_equally_likely_wherever_they_stand(size: int) -> None:
+    sampler = Sampler(Sampling(seed=1), size)
+    logits = np.full(size, -3.0, np.float32)
+    places = min(size, 50)
+    expected = np.bincount(np.arange(size) * places // size) / size
+    count = 5000
+
+    draws = Counter(sampler.pick(logits) * places // size for _ in range(count))
+
+    statistic, limit = _chi_square(draws, expected, count)
+    assert statistic < limit
+
+
+def test_one_likely_id_is_drawn_nearly_always() -> None:
+    logits = _normal(20_011)
+    logits[13_007] = 40.0  # then the other rows are tried in vain
+    sampler = Sampler(Sampling(seed=1), len(logits))
+    assert {sampler.pick(logits) for _ in range(300)} == {13_007}
+
+
 def test_the_cuts_are_exact_on_a_large_vocabulary() -> None:
     logits = _normal(20_011, seed=4)
     for settings in (Sampling(top_k=40), Sampling(top_k=5000), Sampling(top_p=0.05), Sampling(min_p=0.7)):
@@ -97,9 +133,9 @@ def test_the_cuts_are_exact_on_a_large_vocabulary() -> None:
 
 @pytest.mark.parametrize("settings", [Sampling(top_k=3), Sampling(top_p=0.5), Sampling(top_k=3, top_p=0.99)], ids=str)
 def test_among_equals_the_lowest_ids_stay(settings: Sampling) -> None:
-    logits = np.zeros(6, np.float32)
+    logits = np.array([0, 0, 0, 0, 1, 0], np.float32)
     sampler = Sampler(Sampling(1.0, settings.top_p, settings.top_k, seed=3), 6)
-    assert {sampler.pick(logits) for _ in range(200)} == {0, 1, 2}
+    assert {sampler.pick(logits) for _ in range(200)} == {0, 1, 4}
 
 
 def test_greedy_takes_the_largest_and_the_lowest_id_among_equals() -> None:

@@ -13,8 +13,12 @@ from agent.errors import EngineFailed
 _Floats = NDArray[np.float32]
 _Ids = NDArray[np.intp]
 
-_BLOCK = 1024
-"""Weights are summed in blocks of this many: one pass over 201,088 of them finds the block, a second one the id."""
+_ROWS = 64
+_TRIES = 128
+"""The logits are looked at as that many rows, so that 201,088 of them have 3,142 columns; and that many ids are drawn
+at once, one of which is taken with 7 chances out of 8 even in the worst case (a try in `_ROWS` succeeds)."""
+
+_BLOCK = 16_384  # logits that are weighed at a time: 64 KiB, which the processor's cache holds
 
 _GREEDY_BELOW = 1e-6  # float32 logits don't tell apart what such a temperature would
 
@@ -34,64 +38,97 @@ class Sampler:
         self._settings = settings
         self._size = size
         self._random = np.random.default_rng(None if settings.seed is None else (settings.seed, salt))
-        blocks = -(-size // _BLOCK)
-        self._padded: _Floats = np.zeros(blocks * _BLOCK, np.float32)  # the padding stays 0: it is never drawn
+        self._columns = -(-size // _ROWS)
+        self._rows = -(-size // self._columns)  # the last one may be cut short
 
+    @np.errstate(over="ignore")  # to -inf, which is a weight of 0
     def pick(self, logits: _Floats) -> int:
         """The next id. `logits`: (size,) float32, read only, not kept.
 
         Raises `EngineFailed` when the largest logit isn't a finite number.
         """
-        best = int(logits.argmax())  # a NaN counts as the largest
-        top = float(logits[best])
-        if not math.isfinite(top):
-            raise EngineFailed(f"the model's logits are broken (the largest is {top}): is the file damaged?")
-        temperature = self._settings.temperature
-        if temperature < _GREEDY_BELOW:
+        if self._settings.temperature < _GREEDY_BELOW:
+            best = int(logits.argmax())  # a NaN counts as the largest
+            _require_finite(float(logits[best]))
             return best
-        scores = self._padded[: self._size]
-        with np.errstate(over="ignore"):  # to -inf, which is a weight of 0
-            np.subtract(logits, np.float32(top), out=scores)
-            if temperature != 1.0:
-                np.divide(scores, np.float32(temperature), out=scores)
-        return self._pick_among(scores) if self._cuts else self._pick_of_all(scores)
+        maxima = self._maxima(logits)
+        top = float(np.maximum.reduce(maxima))
+        _require_finite(top)
+        return self._pick_among(logits, maxima, top) if self._cuts else self._pick_of_all(logits, maxima, top)
 
     @property
     def _cuts(self) -> bool:
         settings = self._settings
         return 0 < settings.top_k < self._size or settings.top_p < 1.0 or settings.min_p > 0.0
 
-    def _pick_of_all(self, scores: _Floats) -> int:
-        weights = np.exp(scores, out=scores)
-        return self._draw(self._padded, weights)
+    def _maxima(self, logits: _Floats) -> _Floats:
+        """The largest logit of each column; NaN where one is NaN."""
+        rows, rest = divmod(self._size, self._columns)
+        whole = self._size - rest
+        maxima: _Floats = np.maximum.reduce(logits[:whole].reshape(rows, self._columns), axis=0)
+        if rest:
+            np.maximum(maxima[:rest], logits[whole:], out=maxima[:rest])
+        return maxima
 
-    def _pick_among(self, scores: _Floats) -> int:
+    def _pick_of_all(self, logits: _Floats, maxima: _Floats, top: float) -> int:
+        """Draws by the softmax of all logits, without computing it: most weights are never looked at.
+
+        A column is drawn by the weight of its largest logit, a row blindly, and the id that stands there is taken with
+        the probability of its weight by that largest one's; else all is drawn again. So an id's chance is
+        maximum / (sum of maxima) · 1 / rows · weight / maximum: its weight, over what is the same for every id.
+        Of 201,088 ids this takes 0.06 ms; computing all the weights takes 0.2 to 0.3.
+        """
+        temperature = np.float32(self._settings.temperature)
+        ends = np.add.accumulate(np.exp((maxima - np.float32(top)) / temperature), dtype=np.float64)
+        while True:
+            chance = self._random.random((3, _TRIES))
+            columns = ends.searchsorted(chance[0] * ends[-1], side="right")
+            ids = (chance[1] * self._rows).astype(np.intp) * self._columns + columns
+            below = logits.take(ids, mode="clip") - maxima.take(columns)
+            taken = (chance[2] < np.exp(below / temperature)) & (ids < self._size)
+            first = int(taken.argmax())
+            if taken[first]:
+                return int(ids[first])
+
+    def _pick_among(self, logits: _Floats, maxima: _Floats, top: float) -> int:
         settings = self._settings
-        ids: _Ids | None = None
-        if 0 < settings.top_k < self._size:
-            ids = _largest(scores, settings.top_k)
-        if settings.min_p > 0.0:
-            floor = np.float32(math.log(min(settings.min_p, 1.0)))
-            ids = np.flatnonzero(scores >= floor) if ids is None else ids[scores[ids] >= floor]
+        floor, total = self._floor(logits, maxima, top)
+        ids = np.flatnonzero(logits >= np.float32(floor))
+        if 0 < settings.top_k < len(ids):
+            ids = ids[_largest(logits[ids], settings.top_k)]
+        weights = self._weights(logits[ids], top)
         if settings.top_p < 1.0:
-            ids = _nucleus(scores, ids, settings.top_p)
-        assert ids is not None
-        weights = np.exp(scores[ids])
-        padded = np.zeros(-(-len(weights) // _BLOCK) * _BLOCK, np.float32)
-        padded[: len(weights)] = weights
-        return int(ids[self._draw(padded, padded[: len(weights)])])
+            chosen = _nucleus(weights, settings.top_p * (total or float(weights.sum(dtype=np.float64))))
+            weights, ids = weights[chosen], ids[chosen]
+        return int(ids[self._draw(weights)])
 
-    def _draw(self, padded: _Floats, weights: _Floats) -> int:
-        """An index, each with the probability of its share of `weights` (which `padded` begins with; the rest is 0)."""
-        sums = padded.reshape(-1, _BLOCK).sum(axis=1).cumsum(dtype=np.float64)
-        target = self._random.random() * float(sums[-1])
-        block = min(int(sums.searchsorted(target, side="right")), len(sums) - 1)
-        before = float(sums[block - 1]) if block else 0.0
-        start = block * _BLOCK
-        inside = weights[start : start + _BLOCK].cumsum(dtype=np.float64)
-        # The block's float32 sum may exceed its float64 one by a rounding: then the last id with any weight is meant.
-        index = min(int(inside.searchsorted(target - before, side="right")), int(inside.searchsorted(inside[-1])))
-        return start + index
+    def _floor(self, logits: _Floats, maxima: _Floats, top: float) -> tuple[float, float | None]:
+        """A logit that all the ids which the cuts may leave reach; and the sum of all weights, if it took that."""
+        settings, floor = self._settings, -math.inf
+        if 0 < settings.top_k <= len(maxima):  # at least k logits reach the k-th largest maximum, and few others do
+            floor = float(np.partition(maxima, len(maxima) - settings.top_k)[len(maxima) - settings.top_k])
+        if settings.min_p > 0.0:
+            floor = max(floor, top + settings.temperature * math.log(min(settings.min_p, 1.0)))
+        if 0 < settings.top_k < self._size or settings.min_p > 0.0:
+            return floor, None
+        total = sum(
+            float(self._weights(logits[start : start + _BLOCK], top).sum()) for start in range(0, self._size, _BLOCK)
+        )
+        # Ids of less than this share hold, all together, no more than what top-p leaves out: half of it, for roundings.
+        share = (1.0 - settings.top_p) / 2 / self._size
+        return top + settings.temperature * math.log(share * total), total
+
+    def _weights(self, logits: _Floats, top: float) -> _Floats:
+        """The weights of these logits, of which the largest has 1.0."""
+        scores: _Floats = logits - np.float32(top)
+        if self._settings.temperature != 1.0:
+            np.divide(scores, np.float32(self._settings.temperature), out=scores)
+        return np.exp(scores, out=scores)
+
+    def _draw(self, weights: _Floats) -> int:
+        """An index, each with the probability of its share of the weights."""
+        ends = weights.cumsum(dtype=np.float64)
+        return int(ends.searchsorted(self._random.random() * ends[-1], side="right"))
 
 
 def _check(settings: Sampling) -> None:
@@ -103,37 +140,24 @@ def _check(settings: Sampling) -> None:
         raise ValueError(f"expected top_k to be 0 (off) or more, got {settings.top_k!r}")
 
 
-def _largest(scores: _Floats, k: int) -> _Ids:
-    """The ids of the `k` largest scores; among equal ones the lowest ids. In no order."""
-    # The k-th largest of the blocks' maxima is a floor that at least k scores reach and few others do: partitioning
-    # those few instead of all 201,088 takes a tenth of the time.
-    starts = np.arange(0, len(scores), 128)
-    ids: _Ids = np.arange(len(scores))
-    if len(starts) >= k:
-        maxima = np.maximum.reduceat(scores, starts)
-        ids = np.flatnonzero(scores >= np.partition(maxima, len(maxima) - k)[len(maxima) - k])
-    values = scores[ids]
-    return _first(ids, values, float(np.partition(values, len(values) - k)[len(values) - k]), k)
+def _require_finite(top: float) -> None:
+    if not math.isfinite(top):
+        raise EngineFailed(f"the model's logits are broken (the largest is {top}): is the file damaged?")
 
 
-def _nucleus(scores: _Floats, ids: _Ids | None, top_p: float) -> _Ids:
-    """The fewest likeliest ids (of `ids`; None: of all) that hold `top_p` of the probability; at least one."""
-    values = scores if ids is None else scores[ids]
-    weights = np.exp(values)
-    wanted = top_p * float(weights.sum(dtype=np.float64))
-    # Mostly few ids hold nearly everything, and only those above a floor that together hold enough need sorting.
-    floor = -4.0
-    while float(weights[values >= floor].sum(dtype=np.float64)) < wanted and floor > -128.0:
-        floor *= 2
-    chosen = np.flatnonzero(values >= floor)
-    weights = weights[chosen]
-    ids = chosen if ids is None else ids[chosen]
+def _largest(values: _Floats, k: int) -> _Ids:
+    """Where the `k` largest values stand; among equal ones the first. In no order."""
+    return _first(values, float(np.partition(values, len(values) - k)[len(values) - k]), k)
+
+
+def _nucleus(weights: _Floats, wanted: float) -> _Ids:
+    """Where the fewest largest weights stand that together hold `wanted`; at least one. In no order."""
     falling = np.sort(weights)[::-1]  # not argsort: 0.4 ms instead of 20 where 90,000 remain
     count = min(int(falling.cumsum(dtype=np.float64).searchsorted(wanted, side="left")) + 1, len(falling))
-    return _first(ids, weights, float(falling[count - 1]), count)
+    return _first(weights, float(falling[count - 1]), count)
 
 
-def _first(ids: _Ids, values: _Floats, floor: float, count: int) -> _Ids:
-    """The `count` ids with the largest values, of which `floor` is the smallest; the lowest ids among equal ones."""
-    above = ids[values > floor]
-    return np.concatenate((above, ids[values == floor][: count - len(above)]))
+def _first(values: _Floats, floor: float, count: int) -> _Ids:
+    """Where the `count` largest values stand, of which `floor` is the smallest; the first ones among equals."""
+    above = np.flatnonzero(values > floor)
+    return np.concatenate((above, np.flatnonzero(values == floor)[: count - len(above)]))
