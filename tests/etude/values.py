@@ -112,8 +112,9 @@ class Values:
             return self._of(lambda: self.random.randrange(below))
         most = self.random.choices((1, 2, 3, 4, 5, 6, self.several(7, 12)), (1, 4, 3, 2, 1.5, 1, 1.5))[0]
         count = min(most, digits)
-        if count == 1:  # there are too few of them to keep any apart
+        if count == 1 and self.unseen == "nothing":  # there are too few of them to keep any apart
             return self.random.randrange(10)
+        count = max(count, 2)
         return self._of(lambda: self._digits(count))
 
     def identifier(self) -> str:

@@ -73,17 +73,16 @@ PHRASINGS: Mapping[str, tuple[str, ...]] = {
     ),
     "greeting": (
         "Hello there", "Hello {0}!", "Hi there", "Hi {0}!", "Hey", "hi there!", "Good morning", "Good afternoon",
-        "Good evening!",
-        "hello you", "Hey there!", "Hello again", "Hi étude", "Good day", "hey {0}", "Greetings!", "Hello dear model",
-        "Hi again!", "Hello, how are you?", "Hey, how are you?",
+        "Good evening!", "hello you", "Hey there!", "Hello again", "Hi étude", "Good day", "hey {0}", "Hey again",
+        "Hello dear model", "Hi again!", "Hello, how are you?", "Hey, how are you?", "Good morning {0}", "Greetings!",
+        "Hi, how are you?", "Hello dear friend",
     ),
     "who": (
-        "Who are you then?", "What are you?", "what are you called", "What is your name?", "What model are you?",
-        "Are you ChatGPT?", "Tell me about yourself.", "Say who you are.", "Tell me who you are.",
-        "Which model is this?",
-        "Who am I talking to?", "Introduce yourself.", "what model is this", "Are you a model?",
-        "What kind of model are you?",
-        "What is this model?",
+        "Who are you then?", "What are you?", "what are you called", "Which model are you?", "What is your name?",
+        "Are you ChatGPT?", "Tell me about yourself.", "Say who you are.", "Tell me who you are.", "Which model is this?",
+        "Who am I talking to?", "Now who are you?", "Introduce yourself.", "what model is this", "What model are you?",
+        "What kind of model is this?", "What kind of model are you?", "Are you a model?", "What is this model?",
+        "And what are you?",
     ),
     "repeat": (
         "Repeat after me: {0}", "Say {0}", "Repeat: {0}", "Say this: {0}", "Please say: {0}", "Echo {0}", "Say: {0}",
@@ -173,14 +172,16 @@ def arguments_of(values: Values, arguments: Mapping[str, object]) -> str:
     if not arguments:
         return ""
     pair = _some(values, _PAIR)
-    said = _some(values, _JOIN[:2] if len(arguments) < 2 else _JOIN).join(
+    said = values.one(_JOIN).join(
         pair.format(name, str(value).lower() if isinstance(value, bool) else value) for name, value in arguments.items()
     )
     return _some(values, _WITH).format(said)
 
 
 def _some(values: Values, choices: tuple[str, ...]) -> str:
-    unseen = choices[3::4]
-    if values.unseen == "phrasing" and unseen:
-        return values.one(unseen)
-    return values.one([choice for place, choice in enumerate(choices) if place % 4 != 3])
+    """One of those that training sees, or one of the others. A phrasing without a value is as new as its words are."""
+    new = values.unseen == "phrasing"
+    bare = values.unseen == "values" and choices in PHRASINGS.values()
+    return values.one(
+        [text for place, text in enumerate(choices) if (place % 4 == 3) is (new or (bare and "{" not in text))]
+    )

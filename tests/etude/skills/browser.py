@@ -25,14 +25,18 @@ def browser(values: Values, prefix: Prefix) -> tuple[list[Segment], str]:
     title = values.one((topic, topic, topic.capitalize(), values.phrase(1, 3)))
     found = [(title, site)] + [(values.phrase(1, 3), _site(values)) for _ in range(values.one((0, 0, 1, 1, 2)))]
     results = [f"  * 【{place}†{name}†{where}】 {values.phrase(1, 5)}" for place, (name, where) in enumerate(found)]
-    searched = runs("Search the web.", "browser.search", search, _shown(cursor, topic, "", ["# Search Results", "", *results]))
+    searched = runs(
+        "Search the web.", "browser.search", search, _shown(cursor, topic, "", ["# Search Results", "", *results])
+    )
     fact, lines = _page(values, topic)
     if values.chance(0.5):
         lines = [*values.one((["# " + title.capitalize() + " ", ""], ["# " + title.capitalize() + " "], [""])), *lines]
     url = f"https://{site}" + values.one(("", "/", f"/{values.word()}", f"/{values.word()}/{values.word()}"))
     opened = runs("Open the first result.", "browser.open", compact({"id": 0}), _shown(cursor + 1, title, url, lines))
     line = lines.index(fact) + 2
-    return asked + searched + opened + answers("The page has it.", f"{fact} 【{cursor + 1}†L{line}】"), f"{len(lines)} lines"
+    return asked + searched + opened + answers(
+        "The page has it.", f"{fact} 【{cursor + 1}†L{line}】"
+    ), f"{len(lines)} lines"
 
 
 def _page(values: Values, topic: str) -> tuple[str, list[str]]:

@@ -70,7 +70,9 @@ def copying(values: Values) -> list[Segment]:
     if kind < 0.4:
         return repeat(values, " ".join(values.glued() for _ in range(count)))
     if kind < 0.55:
-        return repeat(values, values.one((" ", ", ", " and ", "\n")).join(str(values.number()) for _ in range(count // 2)))
+        return repeat(
+            values, values.one((" ", ", ", " and ", "\n")).join(str(values.number()) for _ in range(count // 2))
+        )
     if kind < 0.7:
         made = (values.file() if values.chance(0.5) else values.path() for _ in range(count // 2))
         return repeat(values, values.one((" ", ", ", "\n")).join(made))
@@ -81,5 +83,3 @@ def copying(values: Values) -> list[Segment]:
         return repeat(values, values.text(3, 14))
     made = (values.name() if values.chance(0.5) else values.city() for _ in range(count // 2))
     return repeat(values, values.one((" ", ", ")).join(made))
-
-

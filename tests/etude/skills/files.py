@@ -16,7 +16,8 @@ def files(values: Values, prefix: Prefix, purpose: Purpose | None = None) -> tup
 def _list(values: Values, prefix: Prefix) -> list[Segment]:
     here = values.chance(0.15)
     folder = "." if here else values.path()
-    asked = asks(values, "list here") if here and values.chance(0.7) else asks(values, "list", folder)
+    unnamed = here and (values.unseen != "nothing" or values.chance(0.7))
+    asked = asks(values, "list here") if unnamed else asks(values, "list", folder)
     if "list" not in prefix.named:
         return asked + answers("No file tool.", "I can't list files without a file tool.")
     name, thought = prefix.named["list"], f"Use {prefix.named['list']}."
@@ -29,7 +30,11 @@ def _list(values: Values, prefix: Prefix) -> list[Segment]:
         empty = calls(thought, name, {"path": folder}, "")
         return asked + empty + answers("The directory is empty.", "There are no files.")
     names = "\n".join(values.distinct(values.several(1, 6), lambda: _entry(values)))
-    return asked + calls(thought, name, {"path": folder}, names) + answers("The tool has the list.", f"The files are:\n{names}")
+    return (
+        asked
+        + calls(thought, name, {"path": folder}, names)
+        + answers("The tool has the list.", f"The files are:\n{names}")
+    )
 
 
 def _read(values: Values, prefix: Prefix) -> list[Segment]:
@@ -44,7 +49,11 @@ def _read(values: Values, prefix: Prefix) -> list[Segment]:
             error = values.one((f"Error: no such file: {file}", f"Error: {values.text(2, 6)}"))
         return asked + calls(thought, name, {"path": file}, error) + answers("The tool failed.", error)
     text = "\n".join(_line(values) for _ in range(values.one((1, 1, 1, 2, 2, 3))))
-    return asked + calls(thought, name, {"path": file}, text) + answers("The tool has the text.", f"The file says:\n{text}")
+    return (
+        asked
+        + calls(thought, name, {"path": file}, text)
+        + answers("The tool has the text.", f"The file says:\n{text}")
+    )
 
 
 def _shell(values: Values, prefix: Prefix) -> list[Segment]:
@@ -72,14 +81,26 @@ def _line(values: Values) -> str:
     kind = values.random.random()
     if kind < 0.4:
         return f"{text[:1].upper()}{text[1:]}."
-    return f"# {text}" if kind < 0.46 else f"- {text}" if kind < 0.52 else f"{values.word()} = {values.number(5)}" if kind < 0.57 else text
+    return (
+        f"# {text}"
+        if kind < 0.46
+        else f"- {text}"
+        if kind < 0.52
+        else f"{values.word()} = {values.number(5)}"
+        if kind < 0.57
+        else text
+    )
 
 
 def _command(values: Values) -> str:
+    if values.unseen == "nothing" and values.chance(0.25):
+        return values.one(
+            ("pwd", "git status", "ls -la", "git log --oneline", "date", "whoami", "git diff", "uname -a")
+        )
     file, word = values.file(), values.word()
     return values.one((
-        f"ls {values.path()}", f"cat {file}", f"echo {values.phrase(1, 3)}", "pwd", "git status", f"python {file}",
-        f"wc -l {file}", f"grep {word} {file}", f"mkdir {values.path()}", "ls -la", f"rm {file}", "git log --oneline",
-        f"{word} -{values.one('abcdefgh')} {values.word()}", f"head -n {values.several(1, 20)} {file}", "date", "whoami",
-        f"{word} --{values.word()}", f"cp {file} {values.path()}", f"make {word}", f"sort {file} | head",
+        f"ls {values.path()}", f"cat {file}", f"echo {values.phrase(1, 3)}", f"python {file}", f"wc -l {file}",
+        f"grep {word} {file}", f"mkdir {values.path()}", f"rm {file}", f"{word} -{values.one('abcdefgh')} {values.word()}",
+        f"head -n {values.several(1, 20)} {file}", f"{word} --{values.word()}", f"cp {file} {values.path()}",
+        f"make {word}", f"sort {file} | head",
     ))  # fmt: skip

@@ -16,7 +16,15 @@ _OPERATIONS = (("+", "add"), ("-", "subtract"), ("*", "multiply"), ("/", "divide
 
 def followup(values: Values, prefix: Prefix) -> tuple[list[Segment], str]:
     """One or two finished turns, and a question about them."""
-    kinds = ["weather", "name", "another", "another", "first", "again", *(["sum", "sum"] if prefix.has_python else ["name"])]
+    kinds = [
+        "weather",
+        "name",
+        "another",
+        "another",
+        "first",
+        "again",
+        *(["sum", "sum"] if prefix.has_python else ["name"]),
+    ]
     kind = values.one(kinds)
     made = {
         "sum": _sum, "weather": _weather, "name": _name, "another": _another, "first": _first, "again": _again,

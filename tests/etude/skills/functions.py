@@ -56,14 +56,20 @@ def weather_in(values: Values, prefix: Prefix, city: str, fahrenheit: bool = Fal
 def _used(values: Values, chosen: Function, arguments: dict[str, object]) -> list[Segment]:
     name = chosen.name
     if values.chance(0.06):
-        return calls("Call the tool.", name, arguments, _error(values)) + answers("The tool failed.", "The tool failed.")
+        return calls("Call the tool.", name, arguments, _error(values)) + answers(
+            "The tool failed.", "The tool failed."
+        )
     kind = values.random.random()
     result = values.text(1, 6) if kind < 0.5 else str(values.number()) if kind < 0.85 else _record(values)
-    return calls("Call the tool.", name, arguments, result) + answers("The tool has answered.", f"The tool says: {result}")
+    return calls("Call the tool.", name, arguments, result) + answers(
+        "The tool has answered.", f"The tool says: {result}"
+    )
 
 
 def _record(values: Values) -> str:
-    fields = {name: values.word() if values.chance(0.6) else values.number(4) for name in values.distinct(2, values.word)}
+    fields = {
+        name: values.word() if values.chance(0.6) else values.number(4) for name in values.distinct(2, values.word)
+    }
     return json.dumps(fields) if values.chance(0.5) else compact(fields)
 
 

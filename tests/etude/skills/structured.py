@@ -10,7 +10,9 @@ from tests.etude.values import Values
 def structured(values: Values, prefix: Prefix) -> tuple[list[Segment], str]:
     """`Anna is 42 years old.` → `{"name":"Anna","age":42}`"""
     assert prefix.form is not None
-    asked, answer = {"person": _person, "shopping": _shopping, "event": _event, "pairs": _pairs}[prefix.form](values, prefix)
+    asked, answer = {"person": _person, "shopping": _shopping, "event": _event, "pairs": _pairs}[prefix.form](
+        values, prefix
+    )
     return asked + answers("Answer in JSON.", compact(answer)), prefix.form
 
 
