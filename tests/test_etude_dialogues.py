@@ -2,16 +2,50 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 import pytest
 
-from agent.models.gguf import read_header
-from agent.models.gpt_oss import read_vocabulary
 from harmony.codec import Codec
+from harmony.messages import Message
+from harmony.render import drop_past_analysis
 from harmony.tokenizer import Tokenizer
 from tests.etude.dialogues import SKILLS, Dialogue, make_dialogue, unseen_dialogue
 from tests.etude.prompts import Prefix, make_prefix
+from tests.etude.said import past
 from tests.etude.values import Unseen, Values
 from tests.etude.wording import PHRASINGS
+
+_MESSAGE = re.compile(
+    r"<\|start\|>([\w.]+)( to=assistant)?(?:<\|channel\|>(\w+)(?: to=([\w.]+))?( code| <\|constrain\|>json)?)?"
+    r"<\|message\|>(.*?)<\|(?:end|call|return)\|>",
+    re.DOTALL,
+)
+
+
+def _messages(text: str) -> list[Message]:
+    """A dialogue as the program would hold it."""
+    messages = []
+    for author, back, channel, recipient, kind, content in _MESSAGE.findall(text):
+        tool = back != ""
+        role = "tool" if tool else author
+        messages.append(
+            Message(
+                role,
+                (content,),
+                name=author if tool else None,
+                recipient="assistant" if tool else recipient or None,
+                channel=channel or None,
+                content_type=kind.strip() or None,
+            )
+        )
+    return messages
+
+
+def _rendered(messages: Sequence[Message], tokenizer: Tokenizer) -> str:
+    codec = Codec(tokenizer, recipient_position="channel")
+    return tokenizer.decode(codec.render(messages, purpose="training", drop=drop_past_analysis).ids)
 
 
 def _training(count: int) -> list[tuple[Prefix, Dialogue]]:
@@ -40,3 +74,23 @@ def test_a_fifth_of_the_phrasings_is_kept_for_the_exam() -> None:
     kept = sum(len(choices[3::4]) for choices in PHRASINGS.values())
     assert kept / sum(map(len, PHRASINGS.values())) >= 0.2
     assert all(len(choices) >= 4 for choices in PHRASINGS.values())
+
+
+def test_what_is_learnt_is_what_the_program_writes(etude_tokenizer: Tokenizer) -> None:
+    seen = set()
+    for _, dialogue in _training(400):
+        text = "".join(text for text, _ in dialogue.segments)
+        assert _rendered(_messages(text), etude_tokenizer) == text
+        seen.add(dialogue.skill)
+    assert len(seen) == 9
+
+
+def test_a_past_turn_is_what_the_program_keeps_of_it(etude_tokenizer: Tokenizer) -> None:
+    last = "<|start|>user<|message|>And?<|end|>"
+    dropped = 0
+    for _, dialogue in _training(200):
+        text = "".join(text for text, _ in dialogue.segments)
+        kept = "".join(text for text, _ in past(list(dialogue.segments)))
+        assert _rendered(_messages(text + last), etude_tokenizer) == kept + last
+        dropped += len(kept) < len(text) - 40
+    assert dropped == 200
