@@ -1,0 +1,163 @@
+"""How much of what it never saw a model gets right: `python -m tests.etude.evaluate agent/models/etude.gguf`.
+
+N unseen dialogues of each skill (`--count`), through our own engine, tokenizer and strict parser. `--unseen values`:
+words, numbers and names that training never had; `phrasing`: phrasings and tool names, too. A dialogue is exact when
+every token of the assistant's is the reference's, the thinking included; the same, when its calls, their arguments and
+the answer are. `--temperature 1` samples as gpt-oss is to be sampled. Ctrl-C prints what there is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import multiprocessing
+import signal
+import statistics
+import sys
+import time
+import zlib
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from agent.engine.base import Sampling
+from tests.bench.report import Report, file_facts, options
+from tests.etude.dialogues import SKILLS, unseen_dialogue
+from tests.etude.examination import Case, Examiner, Outcome, make_case
+from tests.etude.values import Unseen, Values
+from tests.support.engines import load_engine
+
+_SEED = 4242
+_SAY_EVERY = 100
+_TAIL = 300  # characters of the prompt that are shown before a failure
+
+
+def make_cases(skills: Sequence[str], count: int, unseen: Unseen, seed: int) -> list[Case]:
+    """`count` dialogues of each skill. A skill's are the same whatever else is asked for."""
+    cases = []
+    for skill in skills:
+        values = Values(seed + zlib.crc32(skill.encode()), unseen)
+        for _ in range(count):
+            prefix, dialogue = unseen_dialogue(values, skill)
+            cases.append(replace(make_case(prefix.text, dialogue), skill=skill))
+    return cases
+
+
+def examine_all(model: Path, cases: Sequence[Case], sampling: Sampling, jobs: int) -> Iterator[Outcome]:
+    """The outcomes as they come. Each of `jobs` processes has an engine of its own, on one thread."""
+    work = [(case, replace(sampling, seed=number)) for number, case in enumerate(cases)]
+    if jobs == 1:
+        _begin(model)
+        yield from map(_examine, work)
+        return
+    with multiprocessing.get_context("spawn").Pool(jobs, _begin, (model,)) as pool:
+        yield from pool.imap_unordered(_examine, work, chunksize=4)
+
+
+_examiners: list[Examiner] = []
+"""The one of this process."""
+
+
+def _begin(model: Path) -> None:
+    if multiprocessing.parent_process():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process ends us
+    _examiners[:] = [Examiner(model)]
+
+
+def _examine(work: tuple[Case, Sampling]) -> Outcome:
+    return _examiners[0].examine(*work)
+
+
+def count_up(report: Report, outcomes: Sequence[Outcome], skills: Sequence[str]) -> None:
+    """The figures: a row for each skill, one for all, and a row for each kind of dialogue."""
+    for skill in (*skills, "all"):
+        those = [one for one in outcomes if skill in (one.case.skill, "all")]
+        if not those:
+            continue
+        steps = [step for one in those for step in one.case.steps]
+        verdicts = [verdict for one in those for verdict in one.verdicts]
+        called = [verdict for verdict in verdicts if verdict.step.wants_call]
+        report.row(
+            "by skill",
+            skill=skill,
+            dialogues=len(those),
+            exact=sum(one.exact for one in those),
+            exact_percent=100 * sum(one.exact for one in those) / len(those),
+            same=sum(one.same for one in those),
+            calls=sum(step.wants_call for step in steps),
+            calls_right=sum(verdict.same for verdict in called),
+            calls_well_formed_percent=100 * _share([verdict.well_formed for verdict in called]),
+            completions=len(verdicts),
+            well_formed_percent=100 * _share([verdict.well_formed for verdict in verdicts]),
+        )
+    kinds = sorted({(skills.index(one.case.skill), one.case.kind) for one in outcomes})
+    for number, kind in kinds:
+        those = [one for one in outcomes if (one.case.skill, one.case.kind) == (skills[number], kind)]
+        exact, same = sum(one.exact for one in those), sum(one.same for one in those)
+        report.row("by kind", skill=skills[number], kind=kind, dialogues=len(those), exact=exact, same=same)
+
+
+def _share(found: Sequence[bool]) -> float:
+    """None of none is all of it."""
+    return sum(found) / len(found) if found else 1.0
+
+
+def _show(outcomes: Sequence[Outcome], count: int) -> None:
+    for outcome in itertools.islice((one for one in outcomes if not one.exact), count):
+        verdict = next(one for one in outcome.verdicts if not one.exact)
+        print(f"\n--- {outcome.case.skill}, {outcome.case.kind}, well-formed: {verdict.well_formed}", file=sys.stderr)
+        print(f"given  …{verdict.step.given[-_TAIL:]}", file=sys.stderr)
+        print(f"wanted {verdict.step.wanted}\ngot    {verdict.got}", file=sys.stderr)
+
+
+def _load_ms(model: Path, times: int = 5) -> float:
+    """The median time until an engine is ready, the first left out: it loads llama.cpp itself."""
+    walls = []
+    for _ in range(times + 1):
+        begin = time.perf_counter()
+        load_engine(model, context_tokens=4096).close()
+        walls.append((time.perf_counter() - begin) * 1e3)
+    return statistics.median(walls[1:])
+
+
+def _parse(argv: Sequence[str] | None) -> Namespace:
+    parser = options(__doc__)
+    parser.add_argument("model", type=Path, help="a GGUF file")
+    parser.add_argument("--count", type=int, default=200, help="dialogues of each skill [200]")
+    parser.add_argument("--unseen", choices=("values", "phrasing"), default="values", help="what is new [values]")
+    parser.add_argument("--temperature", type=float, default=0.0, help="0 is greedy [0]")
+    parser.add_argument("--skill", action="append", choices=SKILLS, help="this one only; repeatable")
+    parser.add_argument("--seed", type=int, default=_SEED, help=f"of the dialogues [{_SEED}]")
+    parser.add_argument("--jobs", type=int, default=2, help="processes, a thread each [2]")
+    parser.add_argument("--show", type=int, default=0, metavar="N", help="print N failures, on stderr")
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Examine, and print the figures."""
+    given = _parse(argv)
+    report = Report("etude")
+    report.settings |= file_facts(given.model) | {"bytes": given.model.stat().st_size}
+    report.settings["sha256"] = hashlib.sha256(given.model.read_bytes()).hexdigest()
+    report.settings |= {name: getattr(given, name) for name in ("count", "unseen", "temperature", "seed")}
+    report.settings["load_ms"] = round(_load_ms(given.model), 1)
+    skills = [skill for skill in SKILLS if not given.skill or skill in given.skill]
+    cases = make_cases(skills, given.count, given.unseen, given.seed)
+    outcomes: list[Outcome] = []
+    begin = time.perf_counter()
+    try:
+        for outcome in examine_all(given.model, cases, Sampling(temperature=given.temperature), given.jobs):
+            outcomes.append(outcome)
+            if len(outcomes) % _SAY_EVERY == 0:
+                report.say(f"{len(outcomes)} of {len(cases)}, {sum(one.exact for one in outcomes)} exact")
+    except KeyboardInterrupt:
+        report.say("interrupted: the figures are of what was examined so far")
+    report.settings["seconds"] = round(time.perf_counter() - begin, 1)
+    count_up(report, outcomes, skills)
+    report.print(as_json=given.json)
+    _show(outcomes, given.show)
+
+
+if __name__ == "__main__":
+    main()

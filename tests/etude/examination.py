@@ -1,0 +1,183 @@
+"""One dialogue put to a model: what it should say, what it says, and how far that is the same.
+
+    examiner = Examiner(Path("etude.gguf"))
+    outcome = examiner.examine(make_case(prefix.text, dialogue), Sampling(temperature=0))
+    outcome.exact, outcome.verdicts[0].got       # True, "<|channel|>analysis<|message|>Use python.<|end|>…"
+
+The model runs as `ossia run` runs it: our engine, our tokenizer, our parser. After each completion comes the dialogue's
+own tool result. What a tool would have said to another call plays no part: a dialogue ends at its first wrong one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.control import Control
+from agent.engine.base import Prompt, Sampling
+from harmony.errors import ParseError
+from harmony.messages import ANALYSIS, COMMENTARY, FINAL, NOT_TOOLS, Message
+from harmony.parse import StreamParser
+from harmony.tokenizer import Tokenizer
+from tests.etude.dialogues import Dialogue
+from tests.support.engines import load_engine
+from tests.support.streams import harmony_ids
+
+_CONTEXT_TOKENS = 4096
+_LEAST_ROOM = 160  # tokens: a wrong completion may be longer than the right one, and well-formed
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """`given`: what stands before a completion, from the last one on; `wanted`: the completion with its stop token."""
+
+    given: str
+    wanted: str
+
+    @property
+    def wants_call(self) -> bool:
+        return self.wanted.endswith("<|call|>")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A dialogue as an examination takes it."""
+
+    skill: str
+    kind: str
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One completion. `same`: the same call with the same arguments, or the same answer, whatever was thought before.
+
+    `well_formed`: our strict parser takes it, it ends by itself, in an answer or in a call whose arguments are JSON
+    where they should be.
+    """
+
+    step: Step
+    got: str
+    same: bool
+    well_formed: bool
+
+    @property
+    def exact(self) -> bool:
+        return self.got == self.step.wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A case with a verdict on each completion up to the first that isn't the same."""
+
+    case: Case
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def exact(self) -> bool:
+        return len(self.verdicts) == len(self.case.steps) and all(one.exact for one in self.verdicts)
+
+    @property
+    def same(self) -> bool:
+        return len(self.verdicts) == len(self.case.steps) and all(one.same for one in self.verdicts)
+
+
+def make_case(prefix: str, dialogue: Dialogue) -> Case:
+    """`prefix` is the text of the prompt's static part."""
+    steps: list[Step] = []
+    given, wanted = prefix, ""
+    for text, said in (*dialogue.segments, ("", False)):
+        if said:
+            wanted += text
+            continue
+        if wanted:
+            steps.append(Step(given, wanted))
+            given, wanted = "", ""
+        given += text
+    return Case(dialogue.skill, dialogue.kind, tuple(steps))
+
+
+class Examiner:
+    """A model, loaded. `close` gives it back."""
+
+    def __init__(self, model: Path) -> None:
+        self._engine = load_engine(model, context_tokens=_CONTEXT_TOKENS)
+        self._tokenizer = Tokenizer(self._engine.vocabulary)
+
+    def close(self) -> None:
+        self._engine.close()
+
+    def examine(self, case: Case, sampling: Sampling) -> Outcome:
+        """Let the model say its part of the dialogue, up to the first completion that means something else."""
+        ids: list[int] = []
+        verdicts: list[Verdict] = []
+        for step in case.steps:
+            ids += harmony_ids(self._tokenizer, step.given)
+            wanted = harmony_ids(self._tokenizer, step.wanted)
+            got = self._complete(ids, sampling, max(_LEAST_ROOM, 2 * len(wanted)))
+            ids += got
+            verdicts.append(self._judge(step, wanted, got))
+            if not verdicts[-1].same:
+                break
+        return Outcome(case, tuple(verdicts))
+
+    def _complete(self, ids: Sequence[int], sampling: Sampling, max_tokens: int) -> list[int]:
+        generation = self._engine.generate(
+            Prompt(tuple(ids)),
+            stops=self._tokenizer.control.generation_stops,
+            max_tokens=max_tokens,
+            sampling=sampling,
+            constraint=None,
+            control=Control(),
+        )
+        return [item for item in generation if isinstance(item, int)]
+
+    def _judge(self, step: Step, wanted: Sequence[int], got: Sequence[int]) -> Verdict:
+        said = self._parse(got)
+        well_formed = said is not None and _is_whole(said)
+        same = well_formed and said is not None and _meaning(said[-1]) == _meaning((self._parse(wanted) or said)[-1])
+        return Verdict(step, self._tokenizer.decode(got), same, well_formed)
+
+    def _parse(self, ids: Sequence[int]) -> tuple[Message, ...] | None:
+        """None: our strict parser doesn't take it, or nothing came."""
+        parser = StreamParser(self._tokenizer, strict=True)
+        try:
+            for token in ids:
+                parser.push(token)
+            parser.flush()
+        except ParseError:
+            return None
+        return parser.messages or None
+
+
+def _is_whole(messages: Sequence[Message]) -> bool:
+    """Thoughts or preambles, then an answer that returns or a call that calls."""
+    *before, last = messages
+    if any(one.channel not in (ANALYSIS, COMMENTARY) or _calls(one) for one in before):
+        return False
+    closed_by = last.sampled.closed_by if last.sampled else None
+    if not _calls(last):
+        return last.channel == FINAL and closed_by == "return"
+    named = (last.recipient or "").partition(".")
+    if last.channel not in (ANALYSIS, COMMENTARY) or closed_by != "call":
+        return False
+    return last.recipient == "python" or (bool(named[2]) and isinstance(_json(last.text), dict))
+
+
+def _calls(message: Message) -> bool:
+    return message.recipient not in NOT_TOOLS
+
+
+def _meaning(message: Message) -> tuple[str | None, object]:
+    """Whom it is for, and what it says: arguments and JSON answers by their value."""
+    value = _json(message.text) if message.recipient != "python" else None
+    return message.recipient, value if isinstance(value, dict) else message.text
+
+
+def _json(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
