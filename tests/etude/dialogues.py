@@ -35,8 +35,9 @@ _Made = tuple[list[Segment], str]
 _Skill = Callable[[Values, Prefix], _Made]
 
 _LESSONS: Mapping[str, _Skill] = {
-    "arithmetic": arithmetic, "weather": weather, "files": files, "functions": function, "browser": browser, "chat": chat,
-    "followup": followup, "copying": lambda values, prefix: (copying(values), "copying"), "structured": structured,
+    "arithmetic": arithmetic, "weather": weather, "files": files, "functions": function, "browser": browser,
+    "chat": chat, "followup": followup, "copying": lambda values, prefix: (copying(values), "copying"),
+    "structured": structured,
 }  # fmt: skip
 
 _SHARES: Mapping[str, float] = {

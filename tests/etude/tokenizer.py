@@ -12,6 +12,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import regex
@@ -31,8 +32,8 @@ CONTROL = tuple(
 _LETTERS = 850
 _SPACED = 520
 _MARKS = (
-    '{"', '"}', '":"', '","', '"', '":', "\n\n", "//", "?:", "};", "=>", " =>", " {", " }", " =", "(_:", " (_:", "**", "()",
-    '"]}', '":["', '":{"', '"},"', '"}}', '":{"', " //", "【", "】", "†", "é", '":["', '"]', "###",
+    '{"', '"}', '":"', '","', '"', '":', "\n\n", "//", "?:", "};", "=>", " =>", " {", " }", " =", "(_:", " (_:", "**",
+    "()", '"]}', '":["', '":{"', '"},"', '"}}', '":{"', " //", "【", "】", "†", "é", '":["', '"]', "###",
 )  # fmt: skip
 _WORD = regex.compile(r"([^\r\n\p{L}\p{N}]?)(\p{L}.*)")
 _CONTROL = regex.compile(r"<\|\w+\|>")
@@ -124,7 +125,7 @@ def _learnt(counts: Counter[str], count: int) -> Iterator[Pair]:
     for _ in range(count):
         pairs: Counter[Pair] = Counter()
         for parts, times in split:
-            for pair in zip(parts, parts[1:], strict=False):
+            for pair in pairwise(parts):
                 pairs[pair] += times
         (best, times) = pairs.most_common(1)[0]
         if times < 3:

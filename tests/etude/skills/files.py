@@ -100,7 +100,8 @@ def _command(values: Values) -> str:
     file, word = values.file(), values.word()
     return values.one((
         f"ls {values.path()}", f"cat {file}", f"echo {values.phrase(1, 3)}", f"python {file}", f"wc -l {file}",
-        f"grep {word} {file}", f"mkdir {values.path()}", f"rm {file}", f"{word} -{values.one('abcdefgh')} {values.word()}",
+        f"grep {word} {file}", f"mkdir {values.path()}", f"rm {file}",
+        f"{word} -{values.one('abcdefgh')} {values.word()}",
         f"head -n {values.several(1, 20)} {file}", f"{word} --{values.word()}", f"cp {file} {values.path()}",
         f"make {word}", f"sort {file} | head",
     ))  # fmt: skip
