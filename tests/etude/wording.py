@@ -80,8 +80,8 @@ PHRASINGS: Mapping[str, tuple[str, ...]] = {
     "who": (
         "Who are you then?", "What are you?", "what are you called", "Which model are you?", "What is your name?",
         "Are you ChatGPT?", "Tell me about yourself.", "Say who you are.", "Tell me who you are.",
-        "Which model is this?", "Who am I talking to?", "Now who are you?", "Introduce yourself.", "what model is this", "What model are you?",
-        "What kind of model is this?", "What kind of model are you?", "Are you a model?", "What is this model?",
+        "Which model is this?", "Who am I talking to?", "Now who are you?", "Introduce yourself.", "what model is this",
+        "What model are you?", "What kind of model is this?", "What kind of model are you?", "Are you a model?", "What is this model?",
         "And what are you?",
     ),
     "repeat": (
