@@ -1,105 +1,133 @@
-"""What the engine adds to llama.cpp: `python -m tests.bench.engine`.
+"""The engine's small parts: `python -m tests.bench.engine [--runs 50]`.
 
-The way to the first token on the étude, its speed beside a plain loop of llama.cpp's calls (taken in turns, so that
-another load of the machine meets both), what drawing an id from gpt-oss's 201,088 costs, and a checkpoint.
+Drawing an id from gpt-oss's 201,088, beside llama.cpp's own chain of samplers for the same setting and the same
+logits, in turns; for several settings and two kinds of logits: a standard deviation of 3 (nearly flat: the worst case
+for top-p), and peaked ones, of which one id has nearly everything, as a trained model's mostly are. Then a checkpoint
+of the étude. (Whole tokens: `tests.bench.decode`, `tests.bench.own_cost`.)
 """
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from statistics import median
+from typing import Any
 
-_FIRST_TOKEN = """
-import time; start = time.perf_counter()
-def lap(name):
-    global start
-    print(f"  {name:<22} {(time.perf_counter() - start) * 1e3:6.1f} ms"); start = time.perf_counter()
-import numpy; lap("import numpy")
-import llama_cpp; lap("import llama_cpp")
-from tests.support.engines import ETUDE, load_engine, Prompt, generate; lap("import the rest")
-engine = load_engine(ETUDE, context_tokens=4096); lap("header, load, context")
-generate(engine, Prompt(tuple(range(600))), 1); lap("600 ids, first token")
-"""
+import llama_cpp as lib
+import numpy as np
 
+from agent.engine.base import Prompt, Sampling
+from agent.engine.sampling import Sampler
+from tests.bench.report import Report, options
+from tests.support.engines import ETUDE, Logits, load_engine, prefill
+from tests.support.toy_gguf import write_toy_gguf
 
-def main() -> None:
-    """Print the figures, with the load of the machine before and after."""
-    _load()
-    print("first token on the étude, a new process:")
-    sys.stdout.flush()
-    subprocess.run([sys.executable, "-c", _FIRST_TOKEN], check=True)
-    _speed()
-    _sampling()
-    _checkpoint()
-    _load()
+_SETTINGS = {
+    "recommended": Sampling(seed=1),
+    "greedy": Sampling(temperature=0),
+    "temperature 0.7": Sampling(temperature=0.7, seed=1),
+    "top-k 40": Sampling(top_k=40, seed=1),
+    "top-p 0.95": Sampling(top_p=0.95, seed=1),
+    "min-p 0.05": Sampling(min_p=0.05, seed=1),
+}
 
 
-def _speed() -> None:
-    from agent.engine.base import Prompt
-    from tests.support.engines import ETUDE, generate, load_engine, plain_greedy
-
-    engine = load_engine(ETUDE)
-    ids = tuple(range(64))
-    ours, plain = [], []
-    for _ in range(7):
-        ours.append(_seconds(lambda: generate(engine, Prompt(ids), 400)))
-        plain.append(_seconds(lambda: plain_greedy(ETUDE, ids, 400)))
-    engine.close()
-    print(
-        f"étude, 400 greedy ids on one thread: engine {400 / median(ours):.0f}/s, "
-        f"plain loop (with loading, 10 ms) {400 / median(plain):.0f}/s"
-    )
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure and print."""
+    parser = options(__doc__)
+    parser.add_argument("--runs", type=int, default=50, metavar="K")
+    given = parser.parse_args(argv)
+    report = Report("engine")
+    report.settings |= {"runs": given.runs}
+    _sampling(report, given.runs)
+    _checkpoint(report, given.runs)
+    report.print(as_json=given.json)
 
 
-def _sampling() -> None:
-    import numpy as np
+def _sampling(report: Report, runs: int) -> None:
+    with _context() as (context, logits):
+        report.settings["ids"] = len(logits)
+        for kind, values in _logits(len(logits)).items():
+            logits[:] = values
+            for name, settings in _SETTINGS.items():
+                sampler, chain = Sampler(settings, len(logits)), _chain(settings)
+                pick, sample = sampler.pick, lib.llama_sampler_sample
+                pairs = [(_ms(lambda: pick(logits)), _ms(lambda: sample(chain, context, -1))) for _ in range(runs)]  # noqa: B023
+                lib.llama_sampler_free(chain)
+                report.row(
+                    "an id out of all, milliseconds",
+                    logits=kind,
+                    sampling=name,
+                    ours_ms=median(ours for ours, _ in pairs),
+                    ours_best_ms=min(ours for ours, _ in pairs),
+                    llama_cpp_ms=median(theirs for _, theirs in pairs),
+                    times_faster=median(theirs / ours for ours, theirs in pairs),
+                )
 
-    from agent.engine.base import Sampling
-    from agent.engine.sampling import Sampler
 
-    logits = (np.random.default_rng(0).standard_normal(201_088) * 3).astype(np.float32)
-    print("an id from 201,088 normal logits (nearly flat: the worst case for top-p):")
-    for settings in (
-        Sampling(),
-        Sampling(temperature=0),
-        Sampling(top_k=40),
-        Sampling(top_p=0.95),
-        Sampling(min_p=0.05),
-    ):
-        sampler = Sampler(settings, len(logits))
-        times = [_seconds(lambda sampler=sampler: sampler.pick(logits)) for _ in range(50)]  # type: ignore[misc]
-        print(f"  {settings!s:<86} {median(times) * 1e3:6.3f} ms")
+@contextmanager
+def _context() -> Iterator[tuple[Any, Logits]]:
+    """A context of llama.cpp with gpt-oss's vocabulary, and the logits in it, which may be written to."""
+    with tempfile.TemporaryDirectory() as folder:
+        params = lib.llama_model_default_params()
+        params.use_extra_bufts = False  # see agent/engine/llama.py about AMX
+        path = write_toy_gguf(Path(folder, "toy.gguf"), vocabulary="real", layers=1, embd=32)
+        model = lib.llama_model_load_from_file(str(path).encode(), params)
+        context = lib.llama_init_from_model(model, lib.llama_context_default_params())
+        one = (lib.llama_token * 1)(0)
+        if lib.llama_decode(context, lib.llama_batch_get_one(one, 1)):
+            raise RuntimeError("llama.cpp failed to decode the toy network")
+        size = lib.llama_vocab_n_tokens(lib.llama_model_get_vocab(model))
+        yield context, np.ctypeslib.as_array(lib.llama_get_logits_ith(context, -1), (size,))
+        lib.llama_free(context)
+        lib.llama_model_free(model)
 
 
-def _checkpoint() -> None:
-    from agent.engine.base import Prompt
-    from tests.support.engines import ETUDE, load_engine, prefill
+def _logits(size: int) -> dict[str, Logits]:
+    flat = (np.random.default_rng(0).standard_normal(size) * 3).astype(np.float32)
+    peaked = flat.copy()
+    peaked[4913] = 30
+    return {"flat": flat, "peaked": peaked}
 
+
+def _chain(settings: Sampling) -> Any:
+    """llama.cpp's samplers for a setting, in our order: temperature, top-k, min-p, top-p."""
+    chain = lib.llama_sampler_chain_init(lib.llama_sampler_chain_default_params())
+    if settings.temperature == 0:
+        lib.llama_sampler_chain_add(chain, lib.llama_sampler_init_greedy())
+        return chain
+    lib.llama_sampler_chain_add(chain, lib.llama_sampler_init_temp(settings.temperature))
+    if settings.top_k:
+        lib.llama_sampler_chain_add(chain, lib.llama_sampler_init_top_k(settings.top_k))
+    if settings.min_p:
+        lib.llama_sampler_chain_add(chain, lib.llama_sampler_init_min_p(settings.min_p, 1))
+    if settings.top_p < 1:
+        lib.llama_sampler_chain_add(chain, lib.llama_sampler_init_top_p(settings.top_p, 1))
+    lib.llama_sampler_chain_add(chain, lib.llama_sampler_init_dist(settings.seed or 0))
+    return chain
+
+
+def _checkpoint(report: Report, runs: int) -> None:
     engine = load_engine(ETUDE)
     prefill(engine, Prompt(tuple(range(600))))
     saved = engine.native.save_window()
     assert saved is not None
-    save = median(_seconds(engine.native.save_window) for _ in range(20))
-    restore = median(_seconds(lambda: engine.native.restore_window(saved)) for _ in range(20))
-    engine.close()
-    print(
-        f"a checkpoint of the étude: {len(saved):,} bytes, {save * 1e3:.2f} ms to save, {restore * 1e3:.2f} to restore"
+    report.row(
+        "a checkpoint of the étude",
+        bytes=len(saved),
+        save_ms=median(_ms(engine.native.save_window) for _ in range(runs)),
+        restore_ms=median(_ms(lambda: engine.native.restore_window(saved)) for _ in range(runs)),
     )
+    engine.close()
 
 
-def _seconds(action: Callable[[], object]) -> float:
+def _ms(action: Callable[[], object]) -> float:
     begin = time.perf_counter()
     action()
-    return time.perf_counter() - begin
-
-
-def _load() -> None:
-    if hasattr(os, "getloadavg"):
-        print(f"load {os.getloadavg()[0]:.2f} on {os.cpu_count()} cores")
+    return 1e3 * (time.perf_counter() - begin)
 
 
 if __name__ == "__main__":

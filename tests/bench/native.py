@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -63,23 +63,25 @@ class Stamps:
         """The seconds of each call."""
         return [end - begin for begin, end in zip(self.begins, self.ends, strict=True)]
 
-    def figures(self) -> dict[str, float | None]:
-        """Milliseconds a token, and tokens a second from the first call to the last.
+    def figures(self, tokens: int) -> dict[str, float | None]:
+        """Milliseconds a token of the last answer, of so many tokens, and tokens a second.
 
         `whole_ms` is from one call to the next, of which `decode_ms` inside it and `gap_ms` not: means, so that what
         comes only now and then is in them. `main_ms`: CPU time of the terminal's thread; None where it decodes itself.
+        Raises RuntimeError when there weren't so many calls: the first token of an answer is the prefill's.
         """
-        if len(self.begins) < 3:
-            raise RuntimeError(f"expected decode steps of one id, saw {len(self.begins)}: does llama_decode run?")
-        whole = (self.begins[-1] - self.begins[0]) / (len(self.begins) - 1)
+        if len(self.begins) < tokens - 1:
+            raise RuntimeError(f"expected {tokens - 1} decode steps of one id, saw {len(self.begins)}")
+        last = Stamps(*([*stamps[1 - tokens :]] for stamps in (self.begins, self.ends, self.main_s)))
+        steps = len(last.gaps)
+        whole = (last.begins[-1] - last.begins[0]) / steps
         return {
-            "tokens": len(self.begins),
             "whole_ms": 1e3 * whole,
-            "decode_ms": 1e3 * sum(self.inside[:-1]) / len(self.gaps),
-            "gap_ms": 1e3 * sum(self.gaps) / len(self.gaps),
-            "gap_median_ms": 1e3 * median(self.gaps),
+            "decode_ms": 1e3 * sum(last.inside[:-1]) / steps,
+            "gap_ms": 1e3 * sum(last.gaps) / steps,
+            "gap_median_ms": 1e3 * median(last.gaps),
             "tokens_per_s": 1 / whole,
-            "main_ms": 1e3 * (self.main_s[-1] - self.main_s[0]) / len(self.gaps) if self.main_s else None,
+            "main_ms": 1e3 * (last.main_s[-1] - last.main_s[0]) / steps if last.main_s else None,
         }
 
 
@@ -130,30 +132,37 @@ def _stamped(native: Callable[[Any, Any], int], stamps: Stamps) -> Callable[[Any
 # -- an answer out of noise --------------------------------------------------------------------------------------------
 
 
-def answer_in_final() -> None:
-    """From now on every engine of this process begins with `<|channel|>final<|message|>`, and goes on with plain text.
+def answer_with_markdown(tokens: int) -> None:
+    """From now on every engine of this process says the same: at least so many tokens of Markdown in `final`.
 
-    Random weights would never open a message, and a header of noise is read in another way than an answer. The engine
-    draws and decodes as ever, and never ends by itself; only what the others get to see is changed: three ids at the
-    beginning, and control tokens, for which a blank comes.
+    Random weights would never open a message, and the noise of one is nothing that a screen is made for. The engine
+    draws and decodes as ever, and never ends by itself; only the ids that it hands on are those of the text.
     """
     from agent.engine.llama import LlamaEngine
 
     generate = LlamaEngine.generate
 
-    def opened(engine: LlamaEngine, *arguments: Any, stops: frozenset[int], **named: Any) -> Any:
-        generation = generate(engine, *arguments, stops=frozenset(), **named)
-        return _Opened(generation, engine.vocabulary)
+    def scripted(engine: LlamaEngine, *arguments: Any, stops: frozenset[int], **named: Any) -> Any:
+        return _Scripted(generate(engine, *arguments, stops=frozenset(), **named), _ids(engine.vocabulary, tokens))
 
-    setattr(LlamaEngine, "generate", opened)  # noqa: B010  (mypy refuses the plain way)
+    setattr(LlamaEngine, "generate", scripted)  # noqa: B010  (mypy refuses the plain way)
 
 
-class _Opened:
+def _ids(vocabulary: Vocabulary, tokens: int) -> list[int]:
+    from harmony.tokenizer import Tokenizer
+    from tests.support.documents import document
+
+    tokenizer = Tokenizer(vocabulary)
+    text = tokenizer.encode(document(2 * tokens))  # it counts them generously
+    return [tokenizer.control.channel, *tokenizer.encode("final"), tokenizer.control.message, *text]
+
+
+class _Scripted:
     """See `agent.engine.base.Generation`."""
 
-    def __init__(self, inner: Any, vocabulary: Vocabulary) -> None:
+    def __init__(self, inner: Any, ids: Sequence[int]) -> None:
         self._inner = inner
-        self._items = self._run(vocabulary)
+        self._items = self._run(iter(ids))
 
     def __iter__(self) -> Iterator[int | Progress]:
         return self._items
@@ -170,19 +179,6 @@ class _Opened:
     def close(self) -> None:
         self._inner.close()
 
-    def _run(self, vocabulary: Vocabulary) -> Iterator[int | Progress]:
-        control = vocabulary.control
-        opening = iter((control["<|channel|>"], *_spelled("final", vocabulary), control["<|message|>"]))
-        marks, (blank,) = frozenset(control.values()), _spelled(" ", vocabulary)
+    def _run(self, ids: Iterator[int]) -> Iterator[int | Progress]:
         for item in self._inner:
-            if isinstance(item, int):
-                item = next(opening, blank if item in marks else item)
-            yield item
-
-
-def _spelled(text: str, vocabulary: Vocabulary) -> list[int]:
-    """The ids of a word: one, or one for each of its bytes."""
-    whole = text.encode()
-    if whole in vocabulary.tokens:
-        return [vocabulary.tokens.index(whole)]
-    return [vocabulary.tokens.index(bytes([byte])) for byte in whole]
+            yield next(ids) if isinstance(item, int) else item

@@ -15,7 +15,7 @@ median of the differences to the rung below:
     run into a pipe      ossia run --quiet: all of it
     run on a terminal    ossia run --quiet, the answer being written as it comes
 
-The text is noise where the model's weights are random, and always in `final` (`native.answer_in_final`).
+Whatever the model draws, the others see Markdown in `final` (`native.answer_with_markdown`): weights may be random.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from typing import Any
 from agent.control import Control
 from agent.engine.base import Prompt, Sampling
 from agent.engine.threads import default_threads
-from tests.bench.native import answer_in_final, load_as_ossia, watch_decoding, watching_costs_ms
+from tests.bench.native import answer_with_markdown, load_as_ossia, watch_decoding, watching_costs_ms
 from tests.bench.processes import answer, measure
 from tests.bench.report import Report, file_facts, options
 
@@ -98,9 +98,9 @@ def _tell(report: Report, found: Mapping[str, Sequence[Mapping[str, Any]]]) -> N
 
 def _child(how: Mapping[str, Any]) -> None:
     stamps = watch_decoding()
-    answer_in_final()
+    answer_with_markdown(how["tokens"])
     _RUNGS[how["rung"]](Path(how["model"]), how["tokens"])
-    answer(how, {**stamps.figures(), "watching_ms": watching_costs_ms()})
+    answer(how, {**stamps.figures(how["tokens"]), "watching_ms": watching_costs_ms()})
 
 
 def _engine(model: Path, tokens: int, sampling: Sampling) -> None:

@@ -9,13 +9,15 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
-from tests.support.command import ROOT
+from tests.support.command import OSSIA, ROOT
 
+_OPENING = b"<|start|>assistant"  # what `--raw` prints before the prompt is read
 _CHUNK = bytes(range(256)) * 256
 
 
@@ -51,6 +53,29 @@ def own_home(folder: Path) -> dict[str, str]:
     """The variables that make `folder` a process's home and the place of all that it stores."""
     names = ("HOME", "USERPROFILE", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME")
     return dict.fromkeys(names, str(folder))
+
+
+def first_byte_s(arguments: Sequence[str], environ: Mapping[str, str]) -> tuple[float, float]:
+    """Seconds until the first token of `ossia run --raw …` is in our pipe, and until the process has ended.
+
+    A token that is only a part of a character comes with the rest of it. Raises RuntimeError when nothing comes.
+    """
+    begin = time.perf_counter()
+    process = subprocess.Popen(
+        [OSSIA, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env={**os.environ, **environ}
+    )
+    assert process.stdout is not None
+    come = b""
+    while len(come) <= len(_OPENING):
+        piece = os.read(process.stdout.fileno(), 4096)
+        if not piece:
+            raise RuntimeError(f"expected {_OPENING!r} and a token, got {come!r}")
+        come += piece
+    first = time.perf_counter() - begin
+    process.stdout.read()
+    process.wait()
+    process.stdout.close()
+    return first, time.perf_counter() - begin
 
 
 @contextmanager
