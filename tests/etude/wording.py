@@ -81,8 +81,8 @@ PHRASINGS: Mapping[str, tuple[str, ...]] = {
         "Who are you then?", "What are you?", "what are you called", "Which model are you?", "What is your name?",
         "Are you ChatGPT?", "Tell me about yourself.", "Say who you are.", "Tell me who you are.",
         "Which model is this?", "Who am I talking to?", "Now who are you?", "Introduce yourself.", "what model is this",
-        "What model are you?", "What kind of model is this?", "What kind of model are you?", "Are you a model?", "What is this model?",
-        "And what are you?",
+        "What model are you?", "What kind of model is this?", "What kind of model are you?", "Are you a model?",
+        "What is this model?", "And what are you?",
     ),
     "repeat": (
         "Repeat after me: {0}", "Say {0}", "Repeat: {0}", "Say this: {0}", "Please say: {0}", "Echo {0}", "Say: {0}",
