@@ -22,6 +22,7 @@ _ASKS_THE_TRAINED_MODEL = frozenset({"evaluate", "transcripts"})
 
 _USER_TURN = re.compile(r"<\|start\|>user<\|message\|>(.*?)<\|end\|>", re.DOTALL)
 _QUOTED = re.compile(r'"([^"\n]+)"|“([^”\n]+)”|`([^`\n]+)`|(?<!\w)\'([^\'\n]+)\'(?!\w)')
+_ASKED = re.compile(r"ossia run [^\"\n]*\"([^\"\n]+)\"")
 _SUM = re.compile(r"[\d\s()+*/.,=?-]*\d[\d\s()+*/.,=?-]*[-+*/][\d\s()+*/.,=?-]*")
 _PATH_OR_NAME = re.compile(r"\S*[\\/_=:@<>\[\]{}|$]\S*|\S+\.\w+|-\S+")
 _MARKUP = re.compile(r"[{}<>\[\]\\|【]|\w\(|::|=>|==|^(?:#|L\d+:|import |from \w+(?:\.\w+)* import )")
@@ -47,6 +48,13 @@ def collect(root: Path) -> frozenset[str]:
     texts += [turn for file in (root / "tests").rglob("*.txt") for turn in _USER_TURN.findall(file.read_text("utf-8"))]
     turns = (turn for text in texts for turn in _turns(text))
     return frozenset(normalise(turn) for turn in turns if could_be_asked(turn)) - {""}
+
+
+def asked(root: Path) -> frozenset[str]:
+    """Those of them that surely are asked: after `ossia run` in the pages and the tests, and in the transcripts."""
+    texts = [text for page in _pages(root) for text in _ASKED.findall(page.read_text(encoding="utf-8"))]
+    texts += [text for module in _modules(root) for text in _asked_in(module.read_text(encoding="utf-8"))]
+    return frozenset(normalise(text) for text in texts if could_be_asked(text)) - {""}
 
 
 def load() -> frozenset[str]:
@@ -106,11 +114,27 @@ def _not_said(node: ast.AST) -> list[ast.expr]:
     return node.values if isinstance(node, ast.JoinedStr) else []
 
 
+def _asked_in(source: str) -> Iterator[str]:
+    """What `ossia("run", …)` asks the built-in model, `_asked(…)` of `test_etude_tools.py`, and each `Scene(…)`."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+            continue
+        constants = (part.value for part in ast.walk(node) if isinstance(part, ast.Constant))
+        texts = [value for value in constants if isinstance(value, str)]
+        if node.func.id == "ossia" and texts[:1] == ["run"] and "--engine" not in texts:
+            yield from texts[1:2]
+        elif node.func.id == "_asked":
+            yield from texts[:1]
+        elif node.func.id == "Scene":
+            yield from (text for part in node.args[2:3] for text in ast.literal_eval(part))
+
+
 def main() -> None:
-    """Write `reserved.txt`: one normalised turn a line."""
-    turns = sorted(collect(ROOT))
+    """Add to `reserved.txt`, one normalised turn a line, what it lacks. What stands there stays: training knew it."""
+    before = load() if PATH.exists() else frozenset()
+    turns = sorted(before | collect(ROOT))
     PATH.write_text("\n".join(turns) + "\n", encoding="utf-8")
-    print(f"wrote {len(turns)} turns to {PATH.name}")
+    print(f"{PATH.name} has {len(turns)} turns, {len(turns) - len(before)} of them new")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,44 @@
+"""What the étude is asked in the README, in the tests and in its evaluation, it was never trained on."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from tests.etude import reserved
+from tests.etude.dialogues import SKILLS, make_dialogue, unseen_dialogue
+from tests.etude.prompts import make_prefix
+from tests.etude.transcripts import SCENES
+from tests.etude.values import Unseen, Values
+from tests.support.command import ROOT
+
+
+@cache
+def _trained() -> frozenset[str]:
+    """The user turns of 3,000 dialogues as training has them."""
+    values = Values(11)
+    prefixes = [make_prefix(values, "structured" if number % 8 == 0 else None) for number in range(300)]
+    dialogues = [make_dialogue(values, prefix) for prefix in prefixes for _ in range(10)]
+    return frozenset(reserved.normalise(turn) for dialogue in dialogues for turn in dialogue.user_turns)
+
+
+def test_the_readme_the_docs_and_the_tests() -> None:
+    assert len(_trained()) > 2000
+    assert not _trained() & reserved.load()
+    assert not _trained() & reserved.collect(ROOT)
+
+
+def test_the_evaluation() -> None:
+    def examined(unseen: Unseen) -> set[str]:
+        values = Values(12, unseen)
+        dialogues = [unseen_dialogue(values, skill)[1] for skill in SKILLS for _ in range(40)]
+        return {reserved.normalise(dialogue.user_turns[-1]) for dialogue in dialogues}
+
+    for unseen in ("values", "phrasing"):
+        assert not _trained() & examined(unseen)
+
+
+def test_all_that_is_asked_is_kept_out() -> None:
+    asked = reserved.asked(ROOT)
+    assert {"what is 48*17", "read todo_list.txt", "why is the sky blue"} <= asked
+    assert {reserved.normalise(question) for scene in SCENES for question in scene.questions} <= asked
+    assert not asked - reserved.load(), "not kept out of training; see python -m tests.etude.reserved --help"
