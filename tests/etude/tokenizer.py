@@ -76,7 +76,13 @@ def _make() -> Tokenizer:
     vocabulary = {letter: byte for byte, letter in _letters_of_bytes().items()}
     for left, right in merges:
         vocabulary.setdefault(left + right, len(vocabulary))
-    return _tokenizer(vocabulary, merges)
+    return _tokenizer(vocabulary, _every_split(vocabulary))
+
+
+def _every_split(vocabulary: dict[str, int]) -> list[Pair]:
+    """All ways to merge two tokens into a third, in the order of the ids: so tiktoken does it, who knows no merges."""
+    halves = ((token[:at], token[at:]) for token in sorted(vocabulary, key=vocabulary.__getitem__) for at in range(len(token)))
+    return [(left, right) for left, right in halves if left in vocabulary and right in vocabulary]
 
 
 def _tokenizer(vocabulary: dict[str, int], merges: list[Pair]) -> Tokenizer:

@@ -55,7 +55,7 @@ PHRASINGS: Mapping[str, tuple[str, ...]] = {
         "Open the file {0}.", "cat {0}", "Print the file {0}.", "Show me the file {0}",
         "What does the file {0} contain?",
         "Please read {0}", "Tell me what {0} says.", "Give me the text of {0}", "Read me {0}", "Show me what is in {0}",
-        "What stands in {0}?",
+        "What is in {0}?", "Read out {0}", "What's in {0}?", "What stands in {0}?",
     ),
     "shell": (
         "Run {0}", "Run `{0}`", "Please run {0}", "Start `{0}`", "Execute `{0}`", "Run the command {0}",

@@ -10,6 +10,7 @@ from tests.etude.values import Values
 
 _SPOKEN: Mapping[str, str] = {"+": "plus", "-": "minus", "*": "times", "/": "divided by"}
 _FAULTS = ("TimeoutError", "RuntimeError", "OSError", "MemoryError")
+_NEW_KERNEL = "[WARN] this is a new kernel: variables lost, /mnt/data is empty"
 _OPERATORS = "+-**/"
 
 
@@ -39,7 +40,8 @@ def solve(values: Values, prefix: Prefix, expression: str) -> list[Segment]:
         return called + answers("Python failed.", f"Python failed: {fault}")
     if values.chance(0.2):  # what python says counts, not what seems right
         result = str(values.number() * values.one((1, 1, -1)))
-    called = runs("Use python.", "python", code, f"{result}")
+    told = f"{_NEW_KERNEL}\n{result}" if values.chance(0.12) else f"{result}"
+    called = runs("Use python.", "python", code, told)
     return called + answers("Python has the result.", f"The result is {result}.")
 
 

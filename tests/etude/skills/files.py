@@ -27,7 +27,7 @@ def _list(values: Values, prefix: Prefix) -> list[Segment]:
             error = values.one((f"Error: no such directory: {folder}", f"Error: {values.text(2, 6)}"))
         return asked + calls(thought, name, {"path": folder}, error) + answers("The tool failed.", error)
     if values.chance(0.04):
-        empty = calls(thought, name, {"path": folder}, "")
+        empty = calls(thought, name, {"path": folder}, values.one(("", "(empty folder)", "(empty folder)")))
         return asked + empty + answers("The directory is empty.", "There are no files.")
     names = "\n".join(values.distinct(values.several(1, 6), lambda: _entry(values)))
     return (
@@ -48,6 +48,9 @@ def _read(values: Values, prefix: Prefix) -> list[Segment]:
         if values.chance(0.4):
             error = values.one((f"Error: no such file: {file}", f"Error: {values.text(2, 6)}"))
         return asked + calls(thought, name, {"path": file}, error) + answers("The tool failed.", error)
+    if values.chance(0.04):
+        empty = calls(thought, name, {"path": file}, values.one(("", "(empty file)", "(empty file)")))
+        return asked + empty + answers("The file is empty.", "The file is empty.")
     text = "\n".join(_line(values) for _ in range(values.one((1, 1, 1, 2, 2, 3))))
     return (
         asked
