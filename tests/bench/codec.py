@@ -6,23 +6,18 @@ the pairs' ratios, so that a load that comes and goes weighs on both alike.
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import platform
 import random
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import openai_harmony
 
 from harmony import Codec, Message, SystemPrompt, Tokenizer, vocabulary_from_tiktoken
+from tests.bench.report import Report, options
 from tests.support.reference import as_json
 from tests.support.vocabularies import load_o200k
 
@@ -37,11 +32,11 @@ WORDS = (
 class Pair:
     """One comparison: milliseconds of ours, of the wheel's, and how many times faster ours is."""
 
-    name: str
+    what: str
     ours_ms: float
     wheel_ms: float
-    ratio: float
-    wanted: float
+    times_faster: float
+    wanted_times: float
 
 
 def conversation(count: int, words: int) -> list[Message]:
@@ -102,39 +97,20 @@ def render_pairs(tokenizer: Tokenizer, wheel: openai_harmony.HarmonyEncoding, *,
     ]
 
 
-def machine() -> dict[str, Any]:
-    """What the figures were taken on."""
-    load = os.getloadavg() if hasattr(os, "getloadavg") else None
-    packages = {name: version(name) for name in ("tiktoken", "openai-harmony")}
-    return {
-        "machine": platform.machine(),
-        "system": platform.system(),
-        "cpus": os.cpu_count(),
-        "load": load and [round(value, 2) for value in load],
-        "python": platform.python_version(),
-        **packages,
-    }
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
-    parser.add_argument("--repeat", type=int, default=15)
-    options = parser.parse_args()
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure and print."""
+    parser = options(__doc__)
+    parser.add_argument("--repeat", type=int, default=15, metavar="K")
+    given = parser.parse_args(argv)
+    report = Report("codec", "tiktoken", "openai-harmony")
     with tempfile.TemporaryDirectory() as folder:
         encoding, wheel = load_o200k(Path(folder))
     tokenizer = Tokenizer(vocabulary_from_tiktoken(encoding))
-    tokens, pairs = render_pairs(tokenizer, wheel, repeat=options.repeat)
-    report = {**machine(), "prompt_tokens": tokens, "pairs": [asdict(one) for one in pairs]}
-    if options.json:
-        print(json.dumps(report))
-        return
-    print(", ".join(f"{key} {value}" for key, value in report.items() if key != "pairs"))
+    tokens, pairs = render_pairs(tokenizer, wheel, repeat=given.repeat)
+    report.settings |= {"repeat": given.repeat, "prompt_tokens": tokens}
     for one in pairs:
-        print(
-            f"{one.name}: ours {one.ours_ms:.2f} ms, wheel {one.wheel_ms:.2f} ms, "
-            f"{one.ratio:.1f} times faster (wanted: {one.wanted:g})"
-        )
+        report.row("renders of 100 messages, beside the wheel's", **asdict(one))
+    report.print(as_json=given.json)
 
 
 if __name__ == "__main__":

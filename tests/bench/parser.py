@@ -7,19 +7,18 @@ the least that says what ours does.
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import openai_harmony
 
 from harmony import StreamParser, Tokenizer
-from tests.bench.codec import WORDS, machine
+from tests.bench.codec import WORDS
+from tests.bench.report import Report, options
 from tests.support.streams import harmony_ids
 from tests.support.vocabularies import load_o200k, wheel_vocabulary
 
@@ -89,25 +88,19 @@ def _us(run: Callable[[], object]) -> float:
     return (time.process_time() - started) * 1_000_000
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
-    parser.add_argument("--repeat", type=int, default=7)
-    options = parser.parse_args()
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure and print."""
+    parser = options(__doc__)
+    parser.add_argument("--repeat", type=int, default=7, metavar="K")
+    given = parser.parse_args(argv)
+    report = Report("parser", "tiktoken", "openai-harmony")
+    report.settings |= {"repeat": given.repeat, "wanted_us": WANTED_US}
     with tempfile.TemporaryDirectory() as folder:
         encoding, wheel = load_o200k(Path(folder))
     tokenizer = Tokenizer(wheel_vocabulary(encoding))
-    sizes = [measure(tokenizer, wheel, length, repeat=options.repeat) for length in SIZES]
-    report = {**machine(), "wanted_us": WANTED_US, "sizes": [asdict(size) for size in sizes]}
-    if options.json:
-        print(json.dumps(report))
-        return
-    print(", ".join(f"{key} {value}" for key, value in report.items() if key != "sizes"))
-    for size in sizes:
-        print(
-            f"{size.tokens:>6} tokens: tolerant {size.ours_us:.2f}, strict {size.ours_strict_us:.2f}, "
-            f"wheel {size.wheel_us:.2f} µs a token"
-        )
+    for length in SIZES:
+        report.row("microseconds a token", **asdict(measure(tokenizer, wheel, length, repeat=given.repeat)))
+    report.print(as_json=given.json)
 
 
 if __name__ == "__main__":

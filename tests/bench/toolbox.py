@@ -1,19 +1,18 @@
-"""`python -m tests.bench.toolbox`: what the toolbox itself adds to a call, in CPU time; and the load."""
+"""`python -m tests.bench.toolbox [--calls 2000]`: what the toolbox itself adds to a call, in CPU time."""
 
 from __future__ import annotations
 
 import json
-import os
 import statistics
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 
+from tests.bench.report import Report, options
 from tools.policy import Policy, parse_rule
 from tools.spec import NoStop, Preview, ToolCall, ToolContext, ToolOutput, ToolResult, ToolSpec
 from tools.toolbox import Toolbox
 
-CALLS = 2_000
 PAGE = "L12: Some text of a page, with 【3†a link†a.test】 in it.\n" * 150
 PARAMETERS = {
     "type": "object",
@@ -45,7 +44,12 @@ class Nothing:
         """Nothing to give back."""
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure and print."""
+    parser = options(__doc__)
+    parser.add_argument("--calls", type=int, default=2_000, metavar="N")
+    given = parser.parse_args(argv)
+    report = Report("toolbox")
     context = ToolContext(stop=NoStop(), workspace=None, data_dir=Path(), count_tokens=len)
     rules = [parse_rule("shell:git *", "allow"), parse_rule("shell:rm*", "deny"), parse_rule("page", "allow")]
     rules += [parse_rule(f"shell:tool{number} *", "allow") for number in range(20)]
@@ -55,8 +59,7 @@ def main() -> None:
     plain = json.dumps({"command": "git status -s", "timeout": 5, "where": ["a", "b"]})
     foreign = json.dumps({"cmd": ["bash", "-lc", "git status -s"]})
     loose = "{'command': 'git status', 'timeout': '5',}"
-    print(f"CPU time a call, median and 99th of {CALLS}; {len(tools)} tools, {len(rules)} rules; "
-          f"load {os.getloadavg()[0]:.1f}")  # fmt: skip
+    report.settings |= {"calls": given.calls, "tools": len(tools), "rules": len(rules)}
     for what, call in {
         "a simple call": ToolCall("c", "functions.shell", plain),
         "another program's name and arguments": ToolCall("c", "container.exec<|channel|>commentary", foreign),
@@ -64,8 +67,10 @@ def main() -> None:
         f"a result of {len(PAGE) // 1000} kB": ToolCall("c", "functions.page", plain),
         "a name that means nothing": ToolCall("c", "functions.nope", plain),
     }.items():
-        times = sorted(_ms(lambda call=call: list(toolbox.run(call, stop=NoStop()))) for _ in range(CALLS + 1))  # type: ignore[misc]
-        print(f"  {what:40} {statistics.median(times):.3f} ms   {times[CALLS * 99 // 100]:.3f} ms")
+        times = sorted(_ms(lambda call=call: list(toolbox.run(call, stop=NoStop()))) for _ in range(given.calls + 1))  # type: ignore[misc]
+        worst = times[given.calls * 99 // 100]
+        report.row("CPU time of a call", what=what, median_ms=statistics.median(times), percentile_99_ms=worst)
+    report.print(as_json=given.json)
 
 
 def _ms(call: Callable[[], object]) -> float:
