@@ -1,0 +1,462 @@
+"""The gpt-oss architecture in torch, for training: one prompt and its dialogues at a time, on processors with bf16 tiles.
+
+Everything has one of a few shapes, for a reason that was measured: oneDNN compiles a kernel for every new matrix shape
+(3.4 ms, where the product itself takes 0.4 ms), and that was two thirds of the first study's training time. So a prompt
+is padded to a multiple of 128 tokens, dialogues are packed into rows of 256 or 512, and every expert's tokens are padded
+to a multiple of 128. Tokens of one row that belong to different dialogues do not see each other.
+
+The order of the arithmetic is llama.cpp's (`llama_model_openai_moe_iswa`): YaRN with rounded correction dimensions, an attention
+sink per head, alternating sliding windows, top-k routing with the softmax taken over the chosen experts, the clamped SwiGLU.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as functional
+from torch import Tensor
+
+SLAB = 128  # tokens: the sliding window, and what lengths are padded to
+ROW_WIDTHS = (256, 512, 1024)  # tokens a row of dialogues may have
+SINK_COLUMNS = 8  # after the keys: one column for the sink, the rest so that a matrix's rows stay aligned
+SWIGLU_SLOPE = 1.702
+SWIGLU_LIMIT = 7.0
+
+Weights = dict[str, Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The sizes of a network; the names on the right in a GGUF are `gpt-oss.*`."""
+
+    vocabulary: int
+    width: int = 256
+    layers: int = 4
+    heads: int = 4
+    kv_heads: int = 2
+    head_width: int = 64
+    experts: int = 8
+    experts_used: int = 2
+    hidden: int = 128
+    window: int = SLAB
+    context: int = 4096
+    rope_base: float = 150000.0
+    rope_factor: float = 32.0
+    rope_original_context: int = 4096
+    epsilon: float = 1e-5
+
+    @property
+    def query_width(self) -> int:
+        return self.heads * self.head_width
+
+    @property
+    def key_width(self) -> int:
+        return self.kv_heads * self.head_width
+
+
+def random_weights(shape: Shape) -> Weights:
+    """Fresh float32 weights by name. `N.up` holds the gates' rows first, then the up projection's."""
+    width, hidden = shape.width, shape.hidden
+    small = 1 / math.sqrt(2 * shape.layers)
+    embedding = torch.randn(shape.vocabulary, width) * 0.5
+    weights = {"embedding": embedding, "output": embedding * (2 / math.sqrt(width)), "norm": torch.ones(width)}
+    for layer in range(shape.layers):
+        rows = shape.query_width + 2 * shape.key_width
+        parts = {
+            "attention_norm": torch.ones(width),
+            "qkv": torch.randn(rows, width) / math.sqrt(width),
+            "qkv_bias": torch.zeros(rows),
+            "out": torch.randn(width, shape.query_width) * small / math.sqrt(shape.query_width),
+            "out_bias": torch.zeros(width),
+            "sinks": torch.zeros(shape.heads),
+            "experts_norm": torch.ones(width),
+            "router": torch.randn(shape.experts, width) / math.sqrt(width),
+            "router_bias": torch.zeros(shape.experts),
+            "up": torch.randn(shape.experts, 2 * hidden, width) / math.sqrt(width),
+            "up_bias": torch.zeros(shape.experts, 2 * hidden),
+            "down": torch.randn(shape.experts, width, hidden) * small / math.sqrt(hidden),
+            "down_bias": torch.zeros(shape.experts, width),
+        }
+        weights |= {f"{layer}.{name}": value for name, value in parts.items()}
+    return weights
+
+
+# --- weights as a step uses them ---------------------------------------------------------------------------------
+
+_EXACT = ("embedding", "norm", "router", "router_bias", "sinks")
+
+
+def is_expert(name: str) -> bool:
+    """Whether a weight is stored as MXFP4."""
+    return name.endswith((".up", ".down"))
+
+
+def prepared(weights: Weights, *, dtype: torch.dtype = torch.bfloat16, quantised: bool = True) -> Weights:
+    """What the forward pass takes: cast once a step, the experts rounded to MXFP4; leaves that gather gradients."""
+    ready = {}
+    for name, value in weights.items():
+        used = mxfp4(value) if quantised and is_expert(name) else value
+        ready[name] = (used.clone() if name.endswith(_EXACT) else used.to(dtype, copy=True)).requires_grad_()
+    return ready
+
+
+def mxfp4(weight: Tensor) -> Tensor:
+    """The values that ggml's `quantize_row_mxfp4_ref` would store: blocks of 32, sixteen values, a power of two each.
+
+    A block's unit is 2 ** (floor(log2(its largest)) - 2); steps are half a unit below two units, one below four, else two.
+    """
+    blocks = weight.reshape(-1, 32)
+    unit = _power_of_two(blocks.abs().amax(1, keepdim=True).clamp_(min=1e-30)).mul_(0.25)
+    magnitude = torch.minimum(torch.maximum(_power_of_two(blocks), unit), unit * 4)
+    magic = magnitude.mul_(0.75 * 2**23)  # adding and taking away 1.5 * 2**23 steps leaves whole steps
+    rounded = (blocks + magic).sub_(magic)
+    limit = unit * 6
+    return torch.minimum(torch.maximum(rounded, -limit, out=rounded), limit, out=rounded).reshape(weight.shape)
+
+
+def _power_of_two(value: Tensor) -> Tensor:
+    """The largest power of two not above each magnitude: the exponent bits alone."""
+    return (value.contiguous().view(torch.int32) & 0x7F800000).view(torch.float32)
+
+
+# --- one prompt and its dialogues, laid out -----------------------------------------------------------------------
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A stretch of queries and the keys that they may see.
+
+    `start`: the first query's slot; `keys`: slots, batch by batch, with `SINK_COLUMNS` times the zero slot at each end;
+    `mask`: [batch, queries, keys], 0 or -inf, to be added.
+    """
+
+    start: int
+    batch: int
+    queries: int
+    keys: Tensor
+    mask: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """Token slots in order: padding, the prompt, rows of dialogues. A dialogue continues the prompt's positions."""
+
+    ids: Tensor
+    positions: Tensor
+    real: Tensor  # the slots that are no padding
+    full: tuple[Patch, ...]
+    windowed: tuple[Patch, ...]
+    predicted: Tensor  # slots whose next token is to be predicted, padded to a multiple of SLAB
+    targets: Tensor  # those tokens; -100 where padded
+    owners: Tensor  # which dialogue each target belongs to; -1 where padded
+
+
+def lay_out(prompt: Sequence[int], dialogues: Sequence[tuple[Sequence[int], Sequence[bool]]]) -> Sheet:
+    """Slots for a prompt's ids and for its dialogues' (ids, is each one to be predicted); all must be non-empty."""
+    prompt_slots = -(-len(prompt) // SLAB) * SLAB
+    rows = _packed([len(ids) - 1 for ids, _ in dialogues])
+    total = prompt_slots + sum(width for width, _ in rows)
+    ids, positions, owner = torch.zeros(3, total, dtype=torch.long)
+    owner -= 1
+    first = prompt_slots - len(prompt)
+    ids[first:prompt_slots] = torch.tensor(prompt)
+    positions[first:prompt_slots] = torch.arange(len(prompt))
+    owner[first:prompt_slots] = 0
+    predicted: list[int] = []
+    targets: list[int] = []
+    owners: list[int] = []
+    row_start = prompt_slots
+    for width, members in rows:
+        slot = row_start
+        for member in members:
+            tokens, trained = dialogues[member]
+            count = len(tokens) - 1
+            ids[slot : slot + count] = torch.tensor(tokens[:-1])
+            positions[slot : slot + count] = torch.arange(len(prompt), len(prompt) + count)
+            owner[slot : slot + count] = member + 1
+            for offset in range(count):
+                if trained[offset + 1]:
+                    predicted.append(slot + offset)
+                    targets.append(tokens[offset + 1])
+                    owners.append(member)
+            slot += count
+        row_start += width
+    spare = -len(predicted) % SLAB
+    return Sheet(
+        ids,
+        positions,
+        (owner >= 0).nonzero()[:, 0],
+        _full_patches(prompt_slots, [width for width, _ in rows], positions, owner),
+        _windowed_patches(prompt_slots, total, positions, owner),
+        torch.tensor(predicted + [0] * spare),
+        torch.tensor(targets + [-100] * spare),
+        torch.tensor(owners + [-1] * spare),
+    )
+
+
+def _packed(lengths: Sequence[int]) -> list[tuple[int, list[int]]]:
+    """(width, members) of rows, by width: the longest first, each into the first row with room."""
+    rows: list[tuple[int, int, list[int]]] = []
+    for member in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
+        length = lengths[member]
+        for index, (width, used, members) in enumerate(rows):
+            if used + length <= width:
+                rows[index] = (width, used + length, [*members, member])
+                break
+        else:
+            width = next((width for width in ROW_WIDTHS if length <= width), None)
+            if width is None:
+                raise ValueError(f"a dialogue of {length} tokens: at most {ROW_WIDTHS[-1]} fit a row")
+            rows.append((width, length, [member]))
+    return sorted(((width, members) for width, _, members in rows), key=lambda row: row[0])
+
+
+def _patch(start: int, queries: Tensor, keys: Tensor, window: int | None, positions: Tensor, owner: Tensor) -> Patch:
+    """queries, keys: [batch, slots]. A query sees the prompt and its own dialogue, up to itself."""
+    q_position, q_owner = positions[queries][:, :, None], owner[queries][:, :, None]
+    k_position, k_owner = positions[keys][:, None], owner[keys][:, None]
+    seen = ((k_owner == 0) | (k_owner == q_owner)) & (k_position <= q_position)
+    if window is not None:
+        seen &= q_position - k_position < window
+    mask = torch.full((*seen.shape[:2], seen.shape[2] + SINK_COLUMNS), -math.inf, dtype=torch.bfloat16)
+    mask[:, :, :-SINK_COLUMNS].masked_fill_(seen, 0)
+    mask[:, :, -SINK_COLUMNS] = 0
+    zero_slot = torch.full((len(keys), SINK_COLUMNS), len(positions))
+    return Patch(start, *queries.shape, torch.cat((keys, zero_slot), 1).reshape(-1), mask)
+
+
+def _full_patches(prompt: int, widths: list[int], positions: Tensor, owner: Tensor) -> tuple[Patch, ...]:
+    patches = []
+    for start in range(0, prompt, 2 * SLAB):
+        end = min(prompt, start + 2 * SLAB)
+        patches.append(_patch(start, torch.arange(start, end)[None], torch.arange(end)[None], None, positions, owner))
+    start = prompt
+    for width in sorted(set(widths)):
+        count = widths.count(width)
+        queries = torch.arange(start, start + count * width).reshape(count, width)
+        keys = torch.cat((torch.arange(prompt).expand(count, -1), queries), 1)
+        patches.append(_patch(start, queries, keys, None, positions, owner))
+        start += count * width
+    return tuple(patches)
+
+
+def _windowed_patches(prompt: int, total: int, positions: Tensor, owner: Tensor) -> tuple[Patch, ...]:
+    """Slabs of queries see their own slab and the one before; a dialogue's also the end of the prompt."""
+    slabs = torch.arange(total).reshape(-1, SLAB)
+    before = slabs.roll(1, 0)
+    count = prompt // SLAB
+    patches = []
+    if count > 1:
+        keys = torch.cat((before[1:count], slabs[1:count]), 1)
+        patches.append(_patch(SLAB, slabs[1:count], keys, SLAB, positions, owner))
+    patches.insert(0, _patch(0, slabs[:1], slabs[:1], SLAB, positions, owner))
+    keys = torch.cat((slabs[count - 1].expand(len(slabs) - count, -1), before[count:], slabs[count:]), 1)
+    last = _patch(prompt, slabs[count:], keys, SLAB, positions, owner)
+    last.mask[0, :, SLAB : 2 * SLAB] = -math.inf  # the slab before the first row is the prompt's end, seen already
+    return (*patches, last)
+
+
+# --- the forward pass ---------------------------------------------------------------------------------------------
+
+def rope_tables(shape: Shape, positions: Tensor) -> tuple[Tensor, Tensor]:
+    """cos and signed sin, [tokens, 1, head_width], as ggml_rope_ext has them for YaRN with extrapolation 1."""
+    half = shape.head_width // 2
+    index = torch.arange(half, dtype=torch.float64)
+    plain = shape.rope_base ** (-index / half)
+
+    def dimension(turns: float) -> float:
+        ratio = shape.rope_original_context / (turns * 2 * math.pi)
+        return half * math.log(ratio) / math.log(shape.rope_base)
+
+    low = max(0, math.floor(dimension(32.0)))
+    high = min(shape.head_width - 1, math.ceil(dimension(1.0)))
+    stretched = ((index - low) / max(0.001, high - low)).clamp(0, 1)
+    frequencies = plain / shape.rope_factor * stretched + plain * (1 - stretched)
+    magnitude = 1 + 0.1 * math.log(shape.rope_factor)
+    angles = positions[:, None].double() * frequencies
+    cos, sin = (angles.cos() * magnitude).float(), (angles.sin() * magnitude).float()
+    return torch.cat((cos, cos), 1)[:, None], torch.cat((-sin, sin), 1)[:, None]
+
+
+class _Rotated(torch.autograd.Function):
+    """x * cos + (x with its halves swapped) * sin, in float32."""
+
+    @staticmethod
+    def forward(ctx, x, cos, sin):  # type: ignore[no-untyped-def]
+        ctx.save_for_backward(cos, sin)
+        exact = x.float()
+        return torch.addcmul(exact * cos, exact.roll(exact.shape[-1] // 2, -1), sin).to(x.dtype)
+
+    @staticmethod
+    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+        cos, sin = ctx.saved_tensors
+        exact = grad.float()
+        return torch.addcmul(exact * cos, exact.roll(exact.shape[-1] // 2, -1), sin, value=-1).to(grad.dtype), None, None
+
+
+class _Attended(torch.autograd.Function):
+    """softmax(queries · keys + mask, with the sink in the first of the last columns) · values.
+
+    queries [n, g * q, width]; keys and values [n, k, width], their last `SINK_COLUMNS` rows zero; mask [b, q, k]; sinks
+    [h, g], where n = h * b.
+    """
+
+    @staticmethod
+    def forward(ctx, queries, keys, values, mask, sinks):  # type: ignore[no-untyped-def]
+        (batch, count, columns), (kv_heads, group) = mask.shape, sinks.shape
+        scores = torch.bmm(queries, keys.mT)
+        by_head = scores.view(kv_heads, batch, group, count, columns)
+        by_head.add_(mask[None, :, None])
+        by_head[..., -SINK_COLUMNS] = sinks[:, None, :, None]
+        shares = torch.softmax(scores, -1)
+        ctx.save_for_backward(queries, keys, values, shares)
+        ctx.sizes = by_head.shape
+        return torch.bmm(shares, values)
+
+    @staticmethod
+    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+        queries, keys, values, shares = ctx.saved_tensors
+        grad = grad.contiguous()
+        grad_values = torch.bmm(shares.mT, grad)
+        grad_scores = torch._softmax_backward_data(torch.bmm(grad, values.mT), shares, -1, shares.dtype)
+        grad_sinks = grad_scores.view(ctx.sizes)[..., -SINK_COLUMNS].float().sum((1, 3))
+        return torch.bmm(grad_scores, keys), torch.bmm(grad_scores.mT, queries), grad_values, None, grad_sinks
+
+
+class _Grouped(torch.autograd.Function):
+    """inputs [m, i] cut into one stretch per expert, each times its weight [o, i] plus its bias: [m, o]."""
+
+    @staticmethod
+    def forward(ctx, inputs, weights, biases, sizes):  # type: ignore[no-untyped-def]
+        ctx.save_for_backward(inputs, weights)
+        ctx.sizes = sizes
+        outputs = inputs.new_empty(len(inputs), weights.shape[1])
+        for part, into, weight, bias in zip(inputs.split(sizes), outputs.split(sizes), weights, biases, strict=True):
+            if len(part):
+                torch.addmm(bias, part, weight.mT, out=into)
+        return outputs
+
+    @staticmethod
+    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+        inputs, weights = ctx.saved_tensors
+        grad = grad.contiguous()
+        grad_inputs, grad_weights = torch.empty_like(inputs), torch.zeros_like(weights)
+        grad_biases = grad.new_zeros(weights.shape[:2])
+        parts = (grad.split(ctx.sizes), inputs.split(ctx.sizes), grad_inputs.split(ctx.sizes))
+        for index, (out, part, into) in enumerate(zip(*parts, strict=True)):
+            if len(out):
+                torch.mm(out, weights[index], out=into)
+                torch.mm(out.mT, part, out=grad_weights[index])
+                torch.sum(out, 0, out=grad_biases[index])
+        return grad_inputs, grad_weights, grad_biases, None
+
+
+class _SwiGlu(torch.autograd.Function):
+    """gpt-oss's: the gate below 7, the other half within ±7 and plus one."""
+
+    @staticmethod
+    def forward(ctx, both):  # type: ignore[no-untyped-def]
+        gate, up = both.chunk(2, -1)
+        gate, up = gate.clamp(max=SWIGLU_LIMIT), up.clamp(-SWIGLU_LIMIT, SWIGLU_LIMIT).add_(1)
+        share = torch.sigmoid(gate * SWIGLU_SLOPE)
+        swish = gate * share
+        ctx.save_for_backward(both, share, swish, up)
+        return swish * up
+
+    @staticmethod
+    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+        both, share, swish, up = ctx.saved_tensors
+        gate, raw_up = both.chunk(2, -1)
+        out = torch.empty_like(both)
+        to_gate, to_up = out.chunk(2, -1)
+        # d swish / d gate = share + slope * swish * (1 - share)
+        slope = torch.addcmul(share, swish, 1 - share, value=SWIGLU_SLOPE)
+        torch.mul(grad * up, slope, out=to_gate).masked_fill_(gate > SWIGLU_LIMIT, 0)
+        torch.mul(grad, swish, out=to_up).masked_fill_(raw_up.abs() > SWIGLU_LIMIT, 0)
+        return out
+
+
+def logits(weights: Weights, shape: Shape, sheet: Sheet, balance: list[Tensor] | None = None) -> Tensor:
+    """[predicted, vocabulary], float32. Adds each layer's load-balance loss (1 when even) to `balance`."""
+    state = functional.embedding(sheet.ids, weights["embedding"])
+    cos, sin = rope_tables(shape, sheet.positions)
+    for layer in range(shape.layers):
+        part = {name: weights[f"{layer}.{name}"] for name in _PARTS}
+        patches = sheet.windowed if layer % 2 == 0 else sheet.full
+        state = state + _attention(part, shape, state, patches, cos, sin).float()
+        state = _add_experts(part, shape, state, sheet.real, balance)
+    chosen = state.index_select(0, sheet.predicted)
+    normed = _normed(chosen, weights["norm"], shape).to(weights["output"].dtype)
+    return functional.linear(normed, weights["output"]).float()
+
+
+_PARTS = (
+    "attention_norm", "qkv", "qkv_bias", "out", "out_bias", "sinks", "experts_norm", "router", "router_bias",
+    "up", "up_bias", "down", "down_bias",
+)  # fmt: skip
+
+
+def _normed(state: Tensor, scale: Tensor, shape: Shape) -> Tensor:
+    return functional.rms_norm(state, (shape.width,), scale, shape.epsilon)
+
+
+def _attention(part: Weights, shape: Shape, state: Tensor, patches: tuple[Patch, ...], cos: Tensor, sin: Tensor) -> Tensor:
+    group, kv_heads, width = shape.heads // shape.kv_heads, shape.kv_heads, shape.head_width
+    normed = _normed(state, part["attention_norm"], shape).to(part["qkv"].dtype)
+    mixed = functional.linear(normed, part["qkv"], part["qkv_bias"])
+    rotated, values = mixed.split([shape.query_width + shape.key_width, shape.key_width], -1)
+    rotated = _Rotated.apply(rotated.reshape(len(state), -1, width), cos, sin)
+    queries, keys = rotated.split([shape.heads, kv_heads], 1)
+    queries = (queries * (1 / math.sqrt(width))).transpose(0, 1)  # [heads, tokens, width]
+    zero = keys.new_zeros(kv_heads, 1, width)
+    keys = torch.cat((keys.transpose(0, 1), zero), 1)
+    values = torch.cat((values.reshape(len(state), kv_heads, width).transpose(0, 1), zero), 1)
+    seen = []
+    for patch in patches:
+        asked = queries[:, patch.start : patch.start + patch.batch * patch.queries]
+        asked = asked.reshape(kv_heads, group, patch.batch, patch.queries, width).transpose(1, 2)
+        batches = kv_heads * patch.batch
+        answer = _Attended.apply(
+            asked.reshape(batches, group * patch.queries, width),
+            keys.index_select(1, patch.keys).reshape(batches, -1, width),
+            values.index_select(1, patch.keys).reshape(batches, -1, width),
+            patch.mask if keys.dtype == torch.bfloat16 else patch.mask.to(keys.dtype),
+            part["sinks"].reshape(kv_heads, group),
+        )
+        answer = answer.reshape(kv_heads, patch.batch, group, patch.queries, width).permute(1, 3, 0, 2, 4)
+        seen.append(answer.reshape(-1, shape.query_width))
+    return functional.linear(torch.cat(seen), part["out"], part["out_bias"])
+
+
+def _add_experts(part: Weights, shape: Shape, state: Tensor, real: Tensor, balance: list[Tensor] | None) -> Tensor:
+    """The state plus what its experts say; padding is left as it is."""
+    normed = _normed(state.index_select(0, real), part["experts_norm"], shape)
+    scores = functional.linear(normed, part["router"], part["router_bias"])
+    best = scores.topk(shape.experts_used, -1)
+    shares = best.values.softmax(-1)
+    if balance is not None:
+        load = torch.bincount(best.indices.reshape(-1), minlength=shape.experts) / best.indices.numel()
+        balance.append((scores.softmax(-1).mean(0) * load).sum() * shape.experts)
+    source, places, sizes = _dispatch(best.indices, shape)
+    gathered = normed.to(part["up"].dtype).index_select(0, source)
+    hidden = _SwiGlu.apply(_Grouped.apply(gathered, part["up"], part["up_bias"], sizes))
+    said = _Grouped.apply(hidden, part["down"], part["down_bias"], sizes)
+    weighted = said.index_select(0, places.reshape(-1)).reshape(*places.shape, -1) * shares[..., None].to(said.dtype)
+    return state.index_add(0, real, weighted.sum(1).float())
+
+
+def _dispatch(experts: Tensor, shape: Shape) -> tuple[Tensor, Tensor, list[int]]:
+    """For choices [tokens, used]: the token of each padded place, the place of each choice, the places of each expert."""
+    flat = experts.reshape(-1)
+    order = flat.argsort(stable=True)
+    counts = torch.bincount(flat, minlength=shape.experts)
+    sizes = (counts + SLAB - 1) // SLAB * SLAB
+    shift = (sizes.cumsum(0) - sizes) - (counts.cumsum(0) - counts)
+    place = torch.arange(len(flat)) + shift[flat[order]]
+    source = torch.zeros(int(sizes.sum()), dtype=torch.long)
+    source[place] = order // shape.experts_used
+    places = torch.empty_like(order)
+    places[order] = place
+    return source, places.reshape(experts.shape), sizes.tolist()
