@@ -24,7 +24,7 @@ def test_the_card_is_that_of_the_file() -> None:
 def test_figures_of_another_file_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "figures.json"
     path.write_text(json.dumps({"settings": {"sha256": "a" * 64}}))
-    with pytest.raises(ValueError, match=r"figures\.json: expected figures of bbbbbbbbbbbb…, they are of aaaaaaaaaaaa…"):
+    with pytest.raises(ValueError, match=r"expected figures of bbbbbbbbbbbb…, they are of aaaaaaaaaaaa…: eval"):
         card.read_figures(path, "b" * 64)
 
 

@@ -28,6 +28,7 @@ from tests.etude.examination import Case, Examiner, Outcome, make_case
 from tests.etude.values import Unseen, Values
 from tests.support.engines import load_engine
 
+_CONTEXT_TOKENS = 4096
 _SEED = 4242
 _SAY_EVERY = 100
 _TAIL = 300  # characters of the prompt that are shown before a failure
@@ -62,7 +63,7 @@ _examiners: list[Examiner] = []
 def _begin(model: Path) -> None:
     if multiprocessing.parent_process():
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process ends us
-    _examiners[:] = [Examiner(model)]
+    _examiners[:] = [Examiner(load_engine(model, context_tokens=_CONTEXT_TOKENS))]
 
 
 def _examine(work: tuple[Case, Sampling]) -> Outcome:
@@ -116,7 +117,7 @@ def _load_ms(model: Path, times: int = 5) -> float:
     walls = []
     for _ in range(times + 1):
         begin = time.perf_counter()
-        load_engine(model, context_tokens=4096).close()
+        load_engine(model, context_tokens=_CONTEXT_TOKENS).close()
         walls.append((time.perf_counter() - begin) * 1e3)
     return statistics.median(walls[1:])
 

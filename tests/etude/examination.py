@@ -1,6 +1,6 @@
 """One dialogue put to a model: what it should say, what it says, and how far that is the same.
 
-    examiner = Examiner(Path("etude.gguf"))
+    examiner = Examiner(load_engine(Path("etude.gguf")))
     outcome = examiner.examine(make_case(prefix.text, dialogue), Sampling(temperature=0))
     outcome.exact, outcome.verdicts[0].got       # True, "<|channel|>analysis<|message|>Use python.<|end|>…"
 
@@ -13,19 +13,16 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from agent.control import Control
-from agent.engine.base import Prompt, Sampling
+from agent.engine.base import Engine, Prompt, Sampling
 from harmony.errors import ParseError
 from harmony.messages import ANALYSIS, COMMENTARY, FINAL, NOT_TOOLS, Message
 from harmony.parse import StreamParser
 from harmony.tokenizer import Tokenizer
 from tests.etude.dialogues import Dialogue
-from tests.support.engines import load_engine
 from tests.support.streams import harmony_ids
 
-_CONTEXT_TOKENS = 4096
 _LEAST_ROOM = 160  # tokens: a wrong completion may be longer than the right one, and well-formed
 
 
@@ -100,14 +97,11 @@ def make_case(prefix: str, dialogue: Dialogue) -> Case:
 
 
 class Examiner:
-    """A model, loaded. `close` gives it back."""
+    """Puts dialogues to an engine, which stays the caller's."""
 
-    def __init__(self, model: Path) -> None:
-        self._engine = load_engine(model, context_tokens=_CONTEXT_TOKENS)
-        self._tokenizer = Tokenizer(self._engine.vocabulary)
-
-    def close(self) -> None:
-        self._engine.close()
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._tokenizer = Tokenizer(engine.vocabulary)
 
     def examine(self, case: Case, sampling: Sampling) -> Outcome:
         """Let the model say its part of the dialogue, up to the first completion that means something else."""

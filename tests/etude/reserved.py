@@ -23,6 +23,7 @@ _ASKS_THE_TRAINED_MODEL = frozenset({"evaluate", "transcripts"})
 _USER_TURN = re.compile(r"<\|start\|>user<\|message\|>(.*?)<\|end\|>", re.DOTALL)
 _QUOTED = re.compile(r'"([^"\n]+)"|“([^”\n]+)”|`([^`\n]+)`|(?<!\w)\'([^\'\n]+)\'(?!\w)')
 _ASKED = re.compile(r"ossia run [^\"\n]*\"([^\"\n]+)\"")
+_MAY_ASK = re.compile(r"\b(?:ossia|_asked|Scene)\(")
 _SUM = re.compile(r"[\d\s()+*/.,=?-]*\d[\d\s()+*/.,=?-]*[-+*/][\d\s()+*/.,=?-]*")
 _PATH_OR_NAME = re.compile(r"\S*[\\/_=:@<>\[\]{}|$]\S*|\S+\.\w+|-\S+")
 _MARKUP = re.compile(r"[{}<>\[\]\\|【]|\w\(|::|=>|==|^(?:#|L\d+:|import |from \w+(?:\.\w+)* import )")
@@ -97,9 +98,9 @@ def _in_page(text: str) -> Iterator[str]:
 
 def _in_module(source: str) -> Iterator[str]:
     """String constants, docstrings and the pieces of f-strings left out; what is piped in is bytes."""
-    tree = ast.parse(source)
-    skipped = {id(part) for node in ast.walk(tree) for part in _not_said(node)}
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(ast.parse(source)))
+    skipped = {id(part) for node in nodes for part in _not_said(node)}
+    for node in nodes:
         if not isinstance(node, ast.Constant) or id(node) in skipped:
             continue
         if isinstance(node.value, str):
@@ -116,7 +117,7 @@ def _not_said(node: ast.AST) -> list[ast.expr]:
 
 def _asked_in(source: str) -> Iterator[str]:
     """What `ossia("run", …)` asks the built-in model, `_asked(…)` of `test_etude_tools.py`, and each `Scene(…)`."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(ast.parse(source)) if _MAY_ASK.search(source) else ():
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
             continue
         constants = (part.value for part in ast.walk(node) if isinstance(part, ast.Constant))

@@ -1,0 +1,66 @@
+"""How the étude is examined: what counts as right, what as well-formed."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.engine.base import Sampling
+from agent.engine.scripted import Script, ScriptedEngine
+from harmony.tokenizer import Tokenizer
+from tests.etude.dialogues import Dialogue
+from tests.etude.examination import Examiner, Outcome, Step, make_case
+
+THOUGHT = "<|channel|>analysis<|message|>Use it.<|end|><|start|>assistant"
+CALL = THOUGHT + '<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"a":1}<|call|>'
+RESULT = "<|start|>functions.f to=assistant<|channel|>commentary<|message|>2<|end|>"
+FINAL = "<|channel|>final<|message|>It is 2.<|return|>"
+DIALOGUE = Dialogue(
+    "functions",
+    "one",
+    (
+        ("<|start|>user<|message|>f of 1?<|end|>", False),
+        ("<|start|>assistant", False),
+        (THOUGHT, True),
+        (CALL.removeprefix(THOUGHT), True),
+        (RESULT, False),
+        ("<|start|>assistant", False),
+        (FINAL, True),
+    ),
+)
+
+
+def _examined(tokenizer: Tokenizer, *said: str) -> Outcome:
+    engine = ScriptedEngine(Script(said), tokenizer, context_tokens=4096)
+    return Examiner(engine).examine(make_case("<|start|>system<|message|>x<|end|>", DIALOGUE), Sampling(temperature=0))
+
+
+def test_a_dialogue_becomes_what_is_given_and_what_is_wanted() -> None:
+    start = "<|start|>system<|message|>x<|end|><|start|>user<|message|>f of 1?<|end|><|start|>assistant"
+    case = make_case("<|start|>system<|message|>x<|end|>", DIALOGUE)
+    assert case.steps == (Step(start, CALL), Step(RESULT + "<|start|>assistant", FINAL))
+    assert [step.wants_call for step in case.steps] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("said", "exact", "same", "well_formed"),
+    [
+        ((CALL, FINAL), True, True, [True, True]),
+        ((CALL.replace("Use it", "Call it"), FINAL), False, True, [True, True]),  # other thoughts
+        ((CALL.replace('{"a":1}', '{"a": 1}'), FINAL), False, True, [True, True]),  # the same arguments
+        ((CALL, FINAL.replace("2", "3")), False, False, [True, True]),
+        ((CALL.replace('{"a":1}', '{"a":2}'),), False, False, [True]),
+        ((CALL.replace("functions.f", "functions.g"),), False, False, [True]),
+        ((CALL.replace('{"a":1}', '{"a":1'),), False, False, [False]),  # no JSON
+        ((CALL.replace("<|call|>", "<|return|>"),), False, False, [False]),
+        ((CALL.removesuffix("<|call|>"),), False, False, [False]),  # it doesn't end
+        ((THOUGHT.removesuffix("<|end|><|start|>assistant") + "<|return|>",), False, False, [False]),  # no answer
+        (("<|channel|>final<|message|>It is 2.<|return|>",), False, False, [True]),  # an answer in place of a call
+        (("<|channel|>final<|start|>",), False, False, [False]),
+    ],
+)
+def test_what_counts(
+    said: tuple[str, ...], exact: bool, same: bool, well_formed: list[bool], etude_tokenizer: Tokenizer
+) -> None:
+    outcome = _examined(etude_tokenizer, *said)
+    assert (outcome.exact, outcome.same) == (exact, same)
+    assert [verdict.well_formed for verdict in outcome.verdicts] == well_formed
