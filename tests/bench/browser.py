@@ -1,4 +1,4 @@
-"""`python -m tests.bench.browser [FILE.html…]`: what a `browser.open` costs after the fetch; and the load.
+"""`python -m tests.bench.browser [FILE.html…]`: what a `browser.open` costs after the fetch.
 
 Of a page of 100 kB made here, and of the files that are named: the fetch alone, the conversion in a worker that runs
 (warm) and with its start (cold), and the whole call through the toolbox, from a site on loopback and from the cache.
@@ -7,16 +7,15 @@ Of a page of 100 kB made here, and of the files that are named: the fetch alone,
 
 from __future__ import annotations
 
-import os
 import resource
 import statistics
-import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from harmony.tokenizer import Tokenizer, vocabulary_from_byte_level
+from tests.bench.report import Report, options
 from tests.support.calls import call, toolbox_of
 from tests.support.site import Names, Site
 from tests.support.vocabularies import ETUDE, gguf_tokens
@@ -31,12 +30,17 @@ ROUNDS = 15
 TARGET_MS = 150
 
 
-def main() -> None:
-    pages = {"made here": made_page(100_000)} | {name: Path(name).read_bytes() for name in sys.argv[1:]}
-    print(f"load {os.getloadavg()[0]:.1f}; the aim: a page of 100 kB below {TARGET_MS} ms after the fetch")
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure and print."""
+    parser = options(__doc__)
+    parser.add_argument("files", type=Path, nargs="*", metavar="FILE.html")
+    given = parser.parse_args(argv)
+    report = Report("browser", "lxml", "pypdfium2")
+    report.settings |= {"rounds": ROUNDS, "wanted_after_the_fetch_ms": TARGET_MS}
+    pages = {"made here": made_page(100_000)} | {path.name: path.read_bytes() for path in given.files}
     for name, body in pages.items():
-        print(f"{name}, {len(body) / 1000:.0f} kB, medians of {ROUNDS}, ms (processor)")
-        _measure(body)
+        _measure(report, f"{name}, {len(body) / 1000:.0f} kB", body)
+    report.print(as_json=given.json)
 
 
 def made_page(size: int) -> bytes:
@@ -52,25 +56,30 @@ def made_page(size: int) -> bytes:
     return "".join(parts).encode()
 
 
-def _measure(body: bytes) -> None:
+def _measure(report: Report, page: str, body: bytes) -> None:
     cold = _timed(lambda: _convert(Converter(), body, close=True), rounds=5)
-    _print("conversion, cold", cold)
+    _tell(report, page, "conversion, cold", cold)
     converter = Converter()
     _convert(converter, body)
     started = _children_s()
     warm = [_wall_ms(lambda: _convert(converter, body)) for _ in range(ROUNDS)]
     converter.close()
     worker_ms = ((_children_s() - started) * 1000 - cold[1]) / ROUNDS
-    _print("conversion, warm", (statistics.median(warm), worker_ms))
+    _tell(report, page, "conversion, warm", (statistics.median(warm), worker_ms))
     with Site() as site, tempfile.TemporaryDirectory() as folder:
         site.page("/page", body)
         fetcher = Fetcher(proxy=site.url(), resolver=Names())  # by way of which a public name stays on this machine
         fetch = _timed(lambda: fetcher.fetch("http://capy.example/page", stop=NoStop()))
-        _print("fetch on loopback", fetch)
-        _open(WebLoader(fetcher, Converter(), PageCache(Path(folder) / "cache")), fetch[0], Path(folder))
+        _tell(report, page, "fetch on loopback", fetch)
+        _open(WebLoader(fetcher, Converter(), PageCache(Path(folder) / "cache")), report, page, fetch[0])
 
 
-def _open(loader: WebLoader, fetch_ms: float, folder: Path) -> None:
+def _open(loader: WebLoader, report: Report, page: str, fetch_ms: float) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        _open_in(Path(folder), loader, report, page, fetch_ms)
+
+
+def _open_in(folder: Path, loader: WebLoader, report: Report, page: str, fetch_ms: float) -> None:
     tokens, types = gguf_tokens(ETUDE)
     tokenizer = Tokenizer(vocabulary_from_byte_level(tokens, token_types=types))
     browser = Browser([], {"http": loader}, count_view_tokens=lambda text: len(tokenizer.encode(text)))
@@ -83,10 +92,10 @@ def _open(loader: WebLoader, fetch_ms: float, folder: Path) -> None:
     url = "http://capy.example/page"
     again({"id": url})
     whole = _timed(lambda: again({"id": url}))
-    _print("browser.open of a URL, in all", whole)
-    _print("  of it after the fetch", (whole[0] - fetch_ms, 0.0))
-    _print("a page from the cache", _timed(lambda: loader.load(url, refresh=False, stop=NoStop())))
-    _print("a scroll", _timed(lambda: again({"loc": 100})))
+    _tell(report, page, "browser.open of a URL, in all", whole)
+    _tell(report, page, "of it after the fetch", (whole[0] - fetch_ms, 0.0))
+    _tell(report, page, "a page from the cache", _timed(lambda: loader.load(url, refresh=False, stop=NoStop())))
+    _tell(report, page, "a scroll", _timed(lambda: again({"loc": 100})))
     toolbox.close()
 
 
@@ -114,9 +123,9 @@ def _children_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _print(name: str, times: tuple[float, float]) -> None:
-    wall, processor = times
-    print(f"  {name:<32}{wall:8.1f}" + (f"   ({processor:.1f})" if processor > 0 else ""))
+def _tell(report: Report, page: str, what: str, times: tuple[float, float]) -> None:
+    wall_ms, cpu_ms = times
+    report.row("medians", page=page, what=what, wall_ms=wall_ms, cpu_ms=cpu_ms if cpu_ms > 0 else None)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ pp, 512 random ids in one batch. What they do for that:
 - Each run is a process of its own that loads the file, computes once what isn't counted (llama-bench: one pp, one id;
   ours the same), then once what is. The runs take turns, ossia, llama-bench, ossia, …, and the ratios are those of
   neighbours, ossia's speed over the other's: their median, least and greatest.
-- The same weights: where ossia does without llama.cpp's repacked ones (see agent/engine/llama.py), so does llama-bench.
-  `--repack` lets it have them.
+- The same kernels: where ossia loads without llama.cpp's repacked weights (agent/engine/llama.py says where and why),
+  so does llama-bench; `--repack 1` lets it have them, `--repack 0` never.
 
 llama-bench runs as it comes and, in turn, with the waiting of OpenMP's threads that ossia sets (`GOMP_SPINCOUNT`): the
 first says what a user gets, the second what our loop adds. `--busy N` measures all of it once more beside N processes
@@ -38,7 +38,7 @@ from agent.control import Control
 from agent.engine.base import Prompt, Sampling
 from agent.engine.openmp import openmp_settings
 from agent.engine.threads import default_threads
-from tests.bench.native import load_as_ossia
+from tests.bench.native import load_as_ossia, watch_repacking
 from tests.bench.processes import answer, busy, measure
 from tests.bench.report import Report, file_facts, options
 
@@ -55,7 +55,7 @@ class _Task:
     decode_tokens: int
     prefill_tokens: int
     peer: Path | None = None
-    repack: bool = False
+    repack: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,7 @@ class _Speed:
     decode: float
     prefill: float
     build: str = ""
+    repack: bool = True
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -73,7 +74,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     if given.child:
         _child(json.loads(given.child))
         return
-    task = _Task(given.model, given.threads, given.tokens, given.prompt_tokens, given.llama_bench, given.repack)
+    task = _Task(given.model, given.threads, given.tokens, given.prompt_tokens, given.llama_bench)
+    first = _ours(replace(task, decode_tokens=1, prefill_tokens=1))  # not counted: it brings the file into memory
+    task = replace(task, repack=first.repack if given.repack is None else bool(given.repack))
     report = Report("decode")
     report.settings |= {
         **file_facts(task.model),
@@ -81,7 +84,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         "decode_tokens": task.decode_tokens,
         "prefill_tokens": task.prefill_tokens,
         "runs": given.runs,
-        "repacked_weights": task.repack,
+        "repacking": first.repack,
+        "llama_bench_repacking": task.repack,
         "openmp": ", ".join(f"{name}={value}" for name, value in openmp_settings(os.environ).items()) or "the user's",
     }
     contenders = _contenders(task)
@@ -102,7 +106,7 @@ def _options(argv: Sequence[str] | None) -> Any:
     parser.add_argument("--tokens", type=int, default=128, metavar="N", help="decoded ids of a run (128)")
     parser.add_argument("--prompt-tokens", type=int, default=512, metavar="N", help="ids of a prefill (512)")
     parser.add_argument("--threads", type=int, default=default_threads(), metavar="N")
-    parser.add_argument("--repack", action="store_true", help="let llama-bench repack weights")
+    parser.add_argument("--repack", type=int, choices=(0, 1), help="may llama-bench repack weights (as ossia does)")
     parser.add_argument("--busy", type=int, default=0, metavar="N", help="measure beside N busy processes, too")
     parser.add_argument("--busy-runs", type=int, metavar="K", help="runs of that (as many)")
     parser.add_argument("--busy-tokens", type=int, default=16, metavar="N", help="of llama.cpp as it comes (16)")
@@ -187,7 +191,7 @@ def _ours(task: _Task) -> _Speed:
 
 def _child(how: Mapping[str, Any]) -> None:
     """The process that is measured."""
-    draw = random.Random(7)
+    draw, repacking = random.Random(7), watch_repacking()
     with closing(load_as_ossia(Path(how["model"]), threads=how["threads"])) as engine:
 
         def ids(count: int) -> tuple[int, ...]:
@@ -210,7 +214,7 @@ def _child(how: Mapping[str, Any]) -> None:
         pp = _seconds(prefill)
         decode(1)
         tg = _seconds(lambda: decode(how["decode_tokens"]))
-    answer(how, {"decode": how["decode_tokens"] / tg, "prefill": how["prefill_tokens"] / pp})
+    answer(how, {"decode": how["decode_tokens"] / tg, "prefill": how["prefill_tokens"] / pp, "repack": any(repacking)})
 
 
 def _seconds(action: Callable[[], object]) -> float:

@@ -7,18 +7,17 @@ are in the standard library's sources, by their frequency, and some in Chinese; 
 
 from __future__ import annotations
 
-import argparse
 import collections
-import os
 import random
 import re
 import statistics
 import sysconfig
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tests.bench.report import Report, load, options
 from tools.browser.indexing import Failed, Indexed, Indexer
 from tools.browser.library import Library
 from tools.convert import Converter
@@ -28,27 +27,34 @@ _TARGET_MS = 50
 _CHINESE_SHARE = 0.1
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--documents", type=int, default=10_000)
-    parser.add_argument("folders", nargs="*", type=Path)
-    options = parser.parse_args()
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure and print."""
+    parser = options(__doc__)
+    parser.add_argument("--documents", type=int, default=10_000, metavar="N")
+    parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER")
+    given = parser.parse_args(argv)
+    report = Report("library")
+    report.settings |= {"documents": given.documents, "rounds": _ROUNDS, "wanted_ms": _TARGET_MS}
     chance = random.Random(7)
     words = _words()
     with tempfile.TemporaryDirectory() as folder:
         library, made = Library(Path(folder) / "library.sqlite"), Path(folder) / "made"
         made.mkdir()
-        for number, text in enumerate(_texts(chance, words, options.documents)):
+        for number, text in enumerate(_texts(chance, words, given.documents)):
             (made / f"{number}.md").write_text(text)
-        print(f"load {os.getloadavg()[0]:.1f}")
-        _index(library, made, "made")
-        _index(library, made, "again, nothing changed")
-        for real in options.folders:
-            _index(library, real, str(real))
-        size = sum(path.stat().st_size for path in library.path.parent.glob("library.sqlite*"))
-        text_size = sum(root.characters for root in library.roots())
-        print(f"{library.count()} documents, {text_size / 1e6:.1f} million characters, {size / 1e6:.1f} MB on disk\n")
-        _query(library, chance, words)
+        _index(report, library, made, "made")
+        _index(report, library, made, "again, nothing changed")
+        for real in given.folders:
+            _index(report, library, real, real.name)
+        _size(report, library)
+        _query(report, library, chance, words)
+    report.print(as_json=given.json)
+
+
+def _size(report: Report, library: Library) -> None:
+    on_disk = sum(path.stat().st_size for path in library.path.parent.glob("library.sqlite*"))
+    characters = sum(root.characters for root in library.roots())
+    report.row("in all", documents=library.count(), characters=characters, on_disk_mb=on_disk / 1e6)
 
 
 def _words() -> collections.Counter[str]:
@@ -76,18 +82,26 @@ def _texts(chance: random.Random, words: collections.Counter[str], count: int) -
             yield f"# {' '.join(chosen[:4])}\n\n" + "\n".join(lines)
 
 
-def _index(library: Library, folder: Path, name: str) -> None:
+def _index(report: Report, library: Library, folder: Path, name: str) -> None:
     started, cpu = time.perf_counter(), time.process_time()
     root = library.add_root("folder", str(folder.resolve()))
     events = list(Indexer(library, converter=Converter, web=None).run(root))
     seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
     indexed = sum(isinstance(event, Indexed) for event in events)
     failed = sum(isinstance(event, Failed) for event in events)
-    speed = f"{indexed / seconds:.0f}/s; CPU {cpu:.1f} s; load {os.getloadavg()[0]:.1f}"
-    print(f"{name}: {indexed} documents ({failed} failed) in {seconds:.1f} s, {speed}")
+    report.row(
+        "indexing",
+        what=name,
+        documents=indexed,
+        failed=failed,
+        wall_s=seconds,
+        documents_per_s=indexed / seconds,
+        cpu_s=cpu,
+        load=load(),
+    )
 
 
-def _query(library: Library, chance: random.Random, words: collections.Counter[str]) -> None:
+def _query(report: Report, library: Library, chance: random.Random, words: collections.Counter[str]) -> None:
     by_frequency = [word for word, _ in words.most_common()]
     common, rare = by_frequency[:40], by_frequency[len(by_frequency) // 2 :]
     kinds = {
@@ -100,15 +114,12 @@ def _query(library: Library, chance: random.Random, words: collections.Counter[s
         "Chinese": ["一丁", "七万丈", "如何使用函数调用工具", "一丁丂七丄丅丆万丈三上下"],
         "junk (row 14)": ['" OR 1=1', "a " * 5_000, "x" * 10_000, "工" * 10_000, " ".join(by_frequency[:2_000])],
     }
-    print("| query | median ms | max ms | median CPU ms | max CPU ms |\n|---|---|---|---|---|")
     everything: list[tuple[float, float]] = []
     for kind, queries in kinds.items():
         taken = [_timed(library, query) for _ in range(_ROUNDS) for query in queries]
-        print(f"| {kind} | {_figures(taken)} |")
+        _tell(report, kind, taken)
         everything += taken
-    print(f"| all | {_figures(everything)} |")
-    over = sum(wall > _TARGET_MS for wall, _ in everything)
-    print(f"\n{over} of {len(everything)} took more than {_TARGET_MS} ms; load {os.getloadavg()[0]:.1f}")
+    _tell(report, "all", everything)
 
 
 def _timed(library: Library, query: str) -> tuple[float, float]:
@@ -118,9 +129,18 @@ def _timed(library: Library, query: str) -> tuple[float, float]:
     return 1000 * (time.perf_counter() - started), 1000 * (time.thread_time() - cpu)
 
 
-def _figures(taken: list[tuple[float, float]]) -> str:
+def _tell(report: Report, kind: str, taken: Sequence[tuple[float, float]]) -> None:
     wall, cpu = [one[0] for one in taken], [one[1] for one in taken]
-    return f"{statistics.median(wall):.1f} | {max(wall):.1f} | {statistics.median(cpu):.1f} | {max(cpu):.1f}"
+    report.row(
+        "queries",
+        what=kind,
+        count=len(taken),
+        median_ms=statistics.median(wall),
+        most_ms=max(wall),
+        median_cpu_ms=statistics.median(cpu),
+        most_cpu_ms=max(cpu),
+        late=sum(one > _TARGET_MS for one in wall),
+    )
 
 
 if __name__ == "__main__":

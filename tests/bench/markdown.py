@@ -7,21 +7,20 @@ that are worst for block parsers, 1 MB or so, in pieces of 2,000 characters: sec
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from cli.terminal.paint import Painter
 from cli.terminal.segment import Segmenter
-from tests.bench.codec import machine
+from tests.bench.report import Report, options
 
 WANTED_US = 1000  # a token: 1 ms at 100 tokens/s is a tenth of a core
 WANTED_STEP_MS = 50
 TOKENS_A_FRAME = 8  # 100 tokens/s, 12 frames/s
+PARTS = 8
 _STEP_CHARS = 2000
 
 _WORDS = ("the", "llama", "runs", "over", "weights", "every", "token", "falls", "漢字", "かな", "🙂", "naïve", "Straße")
@@ -54,9 +53,9 @@ WORST = {
 class Worst:
     """CPU seconds in all; the slowest step of 2,000 characters, and one live view at the end, in milliseconds."""
 
-    name: str
-    seconds: float
-    step_ms: float
+    what: str
+    cpu_s: float
+    slowest_step_ms: float
     live_ms: float
     rows: int
 
@@ -140,27 +139,21 @@ def worst(name: str, text: str) -> Worst:
     return Worst(name, round(seconds, 2), round(slowest * 1e3, 1), round(live * 1e3, 1), rows)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
-    parser.add_argument("--tokens", type=int, default=20_000)
-    options = parser.parse_args()
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure and print."""
+    parser = options(__doc__)
+    parser.add_argument("--tokens", type=int, default=20_000, metavar="N")
+    given = parser.parse_args(argv)
+    report = Report("markdown", "rich", "pygments", "markdown-it-py")
+    report.settings |= {"tokens": given.tokens, "wanted_us": WANTED_US, "wanted_step_ms": WANTED_STEP_MS}
     list(streamed(answer(random.Random(1), 2000), 1))  # imports, caches
-    parts = list(streamed(answer(random.Random(2), options.tokens), 8))
-    worsts = [worst(name, text) for name, text in WORST.items()]
-    if options.json:
-        report = {"us_a_token": [part[0] for part in parts], "live_ms": [part[1] for part in parts]}
-        print(json.dumps({**machine(), "wanted_us": WANTED_US, **report, "worst": [asdict(one) for one in worsts]}))
-        return
-    print(", ".join(f"{key} {value}" for key, value in machine().items()))
-    print(f"{options.tokens} tokens, in eighths: {[part[0] for part in parts]} µs a token until final;")
-    print(f"  live view (20 rows): {[part[1] for part in parts]} ms a frame")
-    for one in worsts:
-        late = "" if one.step_ms <= WANTED_STEP_MS else "  (!)"
-        print(
-            f"{one.name:34} {one.seconds:6.2f} s, slowest step {one.step_ms:5.1f} ms, live {one.live_ms:5.1f} ms, "
-            f"{one.rows} rows{late}"
-        )
+    for part, (final_us, live_ms) in enumerate(streamed(answer(random.Random(2), given.tokens), PARTS), 1):
+        report.row("an answer as it streams, in eighths", part=part, until_final_us=final_us, live_frame_ms=live_ms)
+    for name, text in WORST.items():
+        one = worst(name, text)
+        late = one.slowest_step_ms > WANTED_STEP_MS
+        report.row("the worst texts, in steps of 2,000 characters", **asdict(one), late=late)
+    report.print(as_json=given.json)
 
 
 if __name__ == "__main__":

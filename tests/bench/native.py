@@ -37,6 +37,20 @@ def load_as_ossia(path: Path, *, threads: int | None = None) -> LlamaEngine:
     return LlamaEngine.load(path, vocabulary=model.vocabulary(), name=model.name, settings=settings)
 
 
+def watch_repacking() -> list[bool]:
+    """For each model that this process loads from now on: was llama.cpp free to repack its weights?"""
+    with openmp_environment():
+        import llama_cpp
+    native, seen = llama_cpp.llama_model_load_from_file, []
+
+    def load(path: bytes, params: Any) -> Any:
+        seen.append(bool(params.use_extra_bufts))
+        return native(path, params)
+
+    llama_cpp.llama_model_load_from_file = load
+    return seen
+
+
 # -- between the calls -------------------------------------------------------------------------------------------------
 
 

@@ -1,21 +1,25 @@
-"""`python -m tests.bench.pager`: opening and scrolling the transcript of a long session; CPU time, and the load."""
+"""`python -m tests.bench.pager`: opening and scrolling the transcript of a long session, in CPU time."""
 
 from __future__ import annotations
 
 import asyncio
-import os
+import json
 import random
 import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from functools import partial
 
 from agent.events import MessageAdded, ToolFinished, ToolStarted, TurnEnded
 from cli.transcript import Transcript
 from harmony.messages import Delta, Message
+from tests.bench.report import Report, options
 from tests.support.paging import PagerScreen
 from tools.spec import ToolCall, ToolResult
 
+_TABLE = "CPU time"
 TURNS, ANSWER_TOKENS, STREAM_TOKENS = 500, 20_000, 400
 WORDS = ("the", "llama", "runs", "over", "weights", "and", "every", "token", "falls", "line", "naïve", "漢字", "🙂")
 
@@ -54,12 +58,14 @@ def long_session(turns: int, answer_tokens: int, source: random.Random) -> Trans
     return transcript
 
 
-async def measure(what: str, transcript: Transcript) -> None:
+async def measure(report: Report, session: str, transcript: Transcript) -> None:
     """Open, scroll to and fro, jump, search, stream."""
     began, wall = time.process_time(), time.perf_counter()
     async with PagerScreen(transcript, columns=100, rows=40, poll_s=60) as stage:
-        print(f"{what}: {sum(len(item.text) for item in transcript.items) / 1e6:.1f} MB")
-        print(f"  {'opening it':42} {_ms(began):6.0f} ms CPU, {(time.perf_counter() - wall) * 1e3:.0f} ms")
+        _tell(report, session, "opening it", [_ms(began)])
+        characters = sum(len(item.text) for item in transcript.items)
+        opened_ms = 1e3 * (time.perf_counter() - wall)
+        report.row("the sessions", session=session, characters=characters, opened_in_ms=opened_ms)
         setattr(stage.terminal._stream, "feed", lambda text: None)  # the emulator costs more than the pager  # noqa: B010
         for name, keys in {
             "a row up": ["up"] * 40,
@@ -71,14 +77,14 @@ async def measure(what: str, transcript: Transcript) -> None:
             "results off and on": ["o"] * 2,
             "to the end": ["end"],
         }.items():
-            await _report(stage, name, keys)
+            _tell(report, session, name, await _press(stage, keys))
         began = time.process_time()
         await stage.press("home", "/", *"naïve line", "enter")
-        print(f"  {'the first search':42} {_ms(began):6.1f} ms     {stage.pager._foot().split(' · ')[2]}")
-        await _report(stage, "the next hit", ["n"] * 20)
+        _tell(report, session, "the first search", [_ms(began)])
+        _tell(report, session, "the next hit", await _press(stage, ["n"] * 20))
         began = time.process_time()
         await stage.resize(80, 30)
-        print(f"  {'another width':42} {_ms(began):6.1f} ms")
+        _tell(report, session, "another width", [_ms(began)])
         await stage.press("/", "escape", "end")
         source, times = random.Random(3), []
         pieces = markdown(STREAM_TOKENS, source).split(" ")
@@ -89,33 +95,48 @@ async def measure(what: str, transcript: Transcript) -> None:
             stage.app.invalidate()
             await stage.drawn()
             times.append(_ms(began))
-        print(f"  {'a look at the stream, 20 tokens':42} {statistics.median(times):6.1f} ms     max {max(times):.0f}")
+        _tell(report, session, "a look at the stream, 20 tokens", times)
 
 
-async def _report(stage: PagerScreen, name: str, keys: list[str]) -> None:
+async def _press(stage: PagerScreen, keys: Sequence[str]) -> list[float]:
+    """CPU milliseconds of each key."""
     times = []
     for key in keys:
         began = time.process_time()
         await stage.press(key)
         times.append(_ms(began))
-    print(f"  {name:42} {statistics.median(times):6.1f} ms     max {max(times):.0f}")
+    return times
+
+
+def _tell(report: Report, session: str, what: str, times: Sequence[float]) -> None:
+    report.row(_TABLE, session=session, what=what, median_ms=statistics.median(times), most_ms=max(times))
 
 
 def _ms(began: float) -> float:
     return (time.process_time() - began) * 1e3
 
 
-def main() -> None:
-    if "--cold" in sys.argv:
-        return asyncio.run(measure("cold", long_session(3, 200, random.Random(1))))
-    print(f"load {os.getloadavg()[0]:.1f}; CPU time of a key and all that it draws, median")
-    asyncio.run(measure("3 turns", long_session(3, 200, random.Random(1))))
-    asyncio.run(measure(f"{TURNS} turns of 40 tokens", long_session(TURNS, 40, random.Random(1))))
-    asyncio.run(measure(f"{TURNS} turns of 400 tokens", long_session(TURNS, 400, random.Random(1))))
-    asyncio.run(measure(f"one answer of {ANSWER_TOKENS:,} tokens", long_session(1, ANSWER_TOKENS, random.Random(1))))
-    print("in a fresh process, with every import that drawing needs:")
-    return print(subprocess.run([sys.executable, "-m", "tests.bench.pager", "--cold"], capture_output=True, text=True)
-                 .stdout.split("\n")[1])  # fmt: skip
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure and print. `--cold` is for the bench itself: the first session alone, in a process that drew nothing."""
+    parser = options(__doc__)
+    parser.add_argument("--cold", action="store_true", help="only the first session")
+    given = parser.parse_args(argv)
+    report = Report("pager", "prompt-toolkit", "rich")
+    short = partial(measure, report, "3 turns", long_session(3, 200, random.Random(1)))
+    if given.cold:
+        asyncio.run(short())
+    else:
+        command = [sys.executable, "-m", "tests.bench.pager", "--cold", "--json"]
+        cold = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+        report.row(_TABLE, **{**json.loads(cold.stdout)["tables"][_TABLE][0], "session": "3 turns, with the imports"})
+        asyncio.run(short())
+        for session, (turns, tokens) in {
+            f"{TURNS} turns of 40 tokens": (TURNS, 40),
+            f"{TURNS} turns of 400 tokens": (TURNS, 400),
+            f"one answer of {ANSWER_TOKENS:,} tokens": (1, ANSWER_TOKENS),
+        }.items():
+            asyncio.run(measure(report, session, long_session(turns, tokens, random.Random(1))))
+    report.print(as_json=given.json)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
-"""`python -m tests.bench.python_tool`: what the confined python costs: start, `1+1`, floods, stops; and the load."""
+"""`python -m tests.bench.python_tool`: what the confined python costs: start, `1+1`, floods, stops."""
 
 from __future__ import annotations
 
-import os
 import statistics
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tests.bench.report import Report, options
 from tests.support.kernels import NO_BWRAP, StopByHand, run
 from tests.test_tools_confinement import Growth
 from tools import sandbox
@@ -27,35 +28,42 @@ STOPS = {
 }
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure and print."""
+    given = options(__doc__).parse_args(argv)
+    report = Report("python_tool", "ipykernel", "jupyter-client")
+    report.settings |= {"starts": STARTS, "calls": CALLS}
     interpreter = sandbox.inspect()
     for program in (None, NO_BWRAP):
         found = sandbox.choose(interpreter, bwrap=program)
-        print(f"{found.name}, load {os.getloadavg()[0]:.1f}")
         with tempfile.TemporaryDirectory() as folder:
-            _measure(lambda found=found, folder=folder: PythonTool(
-                data_dir=Path(folder), confinement=found, interpreter=interpreter))  # fmt: skip
+            _measure(report, found.name, lambda found=found, folder=folder: PythonTool(
+                data_dir=Path(folder), confinement=found, interpreter=interpreter))  # type: ignore[misc]  # fmt: skip
+    report.print(as_json=given.json)
 
 
-def _measure(make) -> None:  # type: ignore[no-untyped-def]
+def _measure(report: Report, confinement: str, make: Callable[[], PythonTool]) -> None:
     starts = []
     for _ in range(STARTS):
         tool = make()
-        starts.append(_seconds(tool, ""))
+        starts.append(1e3 * _seconds(tool, ""))
         tool.close()
     tool = make()
     run(tool, "")
-    calls = [_seconds(tool, "1+1") for _ in range(CALLS)]
-    print(f"  start {statistics.median(starts):.3f} s, 1+1 {1000 * statistics.median(calls):.2f} ms (medians)")
+    calls = [1e3 * _seconds(tool, "1+1") for _ in range(CALLS)]
+    for what, times in (("the start", starts), ("1+1", calls)):
+        report.row("calls", confinement=confinement, what=what, median_ms=statistics.median(times), most_ms=max(times))
     for name, code in FLOODS.items():
         with Growth() as growth:
             ran = run(tool, code)
-        print(f"  {name}: grew by {growth.bytes / 1e6:.1f} MB, {len(ran.text)} characters for the model")
+        grew_mb, characters = growth.bytes / 1e6, len(ran.text)
+        report.row("floods", confinement=confinement, what=name, we_grew_mb=grew_mb, for_the_model_chars=characters)
     for name, code in STOPS.items():
         run(tool, "1")
         stop = StopByHand()
         stop.stop_after(0.5)
-        print(f"  code that {name}: stopped in {_seconds(tool, code, stop) - 0.5:.2f} s")
+        stopped_s = _seconds(tool, code, stop) - 0.5
+        report.row("stops", confinement=confinement, what=f"code that {name}", stopped_ms=1e3 * stopped_s)
     tool.close()
 
 

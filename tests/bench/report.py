@@ -85,6 +85,8 @@ class Report:
         for part in ("machine", "load", "versions", "settings"):
             facts = whole[part]
             assert isinstance(facts, Mapping)
+            if not facts:
+                continue
             print(f"{part:<9} " + ", ".join(f"{_heading(name)} {_text(value)}" for name, value in facts.items()))
         for name, rows in self._tables.items():
             print(f"\n{name}")

@@ -2,20 +2,20 @@
 
 `true` in a workspace of 2,000 files and 50 MB: plain (`bash -c true`), confined without a journal, and confined with
 one; the first call of a session copies the files, later ones only look at them. Medians, in ms; beside the wall time
-the processor time of a call, ours and that of the processes it starts, and above all the machine's load.
+the processor time of a call, ours and that of the processes it starts.
 """
 
 from __future__ import annotations
 
-import os
 import random
 import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tests.bench.report import Report, options
 from tests.support.kernels import NO_BWRAP, StopByHand, count_tokens
 from tools import shell_sandbox
 from tools.functions.shell import ShellTool
@@ -28,29 +28,38 @@ from tools.workspace import Workspace
 FILES, BYTES, CALLS = 2_000, 50_000_000, 40
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure and print."""
+    given = options(__doc__).parse_args(argv)
+    report = Report("shell")
+    report.settings |= {"files": FILES, "workspace_mb": BYTES // 1_000_000, "calls": CALLS}
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder, "ws").resolve()
         _fill(root)
-        print(f"{FILES} files, {BYTES / 1e6:.0f} MB; {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}")
-        _print("bash -c true, plain", *_timed(lambda: subprocess.run(["bash", "-c", "true"], cwd=root, check=True)))
+        plain = _timed(lambda: subprocess.run(["bash", "-c", "true"], cwd=root, check=True))
+        _tell(report, "bash -c true, plain", *plain)
         for program in (None, NO_BWRAP):
             tool = ShellTool(confinement=shell_sandbox.choose(bwrap=program))
-            name = tool.confinement.name
-            _print(f"{name}, no journal", *_timed(_caller(tool, root, None, folder)))
-            journal = Journal(Path(folder, f"data-{name}"), root)
-            started = time.perf_counter()
-            _caller(tool, root, journal, folder)()
-            _print(f"{name}, journal, first call", (time.perf_counter() - started) * 1000)
-            _print(f"{name}, journal, later calls", *_timed(_caller(tool, root, journal, folder)))
-            fresh = Journal(Path(folder, f"data-{name}"), root)
-            started = time.perf_counter()
-            fresh.prepare()
-            _print(f"{name}, journal, prepare() of a next session", (time.perf_counter() - started) * 1000)
-            _stop_and_flood(tool, root, folder)
+            _measure(report, tool, root, folder)
+            _stop_and_flood(report, tool, root, folder)
+    report.print(as_json=given.json)
 
 
-def _stop_and_flood(tool: ShellTool, root: Path, folder: str) -> None:
+def _measure(report: Report, tool: ShellTool, root: Path, folder: str) -> None:
+    name = tool.confinement.name
+    _tell(report, f"{name}, no journal", *_timed(_caller(tool, root, None, folder)))
+    journal = Journal(Path(folder, f"data-{name}"), root)
+    started = time.perf_counter()
+    _caller(tool, root, journal, folder)()
+    _tell(report, f"{name}, journal, first call", (time.perf_counter() - started) * 1000)
+    _tell(report, f"{name}, journal, later calls", *_timed(_caller(tool, root, journal, folder)))
+    fresh = Journal(Path(folder, f"data-{name}"), root)
+    started = time.perf_counter()
+    fresh.prepare()
+    _tell(report, f"{name}, journal, prepare() of a next session", (time.perf_counter() - started) * 1000)
+
+
+def _stop_and_flood(report: Report, tool: ShellTool, root: Path, folder: str) -> None:
     name = tool.confinement.name
     for what, command in (("obeys", "echo; sleep 100"), ("ignores SIGTERM", "trap '' TERM; echo; sleep 99 & sleep 99")):
         stop = StopByHand()
@@ -59,13 +68,13 @@ def _stop_and_flood(tool: ShellTool, root: Path, folder: str) -> None:
         started = time.perf_counter()
         stop.stop()
         _exhaust(running)
-        _print(f"{name}, a stop, it {what}", (time.perf_counter() - started) * 1000)
+        _tell(report, f"{name}, a stop, it {what}", (time.perf_counter() - started) * 1000)
     before = _peak_kib()
     started = time.perf_counter()
     _exhaust(tool.run({"command": "head -c 1000000000 /dev/zero | tr '\\0' x"}, call_id="c",
                       context=_context(root, None, folder, NoStop())))  # fmt: skip
-    _print(f"{name}, 1 GB of output ({(_peak_kib() - before) / 1024:.0f} MB more at the peak)",
-           (time.perf_counter() - started) * 1000)  # fmt: skip
+    _tell(report, f"{name}, 1 GB of output ({(_peak_kib() - before) / 1024:.0f} MB more at the peak)",
+          (time.perf_counter() - started) * 1000)  # fmt: skip
 
 
 def _exhaust(running) -> None:  # type: ignore[no-untyped-def]
@@ -114,9 +123,10 @@ def _childrens_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _print(what: str, wall_ms: float, ours_ms: float | None = None, theirs_ms: float = 0) -> None:
-    cpu = f"  (processor: {ours_ms:.1f} ours, {theirs_ms:.1f} theirs)" if ours_ms is not None else ""
-    print(f"{what:<54} {wall_ms:8.1f} ms{cpu}")
+def _tell(
+    report: Report, what: str, wall_ms: float, ours_ms: float | None = None, theirs_ms: float | None = None
+) -> None:
+    report.row("a call", what=what, wall_ms=wall_ms, our_cpu_ms=ours_ms, their_cpu_ms=theirs_ms)
 
 
 def _peak_kib() -> int:
