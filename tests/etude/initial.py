@@ -24,6 +24,7 @@ BEFORE = (slice(64, 96), slice(96, 128), slice(128, 160))
 SAID = slice(160, 192)
 LINE = slice(192, 224)
 FACT = slice(224, 256)
+ONE_SCALE, THREE_SCALE = 1.7, 1.45  # how sharply the copying heads of layers 1 and 3 compare
 CODE = 32  # numbers a token is known by in a slot
 
 _FAST = 6  # the rotary pairs that tell neighbouring positions apart
@@ -40,7 +41,7 @@ class Circuits:
         self.spoken = self.orthogonal(64)[:CODE]
         cos, sin = rope_tables(shape, torch.ones(1))
         half = shape.head_width // 2
-        self.turns = torch.atan2(sin[0, 0, half:], cos[0, 0, half:])  # radians a token, of each pair
+        self.turns = torch.atan2(sin[0, 0], cos[0, 0])  # radians a token, of each pair
         pairs = (self.turns < _SLOW).nonzero()[:, 0]
         self.slow = torch.cat((pairs, pairs + half))
         self.middle = ((self.turns >= _SLOW) & (self.turns < 0.6)).nonzero()[:, 0]
@@ -142,10 +143,10 @@ def _copying(circuits: Circuits) -> list[Tensor]:
     counts = (room - 2 * (room // 3), room // 3, room // 3)
     parts: list[Tensor] = []
     for layer, (one, three) in ((1, (0.5, 1.0)), (3, (0.15, 0.3))):
-        by = _comparing(circuits, room) * 2.3
+        by = _comparing(circuits, room) * ONE_SCALE
         circuits.match(layer, 0, [(BEFORE[0], by, TOKEN, by @ circuits.code)], one)
         parts = [circuits.orthogonal(CODE)[:count] for count in counts]
-        scaled = [part * 1.95 for part in parts]
+        scaled = [part * THREE_SCALE for part in parts]
         queries = (scaled[0] @ circuits.code * 1.5, scaled[1], scaled[2])
         slots = (TOKEN, BEFORE[0], BEFORE[1])
         pairs = list(zip(BEFORE, scaled, slots, queries, strict=True))

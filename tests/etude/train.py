@@ -27,7 +27,7 @@ from torch import Tensor
 from tests.etude import tokenizer
 from tests.etude.dialogues import Dialogue, make_dialogue
 from tests.etude.initial import initial_weights
-from tests.etude.network import Shape, Sheet, Weights, is_expert, lay_out, logits, prepared
+from tests.etude.network import Shape, Sheet, Weights, compile_small_parts, is_expert, lay_out, logits, prepared
 from tests.etude.prompts import Prefix, make_prefix
 from tests.etude.values import Values
 
@@ -252,6 +252,7 @@ class Run:
     def __init__(self, out: Path, plan: Plan, rank: int, alone: bool, resume: bool) -> None:
         torch.set_num_threads(1)
         torch.manual_seed(plan.seed)
+        compile_small_parts()
         self.out, self.plan, self.team = out, plan, Team(rank, alone)
         vocabulary = tokenizer.load()
         self.shape = Shape(vocabulary.get_vocab_size())
