@@ -5,12 +5,12 @@ next token of the answer is due: a core is as busy as with a real model, and the
 (`--script`: it only waits). The answer is Markdown with gpt-oss's own vocabulary, about four characters a token.
 
 Told for each eighth of the answer: CPU time of the screen's thread, and of the worker's own Python, per token; bytes
-written per token; then how late Ctrl-T showed the thinking (`--tokens 1000` is enough for that).
+written per token; then how late Ctrl-T showed the thinking (`--tokens 1000` is enough for that). What the chat costs
+in tokens a second: `tests.bench.chat_decode`.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import itertools
 import json
@@ -19,7 +19,7 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -28,6 +28,7 @@ from typing import Any
 from agent.control import Control
 from agent.engine.base import Constraint, Prompt, Sampling, StepStats
 from agent.engine.scripted import ScriptedEngine
+from tests.bench.report import Report, options
 from tests.support.command import write_script
 from tests.support.documents import answer, document, thought
 from tests.support.pty import IDLE, PtyChat
@@ -37,28 +38,26 @@ _THOUGHT = "so it goes"
 _SAMPLE_S = 0.25
 
 
-def main() -> None:
-    """Run and print; `--profile FILE` keeps a profile of the screen's thread (cProfile: it makes everything dearer)."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--tokens", type=int, default=20_000)
-    parser.add_argument("--rate", type=float, default=100.0)
-    parser.add_argument("--script", action="store_true")
-    parser.add_argument("--profile", default="")
-    parser.add_argument("--child", default="")
-    given = parser.parse_args()
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure and print; `--profile FILE` keeps a profile of the screen's thread (cProfile: it makes all dearer)."""
+    parser = options(__doc__)
+    parser.add_argument("--tokens", type=int, default=20_000, metavar="N")
+    parser.add_argument("--rate", type=float, default=100.0, metavar="R", help="tokens a second (100)")
+    parser.add_argument("--script", action="store_true", help="wait for the next token instead of decoding")
+    parser.add_argument("--profile", default="", metavar="FILE")
+    parser.add_argument("--child", default="", help="for the bench itself")
+    given = parser.parse_args(argv)
     if given.child:
         _child(json.loads(given.child))
         return
-    _load()
+    report = Report("chat", "prompt-toolkit", "rich")
+    report.settings |= {"tokens": given.tokens, "tokens_per_s": given.rate, "decoding": not given.script}
     with tempfile.TemporaryDirectory() as folder:
         samples, toggles = _measure(Path(folder), given)
-    _show(samples)
-    print(f"Ctrl-T: the thinking on screen after {', '.join(f'{1e3 * late:.0f}' for late in toggles)} ms")
-    _load()
-
-
-def _load() -> None:
-    print(f"load {os.getloadavg()[0]:.2f} on {os.cpu_count()} cores")
+    _tell(report, samples)
+    for number, late in enumerate(toggles, 1):
+        report.row("Ctrl-T, until the thinking is on screen", press=number, late_ms=1e3 * late)
+    report.print(as_json=given.json)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ class _Sample:
     sent_bytes: int
 
 
-def _measure(folder: Path, given: argparse.Namespace) -> tuple[list[_Sample], list[float]]:
+def _measure(folder: Path, given: Any) -> tuple[list[_Sample], list[float]]:
     from tests.support.toy_gguf import write_toy_gguf
 
     model = folder / "vocabulary.gguf"
@@ -104,22 +103,29 @@ def _measure(folder: Path, given: argparse.Namespace) -> tuple[list[_Sample], li
     return [_Sample(*sample) for sample in json.loads(Path(how["out"]).read_text())], toggles
 
 
-def _show(samples: list[_Sample]) -> None:
-    """A line for each part of the answer, by tokens."""
+def _tell(report: Report, samples: list[_Sample]) -> None:
+    """A row for each part of the answer, by tokens; then how the second half compares with the first."""
     last = samples[-1].tokens
     edges = [next(s for s in samples if s.tokens >= last * part // _PARTS) for part in range(_PARTS + 1)]
-    rows = []
-    print("     tokens   screen µs/token   worker µs/token   bytes/token")
+    screen_us = []
     for a, b in itertools.pairwise(edges):
         tokens = max(1, b.tokens - a.tokens)
-        rows.append(1e6 * (b.screen_s - a.screen_s) / tokens)
-        worker, sent = 1e6 * (b.worker_s - a.worker_s) / tokens, (b.sent_bytes - a.sent_bytes) / tokens
-        print(f"{a.tokens:6}–{b.tokens:6} {rows[-1]:10.0f} {worker:17.0f} {sent:13.0f}")
+        screen_us.append(1e6 * (b.screen_s - a.screen_s) / tokens)
+        report.row(
+            "CPU time and bytes of a token, by parts of the answer",
+            from_token=a.tokens,
+            to_token=b.tokens,
+            screen_us=screen_us[-1],
+            worker_us=1e6 * (b.worker_s - a.worker_s) / tokens,
+            written_bytes=(b.sent_bytes - a.sent_bytes) / tokens,
+        )
     half = _PARTS // 2
-    early, late = median(rows[:half]), median(rows[half:])
-    whole = 1e6 * (edges[-1].screen_s - edges[0].screen_s) / (edges[-1].tokens - edges[0].tokens)
-    change = 100 * (late / early - 1)
-    print(f"screen: {whole:.0f} µs/token; first half {early:.0f}, second half {late:.0f} ({change:+.0f} %)")
+    report.row(
+        "the screen's CPU time of a token",
+        whole_us=1e6 * (edges[-1].screen_s - edges[0].screen_s) / (edges[-1].tokens - edges[0].tokens),
+        first_half_us=median(screen_us[:half]),
+        second_half_us=median(screen_us[half:]),
+    )
 
 
 # -- the process that is measured --------------------------------------------------------------------------------------
