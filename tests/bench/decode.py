@@ -92,6 +92,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     _measure(report, "idle", contenders, runs=given.runs)
     if given.busy:
         if task.peer:
+            report.settings["busy_tokens"] = given.busy_tokens
             contenders[AS_IT_COMES] = _contenders(replace(task, decode_tokens=given.busy_tokens))[AS_IT_COMES]
         with busy(given.busy):
             _measure(report, f"{given.busy} busy", contenders, runs=given.busy_runs or given.runs)
@@ -121,7 +122,7 @@ def _contenders(task: _Task) -> dict[str, Callable[[], _Speed]]:
     """Who takes turns, and how each is run."""
     found = {OURS: lambda: _ours(task)}
     if task.peer is not None:
-        bare = {name: value for name, value in os.environ.items() if name not in openmp_settings({})}
+        bare = {name: value for name, value in os.environ.items() if name not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
         found[AS_IT_COMES] = lambda: _peer(task, bare)
         found[WITH_SETTING] = lambda: _peer(task, {**os.environ, **openmp_settings(os.environ)})
     return found
@@ -175,7 +176,7 @@ def _peer(task: _Task, environ: Mapping[str, str]) -> _Speed:
     if done.returncode:
         raise SystemExit(f"llama-bench ended with {done.returncode}: {done.stderr.decode(errors='replace')[-500:]}")
     prefill, decode = sorted(json.loads(done.stdout), key=lambda test: int(test["n_gen"]))
-    build = f"{decode['build_number']} ({decode['build_commit']})"
+    build = f"build {decode['build_number']} ({decode['build_commit']})"
     return _Speed(float(decode["avg_ts"]), float(prefill["avg_ts"]), build)
 
 

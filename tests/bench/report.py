@@ -152,7 +152,7 @@ def _lines(rows: Sequence[Mapping[str, Value]]) -> list[str]:
     names = list(dict.fromkeys(name for row in rows for name in row))
     cells = [[_heading(name) for name in names], *([_text(row.get(name)) for name in names] for row in rows)]
     widths = [max(len(line[at]) for line in cells) for at in range(len(names))]
-    left = [any(isinstance(row.get(name), str) for row in rows) for name in names]
+    left = [any(isinstance(row.get(name), str | bool) for row in rows) for name in names]
     return [
         "  ".join(
             text.ljust(width) if is_left else text.rjust(width)
