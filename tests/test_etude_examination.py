@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from agent.engine.base import Sampling
 from agent.engine.scripted import Script, ScriptedEngine
 from harmony.tokenizer import Tokenizer
+from tests.etude import evaluate
 from tests.etude.dialogues import Dialogue
 from tests.etude.examination import Examiner, Outcome, Step, make_case
+from tests.support.engines import ETUDE
 
 THOUGHT = "<|channel|>analysis<|message|>Use it.<|end|><|start|>assistant"
 CALL = THOUGHT + '<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"a":1}<|call|>'
@@ -64,3 +68,14 @@ def test_what_counts(
     outcome = _examined(etude_tokenizer, *said)
     assert (outcome.exact, outcome.same) == (exact, same)
     assert [verdict.well_formed for verdict in outcome.verdicts] == well_formed
+
+
+def test_the_command_tells_what_it_was_asked_for_and_found(capsys: pytest.CaptureFixture[str]) -> None:
+    evaluate.main([str(ETUDE), "--count", "2", "--skill", "chat", "--skill", "refusal", "--jobs", "1", "--json"])
+    told = json.loads(capsys.readouterr().out)
+    settings = told["settings"]
+    assert (settings["bytes"], settings["count"], settings["unseen"]) == (ETUDE.stat().st_size, 2, "values")
+    rows = told["tables"]["by skill"]
+    assert [(row["skill"], row["dialogues"]) for row in rows] == [("chat", 2), ("refusal", 2), ("all", 4)]
+    assert rows[2]["exact"] == rows[0]["exact"] + rows[1]["exact"] <= rows[2]["same"] <= 4
+    assert sum(row["dialogues"] for row in told["tables"]["by kind"]) == 4
