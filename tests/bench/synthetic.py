@@ -36,7 +36,7 @@ _CHUNK_BYTES: Final = 16 << 20
 
 SIZES: Final = {
     "tiny": Architecture(8, 32, 4, 2, 64, 32, 4, 640, 128, _CONTEXT, REAL_SIZE),
-    # 0.8 GB, and 110 tokens a second on 2 cores. With this vocabulary that takes the 128 experts of gpt-oss-120b: of the
+    # 0.8 GB, 110 tokens a second on 2 cores. With this vocabulary that takes the 128 experts of gpt-oss-120b: of the
     # 84 MB read for a token, output, attention and experts are 66, 9 and 25 % (gpt-oss-20b: 24, 26 and 50 of 2.6 GB).
     # Nearer shares were tried: 24 layers, 384 wide, 32 experts (41, 22 and 37 %) make 30 tokens a second of it.
     "mid": Architecture(12, 256, 16, 2, 64, 128, 4, 1024, 128, _CONTEXT, REAL_SIZE),
