@@ -119,8 +119,10 @@ def test_busy_processes_end_when_nobody_is_left_to_end_them() -> None:
         "    os._exit(0)\n"
     )
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=60, check=True)
     orphan = int(done.stdout)
     if psutil.pid_exists(orphan):
         _, alive = psutil.wait_procs([psutil.Process(orphan)], timeout=30)
+        for process in alive:
+            process.kill()
         assert not alive
