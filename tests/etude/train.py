@@ -13,7 +13,6 @@ import os
 import random
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from dataclasses import asdict, dataclass
@@ -360,15 +359,14 @@ def main() -> None:
 
 
 def _start_all() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        common = os.environ | {
-            "GLIBC_TUNABLES": ALLOCATOR, "OMP_NUM_THREADS": "1", "WORLD_SIZE": str(PROCESSES), "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": str(random.randrange(20000, 40000)), "TMPDIR": folder, "GLOO_SOCKET_IFNAME": "lo",
-        }  # fmt: skip
-        command = [sys.executable, "-m", "tests.etude.train", *sys.argv[1:]]
-        started = [subprocess.Popen(command, env=common | {"RANK": str(rank)}) for rank in range(PROCESSES)]
-        if any(process.wait() for process in started):
-            raise SystemExit("a process of the run failed: its message is above")
+    common = os.environ | {
+        "GLIBC_TUNABLES": ALLOCATOR, "OMP_NUM_THREADS": "1", "WORLD_SIZE": str(PROCESSES), "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(random.randrange(20000, 32000)), "GLOO_SOCKET_IFNAME": "lo", "TORCHINDUCTOR_COMPILE_THREADS": "1",
+    }  # fmt: skip
+    command = [sys.executable, "-m", "tests.etude.train", *sys.argv[1:]]
+    started = [subprocess.Popen(command, env=common | {"RANK": str(rank)}) for rank in range(PROCESSES)]
+    if any([process.wait() for process in started]):
+        raise SystemExit("a process of the run failed: its message is above")
 
 
 if __name__ == "__main__":
