@@ -12,7 +12,8 @@ pp, 512 random ids in one batch. What they do for that:
   ours the same), then once what is. The runs take turns, ossia, llama-bench, ossia, …, and the ratios are those of
   neighbours, ossia's speed over the other's: their median, least and greatest.
 - The same kernels: where ossia loads without llama.cpp's repacked weights (agent/engine/llama.py says where and why),
-  so does llama-bench; `--repack 1` lets it have them, `--repack 0` never.
+  so does llama-bench; `--repack 1` lets it have them, `--repack 0` never. Both map the file, keep KV in 16 bits and the
+  window's alone where there is one. Our context is what ossia takes, theirs 512: that costs memory, not time.
 
 llama-bench runs as it comes and, in turn, with the waiting of OpenMP's threads that ossia sets (`GOMP_SPINCOUNT`): the
 first says what a user gets, the second what our loop adds. `--busy N` measures all of it once more beside N processes
