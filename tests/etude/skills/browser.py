@@ -5,6 +5,8 @@ from __future__ import annotations
 from tests.etude.prompts import Prefix
 from tests.etude.said import Segment, answers, asks, compact, runs
 from tests.etude.values import Values
+from tools.browser.document import Document, Hit
+from tools.browser.page import Page, search_page
 
 _VERBS = ("is", "was", "means", "has")
 _TOP_LEVELS = (".com", ".org", ".net", ".io", ".test", ".md")
@@ -21,33 +23,38 @@ def browser(values: Values, prefix: Prefix) -> tuple[list[Segment], str]:
         error = f"Error during search for `{topic}`: {values.phrase(2, 5)}"
         failed = runs("Search the web.", "browser.search", search, error)
         return asked + failed + answers("The search failed.", "The search failed."), "failed"
-    cursor, site = values.one((0, 0, 0, 0, 1, 2, 3, 4, 6)), _site(values)
+    cursor = values.one((0, 0, 0, 0, 1, 2, 3, 4, 6))
     title = values.one((topic, topic, topic.capitalize(), values.phrase(1, 3)))
-    found = [(title, site)] + [(values.phrase(1, 3), _site(values)) for _ in range(values.one((0, 0, 1, 1, 2)))]
-    results = [f"  * 【{place}†{name}†{where}】 {values.phrase(1, 5)}" for place, (name, where) in enumerate(found)]
-    searched = runs(
-        "Search the web.", "browser.search", search, _shown(cursor, topic, "", ["# Search Results", "", *results])
-    )
-    fact, lines = _page(values, topic)
-    if values.chance(0.5):
-        lines = [*values.one((["# " + title.capitalize() + " ", ""], ["# " + title.capitalize() + " "], [""])), *lines]
-    url = f"https://{site}" + values.one(("", "/", f"/{values.word()}", f"/{values.word()}/{values.word()}"))
-    opened = runs("Open the first result.", "browser.open", compact({"id": 0}), _shown(cursor + 1, title, url, lines))
-    line = lines.index(fact) + 2
-    return asked + searched + opened + answers(
-        "The page has it.", f"{fact} 【{cursor + 1}†L{line}】"
-    ), f"{len(lines)} lines"
+    url = _site(values) + values.one(("/", "/", f"/{values.word()}", f"/{values.word()}/{values.word()}"))
+    found = [Hit(title, url, values.phrase(1, 5))]
+    found += [Hit(values.phrase(1, 3), _site(values), values.phrase(1, 5)) for _ in range(values.one((0, 0, 1, 1, 2)))]
+    results = search_page(topic, found).show(cursor, count_tokens=len)
+    fact, page = _page(values, topic, title, url)
+    searched = runs("Search the web.", "browser.search", search, results)
+    shown = page.show(cursor + 1, count_tokens=len)
+    opened = runs("Open the first result.", "browser.open", compact({"id": 0}), shown)
+    cited = f"{fact} 【{cursor + 1}†L{page.lines.index(fact)}】"
+    return asked + searched + opened + answers("The page has it.", cited), f"{len(page.lines) // 4 * 4}+ lines"
 
 
-def _page(values: Values, topic: str) -> tuple[str, list[str]]:
-    """The one line that is about the topic, and all lines of the page."""
-    subject = values.one((topic, topic, f"The {topic}", topic[:1].upper() + topic[1:]))
-    fact = f"{subject} {values.one(_VERBS)} {values.phrase(1, 5)}."
-    lines = [_other(values, topic) for _ in range(values.one((0, 1, 2, 3, 4, 5)))]
-    lines.insert(values.several(0, len(lines)), fact)
-    if values.chance(0.5):  # as paragraphs
-        lines = [part for line in lines for part in (line, "")][:-1]
-    return fact, lines + ([""] if values.chance(0.3) else [])
+def _page(values: Values, topic: str, title: str, url: str) -> tuple[str, Page]:
+    """The one line that is about the topic, and the page it stands on."""
+    while True:
+        fact = f"{_subject(values, topic)} {values.one(_VERBS)} {values.phrase(1, 5)}."
+        lines = [_other(values, topic) for _ in range(values.one((0, 1, 2, 3, 4, 5)))]
+        lines.insert(values.several(0, len(lines)), fact)
+        if values.chance(0.5):  # as paragraphs
+            lines = [part for line in lines for part in (line, "")][:-1]
+        if values.chance(0.5):
+            heading = f"# {title.capitalize()} "
+            lines = [*values.one(([heading, ""], [heading], [""])), *lines]
+        page = Page.of(Document(title, url, "\n".join(lines) + values.one(("", "", "\n"))))
+        if page.lines.count(fact) == 1:  # a long one is wrapped
+            return fact, page
+
+
+def _subject(values: Values, topic: str) -> str:
+    return values.one((topic, topic, f"The {topic}", topic[:1].upper() + topic[1:]))
 
 
 def _other(values: Values, topic: str) -> str:
@@ -62,16 +69,7 @@ def _other(values: Values, topic: str) -> str:
             return line
 
 
-def _shown(cursor: int, title: str, url: str, lines: list[str]) -> str:
-    """As browser tools show a page: its number, how much of it is shown, its lines with their numbers."""
-    every = ["", f"URL: {url}", *lines]
-    head = f"[{cursor}] {title} ({url})" if url else f"[{cursor}] {title}"
-    last = len(every) - 1
-    shown = "\n".join(f"L{number}: {line}" for number, line in enumerate(every))
-    return f"{head}\n**viewing lines [0 - {last}] of {last}**\n\n{shown}\n"
-
-
 def _site(values: Values) -> str:
     if values.chance(0.15):
-        return f"127.0.0.1:{values.several(1024, 65535)}"
-    return values.word() + values.one(_TOP_LEVELS)
+        return f"http://127.0.0.1:{values.several(1024, 65535)}"
+    return f"https://{values.word()}{values.one(_TOP_LEVELS)}"
