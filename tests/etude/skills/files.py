@@ -30,11 +30,8 @@ def _list(values: Values, prefix: Prefix) -> list[Segment]:
         empty = calls(thought, name, {"path": folder}, values.one(("", "(empty folder)", "(empty folder)")))
         return asked + empty + answers("The directory is empty.", "There are no files.")
     names = "\n".join(values.distinct(values.several(1, 6), lambda: _entry(values)))
-    return (
-        asked
-        + calls(thought, name, {"path": folder}, names)
-        + answers("The tool has the list.", f"The files are:\n{names}")
-    )
+    listed = calls(thought, name, {"path": folder}, names)
+    return asked + listed + answers("The tool has the list.", f"The files are:\n{names}")
 
 
 def _read(values: Values, prefix: Prefix) -> list[Segment]:
@@ -52,11 +49,8 @@ def _read(values: Values, prefix: Prefix) -> list[Segment]:
         empty = calls(thought, name, {"path": file}, values.one(("", "(empty file)", "(empty file)")))
         return asked + empty + answers("The file is empty.", "The file is empty.")
     text = "\n".join(_line(values) for _ in range(values.one((1, 1, 1, 2, 2, 3))))
-    return (
-        asked
-        + calls(thought, name, {"path": file}, text)
-        + answers("The tool has the text.", f"The file says:\n{text}")
-    )
+    read = calls(thought, name, {"path": file}, text + values.one(("\n", "\n", "\n", "")))
+    return asked + read + answers("The tool has the text.", f"The file says:\n{text}")
 
 
 def _shell(values: Values, prefix: Prefix) -> list[Segment]:
