@@ -64,6 +64,8 @@ class Stamps:
 
     begins: list[float] = field(default_factory=list)
     ends: list[float] = field(default_factory=list)
+    cpu_s: list[float] = field(default_factory=list)
+    """CPU time that the thread which decodes has used from one call to the next: a wait for a processor isn't in it."""
     main_s: list[float] = field(default_factory=list)
     """CPU time of the main thread at each beginning, where another one decodes: the terminal's."""
 
@@ -81,12 +83,13 @@ class Stamps:
         """Milliseconds a token of the last answer, of so many tokens, and tokens a second.
 
         `whole_ms` is from one call to the next, of which `decode_ms` inside it and `gap_ms` not: means, so that what
-        comes only now and then is in them. `main_ms`: CPU time of the terminal's thread; None where it decodes itself.
+        comes only now and then is in them. `gap_cpu_ms`: CPU time of the same gaps. `main_ms`: that of the terminal's
+        thread, all of it; None where it decodes itself.
         Raises RuntimeError when there weren't so many calls: the first token of an answer is the prefill's.
         """
         if len(self.begins) < tokens - 1:
             raise RuntimeError(f"expected {tokens - 1} decode steps of one id, saw {len(self.begins)}")
-        last = Stamps(*([*stamps[1 - tokens :]] for stamps in (self.begins, self.ends, self.main_s)))
+        last = Stamps(*(stamps[1 - tokens :] for stamps in (self.begins, self.ends, self.cpu_s, self.main_s)))
         steps = len(last.gaps)
         whole = (last.begins[-1] - last.begins[0]) / steps
         return {
@@ -94,6 +97,7 @@ class Stamps:
             "decode_ms": 1e3 * sum(last.inside[:-1]) / steps,
             "gap_ms": 1e3 * sum(last.gaps) / steps,
             "gap_median_ms": 1e3 * median(last.gaps),
+            "gap_cpu_ms": 1e3 * sum(last.cpu_s[1:]) / steps,
             "tokens_per_s": 1 / whole,
             "main_ms": 1e3 * (last.main_s[-1] - last.main_s[0]) / steps if last.main_s else None,
         }
@@ -109,7 +113,7 @@ def watch_decoding() -> Stamps:
 
 
 def watching_costs_ms() -> float:
-    """What the stamps themselves add to a gap, in milliseconds."""
+    """What the stamps themselves add to a gap, in milliseconds; what they take beside that counts as llama.cpp's."""
     stamps = Stamps()
     decode = _stamped(lambda context, batch: 0, stamps)
     batch = _OneId()
@@ -123,21 +127,23 @@ class _OneId:
 
 
 def _stamped(native: Callable[[Any, Any], int], stamps: Stamps) -> Callable[[Any, Any], int]:
-    clock, begins, ends = time.perf_counter, stamps.begins, stamps.ends
+    clock, begins, ends, cpu_s = time.perf_counter, stamps.begins, stamps.ends, stamps.cpu_s
     main = threading.main_thread()
+    cpu, cpu_at_end = time.thread_time, time.thread_time()
     has_clocks = hasattr(time, "pthread_getcpuclockid")  # macOS and Windows have none
     main_clock = time.pthread_getcpuclockid(main.ident or 0) if has_clocks else None
 
     def decode(context: Any, batch: Any) -> int:
+        nonlocal cpu_at_end
         if batch.n_tokens != 1:
             return native(context, batch)
-        begun = clock()
+        begins.append(clock())
+        cpu_s.append(cpu() - cpu_at_end)
         status = native(context, batch)
-        ended = clock()
+        cpu_at_end = cpu()
         if main_clock is not None and threading.current_thread() is not main:
             stamps.main_s.append(time.clock_gettime(main_clock))
-        begins.append(begun)
-        ends.append(ended)
+        ends.append(clock())
         return status
 
     return decode

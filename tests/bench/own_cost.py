@@ -1,9 +1,9 @@
 """What a token costs besides llama.cpp: `python -m tests.bench.own_cost MODEL.gguf [--tokens 256] [--runs 5]`.
 
 llama_decode is stamped from outside (`tests.bench.native`). What lies between the end of one call and the beginning of
-the next is ours: fetching the logits, drawing the id, the parser, the events, the loop, the worker. Another thread
-prints meanwhile; its CPU time is told by itself (where all processors decode it slows llama.cpp down), and so is the
-time inside llama_decode, which would show it.
+the next is ours: fetching the logits, drawing the id, the parser, the events, the loop, the worker; as wall time, and
+as CPU time, which says more where something else runs. Another thread prints meanwhile; its CPU time is told by itself
+(where all processors decode it slows llama.cpp down), and so is the time inside llama_decode, which would show it.
 
 The ladder adds a part at a time, each rung a process of its own, all of them in turns; the part that a rung adds is the
 median of the differences to the rung below:
@@ -83,7 +83,8 @@ def _tell(report: Report, found: Mapping[str, Sequence[Mapping[str, Any]]]) -> N
             own_least_ms=min(own),
             own_greatest_ms=max(own),
             adds_ms=median(a - b for a, b in zip(own, below, strict=True)) if below else None,
-            median_gap_ms=median(run["gap_median_ms"] - watching for run in runs),
+            own_median_ms=median(run["gap_median_ms"] - watching for run in runs),
+            own_cpu_ms=median(run["gap_cpu_ms"] for run in runs),
             llama_decode_ms=median(run["decode_ms"] for run in runs),
             percent_of_a_token=median(
                 100 * mine / (mine + run["decode_ms"]) for mine, run in zip(own, runs, strict=True)
