@@ -90,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "openmp": ", ".join(f"{name}={value}" for name, value in openmp_settings(os.environ).items()) or "the user's",
     }
     contenders = _contenders(task)
-    _measure(report, "idle", contenders, runs=given.runs)
+    _measure(report, "nothing", contenders, runs=given.runs)
     if given.busy:
         if task.peer:
             report.settings["busy_tokens"] = given.busy_tokens
