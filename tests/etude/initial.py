@@ -14,7 +14,10 @@ fact's last tokens; in layer 3 a head finds these on the page and says the numbe
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
+import torch.nn.functional as functional
 from torch import Tensor
 
 from tests.etude.network import Shape, Weights, random_weights, rope_tables
@@ -31,20 +34,30 @@ _FAST = 6  # the rotary pairs that tell neighbouring positions apart
 _SLOW = 0.0016  # radians a token: pairs below this hardly turn, and serve to compare contents
 
 
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """The ids of a citation's parts: `L`, and ` 【`."""
+
+    line: int
+    opening: int
+
+
 class Circuits:
     """Writes heads into weights. A slot of the stream holds `self.code @ token`, the token to say `self.spoken @ token`."""
 
     def __init__(self, weights: Weights, shape: Shape, seed: int) -> None:
         self.weights, self.shape = weights, shape
         self._random = torch.Generator().manual_seed(seed)
-        self.code = self.orthogonal(64)[:CODE]
+        basis = self.orthogonal(64)
+        self.code, self.rest = basis[:CODE], basis[CODE:]
+        self.opened = self.rest[0]
         self.spoken = self.orthogonal(64)[:CODE]
         cos, sin = rope_tables(shape, torch.ones(1))
         half = shape.head_width // 2
         self.turns = torch.atan2(sin[0, 0], cos[0, 0])  # radians a token, of each pair
         pairs = (self.turns < _SLOW).nonzero()[:, 0]
         self.slow = torch.cat((pairs, pairs + half))
-        self.middle = ((self.turns >= _SLOW) & (self.turns < 0.6)).nonzero()[:, 0]
+        self.middle = ((self.turns >= _SLOW) & (self.turns < 0.16)).nonzero()[:, 0]
 
     def normal(self, *size: int) -> Tensor:
         return torch.randn(*size, generator=self._random)
@@ -100,40 +113,47 @@ class Circuits:
 
 @torch.no_grad()
 def initial_weights(
-    shape: Shape, seed: int = 0, twins: list[tuple[int, int]] | None = None, line_mark: int | None = None
+    shape: Shape, seed: int = 0, twins: list[tuple[int, int]] | None = None, marks: Marks | None = None
 ) -> Weights:
     """Random weights with the circuits in them.
 
-    `twins`: ids of tokens that differ by a blank before, which start out alike. `line_mark`: the id of `L`; without it
-    there is no citation circuit.
+    `twins`: ids of tokens that differ by a blank before, which start out alike. Without `marks` there is no citation
+    circuit.
     """
     if shape.width < 256 or shape.kv_heads != 2 or shape.layers < 4 or shape.heads < 4:
         raise ValueError("the circuits need a width of 256, 4 layers and 2 groups of 2 heads")
     weights = random_weights(shape)
+    for layer in range(shape.layers):  # what is random says little, so that it does not disturb the circuits
+        weights[f"{layer}.out"] *= 0.1
+        weights[f"{layer}.down"] *= 0.1
     circuits = Circuits(weights, shape, seed)
-    _tokens(circuits, twins or [], line_mark)
+    _tokens(circuits, twins or [], marks)
     group = shape.heads // shape.kv_heads
     for head, distance in ((0, 1), (1, 2), (group, 3)):
         circuits.look_back(0, head, distance, BEFORE[distance - 1], torch.eye(CODE) * 0.6)
     parts = _copying(circuits)
-    if line_mark is not None:
+    if marks is not None:
         _citing(circuits, parts, group)
     weights["output"].normal_(0, 0.02, generator=torch.Generator().manual_seed(seed))
     weights["output"][:, SAID] += weights["embedding"][:, TOKEN] @ circuits.spoken.T * 0.5
     return weights
 
 
-def _tokens(circuits: Circuits, twins: list[tuple[int, int]], line_mark: int | None) -> None:
+def _tokens(circuits: Circuits, twins: list[tuple[int, int]], marks: Marks | None) -> None:
     """Random codes; of `L` one that no other token has a part in, so that it can be told for certain."""
     embedding = circuits.weights["embedding"].zero_()
     codes = circuits.normal(len(embedding), 64)
     for plain, spaced in twins:
         codes[spaced] = 0.8 * codes[plain] + 0.6 * codes[spaced]
-    if line_mark is not None:
-        mark = circuits.code[0]
-        codes -= torch.outer(codes @ mark, mark)
-        codes[line_mark] = mark * 8
-    embedding[:, TOKEN] = codes * 0.8
+    if marks is not None:
+        for mark in (circuits.code[0], circuits.opened):
+            codes -= torch.outer(codes @ mark, mark)
+        codes[marks.line] = circuits.code[0]
+        codes[marks.opening] += circuits.opened * codes[marks.opening].norm()
+    # Every token, and what is stored of it in a slot, gets the same length: else norms would disturb what is compared.
+    rest = codes @ circuits.rest.T @ circuits.rest
+    codes = functional.normalize(codes - rest, dim=1) + functional.normalize(rest, dim=1)
+    embedding[:, TOKEN] = codes * 4.5
 
 
 def _copying(circuits: Circuits) -> list[Tensor]:
@@ -168,9 +188,11 @@ def _citing(circuits: Circuits, parts: list[Tensor], group: int) -> None:
     bias, out = weights["1.qkv_bias"], weights["1.out"]
     weights["1.qkv"][circuits.query(1)] = 0
     bias[circuits.query(1)] = 0
-    bias[circuits.query(1).start + circuits.slow[0]] = 60.0
-    bias[circuits.query(1).start + circuits.middle] = 10.0  # a sum of cosines over all scales: nearer is better
-    bias[circuits.key(0).start + circuits.middle] = 10.0
+    bias[circuits.query(1).start + circuits.slow[0]] = 45.0
+    # A sum of cosines over many scales falls with distance; so weighted, from 2 to 45 tokens without an exception.
+    nearness = circuits.turns[circuits.middle] ** -0.3
+    bias[circuits.query(1).start + circuits.middle] = nearness * (90 / nearness.sum())
+    bias[circuits.key(0).start + circuits.middle] = 5.0
     out[:, circuits.query(1)] = 0
     out[LINE, circuits.query(1)][:, :CODE] = torch.eye(CODE) * 0.6
     # Layer 2: the tokens 4, 5 and 6 before, each by what layer 3 compares.
@@ -186,12 +208,13 @@ def _citing(circuits: Circuits, parts: list[Tensor], group: int) -> None:
     qkv[dims[:start], FACT][:, :start] = torch.eye(start) * 4
     qkv[dims[:start], FACT.start : FACT.start + start] = torch.eye(start) * 4
     gate = circuits.slow[-1]
-    qkv[circuits.query(head).start + gate, TOKEN] = circuits.code[0] * 3
-    bias[circuits.query(head)] = -circuits.back_bias(3, 6.0)  # not the fact as it was just said
-    bias[circuits.query(head).start + gate] = -30
+    qkv[circuits.query(head).start + gate, TOKEN] = circuits.code[0] * 6
+    weights["3.sinks"][head] = 10.0
+    bias[circuits.query(head)] = 0
+    bias[circuits.query(head).start + gate] = -20
     bias[circuits.key(1)] = 0
-    bias[circuits.key(1)][:_FAST] = 6.0
     bias[circuits.key(1).start + gate] = 6
+    qkv[circuits.key(1).start + gate, TOKEN] = -1.15 * circuits.opened  # not the fact as it was just said
     qkv[circuits.value(1), LINE][CODE : 2 * CODE] = torch.eye(CODE)
     out[:, circuits.query(head)] = 0
     out[SAID, circuits.query(head)][:, CODE : 2 * CODE] = torch.eye(CODE) * 2

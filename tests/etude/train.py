@@ -21,11 +21,12 @@ from typing import Any
 
 import torch
 import torch.nn.functional as functional
+from tokenizers import Tokenizer
 from torch import Tensor
 
 from tests.etude import tokenizer
 from tests.etude.dialogues import Dialogue, make_dialogue
-from tests.etude.initial import initial_weights
+from tests.etude.initial import Marks, initial_weights
 from tests.etude.network import Shape, Sheet, Weights, compile_small_parts, is_expert, lay_out, logits, prepared
 from tests.etude.prompts import Prefix, make_prefix
 from tests.etude.values import Values
@@ -105,6 +106,11 @@ def sheet_of(prefix: Prefix, dialogues: list[Dialogue]) -> Sheet:
             trained += [said] * len(part)
         rows.append((ids, trained))
     return lay_out(prompt, rows)
+
+
+def marks(vocabulary: Tokenizer) -> Marks:
+    """The ids that the citation circuit is about."""
+    return Marks(vocabulary.token_to_id("L"), vocabulary.encode(" 【").ids[0])
 
 
 # --- learning -------------------------------------------------------------------------------------------------------
@@ -255,7 +261,7 @@ class Run:
         self.out, self.plan, self.team = out, plan, Team(rank, alone)
         vocabulary = tokenizer.load()
         self.shape = Shape(vocabulary.get_vocab_size())
-        weights = initial_weights(self.shape, plan.seed, tokenizer.twins(), vocabulary.token_to_id("L"))
+        weights = initial_weights(self.shape, plan.seed, tokenizer.twins(), marks(vocabulary))
         self.learner, self.lessons, self.clock = Learner(weights, plan), Lessons(plan, rank), Clock()
         self.loss, self.tokens, self.dialogues = 0.0, 0, 0
         if resume:
