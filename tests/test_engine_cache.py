@@ -213,6 +213,34 @@ class _BrokenOff:
         return self._native.logits(piece)
 
 
+class _Watched:
+    """Decodes, and keeps the length of each piece and whether it asked for logits."""
+
+    def __init__(self, engine: LlamaEngine) -> None:
+        self._native = engine.native
+        self.batch_tokens = engine.native.batch_tokens
+        self.pieces: list[tuple[int, bool]] = []
+
+    def decode(self, pieces: Sequence[Piece]) -> bool:
+        self.pieces += [(len(piece.ids), piece.logits) for piece in pieces]
+        return self._native.decode(pieces)
+
+    def logits(self, piece: int) -> Logits:
+        return self._native.logits(piece)
+
+
+def test_a_prefill_asks_for_the_last_logits_alone(engine: LlamaEngine, toy: Path) -> None:
+    ids = _ids(50 + _BATCH + 36, seed=1)
+    watched = _Watched(engine)
+    work = Prefill(Prompt(ids, marks=(50, len(ids))), Lane(watched, engine.lane.cache))
+
+    assert [progress.done for progress in work] == [0, 50, 50 + _BATCH, len(ids)]
+
+    assert watched.pieces == [(50, False), (_BATCH, False), (36, True)]
+    assert work.logits is not None
+    assert _distance(work.logits, fresh_logits(toy, ids, batch_tokens=_BATCH)) < _NOISE
+
+
 def test_what_an_aborted_decode_took_counts(engine: LlamaEngine) -> None:
     ids = _ids(100, seed=1)
     prefill(engine, Prompt(ids[:40]))

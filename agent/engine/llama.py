@@ -310,7 +310,7 @@ class _Batch:
         )
 
     def filled(self, pieces: Sequence[Piece]) -> Any:
-        """The batch with these pieces; logits are asked for after the last id of each."""
+        """The batch with these pieces; logits are asked for after the last id of those that want them."""
         self.last_of = []
         place = 0
         for piece in pieces:
@@ -320,7 +320,7 @@ class _Batch:
             self._positions[place:end] = range(piece.start, piece.start + count)
             self._sequences[place:end] = (piece.sequence,) * count
             self._wanted[place:end] = bytes(count)
-            self._wanted[end - 1] = 1
+            self._wanted[end - 1] = piece.logits
             self.last_of.append(end - 1)
             place = end
         self._batch.n_tokens = place
