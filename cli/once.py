@@ -8,10 +8,11 @@ import sys
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import NoReturn, TypeVar
 
 from agent.control import Control
-from agent.events import ApprovalAsked, MessageAdded, ToolFinished, TurnEnd
+from agent.events import ApprovalAsked, Delta, Event, MessageAdded, ToolFinished, TurnEnd
 from agent.limits import Limits
 from agent.loop import run_turn
 from agent.session import UserText
@@ -30,6 +31,9 @@ from cli.stdin import read_stdin
 from cli.warm import keep_warm, warm_up
 
 _TICK_S = 0.05
+_FRAME_S = 0.03
+"""Text is shown that often while it comes. To wake this thread for each token costs the token a hundredth of its time:
+the threads that decode take all the processors, and each one waits for the slowest."""
 _GRACE_S = 0.6
 """How long an interrupted turn may take to end by itself: all in all it must be over within a second."""
 _CUT: dict[TurnEnd, str] = {
@@ -136,7 +140,10 @@ class _Run:
         done = self._worker.submit(lambda: self._worker.drive(turn, self._control))
         try:
             while not (done.done() and self._worker.inbox.empty()):
-                self._next_event(assembly)
+                event = self._next_event(assembly)
+                if isinstance(event, Delta) and self._worker.inbox.empty():
+                    with suppress(TimeoutError):
+                        done.exception(timeout=_FRAME_S)
         except KeyboardInterrupt:
             self._control.stop()
             give_up_at = time.monotonic() + _GRACE_S
@@ -175,12 +182,13 @@ class _Run:
             self._display.aside(f"stored; go on with it: ossia run --resume {kept.session_id}")
         kept.store.close()
 
-    def _next_event(self, assembly: Assembly) -> None:
+    def _next_event(self, assembly: Assembly) -> Event | Tapped | None:
+        """Take note of the next event, which is returned; None when none came for a while."""
         try:
             event = self._worker.inbox.get(timeout=_TICK_S)
         except queue.Empty:
             self._display.line.tick()
-            return
+            return None
         if not isinstance(event, Tapped):
             self._report.see(event)
             self._display.see(event)
@@ -194,6 +202,7 @@ class _Run:
             self._worker.answer(asker.decide(event, given_up=lambda: self._control.stopped))
         if isinstance(event, ToolFinished) and (warning := assembly.tools.view_warning()):
             self._display.note(f"ossia: {warning}")
+        return event
 
     def _wait(self, future: Future[_R]) -> _R:
         """The future's result, with the live line going on; in steps, since Windows can't interrupt a wait."""

@@ -44,7 +44,7 @@ class LiveLine:
 
     def set(self, text: str) -> None:
         """Change the text; it is drawn at the next `tick`."""
-        self._text = clean(text)
+        self._text = clean(text) if self._shown else ""
 
     def tick(self) -> None:
         """Draw the next frame if it is time for one. Call it often."""
