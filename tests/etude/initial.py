@@ -20,7 +20,8 @@ import torch
 import torch.nn.functional as functional
 from torch import Tensor
 
-from tests.etude.network import Shape, Weights, random_weights, rope_tables
+from tests.etude.network import Weights, random_weights, rope_tables
+from tests.etude.shape import Shape
 
 TOKEN = slice(0, 64)
 BEFORE = (slice(64, 96), slice(96, 128), slice(128, 160))

@@ -19,42 +19,15 @@ import torch
 import torch.nn.functional as functional
 from torch import Tensor
 
-SLAB = 128  # tokens: the sliding window, and what lengths are padded to
+from tests.etude.export import LAYER
+from tests.etude.shape import SLAB, Shape, is_expert
+
 ROW_WIDTHS = (256, 512, 1024)  # tokens a row of dialogues may have
 SINK_COLUMNS = 8  # after the keys: one column for the sink, the rest so that a matrix's rows stay aligned
 SWIGLU_SLOPE = 1.702
 SWIGLU_LIMIT = 7.0
 
 Weights = dict[str, Tensor]
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """The sizes of a network; the names on the right in a GGUF are `gpt-oss.*`."""
-
-    vocabulary: int
-    width: int = 256
-    layers: int = 4
-    heads: int = 4
-    kv_heads: int = 2
-    head_width: int = 64
-    experts: int = 8
-    experts_used: int = 2
-    hidden: int = 128
-    window: int = SLAB
-    context: int = 4096
-    rope_base: float = 150000.0
-    rope_factor: float = 32.0
-    rope_original_context: int = 4096
-    epsilon: float = 1e-5
-
-    @property
-    def query_width(self) -> int:
-        return self.heads * self.head_width
-
-    @property
-    def key_width(self) -> int:
-        return self.kv_heads * self.head_width
 
 
 def random_weights(shape: Shape) -> Weights:
@@ -87,11 +60,6 @@ def random_weights(shape: Shape) -> Weights:
 # --- weights as a step uses them ---------------------------------------------------------------------------------
 
 _EXACT = ("embedding", "norm", "router", "router_bias", "sinks")
-
-
-def is_expert(name: str) -> bool:
-    """Whether a weight is stored as MXFP4."""
-    return name.endswith((".up", ".down"))
 
 
 def prepared(weights: Weights, *, dtype: torch.dtype = torch.bfloat16, quantised: bool = True) -> Weights:
@@ -381,19 +349,13 @@ def logits(weights: Weights, shape: Shape, sheet: Sheet, balance: list[Tensor] |
     state = functional.embedding(sheet.ids, weights["embedding"])
     cos, sin = rope_tables(shape, sheet.positions)
     for layer in range(shape.layers):
-        part = {name: weights[f"{layer}.{name}"] for name in _PARTS}
+        part = {name: weights[f"{layer}.{name}"] for name in LAYER}
         patches = sheet.windowed if layer % 2 == 0 else sheet.full
         state = state + _attention(part, shape, state, patches, cos, sin).float()
         state = _add_experts(part, shape, state, sheet.real, balance)
     chosen = state.index_select(0, sheet.predicted)
     normed = _do(_norm, chosen, weights["norm"], shape.epsilon, weights["output"].dtype)
     return functional.linear(normed, weights["output"]).float()
-
-
-_PARTS = (
-    "attention_norm", "qkv", "qkv_bias", "out", "out_bias", "sinks", "experts_norm", "router", "router_bias",
-    "up", "up_bias", "down", "down_bias",
-)  # fmt: skip
 
 
 def _attention(part: Weights, shape: Shape, state: Tensor, patches: tuple[Patch, ...], cos: Tensor, sin: Tensor) -> Tensor:

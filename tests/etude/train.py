@@ -27,8 +27,9 @@ from torch import Tensor
 from tests.etude import tokenizer
 from tests.etude.dialogues import Dialogue, make_dialogue
 from tests.etude.initial import Marks, initial_weights
-from tests.etude.network import Shape, Sheet, Weights, compile_small_parts, is_expert, lay_out, logits, prepared
+from tests.etude.network import Sheet, Weights, compile_small_parts, lay_out, logits, prepared
 from tests.etude.prompts import Prefix, make_prefix
+from tests.etude.shape import Shape, is_expert
 from tests.etude.values import Values
 
 PROCESSES = 2
