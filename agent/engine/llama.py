@@ -248,7 +248,7 @@ class _Native:
         address = ctypes.addressof(row.contents)
         if address != self._row_address:  # it hardly ever changes, and making the array takes longer than all else here
             self._row_address = address
-            self._row = np.frombuffer(self._row_type.from_address(address), np.float32)
+            self._row = np.ctypeslib.as_array(self._row_type.from_address(address))
         return self._row
 
     @property
@@ -291,13 +291,15 @@ class _Batch:
     """A `llama_batch` on memory of our own, filled again for each step."""
 
     def __init__(self, size: int) -> None:
-        # ctypes' arrays: to write one id into each takes 1 µs a token; into numpy's, 5 (25 with cold caches).
-        ids, flags, rows = ctypes.c_int32 * size, ctypes.c_int8 * size, ctypes.POINTER(ctypes.c_int32) * size
+        # ctypes' arrays: with cold caches, writing one id into each takes 15 µs; into numpy's it takes 25.
+        ids, flags, pointer = ctypes.c_int32 * size, ctypes.c_int8 * size, ctypes.POINTER(ctypes.c_int32)
         self._tokens, self._positions, self._sequences = ids(), ids(), ids()
         self._wanted = flags()
         counts = ids(*[1] * size)  # sequences that a token belongs to
+        rows = (pointer * size)()
         start, width = ctypes.addressof(self._sequences), ctypes.sizeof(ctypes.c_int32)
-        pointers = rows(*(ctypes.cast(start + n * width, rows._type_) for n in range(size)))
+        for n in range(size):
+            rows[n] = ctypes.cast(start + n * width, pointer)
         self.last_of: list[int] = []  # the place of each piece's last id
         self._batch = lib.llama_batch(
             n_tokens=0,
@@ -305,7 +307,7 @@ class _Batch:
             embd=None,
             pos=self._positions,
             n_seq_id=counts,
-            seq_id=pointers,
+            seq_id=rows,
             logits=self._wanted,
         )
 
@@ -316,10 +318,10 @@ class _Batch:
         for piece in pieces:
             count = len(piece.ids)
             end = place + count
-            self._tokens[place:end] = piece.ids
-            self._positions[place:end] = range(piece.start, piece.start + count)
-            self._sequences[place:end] = (piece.sequence,) * count
-            self._wanted[place:end] = bytes(count)
+            self._tokens[place:end] = list(piece.ids)
+            self._positions[place:end] = list(range(piece.start, piece.start + count))
+            self._sequences[place:end] = [piece.sequence] * count
+            self._wanted[place:end] = [0] * count
             self._wanted[end - 1] = piece.logits
             self.last_of.append(end - 1)
             place = end
