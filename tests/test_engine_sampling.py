@@ -65,6 +65,7 @@ _SETTINGS = [
     Sampling(top_k=1),
     Sampling(top_p=0.7),
     Sampling(top_p=0.001),
+    Sampling(top_p=0.0),
     Sampling(min_p=0.1),
     Sampling(top_k=20, min_p=0.4),
     Sampling(temperature=0.8, top_k=20, top_p=0.9, min_p=0.02),

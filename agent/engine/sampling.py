@@ -112,31 +112,42 @@ class Sampler:
     @np.errstate(over="ignore")  # to -inf, which is a weight of 0
     def _pick_among(self, logits: _Floats, maxima: _Floats, top: float) -> int:
         settings = self._settings
-        floor, total = self._floor(logits, maxima, top)
-        ids = np.flatnonzero(logits >= np.float32(floor))
-        if 0 < settings.top_k < len(ids):
-            ids = ids[_largest(logits[ids], settings.top_k)]
-        weights = self._weights(logits[ids], top)
-        if settings.top_p < 1.0:
-            chosen = _nucleus(weights, settings.top_p * (total or float(weights.sum(dtype=np.float64))))
-            weights, ids = weights[chosen], ids[chosen]
-        return int(ids[self._draw(weights)])
-
-    def _floor(self, logits: _Floats, maxima: _Floats, top: float) -> tuple[float, float | None]:
-        """A logit that all the ids which the cuts may leave reach; and the sum of all weights, if it took that."""
-        settings, floor = self._settings, -math.inf
-        if 0 < settings.top_k <= len(maxima):  # at least k logits reach the k-th largest maximum, and few others do
-            floor = float(np.partition(maxima, len(maxima) - settings.top_k)[len(maxima) - settings.top_k])
-        if settings.min_p > 0.0:
-            floor = max(floor, top + settings.temperature * math.log(min(settings.min_p, 1.0)))
         if 0 < settings.top_k < self._size or settings.min_p > 0.0:
-            return floor, None
-        total = sum(
-            float(self._weights(logits[start : start + _BLOCK], top).sum()) for start in range(0, self._size, _BLOCK)
-        )
-        # Ids of less than this share hold, all together, no more than what top-p leaves out: half of it, for roundings.
-        share = (1.0 - settings.top_p) / 2 / self._size
-        return top + settings.temperature * math.log(share * total), total
+            ids = self._largest_ids(logits, maxima, top)
+            weights = self._weights(logits[ids], top)
+            wanted = settings.top_p * float(weights.sum(dtype=np.float64))
+        else:
+            ids, weights, wanted = self._likely(logits, top)
+        if settings.top_p < 1.0:
+            chosen = _nucleus(weights, wanted)
+            weights, ids = weights[chosen], ids[chosen]
+        ends = weights.cumsum(dtype=np.float64)
+        return int(ids[int(ends.searchsorted(self._random.random() * ends[-1], side="right"))])
+
+    def _largest_ids(self, logits: _Floats, maxima: _Floats, top: float) -> _Ids:
+        """What top-k and min-p leave, ascending but where top-k has cut."""
+        top_k, min_p, floor = self._settings.top_k, self._settings.min_p, -math.inf
+        if 0 < top_k <= len(maxima):  # at least k logits reach the k-th largest maximum, and few others do
+            floor = float(np.partition(maxima, len(maxima) - top_k)[len(maxima) - top_k])
+        if min_p > 0.0:
+            floor = max(floor, top + self._settings.temperature * math.log(min(min_p, 1.0)))
+        ids = np.flatnonzero(logits >= np.float32(floor))
+        return ids[_largest(logits[ids], top_k)] if 0 < top_k < len(ids) else ids
+
+    def _likely(self, logits: _Floats, top: float) -> tuple[_Ids, _Floats, float]:
+        """The likeliest ids, as many as hold what top-p wants or some more; their weights; and what that is."""
+        starts = range(0, self._size, _BLOCK)
+        total = sum(float(self._weights(logits[start : start + _BLOCK], top).sum()) for start in starts)
+        wanted = self._settings.top_p * total
+        # Mostly those of 8 times the mean weight are enough. All that weigh less than the second floor hold together
+        # no more than half of what top-p leaves out (the other half is for roundings).
+        for means in (8.0, (1.0 - self._settings.top_p) / 2):
+            floor = min(top, top + self._settings.temperature * math.log(means * total / self._size))
+            ids = np.flatnonzero(logits >= np.float32(floor))
+            weights = self._weights(logits[ids], top)
+            if float(weights.sum(dtype=np.float64)) >= wanted:
+                break
+        return ids, weights, wanted
 
     def _weights(self, logits: _Floats, top: float) -> _Floats:
         """The weights of these logits, of which the largest has 1.0."""
@@ -144,11 +155,6 @@ class Sampler:
         if self._settings.temperature != 1.0:
             np.divide(scores, np.float32(self._settings.temperature), out=scores)
         return np.exp(scores, out=scores)
-
-    def _draw(self, weights: _Floats) -> int:
-        """An index, each with the probability of its share of the weights."""
-        ends = weights.cumsum(dtype=np.float64)
-        return int(ends.searchsorted(self._random.random() * ends[-1], side="right"))
 
 
 def _check(settings: Sampling) -> None:
