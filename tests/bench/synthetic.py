@@ -18,6 +18,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Final, Literal
 from zlib import crc32
@@ -154,18 +155,27 @@ def keys_of(size: str, network: Architecture) -> dict[str, object]:
 
 
 def write_synthetic(
-    path: Path, size: str, *, seed: int = 0, on_progress: Callable[[int, int], object] | None = None
+    path: Path,
+    size: str,
+    *,
+    seed: int = 0,
+    free_bytes: int | None = None,
+    on_progress: Callable[[int, int], object] | None = None,
 ) -> Path:
     """Write the model `size` (a name of `SIZES`) to `path`, which is returned. The same seed gives the same bytes.
 
-    `on_progress` gets the bytes written and those of the whole file. Until it is whole, the file is called `path` with
-    `.part` behind it; that is removed when anything goes wrong, an interrupt too. Raises `SyntheticError` when the disk
-    lacks the room or can't be written to.
+    `free_bytes` may be taken on the disk; None: as many as are free. `on_progress` gets the bytes written and those of
+    the whole file. Until it is whole, the file is called `path` with `.part` behind it; that is removed when anything
+    goes wrong, an interrupt too. Raises `SyntheticError` when the disk lacks the room or can't be written to.
     """
     part = path.with_name(path.name + ".part")
     try:
         try:
-            _write(part, size, seed, on_progress or (lambda done, total: None))
+            total = write_header(part, size)
+            free = shutil.disk_usage(part.parent).free if free_bytes is None else free_bytes
+            if total - part.stat().st_size > free:
+                raise SyntheticError(f"{path}: {size} takes {total / 1e9:.1f} GB, {free / 1e9:.1f} GB are free")
+            _write_tensors(part, size, seed, lambda done: on_progress and on_progress(done, total))
             part.replace(path)
         except BaseException:
             part.unlink(missing_ok=True)
@@ -196,23 +206,15 @@ def write_header(path: Path, size: str) -> int:
     return _padded(header_bytes) + data_bytes
 
 
-def _write(part: Path, size: str, seed: int, on_progress: Callable[[int, int], object]) -> None:
-    total = write_header(part, size)
+def _write_tensors(part: Path, size: str, seed: int, on_progress: Callable[[int], object]) -> None:
     done = part.stat().st_size
-    free = shutil.disk_usage(part.parent).free
-    if total - done > free:
-        raise SyntheticError(f"{part.parent}: {size} needs {total / 1e9:.1f} GB, {free / 1e9:.1f} GB are free")
     with part.open("ab", buffering=0) as file:
         for tensor in tensors_of(SIZES[size]):
-            for chunk in _drawn(tensor, seed):
+            padding = np.zeros(_padded(tensor.nbytes) - tensor.nbytes, np.uint8)
+            for chunk in chain(draw(tensor, seed), [padding]):
                 _write_all(file, chunk)
                 done += chunk.nbytes
-                on_progress(done, total)
-            padding = _padded(tensor.nbytes) - tensor.nbytes
-            _write_all(file, np.zeros(padding, np.uint8))
-            done += padding
-        on_progress(done, total)
-    assert done == total
+                on_progress(done)
 
 
 def _write_all(file: BinaryIO, chunk: Chunk) -> None:
@@ -221,15 +223,15 @@ def _write_all(file: BinaryIO, chunk: Chunk) -> None:
         rest = rest[file.write(rest) :]
 
 
-def _drawn(tensor: Tensor, seed: int) -> Iterator[Chunk]:
-    """The tensor's bytes. Each has a source of its own: what is drawn doesn't depend on the tensors before."""
+def draw(tensor: Tensor, seed: int) -> Iterator[Chunk]:
+    """The tensor's bytes, in pieces. Each tensor has a source of its own: its bytes don't depend on those before."""
     bits = np.random.SFC64([seed, crc32(tensor.name.encode())])
-    draw = {"F32": _draw_floats, "Q8_0": _draw_q8_0, "MXFP4": _draw_mxfp4}[tensor.kind]
+    draw_blocks = {"F32": _draw_floats, "Q8_0": _draw_q8_0, "MXFP4": _draw_mxfp4}[tensor.kind]
     blocks = -(-math.prod(tensor.shape) // _BLOCK)
     at_once = _CHUNK_BYTES // _BLOCK_BYTES[tensor.kind]
     rest = tensor.nbytes
     for start in range(0, blocks, at_once):
-        chunk = draw(bits, min(at_once, blocks - start), tensor).reshape(-1)[:rest]
+        chunk = draw_blocks(bits, min(at_once, blocks - start), tensor).reshape(-1)[:rest]
         rest -= chunk.nbytes
         yield chunk
 
