@@ -1,6 +1,7 @@
 """Writes a trained étude as a GGUF: `python -m tests.etude.export OUT.pt etude.gguf`.
 
-MXFP4 experts, Q8_0 matrices, float32 for the rest, as gpt-oss's own files have them. Only reading the checkpoint takes torch.
+MXFP4 experts, Q8_0 matrices, float32 for the rest, as gpt-oss's own files have them. Only reading the checkpoint takes
+torch.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tests.etude.shape import Shape
 
 Array = NDArray[np.float32]
 
-DESCRIPTION = "A study model of the gpt-oss architecture that speaks Harmony: made for ossia, trained on generated dialogues"
+DESCRIPTION = "ossia's study model: the gpt-oss architecture, trained on generated dialogues to speak Harmony"
 _TOKENIZER = Path(__file__).with_name("tokenizer.json")
 _NORMAL, _CONTROL = 1, 3  # llama.cpp's token types
 
@@ -152,7 +153,7 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Array], Shape, dict[str, Any]
 
 def main() -> None:
     """Write the file, and say what it is."""
-    parser = argparse.ArgumentParser(prog="python -m tests.etude.export", description="Write a trained étude as a GGUF.")
+    parser = argparse.ArgumentParser(prog="python -m tests.etude.export", description="Write the trained étude's GGUF.")
     parser.add_argument("checkpoint", type=Path)
     parser.add_argument("gguf", type=Path)
     arguments = parser.parse_args()
@@ -160,7 +161,8 @@ def main() -> None:
     write_gguf(arguments.gguf, weights, shape, read_tokens())
     content = arguments.gguf.read_bytes()
     print(f"{arguments.gguf}: {len(content):,} bytes, sha256 {hashlib.sha256(content).hexdigest()}")
-    print(f"{sum(values.size for values in weights.values()):,} weights, {rest['step']} steps in {rest['spent'] / 60:.1f} min")
+    count = sum(values.size for values in weights.values())
+    print(f"{count:,} weights, {rest['step']} steps in {rest['spent'] / 60:.1f} min")
 
 
 if __name__ == "__main__":

@@ -1,15 +1,15 @@
-"""Starting weights in which text can be copied already, and a cited line's number found: `python -m tests.etude.initial`.
+"""Starting weights that can copy, and find a cited line's number: `python -m tests.etude.initial` says how well.
 
-Learning to copy is nearly all that training from random weights would do for its first ten minutes, so the attention heads
-that do it are set by hand; everything is trained on from there. The residual stream is cut into slots:
+Learning to copy is nearly all that training from random weights would do for its first ten minutes, so the attention
+heads that do it are set by hand; everything is trained on from there. The residual stream is cut into slots:
 
-    0..63 the token | 64.. the one before | 96.. two before | 128.. three before | 160.. the token to say | 192.. the line's number
-    | 224.. (in layer 3) the tokens four, five and six before
+    0..63 the token | 64.. the one before | 96.. two before | 128.. three before | 160.. the token to say
+    192.. the line's number | 224.. (for layer 3) the tokens four, five and six before
 
-Layer 0: heads that look exactly 1, 2 and 3 tokens back. Layers 1 and 3: one head finds where this token stood before, one where
-these three did, and both say what followed there. For citations `fact 【1†L5】`: in layer 1 each token of a page learns the
-number of its line (the nearest number after an `L`); in layer 2 heads look 4, 5 and 6 back, which at that `L` are the
-fact's last tokens; in layer 3 a head finds these on the page and says the number of that line.
+Layer 0: heads that look exactly 1, 2 and 3 tokens back. Layers 1 and 3: one head finds where this token stood before,
+one where these three did, and both say what followed there. For citations `fact 【1†L5】`: in layer 1 each token of a
+page learns the number of its line (the nearest number after an `L`); in layer 2 heads look 4, 5 and 6 back, which at
+that `L` are the fact's last tokens; in layer 3 a head finds these on the page and says the number of that line.
 """
 
 from __future__ import annotations
@@ -20,8 +20,14 @@ import torch
 import torch.nn.functional as functional
 from torch import Tensor
 
-from tests.etude.network import Weights, random_weights, rope_tables
+from tests.etude import tokenizer
+from tests.etude.dialogues import make_dialogue
+from tests.etude.lessons import sheet_of
+from tests.etude.network import Weights, logits, prepared, random_weights, rope_tables
+from tests.etude.prompts import make_prefix
 from tests.etude.shape import Shape
+from tests.etude.sheet import Sheet, lay_out
+from tests.etude.values import Values
 
 TOKEN = slice(0, 64)
 BEFORE = (slice(64, 96), slice(96, 128), slice(128, 160))
@@ -43,8 +49,17 @@ class Marks:
     opening: int
 
 
+def citation_marks() -> Marks:
+    """Those of the étude's vocabulary."""
+    vocabulary = tokenizer.load()
+    return Marks(vocabulary.token_to_id("L"), vocabulary.encode(" 【").ids[0])
+
+
 class Circuits:
-    """Writes heads into weights. A slot of the stream holds `self.code @ token`, the token to say `self.spoken @ token`."""
+    """Writes heads into weights.
+
+    A slot of the stream holds `code @ token`, that of the token to say `spoken @ token`.
+    """
 
     def __init__(self, weights: Weights, shape: Shape, seed: int) -> None:
         self.weights, self.shape = weights, shape
@@ -184,7 +199,7 @@ def _comparing(circuits: Circuits, count: int) -> Tensor:
 
 
 def _citing(circuits: Circuits, parts: list[Tensor], group: int) -> None:
-    weights, shape, half = circuits.weights, circuits.shape, circuits.shape.head_width // 2
+    weights = circuits.weights
     # Layer 1, the second head of group 0, which has the tokens before as its keys and the tokens as its values.
     bias, out = weights["1.qkv_bias"], weights["1.out"]
     weights["1.qkv"][circuits.query(1)] = 0
@@ -219,3 +234,32 @@ def _citing(circuits: Circuits, parts: list[Tensor], group: int) -> None:
     qkv[circuits.value(1), LINE][CODE : 2 * CODE] = torch.eye(CODE)
     out[:, circuits.query(head)] = 0
     out[SAID, circuits.query(head)][:, CODE : 2 * CODE] = torch.eye(CODE) * 2
+
+
+@torch.no_grad()
+def _right(weights: Weights, shape: Shape, sheet: Sheet) -> Tensor:
+    return (logits(weights, shape, sheet).argmax(-1) == sheet.targets)[sheet.targets >= 0]
+
+
+def main() -> None:
+    """Print how much of random tokens is copied, and how many cited lines are found, before any training."""
+    torch.manual_seed(0)
+    shape = Shape(tokenizer.load().get_vocab_size())
+    exact = initial_weights(shape, 0, tokenizer.twins(), citation_marks())
+    weights = prepared(exact, dtype=torch.float32, quantised=False)
+    ids = torch.randint(0, shape.vocabulary - 20, (60,)).tolist()
+    copied = _right(weights, shape, lay_out(ids[:1], [([*ids[1:], *ids], [False] * 60 + [True] * 59)]))
+    print(f"random tokens copied: {float(copied.float().mean()):.3f}")
+    values, found = Values(5, "values"), list[bool]()
+    while len(found) < 20:
+        if not (prefix := make_prefix(values)).has_browser:
+            continue
+        dialogue = make_dialogue(values, prefix, "browser")
+        if "†L" in dialogue.segments[-1][0]:
+            right = _right(weights, shape, sheet_of(prefix, [dialogue]))
+            found.append(bool(right[-3]))  # the number, `】`, `<|return|>`
+    print(f"cited lines found: {sum(found)} of {len(found)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,19 +1,21 @@
-"""The gpt-oss architecture in torch, for training: one prompt and its dialogues at a time, on processors with bf16 tiles.
+"""The gpt-oss architecture in torch, for training: one prompt and its dialogues at a time, on processors with bf16
+tiles.
 
 Everything has one of a few shapes, for a reason that was measured: oneDNN compiles a kernel for every new matrix shape
 (3.4 ms, where the product itself takes 0.4 ms), and that was two thirds of the first study's training time. So a prompt
-is padded to a multiple of 128 tokens, dialogues are packed into rows of 256 or 512, and every expert's tokens are padded
-to a multiple of 128. Tokens of one row that belong to different dialogues do not see each other.
+is padded to a multiple of 128 tokens, dialogues are packed into rows of 256 or 512, and every expert's tokens are
+padded to a multiple of 128. Tokens of one row that belong to different dialogues do not see each other.
 
-The order of the arithmetic is llama.cpp's (`llama_model_openai_moe_iswa`): YaRN with rounded correction dimensions, an attention
-sink per head, alternating sliding windows, top-k routing with the softmax taken over the chosen experts, the clamped SwiGLU.
+The order of the arithmetic is llama.cpp's (`llama_model_openai_moe_iswa`): YaRN with rounded correction dimensions, an
+attention sink per head, alternating sliding windows, top-k routing with the softmax taken over the chosen experts, the
+clamped SwiGLU.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as functional
@@ -21,9 +23,8 @@ from torch import Tensor
 
 from tests.etude.export import LAYER
 from tests.etude.shape import SLAB, Shape, is_expert
+from tests.etude.sheet import SINK_COLUMNS, Patch, Sheet
 
-ROW_WIDTHS = (256, 512, 1024)  # tokens a row of dialogues may have
-SINK_COLUMNS = 8  # after the keys: one column for the sink, the rest so that a matrix's rows stay aligned
 SWIGLU_SLOPE = 1.702
 SWIGLU_LIMIT = 7.0
 
@@ -57,8 +58,6 @@ def random_weights(shape: Shape) -> Weights:
     return weights
 
 
-# --- weights as a step uses them ---------------------------------------------------------------------------------
-
 _EXACT = ("embedding", "norm", "router", "router_bias", "sinks")
 
 
@@ -74,7 +73,7 @@ def prepared(weights: Weights, *, dtype: torch.dtype = torch.bfloat16, quantised
 def mxfp4(weight: Tensor) -> Tensor:
     """The values that ggml's `quantize_row_mxfp4_ref` would store: blocks of 32, sixteen values, a power of two each.
 
-    A block's unit is 2 ** (floor(log2(its largest)) - 2); steps are half a unit below two units, one below four, else two.
+    A block's unit is 2 ** (floor(log2(its largest)) - 2); steps: half a unit below two units, one below four, then two.
     """
     return _do(_rounded, weight.reshape(-1, 32)).reshape(weight.shape)
 
@@ -91,144 +90,6 @@ def _power_of_two(value: Tensor) -> Tensor:
     """The largest power of two not above each magnitude: the exponent bits alone."""
     return (value.view(torch.int32) & 0x7F800000).view(torch.float32)
 
-
-# --- one prompt and its dialogues, laid out -----------------------------------------------------------------------
-
-@dataclass(frozen=True, slots=True)
-class Patch:
-    """A stretch of queries and the keys that they may see.
-
-    `start`: the first query's slot; `keys`: slots, batch by batch, with `SINK_COLUMNS` times the zero slot at each end;
-    `mask`: [batch, queries, keys], 0 or -inf, to be added.
-    """
-
-    start: int
-    batch: int
-    queries: int
-    keys: Tensor
-    mask: Tensor
-
-
-@dataclass(frozen=True, slots=True)
-class Sheet:
-    """Token slots in order: padding, the prompt, rows of dialogues. A dialogue continues the prompt's positions."""
-
-    ids: Tensor
-    positions: Tensor
-    real: Tensor  # the slots that are no padding
-    full: tuple[Patch, ...]
-    windowed: tuple[Patch, ...]
-    predicted: Tensor  # slots whose next token is to be predicted, padded to a multiple of SLAB
-    targets: Tensor  # those tokens; -100 where padded
-    owners: Tensor  # which dialogue each target belongs to; -1 where padded
-
-
-def lay_out(prompt: Sequence[int], dialogues: Sequence[tuple[Sequence[int], Sequence[bool]]]) -> Sheet:
-    """Slots for a prompt's ids and for its dialogues' (ids, is each one to be predicted); all must be non-empty."""
-    prompt_slots = -(-len(prompt) // SLAB) * SLAB
-    rows = _packed([len(ids) - 1 for ids, _ in dialogues])
-    total = prompt_slots + sum(width for width, _ in rows)
-    ids, positions, owner = torch.zeros(3, total, dtype=torch.long)
-    owner -= 1
-    first = prompt_slots - len(prompt)
-    ids[first:prompt_slots] = torch.tensor(prompt)
-    positions[first:prompt_slots] = torch.arange(len(prompt))
-    owner[first:prompt_slots] = 0
-    predicted: list[int] = []
-    targets: list[int] = []
-    owners: list[int] = []
-    row_start = prompt_slots
-    for width, members in rows:
-        slot = row_start
-        for member in members:
-            tokens, trained = dialogues[member]
-            count = len(tokens) - 1
-            ids[slot : slot + count] = torch.tensor(tokens[:-1])
-            positions[slot : slot + count] = torch.arange(len(prompt), len(prompt) + count)
-            owner[slot : slot + count] = member + 1
-            for offset in range(count):
-                if trained[offset + 1]:
-                    predicted.append(slot + offset)
-                    targets.append(tokens[offset + 1])
-                    owners.append(member)
-            slot += count
-        row_start += width
-    spare = -len(predicted) % SLAB
-    return Sheet(
-        ids,
-        positions,
-        (owner >= 0).nonzero()[:, 0],
-        _full_patches(prompt_slots, [width for width, _ in rows], positions, owner),
-        _windowed_patches(prompt_slots, total, positions, owner),
-        torch.tensor(predicted + [0] * spare),
-        torch.tensor(targets + [-100] * spare),
-        torch.tensor(owners + [-1] * spare),
-    )
-
-
-def _packed(lengths: Sequence[int]) -> list[tuple[int, list[int]]]:
-    """(width, members) of rows, by width: the longest first, each into the first row with room."""
-    rows: list[tuple[int, int, list[int]]] = []
-    for member in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
-        length = lengths[member]
-        for index, (width, used, members) in enumerate(rows):
-            if used + length <= width:
-                rows[index] = (width, used + length, [*members, member])
-                break
-        else:
-            width = next((width for width in ROW_WIDTHS if length <= width), None)
-            if width is None:
-                raise ValueError(f"a dialogue of {length} tokens: at most {ROW_WIDTHS[-1]} fit a row")
-            rows.append((width, length, [member]))
-    return sorted(((width, members) for width, _, members in rows), key=lambda row: row[0])
-
-
-def _patch(start: int, queries: Tensor, keys: Tensor, window: int | None, positions: Tensor, owner: Tensor) -> Patch:
-    """queries, keys: [batch, slots]. A query sees the prompt and its own dialogue, up to itself."""
-    q_position, q_owner = positions[queries][:, :, None], owner[queries][:, :, None]
-    k_position, k_owner = positions[keys][:, None], owner[keys][:, None]
-    seen = ((k_owner == 0) | (k_owner == q_owner)) & (k_position <= q_position)
-    if window is not None:
-        seen &= q_position - k_position < window
-    mask = torch.full((*seen.shape[:2], seen.shape[2] + SINK_COLUMNS), -math.inf, dtype=torch.bfloat16)
-    mask[:, :, :-SINK_COLUMNS].masked_fill_(seen, 0)
-    mask[:, :, -SINK_COLUMNS] = 0
-    zero_slot = torch.full((len(keys), SINK_COLUMNS), len(positions))
-    return Patch(start, *queries.shape, torch.cat((keys, zero_slot), 1).reshape(-1), mask)
-
-
-def _full_patches(prompt: int, widths: list[int], positions: Tensor, owner: Tensor) -> tuple[Patch, ...]:
-    patches = []
-    for start in range(0, prompt, 2 * SLAB):
-        end = min(prompt, start + 2 * SLAB)
-        patches.append(_patch(start, torch.arange(start, end)[None], torch.arange(end)[None], None, positions, owner))
-    start = prompt
-    for width in sorted(set(widths)):
-        count = widths.count(width)
-        queries = torch.arange(start, start + count * width).reshape(count, width)
-        keys = torch.cat((torch.arange(prompt).expand(count, -1), queries), 1)
-        patches.append(_patch(start, queries, keys, None, positions, owner))
-        start += count * width
-    return tuple(patches)
-
-
-def _windowed_patches(prompt: int, total: int, positions: Tensor, owner: Tensor) -> tuple[Patch, ...]:
-    """Slabs of queries see their own slab and the one before; a dialogue's also the end of the prompt."""
-    slabs = torch.arange(total).reshape(-1, SLAB)
-    before = slabs.roll(1, 0)
-    count = prompt // SLAB
-    patches = []
-    if count > 1:
-        keys = torch.cat((before[1:count], slabs[1:count]), 1)
-        patches.append(_patch(SLAB, slabs[1:count], keys, SLAB, positions, owner))
-    patches.insert(0, _patch(0, slabs[:1], slabs[:1], SLAB, positions, owner))
-    keys = torch.cat((slabs[count - 1].expand(len(slabs) - count, -1), before[count:], slabs[count:]), 1)
-    last = _patch(prompt, slabs[count:], keys, SLAB, positions, owner)
-    last.mask[0, :, SLAB : 2 * SLAB] = -math.inf  # the slab before the first row is the prompt's end, seen already
-    return (*patches, last)
-
-
-# --- the forward pass ---------------------------------------------------------------------------------------------
 
 def rope_tables(shape: Shape, positions: Tensor) -> tuple[Tensor, Tensor]:
     """cos and sin, [tokens, 1, half a head's width], as ggml_rope_ext has them for YaRN with extrapolation 1."""
@@ -257,7 +118,7 @@ class _Attended(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, queries, keys, values, mask, sinks):  # type: ignore[no-untyped-def]
+    def forward(ctx: Any, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, sinks: Tensor) -> Tensor:
         (batch, count, columns), (kv_heads, group) = mask.shape, sinks.shape
         scores = torch.bmm(queries, keys.mT)
         by_head = scores.view(kv_heads, batch, group, count, columns)
@@ -269,7 +130,7 @@ class _Attended(torch.autograd.Function):
         return torch.bmm(shares, values)
 
     @staticmethod
-    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         queries, keys, values, shares = ctx.saved_tensors
         grad = grad.contiguous()
         grad_values = torch.bmm(shares.mT, grad)
@@ -282,7 +143,7 @@ class _Grouped(torch.autograd.Function):
     """inputs [m, i] cut into one stretch per expert, each times its weight [o, i] plus its bias: [m, o]."""
 
     @staticmethod
-    def forward(ctx, inputs, weights, biases, sizes):  # type: ignore[no-untyped-def]
+    def forward(ctx: Any, inputs: Tensor, weights: Tensor, biases: Tensor, sizes: list[int]) -> Tensor:
         ctx.save_for_backward(inputs, weights)
         ctx.sizes = sizes
         outputs = inputs.new_empty(len(inputs), weights.shape[1])
@@ -292,7 +153,7 @@ class _Grouped(torch.autograd.Function):
         return outputs
 
     @staticmethod
-    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         inputs, weights = ctx.saved_tensors
         grad = grad.contiguous()
         grad_inputs, grad_weights = torch.empty_like(inputs), torch.zeros_like(weights)
@@ -358,7 +219,9 @@ def logits(weights: Weights, shape: Shape, sheet: Sheet, balance: list[Tensor] |
     return functional.linear(normed, weights["output"]).float()
 
 
-def _attention(part: Weights, shape: Shape, state: Tensor, patches: tuple[Patch, ...], cos: Tensor, sin: Tensor) -> Tensor:
+def _attention(
+    part: Weights, shape: Shape, state: Tensor, patches: tuple[Patch, ...], cos: Tensor, sin: Tensor
+) -> Tensor:
     group, kv_heads, width = shape.heads // shape.kv_heads, shape.kv_heads, shape.head_width
     normed = _do(_norm, state, part["attention_norm"], shape.epsilon, part["qkv"].dtype)
     mixed = functional.linear(normed, part["qkv"], part["qkv_bias"])
@@ -404,7 +267,7 @@ def _add_experts(part: Weights, shape: Shape, state: Tensor, real: Tensor, balan
 
 
 def _dispatch(experts: Tensor, shape: Shape) -> tuple[Tensor, Tensor, list[int]]:
-    """For choices [tokens, used]: the token of each padded place, the place of each choice, the places of each expert."""
+    """For choices [tokens, used]: the token of each padded place, the place of each choice, each expert's places."""
     flat = experts.reshape(-1)
     order = flat.argsort(stable=True)
     counts = torch.bincount(flat, minlength=shape.experts)

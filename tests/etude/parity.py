@@ -1,7 +1,7 @@
 """Does llama.cpp compute what training computed? `python -m tests.etude.parity OUT.pt etude.gguf [--dialogues N]`.
 
-Logits at every position that is learnt, of unseen dialogues, by torch with experts rounded to MXFP4 and by llama.cpp. They
-differ a little: ggml rounds activations as well, and then the choice of experts can flip.
+Logits at every position that is learnt, of unseen dialogues, by torch with experts rounded to MXFP4 and by llama.cpp.
+They differ a little: ggml rounds activations as well, and then the choice of experts can flip.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import torch
 from tests.etude import tokenizer
 from tests.etude.dialogues import make_dialogue
 from tests.etude.export import Array, read_checkpoint
+from tests.etude.lessons import sheet_of
 from tests.etude.network import Weights, logits, prepared
 from tests.etude.prompts import make_prefix
 from tests.etude.shape import Shape
-from tests.etude.train import sheet_of
 from tests.etude.values import Values
 
 

@@ -1,4 +1,6 @@
-"""The sizes of the étude's network, and which of its weights are experts: what training and export both need, without torch."""
+"""The sizes of the étude's network, and which of its weights are experts: what training and export both need, without
+torch.
+"""
 
 from __future__ import annotations
 

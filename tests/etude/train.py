@@ -1,9 +1,10 @@
 """Trains the étude: `python -m tests.etude.train OUT.pt --minutes 95 --seed 1 [--resume]`.
 
 Two processes of one thread each (two threads in one process were a third slower), each with its own dialogues; their
-gradients are averaged. Experts are rounded to MXFP4 from the first step on, so that training knows what will be shipped.
-Matrices learn by Muon, the rest by AdamW; what is shipped is a moving average of the weights. Minutes are those of running:
-a stopped process (`kill -STOP`, a pause) costs nothing. A checkpoint holds all that is needed to go on with `--resume`.
+gradients are averaged. Experts are rounded to MXFP4 from the first step on, so that training knows what will be
+shipped. Matrices learn by Muon, the rest by AdamW; what is shipped is a moving average of the weights. Minutes are
+those of running: a stopped process (`kill -STOP`, a pause) costs nothing. A checkpoint holds all that is needed to go
+on with `--resume`.
 """
 
 from __future__ import annotations
@@ -15,198 +16,29 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as functional
-from tokenizers import Tokenizer
 from torch import Tensor
 
 from tests.etude import tokenizer
-from tests.etude.dialogues import Dialogue, make_dialogue
-from tests.etude.initial import Marks, initial_weights
-from tests.etude.network import Sheet, Weights, compile_small_parts, lay_out, logits, prepared
-from tests.etude.prompts import Prefix, make_prefix
-from tests.etude.shape import Shape, is_expert
+from tests.etude.dialogues import make_dialogue
+from tests.etude.initial import citation_marks, initial_weights
+from tests.etude.learner import PROCESSES, Learner, Plan, Team
+from tests.etude.lessons import Lessons, sheet_of
+from tests.etude.network import Weights, compile_small_parts, logits, prepared
+from tests.etude.prompts import make_prefix
+from tests.etude.shape import Shape
 from tests.etude.values import Values
 
-PROCESSES = 2
 # Big buffers come from the heap, in huge pages, and stay there: page faults were a quarter of a step.
 ALLOCATOR = ":".join(
     ("glibc.malloc.hugetlb=1", "glibc.malloc.mmap_threshold=33554432", "glibc.malloc.trim_threshold=8589934592",
      "glibc.malloc.top_pad=268435456")
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """How a run goes. Rates are constant until `decay_from` of the time, then fall in a line to `last_rate` of them."""
-
-    minutes: float
-    seed: int
-    prompts: int = 2  # a step, of each process
-    tokens: int = 1500  # of dialogues under a prompt
-    muon_rate: float = 0.015
-    adam_rate: float = 3e-3
-    decay_from: float = 0.38
-    last_rate: float = 0.01
-    warm_steps: int = 40
-    average: float = 0.998
-    checkpoint_minutes: float = 3.0
-    exam_minutes: float = 6.0
-
-
-# --- dialogues ------------------------------------------------------------------------------------------------------
-
-
-class Lessons:
-    """An endless source of sheets. Both processes draw the same kinds of prompts, so that they take equally long."""
-
-    def __init__(self, plan: Plan, rank: int) -> None:
-        self._plan = plan
-        self._values = Values(1000 + plan.seed + 7919 * rank, "nothing", tokenizer.pieces())
-        self._kinds = random.Random(55 + plan.seed)
-
-    def next(self, progress: float) -> Sheet:
-        """A prompt with as many dialogues as make up the tokens; at first mostly short prompts and bare copying."""
-        draw, early = self._kinds.random(), progress < 0.03 and self._kinds.random() < 0.5
-        kind = "bare" if early else "structured" if draw < 0.12 else None
-        prefix = make_prefix(self._values, kind)
-        dialogues: list[Dialogue] = []
-        tokens = 0
-        while tokens < self._plan.tokens:
-            dialogue = make_dialogue(self._values, prefix, "copying" if early else None)
-            dialogues.append(dialogue)
-            tokens += sum(len(text) for text, _ in dialogue.segments) // 4
-        return sheet_of(prefix, dialogues)
-
-    @property
-    def state(self) -> tuple[Any, Any]:
-        return self._values.random.getstate(), self._kinds.getstate()
-
-    @state.setter
-    def state(self, state: tuple[Any, Any]) -> None:
-        self._values.random.setstate(state[0])
-        self._kinds.setstate(state[1])
-
-
-def sheet_of(prefix: Prefix, dialogues: list[Dialogue]) -> Sheet:
-    """The ids of a prompt and its dialogues, segment by segment as they were written."""
-    texts = [text for dialogue in dialogues for text, _ in dialogue.segments]
-    encoded = iter(tokenizer.load().encode_batch([prefix.text, *texts]))
-    prompt = next(encoded).ids
-    rows: list[tuple[list[int], list[bool]]] = []
-    for dialogue in dialogues:
-        ids: list[int] = []
-        trained: list[bool] = []
-        for _, said in dialogue.segments:
-            part = next(encoded).ids
-            ids += part
-            trained += [said] * len(part)
-        rows.append((ids, trained))
-    return lay_out(prompt, rows)
-
-
-def marks(vocabulary: Tokenizer) -> Marks:
-    """The ids that the citation circuit is about."""
-    return Marks(vocabulary.token_to_id("L"), vocabulary.encode(" 【").ids[0])
-
-
-# --- learning -------------------------------------------------------------------------------------------------------
-
-
-def orthogonalised(matrices: Tensor) -> Tensor:
-    """Matrices with their singular values brought near one, by four Newton-Schulz steps with fitted coefficients."""
-    x = matrices.bfloat16()
-    tall = x.shape[-2] > x.shape[-1]
-    x = x.mT if tall else x
-    x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
-    for a, b, c in ((4.0848, -6.8946, 2.9270), (3.9505, -6.3029, 2.6377), (3.7418, -5.5913, 2.3037), (2.8366, -3.0525, 1.2012)):
-        square = x @ x.mT
-        x = a * x + (b * square + c * (square @ square)) @ x
-    return (x.mT if tall else x).float()
-
-
-class Learner:
-    """Weights, their moving average, and what the two optimisers remember."""
-
-    def __init__(self, weights: Weights, plan: Plan) -> None:
-        self.plan, self.weights = plan, weights
-        self.average = {name: value.clone() for name, value in weights.items()}
-        self.matrices = [name for name in weights if name.endswith((".qkv", ".out")) or is_expert(name)]
-        self.others = [name for name in weights if name not in self.matrices]
-        self.momentum = {name: torch.zeros_like(weights[name]) for name in self.matrices}
-        plain = [weights[name] for name in self.others if weights[name].dim() == 1]
-        decayed = [weights[name] for name in self.others if weights[name].dim() > 1]
-        groups = [{"params": decayed, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}]
-        self.adam = torch.optim.AdamW(groups, lr=plan.adam_rate, betas=(0.9, 0.95), eps=1e-8)
-        self.step = 0
-
-    def learn(self, gradients: Weights, progress: float, team: Team) -> None:
-        """One step by averaged gradients."""
-        plan = self.plan
-        fall = (1 - progress) / (1 - plan.decay_from)
-        rate = min(1.0, (self.step + 1) / plan.warm_steps) * min(1.0, max(plan.last_rate, fall))
-        for name in self.others:
-            self.weights[name].grad = gradients[name]
-        torch.nn.utils.clip_grad_norm_([self.weights[name] for name in self.others], 1.0)
-        for group in self.adam.param_groups:
-            group["lr"] = plan.adam_rate * rate
-        self.adam.step()
-        self._muon(gradients, plan.muon_rate * rate, team)
-        self.step += 1
-        names = list(self.weights)
-        keep = min(plan.average, (self.step + 1) / (self.step + 20))
-        torch._foreach_lerp_([self.average[name] for name in names], [self.weights[name] for name in names], 1 - keep)
-
-    def _muon(self, gradients: Weights, rate: float, team: Team) -> None:
-        """Each process orthogonalises its share of the matrices; then the updates are shared."""
-        updates = {name: torch.zeros_like(self.weights[name]) for name in self.matrices}
-        for index, name in enumerate(self.matrices):
-            self.momentum[name].mul_(0.95).add_(gradients[name])
-            if index // 4 % PROCESSES == team.rank or team.alone:  # four matrices a layer
-                updates[name] = self._update(name, gradients[name].add(self.momentum[name], alpha=0.95))
-        team.add_up(list(updates.values()))
-        for name, update in updates.items():
-            self.weights[name].mul_(1 - rate * 0.02).add_(update, alpha=-rate * 0.5)
-
-    @staticmethod
-    def _update(name: str, direction: Tensor) -> Tensor:
-        if name.endswith(".up"):  # gate and up are two matrices
-            return torch.cat([orthogonalised(half) for half in direction.chunk(2, 1)], 1)
-        rows, columns = direction.shape[-2:]
-        return orthogonalised(direction) * max(1.0, rows / columns) ** 0.5
-
-    def state(self) -> dict[str, Any]:
-        return {"weights": self.weights, "average": self.average, "momentum": self.momentum, "adam": self.adam.state_dict(),
-                "step": self.step}  # fmt: skip
-
-    def restore(self, state: dict[str, Any]) -> None:
-        for mine, theirs in ((self.weights, "weights"), (self.average, "average"), (self.momentum, "momentum")):
-            for name, value in mine.items():
-                value.copy_(state[theirs][name])
-        self.adam.load_state_dict(state["adam"])
-        self.step = state["step"]
-
-
-class Team:
-    """The processes of a run: tensors summed over all of them, through a file in memory that both have mapped."""
-
-    def __init__(self, rank: int, alone: bool) -> None:
-        self.rank, self.alone = rank, alone
-        if not alone:
-            torch.distributed.init_process_group("gloo")
-
-    def add_up(self, tensors: list[Tensor]) -> None:
-        """In place, the sums over all processes."""
-        if self.alone:
-            return
-        flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
-        torch.distributed.all_reduce(flat)
-        for tensor, total in zip(tensors, flat.split([tensor.numel() for tensor in tensors]), strict=True):
-            tensor.copy_(total.view_as(tensor))
 
 
 class Clock:
@@ -222,12 +54,9 @@ class Clock:
         return self.spent
 
 
-# --- examination ------------------------------------------------------------------------------------------------------
-
-
 @torch.no_grad()
 def examine(weights: Weights, shape: Shape, prompts: int = 18, dialogues: int = 10) -> str:
-    """How many dialogues about unseen values are right in every token, teacher-forced: `"0.77, arithmetic 21/22, …"`."""
+    """How many dialogues about unseen values are right in every token, teacher-forced: `"exact 0.77 tokens 0.99 …"`."""
     values = Values(77, "values")
     ready = prepared(weights)
     right: Counter[str] = Counter()
@@ -249,9 +78,6 @@ def examine(weights: Weights, shape: Shape, prompts: int = 18, dialogues: int = 
     return f"exact {right.total() / asked.total():.3f} tokens {correct / tokens:.4f} {parts}"
 
 
-# --- the run ----------------------------------------------------------------------------------------------------------
-
-
 class Run:
     """One process of a run."""
 
@@ -260,10 +86,9 @@ class Run:
         torch.manual_seed(plan.seed)
         compile_small_parts()
         self.out, self.plan, self.team = out, plan, Team(rank, alone)
-        vocabulary = tokenizer.load()
-        self.shape = Shape(vocabulary.get_vocab_size())
-        weights = initial_weights(self.shape, plan.seed, tokenizer.twins(), marks(vocabulary))
-        self.learner, self.lessons, self.clock = Learner(weights, plan), Lessons(plan, rank), Clock()
+        self.shape = Shape(tokenizer.load().get_vocab_size())
+        weights = initial_weights(self.shape, plan.seed, tokenizer.twins(), citation_marks())
+        self.learner, self.lessons, self.clock = Learner(weights, plan), Lessons(plan.seed, rank, plan.tokens), Clock()
         self.loss, self.tokens, self.dialogues = 0.0, 0, 0
         if resume:
             self._restore(torch.load(self._rank_path(), weights_only=False))
@@ -292,7 +117,7 @@ class Run:
         """Of the run, from 0 to 1: the mean, so that all processes do the same."""
         mine = torch.tensor([self.clock.look() / (60 * self.plan.minutes)], dtype=torch.float64)
         self.team.add_up([mine])
-        return mine.item() if self.team.alone else mine.item() / PROCESSES
+        return float(mine) / (1 if self.team.alone else PROCESSES)
 
     def _step(self, progress: float) -> None:
         ready = prepared(self.learner.weights)
@@ -330,12 +155,12 @@ class Run:
 
     def _save(self) -> None:
         """Each process its own file; the first one also what `export` takes."""
-        mine = {"learner": self.learner.state(), "lessons": self.lessons.state, "spent": self.clock.spent,
-                "counts": (self.loss, self.tokens, self.dialogues)}  # fmt: skip
-        _write(self._rank_path(), mine)
+        counts = (self.loss, self.tokens, self.dialogues)
+        mine = {"learner": self.learner.state(), "lessons": self.lessons.state, "counts": counts}
+        _write(self._rank_path(), mine | {"spent": self.clock.spent})
         if self.team.rank == 0:
-            _write(self.out, {"shape": asdict(self.shape), "plan": asdict(self.plan), "weights": self.learner.average,
-                              "step": self.learner.step, "spent": self.clock.spent})  # fmt: skip
+            run = {"shape": asdict(self.shape), "plan": asdict(self.plan), "step": self.learner.step}
+            _write(self.out, run | {"spent": self.clock.spent, "weights": self.learner.average})
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.learner.restore(state["learner"])
@@ -367,12 +192,18 @@ def main() -> None:
 
 def _start_all() -> None:
     common = os.environ | {
-        "GLIBC_TUNABLES": ALLOCATOR, "OMP_NUM_THREADS": "1", "WORLD_SIZE": str(PROCESSES), "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(random.randrange(20000, 32000)), "GLOO_SOCKET_IFNAME": "lo", "TORCHINDUCTOR_COMPILE_THREADS": "1",
-    }  # fmt: skip
+        "GLIBC_TUNABLES": ALLOCATOR,
+        "OMP_NUM_THREADS": "1",
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",
+        "WORLD_SIZE": str(PROCESSES),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(random.randrange(20000, 32000)),
+        "GLOO_SOCKET_IFNAME": "lo",
+    }
     command = [sys.executable, "-m", "tests.etude.train", *sys.argv[1:]]
     started = [subprocess.Popen(command, env=common | {"RANK": str(rank)}) for rank in range(PROCESSES)]
-    if any([process.wait() for process in started]):
+    ends = [process.wait() for process in started]
+    if any(ends):
         raise SystemExit("a process of the run failed: its message is above")
 
 
