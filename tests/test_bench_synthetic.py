@@ -71,7 +71,7 @@ def test_weights_have_the_spread_that_is_asked_for(kind: str, std: float) -> Non
     assert drawn.nbytes == tensor.nbytes
     values = quants.dequantize(drawn, GGMLQuantizationType[kind]) if kind != "F32" else drawn.view(np.float32)
     assert values.size == 960_000
-    assert float(values.std()) == pytest.approx(std, rel=0.01)
+    assert float(values.std()) == pytest.approx(std, rel=0.02)
     assert abs(float(values.mean())) < std / 100
 
 
