@@ -9,9 +9,9 @@ left to llama.cpp, no "extra" buffers (AMX, repacking).
 Where ids part, an engine with an empty memory decides, which takes the ids before several times, each time in batches
 cut at other places: if it chooses now our id, now the other, or the logits of both lie within `NEAR_TIE`, it is
 a tie that a rounding turns (of an activation, or of the choice of an expert: that moves the logits more); everything
-else is a fault, ours or llama.cpp's. Both are printed and counted, and our engine is asked again for what comes after
-their id, so that every id of every answer is compared. The exit code is 1 if there was a fault, or ties at more than
-`MOST_TIES` of the ids.
+else is a fault, ours or llama.cpp's, and ends the prompt. Both are printed and counted. After a tie our engine is asked
+again for what comes after their id, so that every id of the answer is compared. The exit code is 1 if there was a
+fault, or ties at more than `MOST_TIES` of the ids.
 """
 
 from __future__ import annotations
@@ -185,7 +185,9 @@ def _follow(engine: LlamaEngine, judge: _Judge, prompt: Prompt, answer: Sequence
             preferences = judge.preferences(prompt, answer[:done], *chosen)
             tally.partings.append(Parting(len(prompt.ids) + done, again, *chosen, preferences))
             done += 1
-    tally.compared_tokens += len(answer)
+            if not tally.partings[-1].is_tie:
+                break  # what is wrong once stays wrong: the rest would only take time
+    tally.compared_tokens += done
     return reused or 0
 
 
