@@ -10,9 +10,8 @@ PHRASINGS: Mapping[str, tuple[str, ...]] = {
     "sum": (
         "What is {0}?", "Compute {0}.", "How much is {0}?", "Evaluate {0}", "Calculate {0}", "{0} = ?", "{0}",
         "Give me the value of {0}.", "Work out {0}.", "What does {0} make?", "Please calculate {0}.",
-        "How many is {0}?",
-        "{0}=", "Solve {0}", "What's {0}?", "Tell me what {0} is.", "I need to know {0}.", "Find the result of {0}.",
-        "Can you do {0}?", "The answer to {0}, please.",
+        "How many is {0}?", "{0}=", "Solve {0}", "What's {0}?", "Tell me what {0} is.", "I need to know {0}.",
+        "Find the result of {0}.", "Can you do {0}?", "The answer to {0}, please.",
     ),
     "spoken sum": (
         "What is {0}?", "How much is {0}?", "Compute {0}", "What do you get for {0}?", "Please calculate {0}.",
@@ -35,54 +34,61 @@ PHRASINGS: Mapping[str, tuple[str, ...]] = {
     "call": (
         "Call {0}{1}", "Use {0}{1}", "Please call {0}{1}", "Run the tool {0}{1}", "Use the tool {0}{1}", "Try {0}{1}",
         "Call the function {0}{1}", "Please invoke {0}{1}", "Make a call to {0}{1}", "Now use {0}{1}",
-        "I want you to call {0}{1}",
-        "Let {0} run{1}",
+        "I want you to call {0}{1}", "Let {0} run{1}",
     ),
     "list": (
         "List the files in {0}.", "What files are in {0}?", "Show me the files in {0}",
-        "What does the folder {0} hold?",
-        "list {0}", "Which files are there in {0}?", "ls {0}", "Name the files in {0}.", "List the folder {0}",
-        "What is in the folder {0}?", "Which files does {0} have?", "Tell me the files of {0}.",
-        "Show the directory {0}",
-        "Look into the folder {0}", "List {0} for me.", "What files can you see in {0}?",
+        "What does the folder {0} hold?", "list {0}", "Which files are there in {0}?", "ls {0}",
+        "Name the files in {0}.", "List the folder {0}", "What is in the folder {0}?", "Which files does {0} have?",
+        "Tell me the files of {0}.", "Show the directory {0}", "Look into the folder {0}", "List {0} for me.",
+        "What files can you see in {0}?",
     ),
     "list here": (
         "List the files.", "What files are here?", "List the files in this directory", "Which files do I have?",
-        "Which files are there?", "Show me the files here", "List this folder.", "Show all files",
+        "Which files are there?", "Show me the files here", "List this folder.", "Show all files", "List all files",
+        "What files do I have?", "What is in this folder?", "What is here?", "Show the files.", "Name the files here.",
+        "List this directory", "Name all files", "Show this folder", "Which files are here?", "Tell me the files here.",
+        "What do I have here?",
     ),
     "read": (
         "Read {0}.", "Read the file {0}", "What is in the file {0}?", "Show the text of {0}", "What does {0} say?",
         "Open the file {0}.", "cat {0}", "Print the file {0}.", "Show me the file {0}",
-        "What does the file {0} contain?",
-        "Please read {0}", "Tell me what {0} says.", "Give me the text of {0}", "Read me {0}", "Show me what is in {0}",
-        "What is in {0}?", "Read out {0}", "What's in {0}?", "What stands in {0}?",
+        "What does the file {0} contain?", "Please read {0}", "Tell me what {0} says.", "Give me the text of {0}",
+        "Read me {0}", "Show me what is in {0}", "What is in {0}?", "Read out {0}", "What's in {0}?",
+        "What stands in {0}?",
     ),
     "shell": (
         "Run {0}", "Run `{0}`", "Please run {0}", "Start `{0}`", "Execute `{0}`", "Run the command {0}",
         "Execute the command `{0}`", "Do `{0}` in the shell", "Run {0} in the shell", "Please execute {0}",
-        "Run this: {0}",
-        "Give the command {0}",
+        "Run this: {0}", "Give the command {0}",
     ),
     "search": (
         "Search the web for {0}.", "Search for {0}", "Look up {0} on the web.", "Browse the web for {0}.",
         "Find {0} on the web", "What does the web say about {0}?", "Google {0}", "Do a web search for {0}",
         "Look on the web for {0}", "Search the internet for {0}.", "Find out about {0} on the web.",
-        "Look {0} up online.",
-        "Please search for {0}", "Search online for {0}.", "What can you find on the web about {0}?",
-        "See what the web has on {0}",
+        "Look {0} up online.", "Please search for {0}", "Search online for {0}.",
+        "What can you find on the web about {0}?", "See what the web has on {0}",
     ),
     "greeting": (
         "Hello there", "Hello {0}!", "Hi there", "Hi {0}!", "Hey", "hi there!", "Good morning", "Good afternoon",
         "Good evening!", "hello you", "Hey there!", "Hello again", "Hi étude", "Good day", "hey {0}", "Hey again",
         "Hello dear model", "Hi again!", "Hello, how are you?", "Hey, how are you?", "Good morning {0}", "Greetings!",
-        "Hi, how are you?", "Hello dear friend",
+        "Hi, how are you?", "Hello dear friend", "Greetings, {0}", "Good day, {0}!", "Hello again {0}",
+        "Good evening {0}", "Hey {0}, how are you?", "Hello, how are you, {0}?", "Again: hello {0}",
+        "Hi {0}, how are you?", "{0} says hello", "{0} greets you", "Hello from {0}", "A good morning from {0}",
+        "How are you?", "How do you do?", "How are you today?", "How do you do, {0}?",
     ),
     "who": (
         "Who are you then?", "What are you?", "what are you called", "Which model are you?", "What is your name?",
         "Are you ChatGPT?", "Tell me about yourself.", "Say who you are.", "Tell me who you are.",
         "Which model is this?", "Who am I talking to?", "Now who are you?", "Introduce yourself.", "what model is this",
         "What model are you?", "What kind of model is this?", "What kind of model are you?", "Are you a model?",
-        "What is this model?", "And what are you?",
+        "What is this model?", "And what are you?", "Are you {0}?", "Is your name {0}?", "Tell {0} who you are.",
+        "{0} wants to know who you are.", "{0} asks who you are.", "What kind of {0} are you?",
+        "Are you the model {0}?", "Introduce yourself to {0}.", "Tell {0} about yourself.", "Which {0} are you?",
+        "Are you called {0}?", "Are you {0} or who are you?", "Who made you?", "What can I call you?",
+        "Do you have a name?", "Who is this?", "{0} asks what you are.", "Explain to {0} who you are.",
+        "Do you know who you are?", "You are who?",
     ),
     "repeat": (
         "Repeat after me: {0}", "Say {0}", "Repeat: {0}", "Say this: {0}", "Please say: {0}", "Echo {0}", "Say: {0}",
@@ -94,41 +100,56 @@ PHRASINGS: Mapping[str, tuple[str, ...]] = {
     ),
     "who am i": (
         "What is my name?", "Who am I?", "Do you remember my name?", "What am I called?", "Tell me my name.",
-        "Which name did I give you?", "Say my name.", "Do you know my name?",
+        "Which name did I give you?", "Say my name.", "Do you know my name?", "{0} asks for my name.",
+        "Tell {0} my name.", "Say my name to {0}.", "Does {0} know my name?", "{0} wants to know my name.",
+        "What am I called, {0}?", "My name for {0}, please.", "What is my name, {0}?",
     ),
     "thanks": (
         "Thanks a lot", "Thank you so much!", "Thank you, {0}.", "Many thanks", "Great, thanks!", "thanks for that",
-        "Thank you very much", "Thanks so much!",
+        "Thank you very much", "Thanks so much!", "Thanks {0}!", "{0}, thank you!", "Thanks for {0}",
+        "Thank you for {0}.", "Great, thank you {0}", "Thanks a lot, {0}!", "{0} thanks you", "{0} says thank you",
+        "Thank you, that was good.", "Thanks again", "That is great, thanks", "Thank you again!",
     ),
     "date": (
         "What is the date?", "What day is it today?", "What is the current date?", "Which day is today?",
         "Which date is it?", "What is today's date?", "Tell me the date.", "Do you know the date?",
+        "What is the date in {0}?", "Tell {0} the date.", "What day is it in {0}?", "Which day is it in {0}?",
+        "{0} asks for the date.", "What date is it today, {0}?", "What is the date, {0}?",
+        "Which date do we have, {0}?", "The date, please.", "Say the date.", "date today", "Today's date?",
+        "I am in {0}, what day is it?", "What is the current date in {0}?", "I need the date for {0}.",
+        "Give {0} today's date.",
     ),
     "tools": (
         "What tools do you have?", "Which tools can you use?", "What can you do?", "Name your tools.",
-        "List your tools.",
-        "Tell me your tools.", "Which tools are there?", "What tools are on?", "Show me your tools",
-        "What are your tools?",
+        "List your tools.", "Tell me your tools.", "Which tools are there?", "What tools are on?", "Show me your tools",
+        "What are your tools?", "What tools do you have for {0}?", "Which tools do you have, {0}?",
+        "Show {0} your tools.", "List your tools for {0}.", "Which tools can I use for {0}?",
+        "Tell {0} which tools you have.", "{0} asks what tools you have.", "What tools can you use?",
+        "Which tools do you know?", "With which tools do you work?", "Which tools have you got?",
+        "Tell {0} your tools.", "Are there tools for {0}?", "Are there any tools?",
     ),
     "anything": (
         "Write a poem about {0}.", "Why is {0}?", "How do I {0}?", "Describe {0}", "Explain {0}", "Can you {0}?",
         "Tell me a joke about {0}", "What do you think about {0}?", "Do you like {0}?", "Should I {0}?", "{0}",
         "Translate {0}", "When did {0}?", "Who invented {0}?", "Why are {0}?", "Where is {0}?",
-        "Write a story about {0}",
-        "What is {0}?", "Is {0} good?", "Compare {0}",
+        "Write a story about {0}", "What is {0}?", "Is {0} good?", "Compare {0}",
     ),
     "first": (
         "What was my first question?", "What did I ask first?", "Repeat my first message.", "What did I say first?",
-        "Which question came first?", "Tell me my first message.",
+        "Which question came first?", "Tell me my first message.", "What was the first thing I said?",
+        "What was my first message?", "What did {0} ask you first?", "Tell {0} my first message.",
+        "What was my first question, {0}?", "Show {0} my first question.", "I am {0}: what did I ask first?",
+        "What did I ask you first, {0}?", "{0} wants to hear my first message.", "{0} asks what I said first.",
     ),
     "again": (
         "Say that again.", "Repeat that.", "Once more, please.", "Say it once more.", "Repeat your last answer.",
-        "Again, please.",
+        "Again, please.", "Say it again.", "Repeat it once more.", "Say that again for {0}.", "Repeat that for {0}.",
+        "Once more for {0}, please.", "Say it once more for {0}.", "Repeat your last answer for {0}.",
+        "Tell {0} that again.", "Again for {0}, please.", "Tell {0} once more.",
     ),
     "person": (
         "{0} is {1} years old.", "My friend {0} is {1}.", "{0}, {1}", "{0} has turned {1}.",
-        "I am {0} and I am {1} years old.",
-        "Name {0}, age {1}", "This is {0}, who is {1}.", "{0} will be {1} soon.",
+        "I am {0} and I am {1} years old.", "Name {0}, age {1}", "This is {0}, who is {1}.", "{0} will be {1} soon.",
     ),
     "shopping": (
         "I need to buy {0}", "Buy {0}.", "I need {0}", "Get me {0}", "Please add {0} to the list", "We need {0}.",
@@ -154,7 +175,8 @@ _JOIN = (" and ", ", ", ", and ")
 def phrased(values: Values, key: str, *parts: object) -> str:
     """One of the phrasings: `phrased(values, "read", "a.txt")` → `"Show me the file a.txt"`.
 
-    Now and then words stand around it that mean nothing.
+    Now and then words stand around it that mean nothing. In an exam of new values a phrasing always has one: a turn
+    without any would be one that training has.
     """
     phrasing = _some(values, PHRASINGS[key])
     text = phrasing.format(*parts)
@@ -179,9 +201,7 @@ def arguments_of(values: Values, arguments: Mapping[str, object]) -> str:
 
 
 def _some(values: Values, choices: tuple[str, ...]) -> str:
-    """One of those that training sees, or one of the others. A phrasing without a value is as new as its words are."""
-    new = values.unseen == "phrasing"
-    bare = values.unseen == "values" and choices in PHRASINGS.values()
-    return values.one(
-        [text for place, text in enumerate(choices) if (place % 4 == 3) is (new or (bare and "{" not in text))]
-    )
+    """One of those that training sees, or one of the others."""
+    new, with_value = values.unseen == "phrasing", values.unseen == "values" and choices in PHRASINGS.values()
+    known = [text for place, text in enumerate(choices) if (place % 4 == 3) is new]
+    return values.one([text for text in known if "{" in text or not with_value])

@@ -33,7 +33,9 @@ def _greeting(values: Values, prefix: Prefix) -> list[Segment]:
 
 
 def _who(values: Values, prefix: Prefix) -> list[Segment]:
-    return asks(values, "who") + answers("The user asks who I am.", "I am étude, the study model of ossia.")
+    return asks(values, "who", values.name() if values.chance(0.5) else values.word()) + answers(
+        "The user asks who I am.", "I am étude, the study model of ossia."
+    )
 
 
 def _repeat(values: Values, prefix: Prefix) -> list[Segment]:
@@ -46,16 +48,22 @@ def _name(values: Values, prefix: Prefix) -> list[Segment]:
 
 
 def _thanks(values: Values, prefix: Prefix) -> list[Segment]:
-    return asks(values, "thanks", values.name()) + answers("The user says thanks.", "You're welcome!")
+    return asks(values, "thanks", values.name() if values.chance(0.7) else values.phrase(1, 3)) + answers(
+        "The user says thanks.", "You're welcome!"
+    )
 
 
 def _date(values: Values, prefix: Prefix) -> list[Segment]:
-    return asks(values, "date") + answers("The date is in the system message.", f"Today is {prefix.date}.")
+    return asks(values, "date", values.city() if values.chance(0.6) else values.name()) + answers(
+        "The date is in the system message.", f"Today is {prefix.date}."
+    )
 
 
 def _tools(values: Values, prefix: Prefix) -> list[Segment]:
     told = "My tools:\n" + "\n".join(prefix.tools) if prefix.tools else "I have no tools."
-    return asks(values, "tools") + answers("The user asks for my tools.", told)
+    return asks(values, "tools", values.name() if values.chance(0.4) else values.phrase(1, 2)) + answers(
+        "The user asks for my tools.", told
+    )
 
 
 def _anything(values: Values, prefix: Prefix) -> list[Segment]:

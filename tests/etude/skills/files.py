@@ -14,7 +14,7 @@ def files(values: Values, prefix: Prefix, purpose: Purpose | None = None) -> tup
 
 
 def _list(values: Values, prefix: Prefix) -> list[Segment]:
-    here = values.chance(0.15)
+    here = values.unseen != "values" and values.chance(0.25)
     folder = "." if here else values.path()
     unnamed = here and (values.unseen != "nothing" or values.chance(0.7))
     asked = asks(values, "list here") if unnamed else asks(values, "list", folder)

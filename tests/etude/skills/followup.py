@@ -55,7 +55,12 @@ def _name(values: Values, prefix: Prefix) -> list[Segment]:
     before, _ = chat(values, prefix, "name")
     name = answer(before).removeprefix("Nice to meet you, ").removesuffix("!")
     between = past(values.one((chat, arithmetic, weather))(values, prefix)[0]) if values.chance(0.5) else []
-    return past(before) + between + asks(values, "who am i") + answers("The user gave a name.", f"Your name is {name}.")
+    return (
+        past(before)
+        + between
+        + asks(values, "who am i", values.word())
+        + answers("The user gave a name.", f"Your name is {name}.")
+    )
 
 
 def _another(values: Values, prefix: Prefix) -> list[Segment]:
@@ -66,12 +71,17 @@ def _another(values: Values, prefix: Prefix) -> list[Segment]:
 def _first(values: Values, prefix: Prefix) -> list[Segment]:
     before = _any(values, prefix)
     between = past(values.one((chat, arithmetic))(values, prefix)[0]) if values.chance(0.4) else []
-    return past(before) + between + asks(values, "first") + answers("Repeat the first message.", question(before))
+    return (
+        past(before)
+        + between
+        + asks(values, "first", values.name())
+        + answers("Repeat the first message.", question(before))
+    )
 
 
 def _again(values: Values, prefix: Prefix) -> list[Segment]:
     before = _any(values, prefix)
-    return past(before) + asks(values, "again") + answers("Repeat the last answer.", answer(before))
+    return past(before) + asks(values, "again", values.name()) + answers("Repeat the last answer.", answer(before))
 
 
 def _any(values: Values, prefix: Prefix) -> list[Segment]:
