@@ -171,6 +171,15 @@ def test_extreme_logits(settings: Sampling) -> None:
     assert {sampler.pick(logits) for _ in range(50)} == {2999}
 
 
+@pytest.mark.parametrize("settings", [Sampling(), Sampling(top_p=0.9), Sampling(min_p=0.1)], ids=str)
+@pytest.mark.parametrize("temperature", [1e39, 1e308])
+def test_a_temperature_beyond_float32_makes_all_possible_ids_alike(settings: Sampling, temperature: float) -> None:
+    logits = np.array([-np.inf, 0, -np.inf, 9] * 50, np.float32)
+    sampler = Sampler(Sampling(temperature, settings.top_p, min_p=settings.min_p, seed=1), 200)
+    draws = Counter(sampler.pick(logits) % 4 for _ in range(300))
+    assert set(draws) == {1, 3} and min(draws.values()) > 100
+
+
 @pytest.mark.parametrize("broken", [np.nan, np.inf, -np.inf])
 def test_broken_logits_are_the_engines_failure(broken: float) -> None:
     logits = np.full(20, -np.inf, np.float32)

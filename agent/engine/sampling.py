@@ -28,6 +28,7 @@ and then it is the number of different things to do that costs."""
 _BLOCK = 16_384  # logits that are weighed at a time: 64 KiB, which the processor's cache holds
 
 _GREEDY_BELOW = 1e-6  # float32 logits don't tell apart what such a temperature would
+_HOTTEST = 1e38  # all finite logits of a model are alike long before, and float32 has no number for much more
 
 
 class Sampler:
@@ -43,6 +44,7 @@ class Sampler:
     def __init__(self, settings: Sampling, size: int, *, salt: int = 0) -> None:
         _check(settings)
         self._settings = settings
+        self._temperature = min(settings.temperature, _HOTTEST)
         self._size = size
         self._random = np.random.default_rng(None if settings.seed is None else (settings.seed, salt))
         self._columns = -(-size // _ROWS)
@@ -54,7 +56,7 @@ class Sampler:
 
         Raises `EngineFailed` when the largest logit isn't a finite number.
         """
-        if self._settings.temperature < _GREEDY_BELOW:
+        if self._temperature < _GREEDY_BELOW:
             best = int(logits.argmax())  # a NaN counts as the largest
             _require_finite(float(logits[best]))
             return best
@@ -87,8 +89,8 @@ class Sampler:
         """
         largest = maxima.astype(np.float64)  # in which no difference of two float32 overflows
         ends = largest - top
-        if self._settings.temperature != 1.0:
-            ends /= self._settings.temperature
+        if self._temperature != 1.0:
+            ends /= self._temperature
         np.add.accumulate(np.exp(ends, out=ends), out=ends)
         while True:
             chance, starts, heights = next(self._tries)
@@ -107,7 +109,7 @@ class Sampler:
         while True:
             chance = self._random.random((3, _AHEAD, _TRIES))
             starts = (chance[1] * self._rows).astype(np.intp) * self._columns
-            yield from zip(chance[0], starts, np.log1p(-chance[2]) * self._settings.temperature, strict=True)
+            yield from zip(chance[0], starts, np.log1p(-chance[2]) * self._temperature, strict=True)
 
     @np.errstate(over="ignore")  # to -inf, which is a weight of 0
     def _pick_among(self, logits: _Floats, maxima: _Floats, top: float) -> int:
@@ -130,7 +132,7 @@ class Sampler:
         if 0 < top_k <= len(maxima):  # at least k logits reach the k-th largest maximum, and few others do
             floor = float(np.partition(maxima, len(maxima) - top_k)[len(maxima) - top_k])
         if min_p > 0.0:
-            floor = max(floor, top + self._settings.temperature * math.log(min(min_p, 1.0)))
+            floor = max(floor, top + self._temperature * math.log(min(min_p, 1.0)))
         ids = np.flatnonzero(logits >= np.float32(floor))
         return ids[_largest(logits[ids], top_k)] if 0 < top_k < len(ids) else ids
 
@@ -142,7 +144,7 @@ class Sampler:
         # Mostly those of 8 times the mean weight are enough. All that weigh less than the second floor hold together
         # no more than half of what top-p leaves out (the other half is for roundings).
         for means in (8.0, (1.0 - self._settings.top_p) / 2):
-            floor = min(top, top + self._settings.temperature * math.log(means * total / self._size))
+            floor = min(top, top + self._temperature * math.log(means * total / self._size))
             ids = np.flatnonzero(logits >= np.float32(floor))
             weights = self._weights(logits[ids], top)
             if float(weights.sum(dtype=np.float64)) >= wanted:
@@ -152,8 +154,8 @@ class Sampler:
     def _weights(self, logits: _Floats, top: float) -> _Floats:
         """The weights of these logits, of which the largest has 1.0."""
         scores: _Floats = logits - np.float32(top)
-        if self._settings.temperature != 1.0:
-            np.divide(scores, np.float32(self._settings.temperature), out=scores)
+        if self._temperature != 1.0:
+            np.divide(scores, np.float32(self._temperature), out=scores)
         return np.exp(scores, out=scores)
 
 
