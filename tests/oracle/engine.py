@@ -26,7 +26,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise, takewhile
 from pathlib import Path
@@ -106,11 +106,11 @@ class Tally:
 @contextmanager
 def two_engines(path: Path) -> Iterator[tuple[LlamaEngine, LlamaEngine]]:
     """The engine to compare, and one that decides; both closed at the end."""
-    engine = load_engine(path, context_tokens=CONTEXT_TOKENS, batch_tokens=_BATCH_TOKENS)
-    judge = load_engine(path, context_tokens=CONTEXT_TOKENS)
-    yield engine, judge
-    engine.close()
-    judge.close()
+    with (
+        closing(load_engine(path, context_tokens=CONTEXT_TOKENS, batch_tokens=_BATCH_TOKENS)) as engine,
+        closing(load_engine(path, context_tokens=CONTEXT_TOKENS)) as judge,
+    ):
+        yield engine, judge
 
 
 def compare(engine: LlamaEngine, judge: LlamaEngine, greedy: Greedy, *, count: int, seed: int = 0) -> Tally:
