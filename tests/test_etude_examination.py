@@ -13,6 +13,7 @@ from tests.etude import evaluate
 from tests.etude.dialogues import Dialogue
 from tests.etude.examination import Examiner, Outcome, Step, make_case
 from tests.support.engines import ETUDE
+from tests.support.streams import harmony_ids
 
 THOUGHT = "<|channel|>analysis<|message|>Use it.<|end|><|start|>assistant"
 CALL = THOUGHT + '<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"a":1}<|call|>'
@@ -33,7 +34,7 @@ DIALOGUE = Dialogue(
 )
 
 
-def _examined(tokenizer: Tokenizer, *said: str) -> Outcome:
+def _examined(tokenizer: Tokenizer, *said: str | tuple[int, ...]) -> Outcome:
     engine = ScriptedEngine(Script(said), tokenizer, context_tokens=4096)
     return Examiner(engine).examine(make_case("<|start|>system<|message|>x<|end|>", DIALOGUE), Sampling(temperature=0))
 
@@ -68,6 +69,17 @@ def test_what_counts(
     outcome = _examined(etude_tokenizer, *said)
     assert (outcome.exact, outcome.same) == (exact, same)
     assert [verdict.well_formed for verdict in outcome.verdicts] == well_formed
+
+
+def test_the_same_text_in_other_tokens_is_not_exact(etude_tokenizer: Tokenizer) -> None:
+    whole, bytes_of = harmony_ids(etude_tokenizer, FINAL), etude_tokenizer.vocabulary.tokens
+    at, bytes_of_it = next((at, bytes_of[one]) for at, one in enumerate(whole) if bytes_of[one] == b" is")
+    spelled = (*whole[:at], *(bytes_of.index(bytes([byte])) for byte in bytes_of_it), *whole[at + 1 :])
+    assert etude_tokenizer.decode(spelled) == FINAL
+
+    outcome = _examined(etude_tokenizer, CALL, spelled)
+
+    assert (outcome.exact, outcome.same) == (False, True)
 
 
 def test_the_command_tells_what_it_was_asked_for_and_found(capsys: pytest.CaptureFixture[str]) -> None:

@@ -49,20 +49,18 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One completion. `same`: the same call with the same arguments, or the same answer, whatever was thought before.
+    """One completion. `exact`: the same ids, not only the same text.
 
+    `same`: the same call with the same arguments, or the same answer, whatever was thought before.
     `well_formed`: our strict parser takes it, it ends by itself, in an answer or in a call whose arguments are JSON
     where they should be.
     """
 
     step: Step
     got: str
+    exact: bool
     same: bool
     well_formed: bool
-
-    @property
-    def exact(self) -> bool:
-        return self.got == self.step.wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +130,7 @@ class Examiner:
         said = self._parse(got)
         well_formed = said is not None and _is_whole(said)
         same = well_formed and said is not None and _meaning(said[-1]) == _meaning((self._parse(wanted) or said)[-1])
-        return Verdict(step, self._tokenizer.decode(got), same, well_formed)
+        return Verdict(step, self._tokenizer.decode(got), list(got) == list(wanted), same, well_formed)
 
     def _parse(self, ids: Sequence[int]) -> tuple[Message, ...] | None:
         """None: our strict parser doesn't take it, or nothing came."""
