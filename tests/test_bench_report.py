@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import math
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,8 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from tests.bench.processes import busy
+from agent.models.plan import BATCH_TOKENS
+from tests.bench.processes import busy, measure
 from tests.bench.report import Report, file_facts, load, machine
 from tests.support.command import ROOT
 from tests.support.vocabularies import ETUDE
@@ -22,7 +24,6 @@ _BENCHES = sorted(path.stem for path in (ROOT / "tests/bench").glob("*.py") if p
 
 _ON_THE_ETUDE = {
     "toolbox": ("--calls", "20"),
-    "decode": (str(ETUDE), "--runs", "1", "--tokens", "4", "--prompt-tokens", "8", "--busy", "1"),
     "own_cost": (str(ETUDE), "--runs", "1", "--tokens", "4", "--rungs", "turn,run on a terminal"),
     "chat_decode": (str(ETUDE), "--runs", "1", "--tokens", "4"),
 }
@@ -99,6 +100,72 @@ def test_a_bench_runs(name: str) -> None:
     figures = [value for row in rows for value in row.values() if isinstance(value, float)]
     assert rows and figures and all(map(math.isfinite, figures))
     assert any(isinstance(value, str) for row in rows for value in row.values())
+
+
+_LLAMA_BENCH = """\
+#!{python}
+import json, os, sys
+with open(__file__ + ".log", "a") as log:
+    print(json.dumps([os.environ.get("GOMP_SPINCOUNT"), sys.argv[1:]]), file=log)
+of = {{"build_number": 1, "build_commit": "abc"}}
+print(json.dumps([{{"n_gen": 0, "avg_ts": 1e6, **of}}, {{"n_gen": 4, "avg_ts": 1e5, **of}}]))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="runs a script as a program")
+def test_decode_takes_turns_with_llama_bench(tmp_path: Path) -> None:
+    """A program with its face, which says the same each time: who runs when and with what, and what is told of it."""
+    peer = tmp_path / "llama-bench"
+    peer.write_text(_LLAMA_BENCH.format(python=sys.executable))
+    peer.chmod(0o755)
+    given = {"runs": 2, "tokens": 4, "prompt-tokens": 8, "busy": 1, "busy-runs": 1, "busy-tokens": 2, "threads": 1}
+    flags = [f"--{name}={value}" for name, value in given.items()]
+    command = [sys.executable, "-m", "tests.bench.decode", str(ETUDE), "--llama-bench", str(peer), "--repack=0", *flags]
+    bare = {name: value for name, value in os.environ.items() if name not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+
+    done = subprocess.run(
+        [*command, "--json"], cwd=ROOT, env=bare, capture_output=True, text=True, timeout=120, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+    plain, same = "llama-bench as it comes", "llama-bench with ossia's OpenMP setting"
+    first, second = ("ossia", plain, same), (same, plain, "ossia")
+    turns = [("nothing, run 1", first), ("nothing, run 2", second), ("1 busy, run 1", first)]
+    said = [line.split(":")[0] for line in done.stderr.splitlines()]
+    assert said == [f"{run}, {name}" for run, names in turns for name in names]
+
+    calls = [json.loads(line) for line in Path(f"{peer}.log").read_text().splitlines()]
+    assert [spins for spins, _ in calls] == [None, "1000", "1000", None, None, "1000"]
+    asked = [dict(zip(arguments[::2], arguments[1::2], strict=True)) for _, arguments in calls]
+    assert [one["--n-gen"] for one in asked] == ["4", "4", "4", "4", "2", "4"]
+    assert {one[name] for one in asked for name in ("--batch-size", "--ubatch-size")} == {str(BATCH_TOKENS)}
+    assert {(one["--threads"], one["--n-prompt"], one["--repack"]) for one in asked} == {("1", "8", "0")}
+
+    told = json.loads(done.stdout)
+    assert told["versions"]["llama-bench"] == "build 1 (abc)" and str(tmp_path) not in done.stdout
+    decode, _, runs = told["tables"].values()
+    ours = sorted(row["decode"] for row in runs if (row["beside"], row["what"]) == ("nothing", "ossia"))
+    theirs = next(row for row in decode if (row["beside"], row["what"]) == ("nothing", plain))
+    ratios = [theirs["ratio_least"], theirs["ratio_greatest"]]
+    assert theirs["median"] == 1e5 and ratios == pytest.approx([speed / 1e5 for speed in ours], rel=1e-4)
+
+
+_PROBE = """\
+import os, stat, sys, json
+from tests.bench.processes import answer
+print("x" * 300_000)  # more than a pipe holds
+answer(json.loads(sys.argv[2]), {"pipe": stat.S_ISFIFO(os.fstat(1).st_mode), "terminal": os.isatty(1)})
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no pseudo-terminals")
+@pytest.mark.parametrize("terminal", [False, True])
+def test_what_is_measured_writes_into_a_pipe_or_to_a_terminal(
+    terminal: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bench_probe.py").write_text(_PROBE)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert measure("bench_probe", {}, terminal=terminal) == {"pipe": not terminal, "terminal": terminal}
 
 
 def test_busy_processes_compute_and_end_with_the_block() -> None:

@@ -9,8 +9,8 @@ pp, 512 random ids in one batch. What they do for that:
 - llama-bench's pp decodes one batch. Ours is `LlamaEngine.prefill` of a prompt that is marked as `ossia` marks one: it
   ends with a checkpoint. (A real prompt has more marks, each of which may cut it into one batch more.)
 - Each run is a process of its own that loads the file, computes once what isn't counted (llama-bench: one pp, one id;
-  ours the same), then once what is. The runs take turns, ossia, llama-bench, ossia, …, and the ratios are those of
-  neighbours, ossia's speed over the other's: their median, least and greatest.
+  ours the same), then once what is. The runs take turns, every second round the other way round, so that none always
+  comes first; the ratios are those of a round, ossia's speed over the other's: their median, least and greatest.
 - The same kernels: where ossia loads without llama.cpp's repacked weights (agent/engine/llama.py says where and why),
   so does llama-bench; `--repack 1` lets it have them, `--repack 0` never. Both map the file, keep KV in 16 bits and the
   window's alone where there is one. Our context is what ossia takes, theirs 512: that costs memory, not time.
@@ -22,7 +22,6 @@ that compute; as it comes llama.cpp may then take seconds for a token, so it gen
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import random
@@ -39,12 +38,12 @@ from agent.control import Control
 from agent.engine.base import Prompt, Sampling
 from agent.engine.openmp import openmp_settings
 from agent.engine.threads import default_threads
+from agent.models.plan import BATCH_TOKENS
 from tests.bench.native import load_as_ossia, watch_repacking
 from tests.bench.processes import answer, busy, measure
 from tests.bench.report import Report, file_facts, options
 
 OURS, AS_IT_COMES, WITH_SETTING = "ossia", "llama-bench as it comes", "llama-bench with ossia's OpenMP setting"
-_BATCH_TOKENS = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +128,14 @@ def _contenders(task: _Task) -> dict[str, Callable[[], _Speed]]:
     return found
 
 
-def _measure(report: Report, beside: str, contenders: Mapping[str, Callable[[], _Speed]], *, runs: int) -> None:
+def _measure(report: Report, beside: str, contenders: dict[str, Callable[[], _Speed]], *, runs: int) -> None:
     """Let them take turns; a row for each with its medians and its ratios, and one for each run."""
     speeds: dict[str, list[_Speed]] = {name: [] for name in contenders}
-    for number, (name, run) in itertools.product(range(1, runs + 1), contenders.items()):
-        speed = run()
-        speeds[name].append(speed)
-        report.say(f"{beside}, run {number}, {name}: tg {speed.decode:.2f}, pp {speed.prefill:.1f} tok/s")
+    for number in range(1, runs + 1):
+        for name in contenders if number % 2 else reversed(contenders):
+            speed = contenders[name]()
+            speeds[name].append(speed)
+            report.say(f"{beside}, run {number}, {name}: tg {speed.decode:.2f}, pp {speed.prefill:.1f} tok/s")
     for what in ("decode", "prefill"):
         ours = [getattr(speed, what) for speed in speeds[OURS]]
         for name, found in speeds.items():
@@ -171,7 +171,7 @@ def _peer(task: _Task, environ: Mapping[str, str]) -> _Speed:
     command = [
         *(str(task.peer), "--model", str(task.model), "--threads", str(task.threads), "--repetitions", "1"),
         *("--n-prompt", str(task.prefill_tokens), "--n-gen", str(task.decode_tokens), "--output", "json"),
-        *("--batch-size", str(_BATCH_TOKENS), "--ubatch-size", str(_BATCH_TOKENS), "--repack", str(int(task.repack))),
+        *("--batch-size", str(BATCH_TOKENS), "--ubatch-size", str(BATCH_TOKENS), "--repack", str(int(task.repack))),
     ]
     done = subprocess.run(command, env=dict(environ), stdin=subprocess.DEVNULL, capture_output=True, check=False)
     if done.returncode:

@@ -24,10 +24,10 @@ _CHUNK = bytes(range(256)) * 256
 def measure(module: str, how: Mapping[str, Any], *, terminal: bool = False) -> dict[str, Any]:
     """What a fresh process of `python -m module --child …` wrote with `answer`.
 
-    Its home is an empty folder, so that no settings or caches of the user's are in it; what it prints goes nowhere,
-    by way of a pseudo-terminal if `terminal`. Raises CalledProcessError when it fails.
+    Its home is an empty folder, so that no settings or caches of the user's are in it. What it prints goes into a pipe,
+    or to a pseudo-terminal if `terminal`, and is dropped here. Raises CalledProcessError when it fails.
     """
-    output = _terminal() if terminal else nullcontext(subprocess.DEVNULL)
+    output = _terminal() if terminal else nullcontext(subprocess.PIPE)
     with tempfile.TemporaryDirectory() as folder, output as stdout:
         out = Path(folder, "answer.json")
         asked = json.dumps({**how, "out": str(out)})
