@@ -6,8 +6,9 @@
 #     bash tests/bench/peers.sh FOLDER
 #
 # The last line on stdout is the folder of the programs. About 5 minutes on 2 idle cores; a second run finds them there.
-# Takes pip (or uv), CMake >= 3.14, a C++ compiler, and 1 GB while it builds. The one download is the source package,
-# from the package registry.
+# Takes pip (or uv), CMake >= 3.14, a C++ compiler, and 1 GB while it builds. What is downloaded is the source package,
+# and what pip needs to read its metadata (its build backend), all from the package registry. They run on the processor
+# alone: measured against an ossia that uses a GPU they say nothing.
 #
 # The options are those of the wheel that `uv sync` or pip builds, read from its CMakeCache.txt: Release (-O3 -DNDEBUG),
 # shared libraries, GGML_NATIVE (-march=native), GGML_OPENMP, GGML_LLAMAFILE, GGML_CPU_REPACK; no CURL. What differs

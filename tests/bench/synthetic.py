@@ -171,6 +171,7 @@ def write_synthetic(
     part = path.with_name(path.name + ".part")
     try:
         try:
+            part.touch()  # whether it can be: told at once, before the seconds that the vocabulary takes
             total = write_header(part, size)
             free = shutil.disk_usage(part.parent).free if free_bytes is None else free_bytes
             if total - part.stat().st_size > free:
