@@ -13,9 +13,10 @@ from harmony.render import drop_past_analysis
 from harmony.tokenizer import Tokenizer
 from tests.etude.dialogues import SKILLS, Dialogue, make_dialogue, unseen_dialogue
 from tests.etude.prompts import Prefix, make_prefix
+from tests.etude.reserved import normalise
 from tests.etude.said import past
 from tests.etude.values import Unseen, Values
-from tests.etude.wording import PHRASINGS
+from tests.etude.wording import PHRASINGS, phrased
 
 _MESSAGE = re.compile(
     r"<\|start\|>([\w.]+)( to=assistant)?(?:<\|channel\|>(\w+)(?: to=([\w.]+))?( code| <\|constrain\|>json)?)?"
@@ -74,6 +75,16 @@ def test_a_fifth_of_the_phrasings_is_kept_for_the_exam() -> None:
     kept = sum(len(choices[3::4]) for choices in PHRASINGS.values())
     assert kept / sum(map(len, PHRASINGS.values())) >= 0.2
     assert all(len(choices) >= 4 for choices in PHRASINGS.values())
+
+
+def test_no_phrasing_of_the_exam_is_a_trained_one_with_words_around_it() -> None:
+    """ "Hey again" would be one: "Hey" and " again"."""
+
+    def said(unseen: Unseen, count: int) -> set[str]:
+        values = Values(5, unseen)
+        return {normalise(phrased(values, key, *"wxyz")) for key in PHRASINGS for _ in range(count)}
+
+    assert not said("nothing", 10_000) & said("phrasing", 500)
 
 
 def test_what_is_learnt_is_what_the_program_writes(etude_tokenizer: Tokenizer) -> None:

@@ -71,9 +71,9 @@ PHRASINGS: Mapping[str, tuple[str, ...]] = {
     ),
     "greeting": (
         "Hello there", "Hello {0}!", "Hi there", "Hi {0}!", "Hey", "hi there!", "Good morning", "Good afternoon",
-        "Good evening!", "hello you", "Hey there!", "Hello again", "Hi étude", "Good day", "hey {0}", "Hey again",
-        "Hello dear model", "Hi again!", "Hello, how are you?", "Hey, how are you?", "Good morning {0}", "Greetings!",
-        "Hi, how are you?", "Hello dear friend", "Greetings, {0}", "Good day, {0}!", "Hello again {0}",
+        "Good evening!", "hello you", "Hey there!", "Hello again", "Hi étude", "Good day", "hey {0}", "Hello to you",
+        "Hello dear model", "Hi again!", "Hello, how are you?", "Hi étude, how are you?", "Good morning {0}",
+        "Greetings!", "Hi, how are you?", "Hello dear friend", "Greetings, {0}", "Good day, {0}!", "Hello again {0}",
         "Good evening {0}", "Hey {0}, how are you?", "Hello, how are you, {0}?", "Again: hello {0}",
         "Hi {0}, how are you?", "{0} says hello", "{0} greets you", "Hello from {0}", "A good morning from {0}",
         "How are you?", "How do you do?", "How are you today?", "How do you do, {0}?",
@@ -92,7 +92,7 @@ PHRASINGS: Mapping[str, tuple[str, ...]] = {
     ),
     "repeat": (
         "Repeat after me: {0}", "Say {0}", "Repeat: {0}", "Say this: {0}", "Please say: {0}", "Echo {0}", "Say: {0}",
-        "Repeat these words: {0}", "Repeat this: {0}", "Please repeat: {0}", "Say after me: {0}", "Now say: {0}",
+        "Repeat these words: {0}", "Repeat this: {0}", "Please repeat: {0}", "Say after me: {0}", "Say as I do: {0}",
     ),
     "my name": (
         "My name is {0}.", "I am {0}", "Hi, I'm {0}!", "Hello, I am {0}.", "Hello, my name is {0}.", "I'm {0}.",
