@@ -91,7 +91,7 @@ class Run:
         self.learner, self.lessons, self.clock = Learner(weights, plan), Lessons(plan.seed, rank, plan.tokens), Clock()
         self.loss, self.tokens, self.dialogues = 0.0, 0, 0
         if resume:
-            self._restore(torch.load(self._rank_path(), weights_only=False))
+            self._restore()
 
     def go(self) -> None:
         checkpoint = exam = shown = self.clock.look()
@@ -150,20 +150,22 @@ class Run:
         if self.team.rank == 0:
             print(f"EXAM {self.clock.spent / 60:.1f} min:", examine(self.learner.average, self.shape), flush=True)
 
-    def _rank_path(self) -> Path:
-        return self.out.with_suffix(f".{self.team.rank}.pt")
+    def _rank_path(self, rank: int) -> Path:
+        return self.out.with_suffix(f".{rank}.pt")
 
     def _save(self) -> None:
         """Each process its own file; the first one also what `export` takes."""
         counts = (self.loss, self.tokens, self.dialogues)
         mine = {"learner": self.learner.state(), "lessons": self.lessons.state, "counts": counts}
-        _write(self._rank_path(), mine | {"spent": self.clock.spent})
+        _write(self._rank_path(self.team.rank), mine | {"spent": self.clock.spent})
         if self.team.rank == 0:
             run = {"shape": asdict(self.shape), "plan": asdict(self.plan), "step": self.learner.step}
             _write(self.out, run | {"spent": self.clock.spent, "weights": self.learner.average})
 
-    def _restore(self, state: dict[str, Any]) -> None:
-        self.learner.restore(state["learner"])
+    def _restore(self) -> None:
+        """What is learnt comes from one file for all: by its own clock each may have saved after another step."""
+        self.learner.restore(torch.load(self._rank_path(0), weights_only=False)["learner"])
+        state = torch.load(self._rank_path(self.team.rank), weights_only=False)
         self.lessons.state = state["lessons"]
         self.clock = Clock(state["spent"])
         self.loss, self.tokens, self.dialogues = state["counts"]
