@@ -171,11 +171,12 @@ def write_synthetic(
     part = path.with_name(path.name + ".part")
     try:
         try:
-            part.touch()  # whether it can be: told at once, before the seconds that the vocabulary takes
-            total = write_header(part, size)
+            part.touch()  # this and the room first: the vocabulary takes seconds
             free = shutil.disk_usage(part.parent).free if free_bytes is None else free_bytes
-            if total - part.stat().st_size > free:
-                raise SyntheticError(f"{path}: {size} takes {total / 1e9:.1f} GB, {free / 1e9:.1f} GB are free")
+            data_bytes = sum(_padded(tensor.nbytes) for tensor in tensors_of(SIZES[size]))
+            if data_bytes > free:  # without the header's 13 MB: who lacks these is told when they are missing
+                raise SyntheticError(f"{path}: {size} takes {data_bytes / 1e9:.1f} GB, {free / 1e9:.1f} GB are free")
+            total = write_header(part, size)
             _write_tensors(part, size, seed, lambda done: on_progress and on_progress(done, total))
             part.replace(path)
         except BaseException:
