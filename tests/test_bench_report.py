@@ -102,6 +102,25 @@ def test_a_bench_runs(name: str) -> None:
     assert any(isinstance(value, str) for row in rows for value in row.values())
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments", "told"),
+    [
+        *(
+            (name, ["none.gguf"], "'none.gguf' is none")
+            for name in ("decode", "own_cost", "chat_decode", "first_token")
+        ),
+        ("own_cost", [str(ETUDE), "--rungs", "turn,tern"], "run on a terminal; got tern"),
+    ],
+)
+def test_a_slip_is_told_before_anything_runs(
+    name: str, arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as leaving:
+        importlib.import_module(f"tests.bench.{name}").main(arguments)
+    assert leaving.value.code == 2
+    assert told in capsys.readouterr().err
+
+
 _LLAMA_BENCH = """\
 #!{python}
 import json, os, sys

@@ -144,6 +144,12 @@ def test_without_the_room_nothing_is_begun(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(SyntheticError, match="expected a file to write, this is a folder"):
+        write_synthetic(tmp_path, "tiny")
+    assert list(tmp_path.iterdir()) == [] and not list(tmp_path.parent.glob("*.part"))
+
+
 def test_the_command_says_in_one_line_what_is_wrong(tmp_path: Path) -> None:
     target = tmp_path / "missing" / "tiny.gguf"
     command = [sys.executable, "-m", "tests.bench.synthetic", "--size", "tiny", str(target)]

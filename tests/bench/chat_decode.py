@@ -23,7 +23,7 @@ from typing import Any
 from agent.engine.threads import default_threads
 from tests.bench.native import answer_with_markdown, watch_decoding
 from tests.bench.processes import answer, measure, own_home
-from tests.bench.report import Report, file_facts, options
+from tests.bench.report import Report, file_facts, model_file, options
 from tests.support.pty import IDLE, PtyChat
 
 _MODULE = "tests.bench.chat_decode"
@@ -34,7 +34,7 @@ _CHAT, _PIPE, _TERMINAL = "the chat", "run --quiet, into a pipe", "run --quiet, 
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure and print."""
     parser = options(__doc__)
-    parser.add_argument("model", type=Path, nargs="?", metavar="MODEL.gguf")
+    parser.add_argument("model", type=model_file, nargs="?", metavar="MODEL.gguf")
     parser.add_argument("--tokens", type=int, default=256, metavar="N")
     parser.add_argument("--runs", type=int, default=5, metavar="K")
     parser.add_argument("--child", default="", help="for the bench itself")

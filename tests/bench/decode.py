@@ -41,7 +41,7 @@ from agent.engine.threads import default_threads
 from agent.models.plan import BATCH_TOKENS
 from tests.bench.native import load_as_ossia, watch_repacking
 from tests.bench.processes import answer, busy, measure
-from tests.bench.report import Report, file_facts, options
+from tests.bench.report import Report, file_facts, model_file, options
 
 OURS, AS_IT_COMES, WITH_SETTING = "ossia", "llama-bench as it comes", "llama-bench with ossia's OpenMP setting"
 
@@ -101,7 +101,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _options(argv: Sequence[str] | None) -> Any:
     parser = options(__doc__)
-    parser.add_argument("model", type=Path, nargs="?", metavar="MODEL.gguf")
+    parser.add_argument("model", type=model_file, nargs="?", metavar="MODEL.gguf")
     parser.add_argument("--llama-bench", type=Path, metavar="PATH", help="see peers.sh; without it, ours alone")
     parser.add_argument("--runs", type=int, default=5, metavar="K")
     parser.add_argument("--tokens", type=int, default=128, metavar="N", help="decoded ids of a run (128)")

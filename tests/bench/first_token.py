@@ -28,7 +28,7 @@ from agent.control import Control
 from agent.engine.threads import default_threads
 from tests.bench.native import load_as_ossia
 from tests.bench.processes import answer, first_byte_s, measure, own_home
-from tests.bench.report import Report, file_facts, options
+from tests.bench.report import Report, file_facts, model_file, options
 from tests.support.vocabularies import ETUDE
 
 _TABLE = "milliseconds to the first token"
@@ -42,7 +42,7 @@ _COLD, _WARM = "same process, cold", "same process, warm prefix"
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure and print."""
     parser = options(__doc__)
-    parser.add_argument("model", type=Path, nargs="?", default=ETUDE, metavar="MODEL.gguf")
+    parser.add_argument("model", type=model_file, nargs="?", default=ETUDE, metavar="MODEL.gguf")
     parser.add_argument("--prompt-tokens", type=int, default=1000, metavar="N")
     parser.add_argument("--runs", type=int, default=5, metavar="K")
     parser.add_argument("--child", default="", help="for the bench itself")

@@ -85,8 +85,11 @@ class Stamps:
         `whole_ms` is from one call to the next, of which `decode_ms` inside it and `gap_ms` not: means, so that what
         comes only now and then is in them. `gap_cpu_ms`: CPU time of the same gaps. `main_ms`: that of the terminal's
         thread, all of it; None where it decodes itself.
-        Raises RuntimeError when there weren't so many calls: the first token of an answer is the prefill's.
+        Raises RuntimeError when there weren't so many calls (the first token of an answer is the prefill's), or fewer
+        than two.
         """
+        if tokens < 3:
+            raise RuntimeError(f"expected at least 3 tokens, two decode steps: asked for {tokens}")
         if len(self.begins) < tokens - 1:
             raise RuntimeError(f"expected {tokens - 1} decode steps of one id, saw {len(self.begins)}")
         last = Stamps(*(stamps[1 - tokens :] for stamps in (self.begins, self.ends, self.cpu_s, self.main_s)))

@@ -32,7 +32,7 @@ from agent.engine.base import Prompt, Sampling
 from agent.engine.threads import default_threads
 from tests.bench.native import answer_with_markdown, load_as_ossia, watch_decoding, watching_costs_ms
 from tests.bench.processes import answer, measure
-from tests.bench.report import Report, file_facts, options
+from tests.bench.report import Report, file_facts, model_file, options
 
 _QUESTION = "Say something."
 
@@ -40,7 +40,7 @@ _QUESTION = "Say something."
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure and print."""
     parser = options(__doc__)
-    parser.add_argument("model", type=Path, nargs="?", metavar="MODEL.gguf")
+    parser.add_argument("model", type=model_file, nargs="?", metavar="MODEL.gguf")
     parser.add_argument("--tokens", type=int, default=256, metavar="N", help="of a run (256)")
     parser.add_argument("--runs", type=int, default=5, metavar="K")
     parser.add_argument("--rungs", default=",".join(_RUNGS), help="some of them (all)")
@@ -52,6 +52,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     if given.model is None:
         parser.error("expected a model, as in: python -m tests.bench.own_cost mid.gguf")
     rungs = given.rungs.split(",")
+    if unknown := set(rungs) - set(_RUNGS):
+        parser.error(f"expected some of {', '.join(_RUNGS)}; got {', '.join(sorted(unknown))}")
     report = Report("own_cost")
     report.settings |= {
         **file_facts(given.model),

@@ -40,6 +40,14 @@ def options(doc: str | None) -> argparse.ArgumentParser:
     return parser
 
 
+def model_file(name: str) -> Path:
+    """The type of an argument that names a model; argparse says so when there is no such file."""
+    path = Path(name)
+    if not path.is_file():
+        raise argparse.ArgumentTypeError(f"expected a GGUF file, {name!r} is none: see tests.bench.synthetic")
+    return path
+
+
 class Report:
     """The figures of one run of a bench. `packages` are those whose versions matter besides llama.cpp's and numpy's.
 

@@ -168,6 +168,8 @@ def write_synthetic(
     the whole file. Until it is whole, the file is called `path` with `.part` behind it; that is removed when anything
     goes wrong, an interrupt too. Raises `SyntheticError` when the disk lacks the room or can't be written to.
     """
+    if path.is_dir():
+        raise SyntheticError(f"{path}: expected a file to write, this is a folder")
     part = path.with_name(path.name + ".part")
     try:
         try:
