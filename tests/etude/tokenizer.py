@@ -2,8 +2,8 @@
 
 Byte-level BPE under gpt-4o's splitting, as gpt-oss has it, made so that copying is easy: a number is split into the
 same tokens of up to three digits wherever it stands; letters are merged first and a blank before a frequent word of the
-prompts last, so that " Paris", "Paris" and "(Paris" end in the same tokens; marks are merged only where templates have
-them. `TWINS` of the file are the pairs of tokens that differ by that blank alone.
+prompts (not of what they are about) last, so that " Paris", "Paris" and "(Paris" end in the same tokens; marks are
+merged only where templates have them. `twins` are the pairs of tokens that differ by that blank alone.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CONTROL = tuple(
     for name in ("startoftext", "endoftext", "return", "constrain", "channel", "start", "end", "message", "call")
 )
 _LETTERS = 850
-_SPACED = 520
+_SPACED = 200
 _MARKS = (
     '{"', '"}', '":"', '","', '"', '":', "\n\n", "//", "?:", "};", "=>", " =>", " {", " }", " =", "(_:", " (_:", "**",
     "()", '"]}', '":["', '":{"', '"},"', '"}}', '":{"', " //", "【", "】", "†", "é", '":["', '"]', "###",
@@ -59,8 +59,16 @@ def twins() -> list[tuple[int, int]]:
     return sorted((vocabulary[plain], number) for plain, number in spaced if plain in vocabulary)
 
 
+class _NoWords(Values):
+    """Numbers for words: what is left are those of the prompts, the questions and the answers themselves."""
+
+    def word(self) -> str:
+        return str(self.random.randrange(10**6))
+
+
 def _make() -> Tokenizer:
-    counts, spaced = _count(_texts(Values(7)))
+    counts, _ = _count(_texts(Values(7)))
+    _, spaced = _count(_texts(_NoWords(7)))
     for word in words()[:1500]:
         counts[word] += 2
     merges = list(_number_merges())
@@ -81,7 +89,8 @@ def _make() -> Tokenizer:
 
 def _every_split(vocabulary: dict[str, int]) -> list[Pair]:
     """All ways to merge two tokens into a third, in the order of the ids: so tiktoken does it, who knows no merges."""
-    halves = ((token[:at], token[at:]) for token in sorted(vocabulary, key=vocabulary.__getitem__) for at in range(len(token)))
+    tokens = sorted(vocabulary, key=vocabulary.__getitem__)
+    halves = ((token[:at], token[at:]) for token in tokens for at in range(1, len(token)))
     return [(left, right) for left, right in halves if left in vocabulary and right in vocabulary]
 
 
