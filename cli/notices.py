@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
+from cli.clean import clean
 from cli.progress import Display, LiveLine
 
 
@@ -16,7 +17,7 @@ class _Doing(LiveLine):
 
     @property
     def text(self) -> str:
-        return self._text
+        return clean(self._text)
 
 
 class Notices(Display):

@@ -44,7 +44,7 @@ class LiveLine:
 
     def set(self, text: str) -> None:
         """Change the text; it is drawn at the next `tick`."""
-        self._text = clean(text) if self._shown else ""
+        self._text = text
 
     def tick(self) -> None:
         """Draw the next frame if it is time for one. Call it often."""
@@ -53,7 +53,7 @@ class LiveLine:
             return
         self._next = now + _FRAME_S
         frame = _FRAMES[int(now / _FRAME_S) % len(_FRAMES)]
-        self._stream.write(_ERASE + fitted(f"{frame} {self._text}", columns(self._stream) - 1))
+        self._stream.write(_ERASE + fitted(f"{frame} {clean(self._text)}", columns(self._stream) - 1))
         self._stream.flush()
         self._drawn = True
 
