@@ -5,7 +5,7 @@
 #     bash tests/bench/peers.sh                # into the cache folder of the user: ~/.cache/ossia/peers
 #     bash tests/bench/peers.sh FOLDER
 #
-# The last line on stdout is the folder of the programs. About 5 minutes on 2 idle cores; a second run finds them there.
+# The last line on stdout is the folder of the programs. About 7 minutes on 2 idle cores; a second run finds them there.
 # Takes pip (or uv), CMake >= 3.14, a C++ compiler, and 1 GB while it builds. What is downloaded is the source package,
 # and what pip needs to read its metadata (its build backend), all from the package registry. They run on the processor
 # alone: measured against an ossia that uses a GPU they say nothing.
