@@ -177,12 +177,9 @@ def _llama(
 
 def _gpu_free() -> tuple[int, ...]:
     """Load llama.cpp's library, and ask it for the free memory of its GPUs."""
-    from cli.openmp import openmp_environment
+    from agent.engine.llama import gpu_free_bytes
 
-    with openmp_environment():
-        from agent.engine.llama import gpu_free_bytes
-
-        return gpu_free_bytes()
+    return gpu_free_bytes()
 
 
 def _script(settings: Settings, display: Display) -> tuple[Engine, Tokenizer]:

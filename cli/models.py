@@ -102,12 +102,9 @@ def locations(environ: Mapping[str, str] | None = None) -> Locations:
 
 
 def _gpu_free() -> tuple[int, ...]:
-    from cli.openmp import openmp_environment
+    from agent.engine.llama import gpu_free_bytes
 
-    with openmp_environment():
-        from agent.engine.llama import gpu_free_bytes
-
-        return gpu_free_bytes()
+    return gpu_free_bytes()
 
 
 def _row(found: Found, memory: Memory) -> tuple[str, str, str, str, str]:

@@ -25,6 +25,7 @@ from agent.engine.cache import Logits, PrefixCache
 from agent.engine.devices import free_gpu_bytes
 from agent.engine.generation import Bounds, Lane, LocalGeneration, Piece, Prefill
 from agent.engine.kept import keep, recall
+from agent.engine.openmp import Waiting, waiting_for
 from agent.engine.sampling import Sampler
 from agent.engine.threads import default_threads
 from agent.errors import ContextFull, EngineFailed, ModelUnusable, OutOfMemory
@@ -193,6 +194,7 @@ class _Native:
     def __init__(self, path: Path, settings: LlamaSettings, on_progress: Callable[[float], bool] | None) -> None:
         self._model: Any = None
         self._context: Any = None
+        self._waiting: Waiting | None = None
         lib.llama_backend_init()
         self._model = _load_model(path, settings, on_progress)
         try:
@@ -205,6 +207,7 @@ class _Native:
         self.window = int(lib.llama_model_n_swa(self._model))
         self.vocabulary_size = int(lib.llama_vocab_n_tokens(lib.llama_model_get_vocab(self._model)))
         self.fingerprint = _fingerprint(path, settings)
+        self._waiting = waiting_for(int(lib.llama_n_threads(self._context)))
         self._batch = _Batch(self.batch_tokens)
         self._row_type, self._row_address, self._row = ctypes.c_float * self.vocabulary_size, 0, _NO_LOGITS
         self._abort: Any = None
@@ -214,6 +217,8 @@ class _Native:
         return self._context is not None
 
     def close(self) -> None:
+        if self._waiting is not None:
+            self._waiting.close()
         if self._context is not None:
             lib.llama_free(self._context)
         if self._model is not None:
@@ -238,7 +243,11 @@ class _Native:
 
     def decode(self, pieces: Sequence[Piece]) -> bool:
         _LOG.errors.clear()
+        if self._waiting is not None:
+            self._waiting.before_step()
         status = int(lib.llama_decode(self._context, self._batch.filled(pieces)))
+        if self._waiting is not None:
+            self._waiting.after_step()
         if status in (_DONE, _ABORTED):
             return status == _DONE
         raise EngineFailed(f"llama.cpp failed to decode (status {status}: {_LOG.reason})")

@@ -15,15 +15,13 @@ pp, 512 random ids in one batch. What they do for that:
   so does llama-bench; `--repack 1` lets it have them, `--repack 0` never. Both map the file, keep KV in 16 bits and the
   window's alone where there is one. Our context is what ossia takes, theirs 512: that costs memory, not time.
 
-llama-bench runs as it comes and, in turn, with the waiting of OpenMP's threads that ossia sets (`GOMP_SPINCOUNT`): the
-first says what a user gets, the second what our loop adds. `--busy N` measures all of it once more beside N processes
-that compute; as it comes llama.cpp may then take seconds for a token, so it generates `--busy-tokens` only.
+llama-bench runs as it comes. `--busy N` measures all of it once more beside N processes that compute; as it comes
+llama.cpp may then take seconds for a token, so it generates `--busy-tokens` only.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import random
 import subprocess
 import time
@@ -36,14 +34,13 @@ from typing import Any
 
 from agent.control import Control
 from agent.engine.base import Prompt, Sampling
-from agent.engine.openmp import openmp_settings
 from agent.engine.threads import default_threads
 from agent.models.plan import BATCH_TOKENS
 from tests.bench.native import load_as_ossia, watch_repacking
 from tests.bench.processes import answer, busy, measure
 from tests.bench.report import Report, file_facts, model_file, options
 
-OURS, AS_IT_COMES, WITH_SETTING = "ossia", "llama-bench as it comes", "llama-bench with ossia's OpenMP setting"
+OURS, PEER = "ossia", "llama-bench"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +83,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         "runs": given.runs,
         "repacking": first.repack,
         "llama_bench_repacking": task.repack,
-        "openmp": ", ".join(f"{name}={value}" for name, value in openmp_settings(os.environ).items()) or "the user's",
     }
     contenders = _contenders(task)
     _measure(report, "nothing", contenders, runs=given.runs)
     if given.busy:
         if task.peer:
             report.settings["busy_tokens"] = given.busy_tokens
-            contenders[AS_IT_COMES] = _contenders(replace(task, decode_tokens=given.busy_tokens))[AS_IT_COMES]
+            contenders[PEER] = _contenders(replace(task, decode_tokens=given.busy_tokens))[PEER]
         with busy(given.busy):
             _measure(report, f"{given.busy} busy", contenders, runs=given.busy_runs or given.runs)
     report.print(as_json=given.json)
@@ -110,7 +106,7 @@ def _options(argv: Sequence[str] | None) -> Any:
     parser.add_argument("--repack", type=int, choices=(0, 1), help="may llama-bench repack weights (as ossia does)")
     parser.add_argument("--busy", type=int, default=0, metavar="N", help="measure beside N busy processes, too")
     parser.add_argument("--busy-runs", type=int, metavar="K", help="runs of that (as many)")
-    parser.add_argument("--busy-tokens", type=int, default=16, metavar="N", help="of llama.cpp as it comes (16)")
+    parser.add_argument("--busy-tokens", type=int, default=16, metavar="N", help="of llama-bench's there (16)")
     parser.add_argument("--child", default="", help="for the bench itself")
     given = parser.parse_args(argv)
     if not given.child and given.model is None:
@@ -122,9 +118,7 @@ def _contenders(task: _Task) -> dict[str, Callable[[], _Speed]]:
     """Who takes turns, and how each is run."""
     found = {OURS: lambda: _ours(task)}
     if task.peer is not None:
-        bare = {name: value for name, value in os.environ.items() if name not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
-        found[AS_IT_COMES] = lambda: _peer(task, bare)
-        found[WITH_SETTING] = lambda: _peer(task, {**os.environ, **openmp_settings(os.environ)})
+        found[PEER] = lambda: _peer(task)
     return found
 
 
@@ -165,7 +159,7 @@ def _measure(report: Report, beside: str, contenders: dict[str, Callable[[], _Sp
 # -- the two ---------------------------------------------------------------------------------------------------------
 
 
-def _peer(task: _Task, environ: Mapping[str, str]) -> _Speed:
+def _peer(task: _Task) -> _Speed:
     """One run of llama-bench."""
     assert task.peer is not None
     command = [
@@ -173,7 +167,7 @@ def _peer(task: _Task, environ: Mapping[str, str]) -> _Speed:
         *("--n-prompt", str(task.prefill_tokens), "--n-gen", str(task.decode_tokens), "--output", "json"),
         *("--batch-size", str(BATCH_TOKENS), "--ubatch-size", str(BATCH_TOKENS), "--repack", str(int(task.repack))),
     ]
-    done = subprocess.run(command, env=dict(environ), stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     if done.returncode:
         raise SystemExit(f"llama-bench ended with {done.returncode}: {done.stderr.decode(errors='replace')[-500:]}")
     prefill, decode = sorted(json.loads(done.stdout), key=lambda test: int(test["n_gen"]))

@@ -11,7 +11,6 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from agent.engine.base import Progress, StepStats
-from cli.openmp import openmp_environment
 
 if TYPE_CHECKING:
     from agent.engine.llama import LlamaEngine
@@ -19,12 +18,8 @@ if TYPE_CHECKING:
 
 
 def load_as_ossia(path: Path, *, threads: int | None = None) -> LlamaEngine:
-    """The model at `path` with the settings that `ossia` finds for it: its context, its layers, OpenMP's waiting.
-
-    In a process that hasn't loaded llama.cpp yet: its library reads OpenMP's settings once.
-    """
-    with openmp_environment():
-        from agent.engine.llama import LlamaEngine, LlamaSettings, gpu_free_bytes
+    """The model at `path` with the settings that `ossia` finds for it: its context, its layers."""
+    from agent.engine.llama import LlamaEngine, LlamaSettings, gpu_free_bytes
     from agent.models.memory import read_memory
     from agent.models.model import open_model
     from agent.models.plan import BATCH_TOKENS, plan
@@ -39,8 +34,8 @@ def load_as_ossia(path: Path, *, threads: int | None = None) -> LlamaEngine:
 
 def watch_repacking() -> list[bool]:
     """For each model that this process loads from now on: was llama.cpp free to repack its weights?"""
-    with openmp_environment():
-        import llama_cpp
+    import llama_cpp
+
     native, seen = llama_cpp.llama_model_load_from_file, []
 
     def load(path: bytes, params: Any) -> Any:
@@ -108,8 +103,8 @@ class Stamps:
 
 def watch_decoding() -> Stamps:
     """Stamp every later decode step of this process. Before anything of `agent.engine.llama` is imported."""
-    with openmp_environment():
-        import llama_cpp
+    import llama_cpp
+
     stamps = Stamps()
     llama_cpp.llama_decode = _stamped(llama_cpp.llama_decode, stamps)
     return stamps

@@ -39,10 +39,8 @@ def _phases(name: str) -> Iterator[tuple[str, float]]:
     import numpy
 
     yield lap("numpy")
-    from cli.openmp import openmp_environment
+    from agent.engine import llama
 
-    with openmp_environment():
-        from agent.engine import llama
     yield lap("llama.cpp's library")
     from agent.models.memory import read_memory
     from agent.models.resolve import resolve
