@@ -327,10 +327,11 @@ class _Batch:
         for piece in pieces:
             count = len(piece.ids)
             end = place + count
-            self._tokens[place:end] = list(piece.ids)
-            self._positions[place:end] = list(range(piece.start, piece.start + count))
-            self._sequences[place:end] = [piece.sequence] * count
-            self._wanted[place:end] = [0] * count
+            for n, token in enumerate(piece.ids, place):  # mostly one: no slice, no list
+                self._tokens[n] = token
+                self._positions[n] = piece.start + n - place
+                self._sequences[n] = piece.sequence
+                self._wanted[n] = 0
             self._wanted[end - 1] = piece.logits
             self.last_of.append(end - 1)
             place = end

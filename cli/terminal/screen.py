@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -37,8 +38,10 @@ from cli.terminal.vt import Output, terminal_output
 
 FRAME_S = 1 / 12
 _IDLE_FRAME_S = 0.5
-_COST_SHARE = 4
-"""A frame that took long is followed by a pause that many times as long: a dear block lowers the frame rate alone."""
+_COST_SHARE = 32
+_LONGEST_PAUSE_S = 0.35
+"""A frame is followed by a pause that many times as long as it computed, but none longer than this. The model's threads
+take all processors and wait for each other: where there are few, it loses the time that drawing takes."""
 _LAST_ROWS = 1000  # of what is still open when the screen is left
 _FAULT_CHARS = 200
 _TITLE_CHARS = 100
@@ -273,15 +276,15 @@ class Screen:
         self._scheduled = False
         if self._loop is None:
             return
-        begin = self._loop.time()
+        begin, worked = self._loop.time(), time.thread_time()
         with self.output.one_write():
             rows = self._panes.frame()
             if rows or self._held:
                 self.commit(rows)
             else:
                 self.app._redraw()
-        now = self._loop.time()
-        self._next_frame_at = begin + max(self._frame_s, (1 + _COST_SHARE) * (now - begin))
+        pause = min(_COST_SHARE * (time.thread_time() - worked), _LONGEST_PAUSE_S)
+        self._next_frame_at = max(begin + self._frame_s, self._loop.time() + pause)
 
     def _idle_frames(self) -> None:
         if self._loop is None:
