@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.engine.openmp import Waiting, waiting_for
+from agent.engine.openmp import Waiting
 
 SPIN, SLEEP = "spin", "sleep"
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="builds for macOS have no OpenMP")
+PROCESSORS = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
 
 
 @dataclass
@@ -112,14 +114,10 @@ def test_closing_gives_the_threads_back() -> None:
     assert machine.told == [SLEEP, SPIN]
 
 
-def test_one_thread_waits_for_nobody() -> None:
-    assert waiting_for(1) is None
-
-
-_REAL = """
+_START = """
     import json, os, sys, time
     import agent.engine.llama
-    from agent.engine.openmp import Crowd, _gnu_openmp
+    from agent.engine.openmp import Crowd, _gnu_openmp, waiting_for
     import ctypes, threading
 
     library = _gnu_openmp()
@@ -132,40 +130,83 @@ _REAL = """
         time.sleep(0.1)
         return 1e3 * (time.process_time() - before)
 
-    def threads():
-        return len(os.listdir("/proc/self/task"))
+    def threads(expected=0):
+        "How many there are; those that end may take a moment to."
+        for _ in range(100):
+            if (count := len(os.listdir("/proc/self/task"))) == expected or not expected:
+                break
+            time.sleep(0.02)
+        return count
 
-    crowd = Crowd(library, len(os.sched_getaffinity(0)))
+    crowd = Crowd(library, threads=2, processors=len(os.sched_getaffinity(0)))
     waited_ms()
+"""
+
+_REAL = """
     found = {"spinning": [waited_ms() for _ in range(5)], "threads": [threads()]}
     crowd.begin()
     found["asleep"] = [waited_ms() for _ in range(5)]
     found["threads"].append(threads())
     crowd.end()
     found["spinning again"] = [waited_ms() for _ in range(5)]
-    for _ in range(100):
-        if threads() == found["threads"][0]:
-            break
-        time.sleep(0.02)
-    found["threads"].append(threads())
+    found["threads"].append(threads(found["threads"][0]))
     print(json.dumps(found))
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="builds for macOS have no OpenMP")
-def test_libgomp_lets_its_threads_sleep_and_spin_again() -> None:
+_DECIDED = """
+    processors = len(os.sched_getaffinity(0))
+    decided = [count for count in range(1, processors + 3) if waiting_for(count)]
+    print(json.dumps({"decided": decided, "expected": list(range(2, processors + 1))}))
+"""
+
+_CROWDED = """
+    import resource
+    threading.stack_size(8 << 20)
+    room = 12 << 20  # for one thread more, not for two
+    size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize() + room
+    resource.setrlimit(resource.RLIMIT_AS, (size, resource.RLIM_INFINITY))
+    before = threads()
+    crowd.begin()
+    found = {"threads": [before, threads(before)]}
+    crowd.end()
+    print(json.dumps(found))
+"""
+
+
+def ran(script: str) -> dict[str, list[float]]:
+    """What the script finds, in a process that has loaded llama.cpp's OpenMP and made a team of two threads."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("GOMP_", "OMP_"))}
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(_REAL)],
+        [sys.executable, "-c", textwrap.dedent(_START) + textwrap.dedent(script)],
         env=environ,
         cwd=Path(__file__).parents[1],
-        capture_output=True,
+        stdout=subprocess.PIPE,
         text=True,
         timeout=60,
         check=True,
     )
-    found = json.loads(done.stdout)
+    found: dict[str, list[float]] = json.loads(done.stdout)
+    return found
+
+
+@LINUX
+@pytest.mark.skipif(PROCESSORS < 2, reason="on one processor no two threads spin")
+def test_libgomp_lets_its_threads_sleep_and_spin_again() -> None:
+    found = ran(_REAL)
     # 300,000 rounds take 1 ms and more (on a crowded machine not always at once), 100 take a few µs.
     assert max(found["asleep"]) < 0.7 < min(max(found["spinning"]), max(found["spinning again"]))
     before, meanwhile, after = found["threads"]
     assert before == after < meanwhile
+
+
+@LINUX
+def test_there_is_something_to_decide_for_two_threads_to_as_many_as_there_are_processors() -> None:
+    found = ran(_DECIDED)
+    assert found["decided"] == found["expected"]
+
+
+@LINUX
+def test_where_no_more_threads_are_to_be_had_the_process_lives_on() -> None:
+    before, meanwhile = ran(_CROWDED)["threads"]
+    assert before == meanwhile

@@ -39,25 +39,31 @@ class Crowd:
 
     Its threads spin 100 rounds instead of 300,000 while the process has more of them than there are processors (libgomp
     calls that throttled). A second team, of threads that do nothing, makes it so; they end with the thread they are of.
+    `threads` are those of the first team. Where the system gives no more threads, nothing changes.
     """
 
-    def __init__(self, library: ctypes.CDLL, size: int) -> None:
-        self._library, self._size = library, size
+    def __init__(self, library: ctypes.CDLL, *, threads: int, processors: int) -> None:
+        self._library = library
+        self._size = processors - threads + 2  # the one that a team is of doesn't count, but for the first team
         self._leave: threading.Event | None = None
         self._thread: threading.Thread | None = None
 
     def begin(self) -> None:
+        if not _can_start(2 * self._size):  # twice: those of the trial may not all be gone when the others come
+            return
         ready, leave = threading.Event(), threading.Event()
+        gomp_parallel = self._library.GOMP_parallel
+        # A parallel section of something harmless that needs no interpreter: the length of an empty string.
+        harmless = ctypes.cast(ctypes.CDLL(None).strlen, ctypes.c_void_p)
 
         def gather() -> None:
-            # A parallel section of something harmless that needs no interpreter: the length of an empty string.
-            harmless = ctypes.cast(ctypes.CDLL(None).strlen, ctypes.c_void_p)
-            self._library.GOMP_parallel(harmless, ctypes.c_char_p(b""), ctypes.c_uint(self._size), ctypes.c_uint(0))
+            gomp_parallel(harmless, ctypes.c_char_p(b""), ctypes.c_uint(self._size), ctypes.c_uint(0))
             ready.set()
             leave.wait()
 
-        self._thread, self._leave = threading.Thread(target=gather, name="openmp-crowd", daemon=True), leave
-        self._thread.start()
+        thread = threading.Thread(target=gather, name="openmp-crowd", daemon=True)
+        thread.start()
+        self._thread, self._leave = thread, leave
         ready.wait()
 
     def end(self) -> None:
@@ -65,6 +71,23 @@ class Crowd:
             self._leave.set()
             self._thread.join()
         self._thread = self._leave = None
+
+
+def _can_start(count: int) -> bool:
+    """Does the system let us have so many threads more? Where it doesn't, libgomp ends the process."""
+    leave, started = threading.Event(), list[threading.Thread]()
+    try:
+        for _ in range(count):
+            thread = threading.Thread(target=leave.wait, name="openmp-trial", daemon=True)
+            thread.start()
+            started.append(thread)
+    except RuntimeError:
+        return False
+    finally:
+        leave.set()
+        for thread in started:
+            thread.join()
+    return True
 
 
 class Waiting:
@@ -125,10 +148,16 @@ class Waiting:
 def waiting_for(threads: int) -> Waiting | None:
     """`Waiting` for `threads` that compute with the OpenMP of this process.
 
-    None where there is nothing to decide: a single thread, no GNU OpenMP (builds for macOS have none, Clang's has its
-    own way), no Linux that tells who wants a processor. `OMP_WAIT_POLICY=passive` in the environment still means sleep.
+    None where there is nothing to decide: a single thread, more than there are processors (libgomp lets them sleep
+    anyway), no GNU OpenMP (builds for macOS have none, Clang's has its own way), no Linux that tells who wants a
+    processor. `OMP_WAIT_POLICY=passive` in the environment still means sleep. In a container the count is the whole
+    machine's: with processors of its own (a cpuset) its threads sleep more than they need to; with a share of all (a
+    quota) it isn't seen when others use that up.
     """
     if sys.platform != "linux" or threads < 2:
+        return None
+    processors = len(os.sched_getaffinity(0))
+    if threads > processors:
         return None
     try:
         library = _gnu_openmp()
@@ -137,8 +166,7 @@ def waiting_for(threads: int) -> Waiting | None:
         return None
     if library is None:
         return None
-    processors = len(os.sched_getaffinity(0))
-    crowd = Crowd(library, max(processors - threads, 0) + 2)
+    crowd = Crowd(library, threads=threads, processors=processors)
     return Waiting(crowd, threads=threads, processors=processors, wanting=_threads_that_want_a_processor)
 
 
