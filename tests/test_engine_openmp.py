@@ -97,12 +97,11 @@ def test_quick_steps_are_not_held_up_by_looking() -> None:
     assert machine.looks <= 4
 
 
-def test_a_look_is_left_out_when_it_is_unknown_whether_ours_still_spin() -> None:
+def test_where_ours_may_spin_still_or_sleep_already_others_are_seen_all_the_same() -> None:
     machine = Machine()
     waiting = machine.waiting()
-    machine.steps(waiting, [1])
-    machine.steps(waiting, [2] * 10, gap=0.01)
-    assert machine.looks == 2  # the first step's, and that 0.3 ms after it
+    assert machine.steps(waiting, [1, 2, 1, 2, 1], gap=0.01) == [SPIN] * 5
+    assert machine.steps(waiting, [3, 4, 3, 4, 3], gap=0.01)[-1] == SLEEP
 
 
 def test_closing_gives_the_threads_back() -> None:

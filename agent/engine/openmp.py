@@ -18,8 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-_SPINS_FOR_S, _ASLEEP_AFTER_S = 0.001, 0.02
-"""After a step the threads spin at least so long (300,000 rounds, 1 to 13 ms), and surely no longer than that."""
+_ASLEEP_AFTER_S = 0.02
+"""After a step the threads spin no longer than this (300,000 rounds: 1 to 13 ms)."""
 _LOOK_EVERY_S = 0.05
 _REMEMBERED_S = 0.15
 _MARGIN = 0.5
@@ -117,13 +117,8 @@ class Waiting:
         since = now - self._looked
         if since < _LOOK_EVERY_S:
             return
-        gap = now - self._ended
-        if gap > _ASLEEP_AFTER_S or self.asleep:
-            ours = 1
-        elif gap < _SPINS_FOR_S:
-            ours = self._threads
-        else:
-            return  # the others of ours may spin still, or sleep already
+        # Where it isn't known whether ours still spin, others are rather taken for ours: spinning is the default.
+        ours = 1 if self.asleep or now - self._ended > _ASLEEP_AFTER_S else self._threads
         self._looked = now
         seen = max(self._wanting() - ours, 0)
         self._others += (seen - self._others) * (1 - math.exp(-since / _REMEMBERED_S))

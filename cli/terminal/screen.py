@@ -41,7 +41,8 @@ _IDLE_FRAME_S = 0.5
 _COST_SHARE = 32
 _LONGEST_PAUSE_S = 0.35
 """A frame is followed by a pause that many times as long as it computed, but none longer than this. The model's threads
-take all processors and wait for each other: where there are few, it loses the time that drawing takes."""
+take all processors and wait for each other: where there are few, it loses the time that drawing takes. The pause is no
+shorter than the frame took, either: a slow line holds writing up."""
 _LAST_ROWS = 1000  # of what is still open when the screen is left
 _FAULT_CHARS = 200
 _TITLE_CHARS = 100
@@ -283,8 +284,9 @@ class Screen:
                 self.commit(rows)
             else:
                 self.app._redraw()
-        pause = min(_COST_SHARE * (time.thread_time() - worked), _LONGEST_PAUSE_S)
-        self._next_frame_at = max(begin + self._frame_s, self._loop.time() + pause)
+        now = self._loop.time()
+        pause = min(max(_COST_SHARE * (time.thread_time() - worked), now - begin), _LONGEST_PAUSE_S)
+        self._next_frame_at = max(begin + self._frame_s, now + pause)
 
     def _idle_frames(self) -> None:
         if self._loop is None:
