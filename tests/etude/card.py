@@ -69,9 +69,10 @@ relied on, and it knows nothing about the world. For real use: `ossia models pul
 rounded to MXFP4 from the first step on (`train.py`), and is written as a GGUF (`export.py`). What it read is made of
 templates, a list of English words, and the texts that gpt-oss's prompts have.
 
-No user turn of the README, of `docs/`, of the tests or of the evaluation is in its training data. The generator never
-asks what `tests/etude/reserved.txt` lists; an eighth of all words, names, numbers and paths is kept for evaluation, and
-so is a quarter of all phrasings and of the names of its usual functions. `tests/test_etude_unseen.py` tests it.
+No user turn of the README, of `docs/`, of the tests or of the evaluation is word for word in its training data. The
+generator never asks what `tests/etude/reserved.txt` lists; an eighth of all words, names, numbers and paths is kept for
+evaluation, and so is a quarter of all phrasings and of the names of its usual functions. `tests/test_etude_unseen.py`
+tests it.
 
 ## What it does
 
@@ -221,7 +222,7 @@ def _well_formed(runs: Sequence[Figures]) -> str:
         whole = float(run.skills[_ALL]["well_formed_percent"])
         told.append(
             f"{_head(run)}: {whole:.1f} % of all completions are well-formed Harmony; "
-            f"of those that should call a tool, {least:.1f} % in the skill where it is least"
+            f"of those reached that should call a tool, {least:.1f} % in the skill where it is least"
         )
     return "\n".join(f"* {line}." for line in told)
 

@@ -22,12 +22,17 @@ class Lessons:
         self._kinds = random.Random(55 + seed)
 
     def next(self, progress: float) -> Sheet:
-        """A prompt with as many dialogues as make up the tokens; at first mostly short prompts and bare copying."""
-        draw, early = self._kinds.random(), progress < 0.03 and self._kinds.random() < 0.5
-        prefix = make_prefix(self._values, "bare" if early else "structured" if draw < 0.12 else None)
+        """A prompt with as many dialogues as make up the tokens; at first mostly short prompts and bare copying.
+
+        In the last third JSON answers come more often, a few to a prompt: each has one schema, and it takes many of
+        them to learn to read one.
+        """
+        draw, early, late = self._kinds.random(), progress < 0.03 and self._kinds.random() < 0.5, progress > 0.65
+        structured = draw < (0.25 if late else 0.12)
+        prefix = make_prefix(self._values, "bare" if early else "structured" if structured else None)
         dialogues: list[Dialogue] = []
-        tokens = 0
-        while tokens < self._tokens:
+        tokens, most = 0, self._tokens // 3 if structured and late else self._tokens
+        while tokens < most:
             dialogue = make_dialogue(self._values, prefix, "copying" if early else None)
             dialogues.append(dialogue)
             tokens += sum(len(text) for text, _ in dialogue.segments) // 4

@@ -130,7 +130,7 @@ def _shown(line: Line) -> str:
     label = line.kind if line.kind != "call" else line.name.removeprefix("functions.")
     text = line.text if len(line.text) <= _LONGEST else f"{line.text[:_LONGEST]} …"
     first, *rest = text.rstrip("\n").split("\n")
-    return "\n".join([f"{label:<12}{first}".rstrip(), *(f"{'':<12}{one}".rstrip() for one in rest)])
+    return "\n".join([f"{label:<11} {first}".rstrip(), *(f"{'':<12}{one}".rstrip() for one in rest)])
 
 
 class _World:
