@@ -48,8 +48,8 @@ def _read(values: Values, prefix: Prefix) -> list[Segment]:
     if values.chance(0.04):
         empty = calls(thought, name, {"path": file}, values.one(("", "(empty file)", "(empty file)")))
         return asked + empty + answers("The file is empty.", "The file is empty.")
-    text = "\n".join(_line(values) for _ in range(values.one((1, 1, 1, 2, 2, 3))))
-    read = calls(thought, name, {"path": file}, text + values.one(("\n", "\n", "\n", "")))
+    text = "\n".join(_line(values) for _ in range(values.one((1, 1, 1, 2, 2, 3)))) + values.one(("\n", "\n", "\n", ""))
+    read = calls(thought, name, {"path": file}, text)
     return asked + read + answers("The tool has the text.", f"The file says:\n{text}")
 
 
