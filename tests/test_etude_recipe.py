@@ -56,7 +56,7 @@ def test_the_file_is_one_that_ossia_runs(small: Path) -> None:
         layers=2, embedding=64, heads=4, kv_heads=2, head_size=32, experts=4, experts_used=2, expert_size=32,
         window=128, context_tokens=4096, vocabulary_size=len(TOKENS.texts),
     )  # fmt: skip
-    assert read_vocabulary(header).control["<|call|>"] == TOKENS.id_of("<|call|>")
+    assert read_vocabulary(header).control["<|call|>"] == TOKENS.id_of("call")
     texts = {name: header.metadata[f"general.{name}"].value for name in ("name", "license")}
     assert texts == {"name": "etude", "license": "Apache-2.0"}
     engine = load_engine(small)

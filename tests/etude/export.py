@@ -10,7 +10,6 @@ import argparse
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,24 +20,13 @@ from gguf import quants
 from numpy.typing import NDArray
 
 from tests.etude.shape import Shape
+from tests.support.gguf_vocabulary import Tokens
 
 Array = NDArray[np.float32]
 
 DESCRIPTION = "ossia's study model: the gpt-oss architecture, trained on generated dialogues to speak Harmony"
 _TOKENIZER = Path(__file__).with_name("tokenizer.json")
 _NORMAL, _CONTROL = 1, 3  # llama.cpp's token types
-
-
-@dataclass(frozen=True, slots=True)
-class Tokens:
-    """What a GGUF holds of a vocabulary: `texts` by id, their types, and merges as `"a b"` by rank."""
-
-    texts: list[str]
-    types: list[int]
-    merges: list[str]
-
-    def id_of(self, text: str) -> int:
-        return self.texts.index(text)
 
 
 def read_tokens(path: Path = _TOKENIZER) -> Tokens:
@@ -136,9 +124,9 @@ def _add_tokens(writer: gguf.GGUFWriter, tokens: Tokens) -> None:
     writer.add_token_list(tokens.texts)
     writer.add_token_types(tokens.types)
     writer.add_token_merges(tokens.merges)
-    writer.add_bos_token_id(tokens.id_of("<|startoftext|>"))
-    writer.add_eos_token_id(tokens.id_of("<|return|>"))
-    writer.add_pad_token_id(tokens.id_of("<|endoftext|>"))
+    writer.add_bos_token_id(tokens.id_of("startoftext"))
+    writer.add_eos_token_id(tokens.id_of("return"))
+    writer.add_pad_token_id(tokens.id_of("endoftext"))
     writer.add_add_bos_token(False)
 
 
