@@ -32,7 +32,8 @@ def test_the_wheel_holds_the_four_packages_and_nothing_else(wheel_names: list[st
 
 def test_the_wheel_holds_the_model_the_licence_and_the_notices(wheel_names: list[str]) -> None:
     licences = f"ossia-{__version__}.dist-info/licenses"
-    assert {"agent/models/etude.gguf", f"{licences}/LICENSE", f"{licences}/THIRD_PARTY.md"} <= set(wheel_names)
+    model = {"agent/models/etude.gguf", "agent/models/etude.md"}
+    assert model | {f"{licences}/LICENSE", f"{licences}/THIRD_PARTY.md"} <= set(wheel_names)
 
 
 def test_no_dependency_ships_a_package_of_our_names() -> None:
