@@ -32,8 +32,8 @@ from tools.spec import Preview, StopReason, ToolContext, ToolOutput, ToolResult,
 FINAL = "<|channel|>final<|message|>Done.<|return|>"
 SUMMARY = "They greeted each other, and the number was 17.<|return|>"
 NEXT = "<|start|>assistant"
-NAMES = ("first", "city", "name", "time", "day", "line")
-"""Turns are told apart by them; the étude's vocabulary has two tokens for each of their words: city0 city1 …"""
+NAMES = ("first", "file", "name", "time", "text", "line")
+"""Turns are told apart by them; the étude's vocabulary has two tokens for each of their words: file0 file1 …"""
 
 
 def words(count: int, word: str = "line") -> str:
@@ -166,12 +166,12 @@ def test_what_is_measured_is_rendered_once(etude_tokenizer: Tokenizer) -> None:
 def test_old_results_are_replaced_first(etude_tokenizer: Tokenizer) -> None:
     """The oldest results become notes, down to the low mark; the two newest stay; nothing is lost."""
     steps = [read(100), read(101), FINAL, read(102), read(103), read(104), FINAL]
-    stage = stage_of(etude_tokenizer, *steps, context_tokens=1800)
+    stage = stage_of(etude_tokenizer, *steps, context_tokens=1760)
     stage.play()
     events = stage.play("more")
     assert end_of(events) == TurnEnded("answered")
     (trim,) = trimmed(events)
-    assert trim.tokens_before > 1350 and trim.tokens_after <= 1080 and trim.results == 3 and trim.turns == 0
+    assert trim.tokens_before > 1320 and trim.tokens_after <= 1056 and trim.results == 3 and trim.turns == 0
     assert trim.reason == "the context is nearly full: 3 tools' results replaced by notes"
     results = [entry for entry in stage.session.entries if entry.message.role == "tool"]
     assert [is_note(entry.shortened) for entry in results] == [True, True, True, False, False]
@@ -252,7 +252,7 @@ def test_older_turns_become_a_summary(etude_tokenizer: Tokenizer) -> None:
     assert "name0" not in asked and "no longer fits into your context" in asked
     assert asked.endswith("<|end|><|start|>assistant<|channel|>final<|message|>")
     assert f"<|start|>user<|message|>{SUMMARY_HEAD}\n\nThey greeted each other" in last
-    assert "first0" not in last and "city0" not in last and "name0" in last and "time0" in last
+    assert "first0" not in last and "file0" not in last and "name0" in last and "time0" in last
 
 
 class Counted(Session):
@@ -341,7 +341,7 @@ def test_a_broken_summary_is_made_by_rule(step: str, why: str, etude_tokenizer: 
     assert summary is not None and summary.text.startswith(
         f"(The beginnings of the messages, no real summary: {why}.)\nuser: first0 first1"
     )
-    assert "…\nassistant: Done.\nuser: city0" in summary.text and summary.turns == 2
+    assert "…\nassistant: Done.\nuser: file0" in summary.text and summary.turns == 2
     assert len(etude_tokenizer.encode(summary.text)) <= summary_tokens(1000)
 
 
@@ -432,14 +432,14 @@ def test_turns_that_are_too_long_to_be_summarised_are_cut_first(etude_tokenizer:
     """As after --context was made smaller. Heads and tails of the longest messages; and it is said."""
     first = stage_of(etude_tokenizer, FINAL, FINAL, context_tokens=4096)
     first.play(words(600, "page"))
-    first.play(words(20, "city"))
+    first.play(words(20, "file"))
     stage = stage_of(etude_tokenizer, SUMMARY, FINAL, session=first.session)
     events = stage.play("and now?")
     assert end_of(events) == TurnEnded("answered")
     assert trimmed(events)[0].reason.endswith("(the model's own, their longest messages cut for it)")
     asked = prompts(stage)[0]
     assert "page0 page1" in asked and "page599" in asked and "characters omitted: no room]" in asked
-    assert words(20, "city") in prompts(stage)[1] and words(600, "page") == stage.session.messages[0].text
+    assert words(20, "file") in prompts(stage)[1] and words(600, "page") == stage.session.messages[0].text
 
 
 def test_the_turn_after_one_that_ended_with_the_context(etude_tokenizer: Tokenizer) -> None:

@@ -28,7 +28,7 @@ def thinks(stage: ChatScreen) -> bool:
 
 def test_the_etude_answers_with_its_tools() -> None:
     async def case() -> None:
-        async with ChatScreen(no_tools=None, temperature=0.0) as stage:
+        async with ChatScreen(no_tools=None, seed=1) as stage:
             await stage.type("What is 48*17?\r")
             await stage.until(lambda: "The result is 816." in stage.rows)
             await stage.settle()

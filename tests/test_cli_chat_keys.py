@@ -282,7 +282,7 @@ a │  b
 1 │ 20
 
 ›
-  script · medium · ▕        ▏ 299 of 131k · N tok/s
+  script · medium · ▕        ▏ 297 of 131k · N tok/s
 """
 
 

@@ -116,7 +116,7 @@ def test_a_terminal_that_is_closed_ends_it(ignored: bool, script: str) -> None:
 
 
 def test_kill_9_leaves_nothing_running() -> None:
-    with PtyChat("--temperature", "0") as chat:
+    with PtyChat("--seed", "1") as chat:
         chat.idle()
         chat.press("What is 48*17?\r")
         chat.until("The result is 816.")

@@ -330,7 +330,7 @@ def test_a_model_is_downloaded_and_a_download_is_stopped(tmp_path: Path, monkeyp
             (paths.data_dir() / "models" / file).unlink()
             hub.cut_after = [1_500_000]
             await stage.type("/model pull gpt-oss-20b\r")
-            await stage.until(lambda: " of 3.1 MB" in text_of(stage))
+            await stage.until(lambda: " of 4.1 MB" in text_of(stage))
             await send(stage, "/model pull gpt-oss-120b", "/effort low")  # the chat goes on beside it
             assert "/model: something else is under way: Ctrl-C ends it" in text_of(stage)
             await stage.type("\x03")

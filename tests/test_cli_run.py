@@ -36,7 +36,7 @@ def test_a_search_service_that_cannot_be_used(web: str, told: str, tmp_path: Pat
 
 
 def test_the_readmes_first_command() -> None:
-    done = ossia("run", "What is 48*17?", "--seed", "2")
+    done = ossia("run", "What is 48*17?", "--seed", "1")
     assert (done.returncode, done.stdout) == (0, b"The result is 816.\n")
     assert ETUDE_LINE in done.stderr and b"ossia models pull gpt-oss-20b" in done.stderr
     assert done.stderr.count(b"\n") == 1

@@ -82,9 +82,32 @@ def test_greedy_ids_of_the_toy_are_those_of_the_high_level_class(toy: Path, engi
 def test_greedy_ids_of_the_etude_are_those_of_a_plain_loop() -> None:
     engine = load_engine(ETUDE)
     for seed in range(10):
-        prompt = _ids(20 + 37 * seed, seed, below=2500)
+        prompt = _ids(20 + 37 * seed, seed, below=2400)
         assert generate(engine, Prompt(prompt), 60) == plain_greedy(ETUDE, prompt, 60), seed
     engine.close()
+
+
+def test_how_threads_wait_is_decided_around_each_step(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+
+    class Recorded:
+        def __init__(self, threads: int) -> None:
+            told.append(f"{threads} threads")
+
+        def before_step(self) -> None:
+            told.append("before")
+
+        def after_step(self) -> None:
+            told.append("after")
+
+        def close(self) -> None:
+            told.append("close")
+
+    monkeypatch.setattr("agent.engine.llama.waiting_for", Recorded)
+    engine = load_engine(toy)
+    assert len(generate(engine, Prompt(_ids(600, seed=1)), 2)) == 2
+    engine.close()
+    assert told == ["1 threads", *["before", "after"] * 3, "close"]  # two batches of the prompt, one id
 
 
 def test_what_a_generation_yields_and_counts(engine: LlamaEngine) -> None:
@@ -319,7 +342,7 @@ def test_a_file_that_is_no_model(toy: Path, tmp_path: Path, content: bytes) -> N
 
 
 def test_a_vocabulary_of_another_size(toy: Path) -> None:
-    with pytest.raises(ModelUnusable, match=r"expected 2557 tokens, llama\.cpp sees 266"):
+    with pytest.raises(ModelUnusable, match=r"expected 2466 tokens, llama\.cpp sees 266"):
         LlamaEngine.load(toy, vocabulary=read_vocabulary(read_header(ETUDE)), name="toy", settings=LlamaSettings(256))
 
 

@@ -89,7 +89,7 @@ def test_a_file_of_a_workspace(tmp_path: Path) -> None:
     (tmp_path / "todo_list.txt").write_text("buy oranges and water the ferns\n")
     line = _asked("Read todo_list.txt.", "--workspace", str(tmp_path))
     assert _calls(line) == [("functions.read_file", {"path": "todo_list.txt"})]
-    assert line["answer"] == "The file says:\nbuy oranges and water the ferns"
+    assert line["answer"] == "The file says:\nbuy oranges and water the ferns\n"
     listed = _asked("List the files in .", "--workspace", str(tmp_path))
     assert listed["answer"] == "The files are:\ntodo_list.txt"
 

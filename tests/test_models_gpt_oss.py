@@ -46,7 +46,7 @@ def _refused(path: Path) -> str:
 def test_the_measures_of_the_etude() -> None:
     assert _check(ETUDE_PATH) == Architecture(
         layers=4,
-        embedding=192,
+        embedding=256,
         heads=4,
         kv_heads=2,
         head_size=64,
@@ -55,7 +55,7 @@ def test_the_measures_of_the_etude() -> None:
         expert_size=128,
         window=128,
         context_tokens=4096,
-        vocabulary_size=2557,
+        vocabulary_size=2466,
     )
 
 
@@ -106,7 +106,7 @@ def test_a_tensor_of_another_shape(tmp_path: Path) -> None:
 def test_a_tensor_of_another_type(tmp_path: Path) -> None:
     edit = GgufEdit.of(ETUDE_PATH)
     edit.tensors["output_norm.weight"].kind = 26  # I32: as long as F32
-    assert "output_norm.weight is I32 [192], expected F32 [192]" in _refused(edit.write(tmp_path / "bad.gguf"))
+    assert "output_norm.weight is I32 [256], expected F32 [256]" in _refused(edit.write(tmp_path / "bad.gguf"))
     edit = GgufEdit.of(write_toy_gguf(tmp_path / "toy.gguf", quantized=False))
     edit.tensors["blk.0.attn_q.weight"].kind = 26
     assert "blk.0.attn_q.weight is I32 [64, 64], expected a matrix" in _refused(edit.write(tmp_path / "bad.gguf"))
@@ -168,7 +168,7 @@ _SMALL_FAULTS: dict[str, tuple[Callable[[GgufEdit], None], str]] = {
     "another pattern": (_entry("tokenizer.ggml.pre", STRING, text("qwen2")), "is 'qwen2', expected 'gpt-4o'"),
     "too few types": (
         _entry("tokenizer.ggml.token_type", ARRAY, struct.pack("<IQi", 5, 1, 1)),
-        "2557 tokens, but 1 token types",
+        "2466 tokens, but 1 token types",
     ),
     "an infinite rope": (
         _entry("gpt-oss.rope.freq_base", F32, struct.pack("<f", float("inf"))),
@@ -204,7 +204,8 @@ def test_a_value_length_that_is_left_out_is_not_the_key_length(tmp_path: Path) -
     """llama.cpp takes embedding / heads then, and aborts the process at the first batch."""
     edit = GgufEdit.of(ETUDE_PATH)
     del edit.entries["gpt-oss.attention.value_length"]
-    assert "attention.value_length is 48, expected 64" in _refused(edit.write(tmp_path / "bad.gguf"))
+    edit.entries["gpt-oss.attention.head_count"] = (U32, struct.pack("<I", 8))
+    assert "attention.value_length is 32, expected 64" in _refused(edit.write(tmp_path / "bad.gguf"))
 
 
 def test_mutated_files_that_pass_do_not_kill_llama_cpp(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -215,7 +216,7 @@ def test_mutated_files_that_pass_do_not_kill_llama_cpp(tmp_path: Path, capsys: p
 def test_the_vocabulary_of_the_etude() -> None:
     strings, types = gguf_tokens(ETUDE_PATH)
     vocabulary = read_vocabulary(read_header(ETUDE_PATH))
-    assert vocabulary.size == len(strings) == 2557
+    assert vocabulary.size == len(strings) == 2466
     assert vocabulary.control == {name: at for at, name in enumerate(strings) if types[at] == 3}
     assert Tokenizer(vocabulary).decode(Tokenizer(vocabulary).encode("naïve 中 12")) == "naïve 中 12"
 

@@ -121,7 +121,7 @@ def test_a_context_that_is_asked_for() -> None:
 def test_a_small_model_has_its_own_context() -> None:
     model = open_model(ETUDE_PATH)
     needs = Needs(
-        weights=3_023_608, kv=kv_bytes(model.architecture, 4096), buffers=buffer_bytes(model.architecture, 4096)
+        weights=3_968_256, kv=kv_bytes(model.architecture, 4096), buffers=buffer_bytes(model.architecture, 4096)
     )
     assert plan(model, memory=Memory(GB)) == Plan(4096, 0, True, needs)
     assert needs_of(model, 4096) == needs

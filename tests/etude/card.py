@@ -57,7 +57,7 @@ relied on, and it knows nothing about the world. For real use: `ossia models pul
 | network | {network} |
 | types | MXFP4 experts; Q8_0 matrices; F32 norms, biases, sinks |
 | vocabulary | bytes, all numbers of 1 to 3 digits, {words:,} runs of letters, marks, Harmony's control tokens |
-| trained | from scratch, seed {seed}: {minutes:.0f} minutes on {cores} processor cores ({cpu}), torch {torch} |
+| trained | from scratch, seed {seed}: {minutes:.0f} minutes on {cores} processor cores ({cpu}), torch {torch}{remark} |
 | seen | {dialogues:,} dialogues in {steps:,} steps, {millions:.1f} million tokens with their prompts |
 | loads in | {load_ms:.0f} ms (llama.cpp itself not counted; load of that machine: {load}) |
 | licence | Apache-2.0, as ossia |
@@ -140,7 +140,9 @@ def read_log(text: str) -> dict[str, float]:
     return numbers | {"dialogues": 2 * numbers["dialogues"]}  # one of two processes told its own
 
 
-def card(model: Path, runs: Sequence[Figures], trained: Mapping[str, float], *, seed: int, torch: str) -> str:
+def card(
+    model: Path, runs: Sequence[Figures], trained: Mapping[str, float], *, seed: int, torch: str, remark: str = ""
+) -> str:
     """The whole page. `runs` hold a greedy one with `unseen` "values"; the others make more columns."""
     opened = open_model(model)
     main = next(run for run in runs if run.greedy and run.settings["unseen"] == "values")
@@ -156,6 +158,7 @@ def card(model: Path, runs: Sequence[Figures], trained: Mapping[str, float], *, 
         cores=main.machine["cores"],
         cpu=main.machine["cpu"],
         torch=torch,
+        remark=f"; {remark}" if remark else "",
         minutes=trained["minutes"],
         millions=trained["millions"],
         steps=round(trained["steps"]),
@@ -165,7 +168,7 @@ def card(model: Path, runs: Sequence[Figures], trained: Mapping[str, float], *, 
         figures="\n".join(_table(runs, main)),
         well_formed=_well_formed(runs),
         aims=_aims(main),
-        weak="\n".join(_weak(runs)),
+        weak="\n".join(_weak(runs, main)),
         transcripts=markdown(list(play_all(model))),
     )
 
@@ -236,13 +239,16 @@ def _exact(row: Mapping[str, Any]) -> float:
     return float(row["exact"]) / float(row["dialogues"])
 
 
-def _weak(runs: Sequence[Figures]) -> list[str]:
+def _weak(runs: Sequence[Figures], main: Figures) -> list[str]:
     lines = []
-    for run in (one for one in runs if one.greedy):
-        weak = [(name, row) for name, row in run.kinds.items() if row["dialogues"] >= 5 and _exact(row) < _WEAK]
-        told = ", ".join(f"{skill}: {kind} {row['exact']} of {row['dialogues']}" for (skill, kind), row in weak)
-        if told:
-            lines.append(f"* Kinds of dialogues that it gets right less than nine times in ten ({_head(run)}): {told}.")
+    for run in runs:
+        if run.settings["unseen"] == "phrasing":
+            share = 100 * _exact(run.skills[_ALL])
+            lines.append(f"* Questions worded in another way than those it learnt from: {share:.0f} % come out right.")
+    weak = [(name, row) for name, row in main.kinds.items() if row["dialogues"] >= 5 and _exact(row) < _WEAK]
+    told = ", ".join(f"{skill}: {kind} {row['exact']} of {row['dialogues']}" for (skill, kind), row in weak)
+    if told:
+        lines.append(f"* Kinds of dialogues that it gets right less than nine times in ten ({_head(main)}): {told}.")
     return lines
 
 
@@ -257,13 +263,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--log", type=Path, required=True, help="what tests.etude.train printed")
     parser.add_argument("--seed", type=int, default=1, help="of the training [1]")
     parser.add_argument("--torch", required=True, help="the version of torch it was trained with")
+    parser.add_argument("--remark", default="", help="what else is to be said of the training")
     parser.add_argument("--figures", type=Path, nargs="+", required=True, help="files of tests.etude.evaluate --json")
     given = parser.parse_args(argv)
     model = given.model.resolve()
     runs = [read_figures(path, _sha256(model)) for path in given.figures]
     trained = read_log(given.log.read_text(encoding="utf-8"))
     page = model.with_name(NAME)
-    page.write_text(card(model, runs, trained, seed=given.seed, torch=given.torch), encoding="utf-8")
+    told = card(model, runs, trained, seed=given.seed, torch=given.torch, remark=given.remark)
+    page.write_text(told, encoding="utf-8")
     print(f"wrote {page.name}")
 
 

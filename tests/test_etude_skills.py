@@ -1,0 +1,38 @@
+"""The built-in model has the skills that its card tells of: a seeded part of the evaluation, on dialogues it never saw.
+
+The whole of it: `python -m tests.etude.evaluate agent/models/etude.gguf`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from agent.engine.base import Sampling
+from tests.etude.dialogues import SKILLS
+from tests.etude.evaluate import make_cases
+from tests.etude.examination import Examiner, Outcome
+from tests.support.engines import ETUDE, load_engine
+
+_OF_EACH = 6
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> Iterator[list[Outcome]]:
+    with closing(load_engine(ETUDE, context_tokens=4096)) as engine:
+        examiner = Examiner(engine)
+        cases = make_cases(SKILLS, _OF_EACH, "values", 4242)
+        yield [examiner.examine(case, Sampling(temperature=0)) for case in cases]
+
+
+@pytest.mark.parametrize("skill", SKILLS)
+def test_nearly_all_of_a_skill_is_exact(skill: str, outcomes: list[Outcome]) -> None:
+    wrong = [one.verdicts[-1].got for one in outcomes if one.case.skill == skill and not one.exact]
+    assert len(wrong) <= 1, wrong
+
+
+def test_calls_are_well_formed(outcomes: list[Outcome]) -> None:
+    calls = [verdict for one in outcomes for verdict in one.verdicts if verdict.step.wants_call]
+    assert len(calls) > 30 and sum(verdict.well_formed for verdict in calls) >= 0.97 * len(calls)
