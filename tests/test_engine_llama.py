@@ -87,27 +87,49 @@ def test_greedy_ids_of_the_etude_are_those_of_a_plain_loop() -> None:
     engine.close()
 
 
-def test_how_threads_wait_is_decided_around_each_step(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
+class Beside:
+    """In place of `Waiting`: three threads fit, whoever asks."""
 
-    class Recorded:
-        def __init__(self, threads: int) -> None:
-            told.append(f"{threads} threads")
+    fitting = 3
+    told: list[str]
 
-        def before_step(self) -> None:
-            told.append("before")
+    def __init__(self, threads: int) -> None:
+        self.told.append(f"{threads} threads")
 
-        def after_step(self) -> None:
-            told.append("after")
+    def before_step(self) -> None:
+        self.told.append("before")
 
-        def close(self) -> None:
-            told.append("close")
+    def after_step(self) -> None:
+        self.told.append("after")
 
-    monkeypatch.setattr("agent.engine.llama.waiting_for", Recorded)
+    def close(self) -> None:
+        self.told.append("close")
+
+
+@pytest.fixture
+def beside(monkeypatch: pytest.MonkeyPatch) -> type[Beside]:
+    Beside.told = []
+    monkeypatch.setattr("agent.engine.llama.waiting_for", Beside)
+    return Beside
+
+
+def test_how_threads_wait_is_decided_around_each_step(toy: Path, beside: type[Beside]) -> None:
     engine = load_engine(toy)
     assert len(generate(engine, Prompt(_ids(600, seed=1)), 2)) == 2
     engine.close()
-    assert told == ["1 threads", *["before", "after"] * 3, "close"]  # two batches of the prompt, one id
+    assert beside.told == ["1 threads", *["before", "after"] * 3, "close"]  # two batches of the prompt, one id
+
+
+def test_what_can_be_had_again_is_computed_with_the_same_number_of_threads(
+    toy: Path, beside: type[Beside], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used: list[int] = []
+    monkeypatch.setattr(llama_cpp, "llama_set_n_threads", lambda context, one, batch: used.append(one))
+    engine = load_engine(toy)
+    for settings in (Sampling(seed=1), GREEDY, Sampling(), Sampling(), Sampling(seed=1)):
+        list(_start(engine, _ids(3, seed=1), max_tokens=2, sampling=settings))
+    engine.close()
+    assert used == [3, 1]
 
 
 def test_what_a_generation_yields_and_counts(engine: LlamaEngine) -> None:

@@ -104,6 +104,22 @@ def test_where_ours_may_spin_still_or_sleep_already_others_are_seen_all_the_same
     assert machine.steps(waiting, [3, 4, 3, 4, 3], gap=0.01)[-1] == SLEEP
 
 
+@pytest.mark.parametrize(
+    ("threads", "processors", "wanting", "expected"),
+    [(2, 2, 3, 1), (2, 2, 2, 1), (2, 2, 9, 1), (4, 4, 2, 3), (4, 4, 3, 2), (8, 16, 12, 5), (8, 16, 3, 8), (2, 2, 1, 2)],
+)
+def test_as_many_threads_fit_as_there_are_processors_beside_the_others(
+    threads: int, processors: int, wanting: int, expected: int
+) -> None:
+    machine = Machine(wanting=wanting)
+    waiting = machine.waiting(threads=threads, processors=processors)
+    machine.steps(waiting, [wanting])
+    assert waiting.fitting == expected
+    machine.now += 10
+    machine.steps(waiting, [1])
+    assert waiting.fitting == threads
+
+
 def test_closing_gives_the_threads_back() -> None:
     machine = Machine(wanting=4)
     waiting = machine.waiting()

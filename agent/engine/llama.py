@@ -130,6 +130,9 @@ class LlamaEngine:
         if max_tokens is not None and max_tokens < room:
             bounds = Bounds(stops, max_tokens, "tokens")
         sampler = Sampler(sampling, self._vocabulary.size, salt=len(prompt.ids))
+        # With another number of threads llama.cpp rounds differently over a long context: what can be had again, by a
+        # seed or greedily, is computed with the same number whatever else runs.
+        self.native.may_use_fewer_threads = sampling.seed is None and sampling.temperature > 0
         self._open = LocalGeneration(prefill, sampler, bounds, control, self._abort_on_stop(control))
         return self._open
 
@@ -207,7 +210,9 @@ class _Native:
         self.window = int(lib.llama_model_n_swa(self._model))
         self.vocabulary_size = int(lib.llama_vocab_n_tokens(lib.llama_model_get_vocab(self._model)))
         self.fingerprint = _fingerprint(path, settings)
-        self._waiting = waiting_for(int(lib.llama_n_threads(self._context)))
+        self._threads = self._threads_in_use = int(lib.llama_n_threads(self._context))
+        self.may_use_fewer_threads = False
+        self._waiting = waiting_for(self._threads)
         self._batch = _Batch(self.batch_tokens)
         self._row_type, self._row_address, self._row = ctypes.c_float * self.vocabulary_size, 0, _NO_LOGITS
         self._abort: Any = None
@@ -245,12 +250,18 @@ class _Native:
         _LOG.errors.clear()
         if self._waiting is not None:
             self._waiting.before_step()
+            self._use_threads(self._waiting.fitting if self.may_use_fewer_threads else self._threads)
         status = int(lib.llama_decode(self._context, self._batch.filled(pieces)))
         if self._waiting is not None:
             self._waiting.after_step()
         if status in (_DONE, _ABORTED):
             return status == _DONE
         raise EngineFailed(f"llama.cpp failed to decode (status {status}: {_LOG.reason})")
+
+    def _use_threads(self, count: int) -> None:
+        if count != self._threads_in_use:
+            self._threads_in_use = count
+            lib.llama_set_n_threads(self._context, count, count)
 
     def logits(self, piece: int) -> Logits:
         row = lib.llama_get_logits_ith(self._context, self._batch.last_of[piece])

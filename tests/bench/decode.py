@@ -199,7 +199,7 @@ def _child(how: Mapping[str, Any]) -> None:
 
         def decode(count: int) -> None:
             generation = engine.generate(
-                Prompt(ids(1)), stops=frozenset(), max_tokens=count, sampling=Sampling(seed=1),
+                Prompt(ids(1)), stops=frozenset(), max_tokens=count, sampling=Sampling(),
                 constraint=None, control=Control(),
             )  # fmt: skip
             drawn = sum(isinstance(item, int) for item in generation)
