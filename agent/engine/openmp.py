@@ -3,8 +3,8 @@
 GNU OpenMP's threads spin between the parts of a token. Nothing is faster as long as each has a processor of its own;
 beside other programs each part waits for a thread that was put aside while one that only spins was not. On 2 cores and
 a 0.8 GB model: idle 80 tokens/s spinning and 68 asleep, beside two busy processes 25 and 32 (another day 0.5 and 64).
-Fewer threads do better where the others are of other terminals: 41 tokens/s with one; with two 20 to 28 asleep, 20 to 48
-spinning.
+Fewer threads do better where the others are of other terminals: 41 tokens/s with one; with two 20 to 28 asleep, 20 to
+48 spinning.
 """
 
 from __future__ import annotations
