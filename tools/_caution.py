@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 SECRET = re.compile(
     r"""(?:^|/)(?:
@@ -37,6 +38,14 @@ _IGNORED = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 """Some file systems of macOS don't see these: `.g\u200cit` opens `.git` there (CVE-2014-9390)."""
 
 
+@dataclass(frozen=True, slots=True)
+class Caution:
+    """Why a person is asked, `""` where nothing speaks against it. `firm`: `--yes` doesn't answer it."""
+
+    reason: str = ""
+    firm: bool = False
+
+
 def plain(name: str) -> str:
     """A path as the patterns here take it: lower case, since a file system may see no difference."""
     return _IGNORED.sub("", name).casefold()
@@ -50,16 +59,16 @@ def of_reading(*names: str) -> str:
     return next((f"it reads {name}, which often holds secrets" for name in names if SECRET.search(plain(name))), "")
 
 
-def of_writing(*names: str) -> str:
-    """The same for files that are written, moved or deleted."""
+def of_writing(*names: str) -> Caution:
+    """The same for files that are written, moved or deleted; firm where what they say is run or obeyed later."""
     for name in names:
         path = plain(name)
         if _RUNS_LATER.search(path):
-            return f"it changes {name}, which can make other programs run code"
+            return Caution(f"it changes {name}, which can make other programs run code", firm=True)
         if _RULES.search(path):
-            return f"it changes {name}, which holds rules for this program"
+            return Caution(f"it changes {name}, which holds rules for this program", firm=True)
         if path == "agents.md":
-            return f"it changes {name}, whose words are instructions for every later run"
+            return Caution(f"it changes {name}, whose words are instructions for every later run", firm=True)
         if SECRET.search(path):
-            return f"it changes {name}, which often holds secrets"
-    return ""
+            return Caution(f"it changes {name}, which often holds secrets")
+    return Caution()

@@ -122,6 +122,9 @@ class Policy:
         firm = "" if exempt else _taint_reason(spec, preview, taint)
         if firm:
             return Ruling("ask", firm, firm=True)
+        warned = bool(preview.caution) and not _clears_caution(user, spec, preview)
+        if warned and preview.firm:
+            return Ruling("ask", preview.caution, firm=True)
         if self._remembers(spec, preview, arguments):
             return Ruling("allow", "allowed for this session")
         if preview.unconfined and not exempt:
@@ -129,7 +132,7 @@ class Policy:
         asked, by = _strictest(rules, "ask", spec, preview)
         if asked != "no":
             return Ruling("ask", f"the rule {by}")
-        if preview.caution and not _clears_caution(user, spec, preview):
+        if warned:
             return Ruling("ask", preview.caution)
         allowing = [rule for rule in rules if rule.action == "allow"]
         if _allowed(allowing, spec, preview):
@@ -220,8 +223,8 @@ def _allowed(rules: list[Rule], spec: ToolSpec, preview: Preview) -> bool:
 def _clears_caution(rules: list[Rule], spec: ToolSpec, preview: Preview) -> bool:
     """Are these rules meant for what the caution is about? `**` isn't, of a secret or of `.git`: `.git/**` is."""
     patterned = [rule for rule in rules if rule.pattern is not None]
-    naming = [rule for rule in patterned if rule.pattern and _caution.of_writing(rule.pattern)]
-    warned = [subject for subject in preview.subjects if _caution.of_writing(subject)]
+    naming = [rule for rule in patterned if rule.pattern and _caution.of_writing(rule.pattern).reason]
+    warned = [subject for subject in preview.subjects if _caution.of_writing(subject).reason]
     return _allowed(patterned, spec, preview) and all(
         _allowed(naming, spec, replace(preview, subjects=(subject,))) for subject in warned
     )

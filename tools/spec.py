@@ -118,7 +118,7 @@ class Preview:
     matched against: the paths in the workspace that are read or written (`"docs/a.md"`), the URL; with `command` it is
     one shell command, matched token by token. Every subject must be allowed. `effects`: of this very call, None: the
     tool's. `caution` is a reason to ask although the effects alone would not ("it reads .env, which often holds
-    secrets"). `unconfined`: it runs code that nothing confines. `plan` is the tool's own: `run` finds it in
+    secrets"); `firm`: only a person may answer that, `--yes` doesn't. `unconfined`: it runs code that nothing confines. `plan` is the tool's own: `run` finds it in
     `context.preview`, so that what runs is what was previewed.
     """
 
@@ -129,6 +129,7 @@ class Preview:
     command: bool = False
     effects: frozenset[Effect] | None = None
     caution: str = ""
+    firm: bool = False
     unconfined: bool = False
     plan: object = field(default=None, compare=False, repr=False)
 

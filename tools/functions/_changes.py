@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools import _caution
+from tools._caution import Caution
 from tools.paths import Content, Place, opened_folder, read_bytes
 from tools.spec import ToolFailed
 from tools.workspace import Workspace
@@ -40,11 +41,12 @@ def current(root: Path, name: str) -> Content | None:
         return None
 
 
-def caution(changes: Sequence[Change], names: Sequence[str]) -> str:
-    """Why a person must agree to these changes; `""` where nothing speaks against them. `names`: as they are shown."""
+def caution(changes: Sequence[Change], names: Sequence[str]) -> Caution:
+    """Why a person must agree to these changes, if they must. `names`: as they are shown."""
     protected = next((change.name for change in changes if change.before and not change.before.mode & 0o222), "")
     by_mode = f"it changes {protected}, which is write-protected" if protected else ""
-    return _caution.of_writing(*names) or by_mode
+    why = _caution.of_writing(*names)
+    return why if why.reason else Caution(by_mode)
 
 
 def apply(changes: Sequence[Change], workspace: Workspace) -> None:

@@ -91,7 +91,9 @@ class ApplyPatch:
         removed = sum(diff.removed for diff in planner.diffs)
         summary = f"change {count(len(planner.lines), 'file')} (+{added} -{removed} lines): {', '.join(names)}"
         plan = _Plan(tuple(planner.changes), tuple(planner.lines))
-        return Preview(summary, diff, "diff", subjects=names, caution=caution(plan.changes, names), plan=plan)
+        warned = caution(plan.changes, names)
+        return Preview(summary, diff, "diff", subjects=names, caution=warned.reason, firm=warned.firm,
+                       plan=plan)  # fmt: skip
 
     def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
         yield from ()
