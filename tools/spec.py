@@ -114,12 +114,13 @@ class ToolResult:
 class Preview:
     """What a person is asked to agree to, and what the policy rules on.
 
-    `summary` is one line; `detail` is the diff, the command or the code. `subjects` are what the patterns of rules are
-    matched against: the paths in the workspace that are read or written (`"docs/a.md"`), the URL; with `command` it is
-    one shell command, matched token by token. Every subject must be allowed. `effects`: of this very call, None: the
-    tool's. `caution` is a reason to ask although the effects alone would not ("it reads .env, which often holds
-    secrets"); `firm`: only a person may answer that, `--yes` doesn't. `unconfined`: it runs code that nothing confines. `plan` is the tool's own: `run` finds it in
-    `context.preview`, so that what runs is what was previewed.
+    `summary` is one line; `detail` is the diff, the command or the code. `subjects` are what the patterns of rules
+    are matched against: the paths in the workspace that are read or written (`"docs/a.md"`), the URL; with
+    `command` it is one shell command, matched token by token. Every subject must be allowed. `effects`: of this
+    very call, None: the tool's. `caution` is a reason to ask although the effects alone would not ("it reads .env,
+    which often holds secrets"); `firm`: only a person may answer that, `--yes` doesn't. `unconfined`: it runs code
+    that nothing confines. `plan` is the tool's own: `run` finds it in `context.preview`, so that what runs is what
+    was previewed.
     """
 
     summary: str
