@@ -89,6 +89,9 @@ class PageLoader:
     def load_source(self, url: str, *, refresh: bool, stop: Stop) -> Document:
         return self._ready().load_source(url, refresh=refresh, stop=stop)
 
+    def kept(self, url: str, *, source: bool) -> Document | None:
+        return self._ready().kept(url, source=source)
+
     def close(self) -> None:
         """End the worker that converts pages."""
         if self._converter:

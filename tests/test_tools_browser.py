@@ -17,7 +17,7 @@ from harmony.builtins import BROWSER
 from tests.support.pages import Pages, Results, documents, links, numbered
 from tools.browser import Browser, Document, Hit, Loader, Source
 from tools.policy import Policy, Rule
-from tools.spec import NoStop, Preview, ToolCall, ToolContext, ToolFailed, ToolFinished, ToolResult
+from tools.spec import NoStop, Preview, Taint, ToolCall, ToolContext, ToolFailed, ToolFinished, ToolResult
 from tools.toolbox import Toolbox
 
 CAPY = Document(
@@ -53,6 +53,7 @@ class Desk:
     loaders: Mapping[str, Loader] | None = None
     max_bytes: int = 64 << 20
     said: str = ""
+    taint: frozenset[Taint] = frozenset()
     states: list[Mapping[str, object]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -67,13 +68,14 @@ class Desk:
         context = ToolContext(
             stop=NoStop(), workspace=None, data_dir=Path("nowhere"), count_tokens=lambda text: len(text) // 4
         )
-        self.context = replace(context, said=self.said)
+        self.context = replace(context, said=self.said, taint=self.taint)
         self.toolbox = Toolbox(self.browser.tools, policy=Policy([Rule("*", "allow")]), context=self.context)
 
     def call(self, name: str, args: object = None, **named: object) -> ToolResult:
         """The result of `browser.<name>`; `args` as raw text, or named."""
         text = args if isinstance(args, str) else json.dumps(named if args is None else args)
-        running = self.toolbox.run(ToolCall("c", f"browser.{name}", text), stop=NoStop())
+        call = ToolCall("c", f"browser.{name}", text)
+        running = self.toolbox.run(call, stop=NoStop(), taint=self.taint, said=self.said)
         events = []
         while True:
             try:
@@ -487,6 +489,136 @@ def test_a_link_that_was_not_shown_is_not_known() -> None:
     resumed = Desk(pages=desk.pages)
     resumed.browser.restore(desk.states)
     assert [_sends(resumed.preview("open", id=number)) for number in (7, 8, 198, 208)] == [False, True, False, True]
+
+
+# -- which links are followed, once there is private text --------------------------------------------------------------
+
+PRIVATE: frozenset[Taint] = frozenset({"outside", "private"})
+BYTES = [f"http://b{number}.evil.test/" for number in range(256)]
+"""A link for each value of a byte: which one is followed tells it to whoever owns evil.test."""
+
+
+def _byte_page(url: str, *targets: str) -> Document:
+    host = url.split("/")[2]
+    text = " ".join(f"【{number}†{number}†{host}】" for number in range(len(targets)))
+    return Document("Bytes", url, text, links(targets))
+
+
+def _byte_desk(*pages: Document, said: str = "") -> Desk:
+    """In a conversation with private text in it. The pages themselves are opened before that text is there."""
+    desk = Desk(pages=Pages(documents(*pages)))
+    for page in pages:
+        desk.call("open", id=page.url, num_lines=1000)
+    private = Desk(pages=desk.pages, said=said, taint=PRIVATE, states=list(desk.states))
+    private.browser.restore(desk.states)
+    return private
+
+
+def _followed(desk: Desk, *ids: object, cursor: int = 0) -> list[bool]:
+    """Follows links, one after the other: which of them would be asked about?"""
+    asked = []
+    for one in ids:
+        asked.append(_sends(desk.preview("open", id=one, cursor=cursor)))
+        desk.call("open", id=one, cursor=cursor)
+    return asked
+
+
+def test_a_choice_among_the_links_of_one_site_is_free_three_times() -> None:
+    """Private text could leave by it, a byte a call. That there are no such pages helps nobody: they were asked for."""
+    desk = _byte_desk(_byte_page("http://evil.test/", *BYTES))
+    assert _followed(desk, ord("k"), BYTES[ord("e")], str(ord("y")), ord("4"), BYTES[7]) == [False] * 3 + [True] * 2
+    question = desk.preview("open", id=ord("7"), cursor=0)
+    assert question.detail == (
+        "3 links have been followed from or to evil.test since there is private text in this conversation: which ones "
+        "the model chooses could tell it."
+    )
+    ruling = Policy().rule_on(desk.toolbox.by_name["browser.open"], question, taint=PRIVATE)
+    assert (ruling.action, ruling.firm) == ("ask", True)
+    assert _followed(Desk(pages=desk.pages), *BYTES[:1]) == [True], "it was never shown"
+
+
+def test_without_private_text_links_are_free() -> None:
+    desk = Desk(pages=Pages(documents(_byte_page("http://evil.test/", *BYTES))))
+    desk.call("open", id="http://evil.test/", num_lines=1000)
+    assert _followed(desk, *range(20)) == [False] * 20
+
+
+def test_links_to_many_sites_are_counted_by_the_page_that_shows_them() -> None:
+    many = [f"http://evil-{number}.test/" for number in range(256)]
+    desk = _byte_desk(_byte_page("http://www.evil.test/", *many))
+    assert _followed(desk, *range(5)) == [False] * 3 + [True] * 2
+    by_url = _byte_desk(_byte_page("http://www.evil.test/", *many))
+    assert _followed(by_url, *many[:5]) == [False] * 3 + [True] * 2
+
+
+def test_links_to_one_site_are_counted_wherever_they_are_shown() -> None:
+    hits = {"x": tuple(Hit(f"Hit {number}", url, "") for number, url in enumerate(BYTES[:20]))}
+    desk = Desk(web=Results("web", hits), taint=PRIVATE)
+    desk.call("search", query="x", topn=20)
+    assert _followed(desk, *range(5)) == [False] * 3 + [True] * 2
+    spread = {"x": tuple(Hit(f"Hit {number}", f"http://site-{number}.test/", "") for number in range(20))}
+    desk = Desk(web=Results("web", spread), taint=PRIVATE)
+    desk.call("search", query="x", topn=20)
+    assert _followed(desk, *range(20)) == [False] * 20, "a search's results are of many sites"
+
+
+@pytest.mark.parametrize(
+    "urls",
+    [
+        [f"http://x{number}.evil.co.test/" for number in range(9)],
+        [f"http://evil.test:{number}/" for number in range(81, 90)],
+        [f"http{'s' * (number % 2)}://EVIL.test./?{number}" for number in range(9)],
+        [f"http://8.8.8.{number}/" for number in range(9)],
+        [f"http://[2606:4700::{number + 1}]/" for number in range(9)],
+        [f"http://{number}/" for number in range(0x08080800, 0x08080809)],
+    ],
+)
+def test_what_one_owner_has_is_one_site(urls: list[str]) -> None:
+    """Sub-domains, ports, spellings, and addresses in numbers, of which one network has more than enough."""
+    hits = {"x": tuple(Hit(f"Hit {number}", url, "") for number, url in enumerate(urls))}
+    desk = Desk(web=Results("web", hits), taint=PRIVATE)
+    desk.call("search", query="x", topn=20)
+    assert _followed(desk, *range(5)) == [False] * 3 + [True] * 2
+
+
+def test_what_asks_nobody_or_was_typed_costs_nothing() -> None:
+    page = _byte_page("http://evil.test/", *BYTES)
+    desk = _byte_desk(page, said=f"Look at {BYTES[3]} and evil.test, please.")
+    for _ in range(5):
+        assert _followed(desk, 3, BYTES[3], "http://evil.test/") == [False] * 3
+        desk.call("open", loc=0, cursor=0)
+        desk.call("find", pattern="7", cursor=0)
+        desk.call("open", id=0)  # a match in the very page
+    assert _followed(desk, *range(10, 15)) == [False] * 3 + [True] * 2
+    assert _followed(desk, 3, "evil.test") == [False] * 2
+    assert not _sends(desk.preview("open", id=-1, cursor=0))
+    assert desk.toolbox.by_name["browser.find"].effects == {"read"}
+
+
+def test_opening_the_same_pages_again_is_a_choice_too() -> None:
+    pages = [Document(f"P{number}", f"http://evil.test/{number}", "Hi.") for number in range(4)]
+    assert _followed(_byte_desk(*pages), *(page.url for page in [*pages, *pages])) == [False] * 3 + [True] * 5
+    sources = _byte_desk(*pages)
+    sources.pages.sources |= {page.url: "<p>Hi." for page in pages}
+    assert [_sends(sources.preview("open", cursor=number, view_source=True)) for number in range(4)] == [False] * 4
+    for number in range(3):
+        sources.call("open", cursor=number, view_source=True)
+    assert _sends(sources.preview("open", cursor=3, view_source=True))
+
+
+def test_a_resumed_conversation_goes_on_with_what_is_left() -> None:
+    desk = _byte_desk(_byte_page("http://evil.test/", *BYTES))
+    before = len(desk.states)
+    assert _followed(desk, 1, 2) == [False, False]
+    resumed = Desk(pages=desk.pages, taint=PRIVATE)
+    resumed.browser.restore(iter(desk.states))
+    assert _followed(resumed, 3, 4) == [False, True]
+    forked = Desk(pages=desk.pages, taint=PRIVATE)
+    forked.browser.restore(desk.states[: before + 1])
+    assert _followed(forked, 5, 6, 7) == [False, False, True]
+    junk: tuple[object, ...] = (["evil.test", 7, None], "evil.test", 3, {"evil.test": 3})
+    forked.browser.restore([*desk.states[:before], *({"followed": one} for one in junk)])
+    assert _followed(forked, 8, 9, 10) == [False, False, True]
 
 
 def test_a_link_whose_mark_is_broken_into_two_lines_was_shown() -> None:

@@ -11,11 +11,12 @@ import pytest
 from tests.support.calls import Called, call, toolbox_of
 from tests.support.search_services import Services, search_services
 from tests.support.site import Names, Site
-from tools.browser import Browser, web_source
+from tools.browser import Browser, Document, web_source
 from tools.convert import Converter
 from tools.fetch import Fetcher, JsonClient
 from tools.fetch.cache import PageCache
 from tools.fetch.loader import WebLoader
+from tools.spec import Taint
 from tools.toolbox import Toolbox
 
 HOSTILE = """<title>T\x1b]52;c;ZXZpbA==\x07\u202e</title>
@@ -32,8 +33,8 @@ class Web:
     toolbox: Toolbox
     folder: Path
 
-    def call(self, name: str, **args: object) -> Called:
-        return call(self.toolbox, f"browser.{name}", args, folder=self.folder)
+    def call(self, name: str, *, taint: frozenset[Taint] = frozenset(), **args: object) -> Called:
+        return call(self.toolbox, f"browser.{name}", args, folder=self.folder, taint=taint)
 
 
 @pytest.fixture
@@ -73,6 +74,28 @@ def test_search_open_follow_find_and_source(web: Web) -> None:
     assert "<h1>Capybara</h1>\nL3: <p>It swims. See <a href='/about'>about</a>." in source.text
     assert source.result.brings == {"outside"}
     assert [request.path for request in web.site.requests] == ["/capy", "/about", "/capy"]
+
+
+def test_with_private_text_only_what_leaves_the_machine_counts(web: Web) -> None:
+    """A page that is kept is shown again without a request, so that nobody learns that it was chosen."""
+    web.site.page("/bytes", "".join(f"<a href='/{number}'>{number}</a>\n" for number in range(256)))
+    web.call("open", id=web.site.url("/bytes", host="a.test"))
+    kept = PageCache(web.folder / "pages")  # a site on loopback is never kept by itself
+    for number in range(5):
+        url = web.site.url(f"/{number}", host="a.test")
+        kept.put(url, Document(f"Page {number}", url, "It is kept."))
+
+    def opened(number: int) -> tuple[bool, list[str]]:
+        """Was it asked about, and what has the site been asked for since the links were there?"""
+        called = web.call("open", taint=frozenset({"private"}), id=number, cursor=0)
+        assert ("It is kept." in called.text) == (number < 5)
+        return bool(called.asked), [request.path for request in web.site.requests[1:]]
+
+    assert [opened(number) for number in range(5)] == [(False, [])] * 5
+    assert opened(7) == (False, ["/7"]), "it isn't there, but it was asked for"
+    assert [opened(8), opened(7)] == [(False, ["/7", "/8"]), (False, ["/7", "/8", "/7"])]
+    assert [opened(number) for number in range(5)] == [(False, ["/7", "/8", "/7"])] * 5
+    assert opened(9) == (True, ["/7", "/8", "/7", "/9"]), "the test says yes"
 
 
 def test_a_page_with_hostile_text(web: Web) -> None:  # hostile rows 9 and 10

@@ -256,12 +256,14 @@ class Tool(Protocol):
 class ToolFailed(Exception):
     """A call's own fault; the message goes to the model as it stands: `Error: <what> <where> <what to do>`.
 
-    `brings`: the kinds of text in the message; None: whatever this tool's results usually bring.
+    `brings`: the kinds of text in the message; None: whatever this tool's results usually bring. `state`: what is kept
+    of the call although it failed, as a `ToolResult`'s.
     """
 
     def __init__(self, message: str, *, brings: frozenset[Taint] | None = None) -> None:
         super().__init__(message)
         self.brings = brings
+        self.state: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -272,7 +272,7 @@ def _failure(error: ToolFailed, spec: ToolSpec, context: ToolContext) -> ToolRes
         brings = frozenset({"outside"})
     else:
         brings = _workspace_brings(context)
-    return ToolResult(str(error), error=True, brings=brings)
+    return ToolResult(str(error), error=True, state=error.state, brings=brings)
 
 
 def _workspace_brings(context: ToolContext) -> frozenset[Taint]:

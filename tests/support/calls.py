@@ -8,7 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.policy import Policy
-from tools.spec import ApprovalAsked, Decision, NoStop, Stop, Tool, ToolCall, ToolContext, ToolOutput, ToolResult
+from tools.spec import (
+    ApprovalAsked,
+    Decision,
+    NoStop,
+    Stop,
+    Taint,
+    Tool,
+    ToolCall,
+    ToolContext,
+    ToolOutput,
+    ToolResult,
+)
 from tools.toolbox import Toolbox
 
 
@@ -26,12 +37,18 @@ class Called:
 
 
 def call(
-    tools: Iterable[Tool] | Toolbox, name: str, arguments: object = None, *, folder: Path, stop: Stop | None = None
+    tools: Iterable[Tool] | Toolbox,
+    name: str,
+    arguments: object = None,
+    *,
+    folder: Path,
+    stop: Stop | None = None,
+    taint: frozenset[Taint] = frozenset(),
 ) -> Called:
     """Run one call, allowing it where that is asked. `arguments` that aren't a text become JSON."""
     text = arguments if isinstance(arguments, str) else json.dumps({} if arguments is None else arguments)
     toolbox = tools if isinstance(tools, Toolbox) else toolbox_of(tools, folder)
-    running = toolbox.run(ToolCall("call_1", name, text), stop=stop or NoStop())
+    running = toolbox.run(ToolCall("call_1", name, text), stop=stop or NoStop(), taint=taint)
     shown: list[str] = []
     asked: list[ApprovalAsked] = []
     answer: Decision | None = None

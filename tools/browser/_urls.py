@@ -44,13 +44,18 @@ def unlike(url: str) -> str:
         return ""
 
 
-def is_known(url: str, *, said: str, known: Iterable[str]) -> bool:
-    """Is it a URL that the user typed in `said`, or one of `known`? Equal but for scheme, fragment and case of host.
+def is_typed(url: str, said: str) -> bool:
+    """Is it a URL that the user typed in `said`? Equal but for scheme, fragment and case of host.
 
     A part of what was typed isn't enough, and neither is more than it: `?q=…` behind a known page can carry data.
     """
+    return _same(url) in map(_same, _words(said))
+
+
+def pages_with(url: str, known: Iterable[tuple[str, str]]) -> frozenset[str]:
+    """The pages that have this URL, of pairs of a URL and its page. Equal as in `is_typed`."""
     wanted = _same(url)
-    return wanted in map(_same, known) or wanted in map(_same, _words(said))
+    return frozenset(page for other, page in known if _same(other) == wanted)
 
 
 def _words(said: str) -> Iterable[str]:

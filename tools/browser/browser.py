@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from tools.browser._budget import LinkBudget
 from tools.browser.display import Display
 from tools.browser.document import Loader, Source
 from tools.browser.find import FindTool
@@ -47,11 +48,12 @@ class Browser:
         named = {source.name: source for source in sources}
         default = "web" if "web" in named else next(iter(named), "web")
         self._stack = Stack(max_bytes=max_bytes)
+        self._budget = LinkBudget()
         display = Display(self._stack, count_view_tokens, view_tokens)
         section = section_of(named, default=default)
         self.tools: tuple[Tool, ...] = (
             SearchTool(display, named, default=default, section=section),
-            OpenTool(display, dict(loaders), section=section),
+            OpenTool(display, dict(loaders), self._budget, section=section),
             FindTool(display, section=section),
         )
 
@@ -61,7 +63,9 @@ class Browser:
         `states` are those of the conversation's results, in order; what isn't the browser's, or can't be read, is
         passed by.
         """
+        states = tuple(states)
         self._stack.restore(states)
+        self._budget.restore(states)
 
 
 def section_of(sources: Iterable[str], *, default: str) -> str:

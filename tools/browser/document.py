@@ -72,3 +72,12 @@ class SourceLoader(Protocol):
     def load_source(self, url: str, *, refresh: bool, stop: Stop) -> Document:
         """The source as it came, as a text without links; `title` and `url` are the page's. Raises `ToolFailed`."""
         ...
+
+
+@runtime_checkable
+class KeepingLoader(Protocol):
+    """A loader that keeps what it loaded: what `load` and `load_source` would give without asking anybody for it."""
+
+    def kept(self, url: str, *, source: bool) -> Document | None:
+        """The page, or with `source` its source; None if it isn't kept (any more)."""
+        ...

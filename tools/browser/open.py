@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from tools.browser import _arguments
+from tools.browser._budget import MAX_LINKS, LinkBudget, site_of
 from tools.browser._text import plain
-from tools.browser._urls import is_known, scheme_of, unlike, whole_url
+from tools.browser._urls import is_typed, pages_with, scheme_of, unlike, whole_url
 from tools.browser.display import Display
-from tools.browser.document import Document, Loader, SourceLoader
+from tools.browser.document import Document, KeepingLoader, Loader, SourceLoader
 from tools.browser.page import Page
 from tools.browser.stack import View
 from tools.spec import Effect, Preview, Taint, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
@@ -40,13 +41,21 @@ class _Look:
 
 @dataclass(frozen=True, slots=True)
 class _Fetch:
-    """Load `url`, or its source, and show it from `loc` on."""
+    """Load `url`, or its source, and show it from `loc` on.
+
+    `kept`: the document, where nobody has to be asked for it. `sends`: asking for it could carry out what the model has
+    read; `why` says so where the URL itself doesn't. `sites` are those whose budgets it takes a link from.
+    """
 
     url: str
     loader: Loader
     loc: int
     refresh: bool
     source: bool
+    kept: Document | None = None
+    sends: bool = False
+    why: str = ""
+    sites: frozenset[str] = frozenset()
 
 
 _Plan: TypeAlias = _Look | _Fetch
@@ -55,8 +64,10 @@ _Plan: TypeAlias = _Look | _Fetch
 class OpenTool:
     """Opens what the loaders can load, by the scheme of its URL. No `id` is a scroll."""
 
-    def __init__(self, display: Display, loaders: Mapping[str, Loader], *, section: str) -> None:
-        self._display, self._loaders = display, loaders
+    def __init__(
+        self, display: Display, loaders: Mapping[str, Loader], budget: LinkBudget, *, section: str
+    ) -> None:
+        self._display, self._loaders, self._budget = display, loaders, budget
         sends: frozenset[Effect] = frozenset({"send"} if {"http", "https"} & set(loaders) else ())
         self.spec = ToolSpec(
             "browser.open",
@@ -69,34 +80,44 @@ class OpenTool:
         )
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:
-        plan, number = self._plan(_arguments.as_mapping(args))
+        plan = self._plan(_arguments.as_mapping(args), context)
         if isinstance(plan, _Look):
             view = self._display.stack.view(plan.number)
             where = f"line {plan.loc} of {view.title or view.url}" if plan.loc > 0 else view.title or view.url
             return Preview(f"show {where}", subjects=(view.address or view.title,), effects=_READ, plan=plan)
-        harmless = scheme_of(plan.url) not in ("http", "https") or self._is_shown(plan, number, context.said)
         summary = f"open {'the source of ' if plan.source else ''}{plan.url}{unlike(plan.url)}"
-        return Preview(summary, subjects=(plan.url,), effects=_READ if harmless else _READ | {"send"}, plan=plan)
+        effects: frozenset[Effect] = _READ | {"send"} if plan.sends else _READ
+        return Preview(summary, plan.why, subjects=(plan.url,), effects=effects, plan=plan)
 
     def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
         """The page, as many lines of it as `num_lines` or a view. Nothing is pushed when that fails."""
         given = _arguments.as_mapping(args)
         plan = context.preview.plan if context.preview is not None else None
         if not isinstance(plan, _Look | _Fetch):
-            plan, _ = self._plan(given)
+            plan = self._plan(given, context)
         num_lines = _arguments.whole_number(given, "num_lines")
         yield from ()
         if isinstance(plan, _Look):
             return self._display.again(plan.number, loc=plan.loc, num_lines=num_lines)
-        document = _loaded(plan, context)
-        brings = _brought_by(plan.url) | document.brings
-        return self._display.new(Page.of(document), brings=brings, loc=plan.loc, num_lines=num_lines)
+        spent = self._budget.spend(plan.sites) if plan.sites else {}
+        try:
+            document = _loaded(plan, context)
+            brings = _brought_by(plan.url) | document.brings
+            result = self._display.new(Page.of(document), brings=brings, loc=plan.loc, num_lines=num_lines)
+        except ToolFailed as failure:
+            failure.state = spent or None  # the server was asked all the same
+            raise
+        return replace(result, state={**(result.state or {}), **spent})
 
     def close(self) -> None:
         """Nothing to give back."""
 
-    def _plan(self, args: Mapping[str, object]) -> tuple[_Plan, tuple[int, int] | None]:
-        """What to do; beside it the page and the id of the link that is followed, if it is one."""
+    def _plan(self, args: Mapping[str, object], context: ToolContext) -> _Plan:
+        plan, link = self._wanted(args)
+        return plan if isinstance(plan, _Look) else self._weighed(plan, link, context)
+
+    def _wanted(self, args: Mapping[str, object]) -> tuple[_Plan, tuple[View, int] | None]:
+        """What to do; beside it the view and the id of the link that is followed, if it is one."""
         wanted, loc = _arguments.link_or_url(args), _arguments.whole_number(args, "loc")
         _arguments.whole_number(args, "num_lines")  # a bad one is said before anybody is asked
         source = args.get("view_source") is True
@@ -113,7 +134,7 @@ class OpenTool:
             stack.page(view.found_in)
             return _Look(view.found_in, loc if loc >= 0 else page.landings.get(wanted, 0)), None
         url = view.address if view.found_in is not None else page.links[wanted]
-        return self._fetch(url, loc, refresh=False, source=source), (view.page, wanted)
+        return self._fetch(url, loc, refresh=False, source=source), (view, wanted)
 
     def _source_of(self, view: View, loc: int) -> _Fetch:
         if not view.address:
@@ -129,17 +150,45 @@ class OpenTool:
             raise _failed(url, "its source can't be shown; open it without `view_source`")
         return _Fetch(url, loader, loc, refresh, source)
 
-    def _is_shown(self, plan: _Fetch, link: tuple[int, int] | None, said: str) -> bool:
-        """Is it a URL that the model can't have put together: shown as a link, opened before, or typed by the user?
+    def _weighed(self, plan: _Fetch, link: tuple[View, int] | None, context: ToolContext) -> _Fetch:
+        """The plan, with what asking for it could tell.
+
+        A URL that the user typed tells nothing, nor does a page that is kept. One that the model was shown can't have
+        been put together, but which of many it is does tell something: the owner of the site that is asked, and of the
+        page that laid them out.
+        """
+        if scheme_of(plan.url) not in ("http", "https") or is_typed(plan.url, context.said):
+            return plan
+        if not plan.refresh and isinstance(plan.loader, KeepingLoader):
+            kept = plan.loader.kept(plan.url, source=plan.source)
+            if kept is not None:
+                return replace(plan, kept=kept)
+        pages = self._shown_on(plan.url, link)
+        if not pages:
+            return replace(plan, sends=True)
+        if "private" not in context.taint:
+            return plan
+        sites = frozenset(site_of(url) for url in (plan.url, *pages) if url)
+        if site := self._budget.exhausted(sites):
+            return replace(plan, sends=True, why=_WHY.format(site=site))
+        return replace(plan, sites=sites)
+
+    def _shown_on(self, url: str, link: tuple[View, int] | None) -> frozenset[str]:
+        """The addresses of the pages that showed this URL or are it, a search's being ""; none: it was not shown.
 
         A link that exists but stood in no line that was shown could be one of many that a page lays out, so that the
         choice among them tells something.
         """
         stack = self._display.stack
-        if link is not None and link[1] in stack.shown_links(link[0]):
-            return True
-        return is_known(plan.url, said=said, known=stack.known_urls())
+        if link is not None and link[1] in stack.shown_links(link[0].page):
+            return frozenset({link[0].address})
+        return pages_with(url, stack.known_urls())
 
+
+_WHY = (
+    f"{MAX_LINKS} links have been followed from or to {{site}} since there is private text in this conversation: "
+    "which ones the model chooses could tell it."
+)
 
 _READ: frozenset[Effect] = frozenset({"read"})
 
@@ -151,9 +200,9 @@ def _brought_by(url: str) -> frozenset[Taint]:
 def _loaded(plan: _Fetch, context: ToolContext) -> Document:
     try:
         if not plan.source:
-            return plan.loader.load(plan.url, refresh=plan.refresh, stop=context.stop)
+            return plan.kept or plan.loader.load(plan.url, refresh=plan.refresh, stop=context.stop)
         assert isinstance(plan.loader, SourceLoader)
-        document = plan.loader.load_source(plan.url, refresh=plan.refresh, stop=context.stop)
+        document = plan.kept or plan.loader.load_source(plan.url, refresh=plan.refresh, stop=context.stop)
     except ToolFailed as failure:
         brings = _brought_by(plan.url) if failure.brings is None else failure.brings
         raise _failed(plan.url, _arguments.reason(failure), brings) from failure

@@ -107,15 +107,19 @@ class Stack:
         kept = self._kept.get(number)
         return frozenset(kept.shown) if kept is not None else frozenset()
 
-    def known_urls(self) -> Iterator[str]:
-        """The URLs that this conversation has: of the pages that were opened, and of the links that were shown."""
+    def known_urls(self) -> Iterator[tuple[str, str]]:
+        """The URLs that this conversation has, each with the address of the page that showed it.
+
+        Those of the pages that were opened are their own; a search has no address ("").
+        """
         for view in self._views.values():
             if view.address:
-                yield view.address
-        for kept in self._kept.values():
+                yield view.address, view.address
+        for number, kept in self._kept.items():
             links = kept.stored.get("links")
             if isinstance(links, Mapping):
-                yield from (str(links[str(number)]) for number in kept.shown if str(number) in links)
+                page = self._views[number].address
+                yield from ((str(links[str(link)]), page) for link in kept.shown if str(link) in links)
 
     def push(self, page: Page, text: str, *, brings: frozenset[Taint], found_in: int | None = None) -> View:
         """Put a new page under the next cursor; `text` is what the model was shown of it."""

@@ -14,7 +14,7 @@ from tools.spec import Stop, ToolFailed
 
 
 class WebLoader:
-    """A `Loader` and `SourceLoader`. `cache` None: every page is fetched.
+    """A `Loader`, `SourceLoader` and `KeepingLoader`. `cache` None: every page is fetched.
 
     Pages of hosts that only `--allow-host` opens are not kept: in a later session that host may be closed again.
     """
@@ -37,9 +37,14 @@ class WebLoader:
         """
         return self._load(url, source=True, refresh=refresh, stop=stop)
 
+    def kept(self, url: str, *, source: bool) -> Document | None:
+        """What the cache has of it."""
+        key = _key(url, source)
+        return self._cache.get(key) if self._cache and key else None
+
     def _load(self, url: str, *, source: bool, refresh: bool, stop: Stop) -> Document:
         key = _key(url, source)
-        kept = self._cache.get(key) if self._cache and key and not refresh else None
+        kept = None if refresh else self.kept(url, source=source)
         if kept is not None:
             return kept
         self._converter.prepare()
