@@ -37,6 +37,7 @@ def run_turn(
     The last event is always `TurnEnded`: what broke is in its `error`, and everything that came is in the session.
     After `control.stop()` keep iterating: the turn ends by itself within a token.
     """
+    session.read(tools.brings)
     yield from session.open_turn(user_text)
     end: TurnEnd
     error: AgentError | None = None

@@ -21,7 +21,7 @@ SUMMARY_HEAD = "Summary of our conversation so far (its turns no longer fit into
 class Options:
     """How the next turns are to be answered. `date` is shown to the model as the current date: `"2025-06-28"`.
 
-    `brings`: what kinds of text stand in the instructions (a folder's AGENTS.md).
+    `brings`: what kinds of text stand in the instructions (a folder's AGENTS.md), and stood in descriptions of tools.
     """
 
     effort: Effort = "medium"
@@ -175,6 +175,11 @@ class Session:
     def states(self) -> tuple[Mapping[str, object], ...]:
         """The states that tools left with their results, in order: what brings a browser's pages back."""
         return tuple(entry.state for entry in self._entries if entry.state is not None)
+
+    def read(self, brings: frozenset[Taint]) -> None:
+        """From now on text of these kinds stands in the prompt, or has stood there: in the descriptions of tools."""
+        if not brings <= self.options.brings:
+            self.options = replace(self.options, brings=self.options.brings | brings)
 
     # -- turns ---------------------------------------------------------------------------------------------------------
 

@@ -9,10 +9,13 @@ import typer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tools.functions.mcp import McpServers, McpStatus
 
 _NONE = "no MCP server is configured; to add one: ossia mcp add NAME -- COMMAND"
+
+_OF_FOLDERS = "a folder's own are known in that folder, once you trust it"
 
 app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
 
@@ -113,7 +116,8 @@ def test(
 ) -> None:
     """Connect to servers, and show what the model is told of their tools.
 
-    What is new or has changed since you accepted it is marked, and off until --accept.
+    A server that you see for the first time is accepted by that. What is new or has changed since you accepted it is
+    marked, and off until --accept. The servers of a folder that you trust are shown in that folder.
     """
     import os
     import sys
@@ -125,12 +129,12 @@ def test(
     from cli.progress import LiveLine
     from tools.functions.mcp import McpServers
 
-    known = configured_servers(os.environ)
+    known = configured_servers(os.environ, folder=_trusted_here())
     configs = [config for config in known if name in (None, config.name)]
     if not configs:
         names = ", ".join(config.name for config in known)
-        unknown = f"no MCP server {name!r} is configured (there are: {names})"
-        raise ExitError(unknown if known else _NONE, ExitCode.USAGE)
+        unknown = f"no MCP server {name!r} is configured (there are: {names}); {_OF_FOLDERS}"
+        raise ExitError(unknown if known else f"{_NONE}; {_OF_FOLDERS}", ExitCode.USAGE)
     servers = McpServers(configs, data_dir=paths.data_dir(), log_dir=paths.log_file().parent, environ=os.environ)
     line = LiveLine(sys.stderr, shown=sys.stderr.isatty() and os.environ.get("TERM") != "dumb")
     line.set(f"connecting to {', '.join(config.name for config in configs if config.enabled)}")
@@ -151,12 +155,25 @@ def test(
         print(f"ossia: switched off in the config: {', '.join(off)}", file=sys.stderr)
 
 
+def _trusted_here() -> Path | None:
+    """The folder that ossia was started in, where the user trusts it."""
+    from pathlib import Path
+
+    from cli import paths
+    from tools.trust import TrustStore
+
+    here = Path.cwd()
+    return here if TrustStore(paths.data_dir()).state(here) == "trusted" else None
+
+
 def _settle(servers: McpServers, status: McpStatus, *, accept: bool) -> None:
-    """Accept what is off, or say how."""
+    """Accept a server whose tools have just been shown for the first time; what is off only on request."""
     import sys
 
     off = [tool for tool in status.tools if not tool.is_on]
-    if off and accept:
+    if any(tool.state == "first" for tool in status.tools):
+        servers.accept(status.name)
+    elif off and accept:
         servers.accept(status.name)
         print(f"ossia: accepted: {len(off)} tool{'' if len(off) == 1 else 's'} of {status.name}", file=sys.stderr)
     elif off:
@@ -168,7 +185,9 @@ _MARKS = {"accepted": "", "first": " (accepted now)", "new": " (NEW: off)", "cha
 
 
 def _told(status: McpStatus) -> list[str]:
-    """A server for a person: how it was reached, and each tool in two lines. Raw outside text."""
+    """A server for a person: how it was reached, and all that the model is told of each tool. Raw outside text."""
+    from harmony.typescript import typescript
+
     if status.error is not None:
         return [f"{status.name}: {status.target}: failed after {status.ms} ms"]
     more = ", and more that are left out" if status.more_tools else ""
@@ -176,6 +195,8 @@ def _told(status: McpStatus) -> list[str]:
     for tool in status.tools:
         lines.append(f"  {tool.offered}{_MARKS[tool.state]}{', read-only by its own word' if tool.read_only else ''}")
         lines.append(f"      {tool.description or '(no description)'}")
+        if tool.parameters:
+            lines += [f"      {line}" for line in typescript(tool.parameters).split("\n")]
     return lines
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from agent.session_json import dump_session, parse_session
 from harmony import Tokenizer
 from harmony.messages import DeveloperPrompt, Message, ResponseFormat, Sampled, SystemPrompt
 from tests.support.pages import Pages, Results, documents, links, numbered
-from tests.support.turns import Stage, end_of
+from tests.support.turns import Double, Stage, end_of
 from tools.browser import Browser, Document, Hit
 from tools.spec import Attachment, ToolResult, ToolSpec
 
@@ -238,6 +238,19 @@ def test_what_the_tools_left_survives() -> None:
     assert loaded.taint == {"private", "outside"}
     assert loaded.said == "Look at https://a.test/\nAnd now?"
     assert loaded.states == ({"cursor": 0},)
+
+
+def test_what_a_tool_is_described_with_stays_in_the_conversation(etude_tokenizer: Tokenizer) -> None:
+    """The model has read it, and what it wrote since may come of it: also when the tool is off, and after a resume."""
+    theirs = Double(replace(Double().spec, brings=frozenset({"outside"})))
+    stage = Stage(etude_tokenizer, (FINAL, FINAL), tools=(theirs,))
+    stage.toolbox.turn_off([theirs.spec.name])
+    stage.play()
+    assert stage.session.taint == frozenset()
+    stage.toolbox.turn_off([])
+    stage.play("Again.")
+    stage.toolbox.turn_off([theirs.spec.name])
+    assert stage.session.taint == {"outside"} and _back(stage.session).taint == {"outside"}
 
 
 def test_the_browser_goes_on_from_json(etude_tokenizer: Tokenizer) -> None:

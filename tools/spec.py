@@ -65,7 +65,8 @@ class ToolSpec:
     python's are). `trained`: it is described by a section of the system prompt that the model was trained on; `section`
     is that section's whole text (all tools of a section give the same), None for the text as it was trained.
     `effects`: the most that a call can do; a `Preview` may say less. `source`: where it comes from, for people:
-    `"built-in"`, `"tools.py"`, `"mcp weather"`.
+    `"built-in"`, `"tools.py"`, `"mcp weather"`. `brings`: what kinds of text its name, description and parameters are,
+    which stand in the prompt.
     """
 
     name: str
@@ -76,6 +77,7 @@ class ToolSpec:
     trained: bool = False
     section: str | None = None
     source: str = "built-in"
+    brings: frozenset[Taint] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

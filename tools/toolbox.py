@@ -103,6 +103,11 @@ class Toolbox:
         """All tools, also those that are off."""
         return tuple(tool.spec for tool in self._every.values())
 
+    @property
+    def brings(self) -> frozenset[Taint]:
+        """What kinds of text the tools on offer bring into the prompt by being described there."""
+        return frozenset[Taint]().union(*(spec.brings for spec in self.specs))
+
     def turn_off(self, names: Collection[str]) -> None:
         """Offer all tools but these: the model isn't told of them, its calls don't find them. Between turns only."""
         self._tools = {name: tool for name, tool in self._every.items() if name not in names}

@@ -38,7 +38,7 @@ class Pins:
         self._path = path
 
     def of(self, server: str) -> Mapping[str, str] | None:
-        """The accepted tools of a server; None for one that was never connected to. Raises `PinsUnusable`."""
+        """The accepted tools of a server; None for one of which nothing was accepted. Raises `PinsUnusable`."""
         return self._read().get(server)
 
     def accept(self, server: str, hashes: Mapping[str, str]) -> None:
@@ -46,7 +46,7 @@ class Pins:
         self._write({**self._read(), server: dict(hashes)})
 
     def forget(self, server: str) -> None:
-        """As if it had never been connected to."""
+        """As if nothing of it had been accepted."""
         servers = self._read()
         if servers.pop(server, None) is not None:
             self._write(servers)

@@ -1,8 +1,8 @@
 """The tools of MCP servers: `functions.SERVER__TOOL`. The library is imported when the first server is connected to.
 
-What a server says of its tools is text of a stranger that the model reads: it is cut, made one line, and pinned. At the
-first connection what it says is accepted (and told to the user); a tool that is new or different later is off until the
-user accepts it. Its results count as text from outside and as private.
+What a server says of its tools is text of a stranger that the model reads: it is cut, made one line, and pinned once
+the user has seen it. Until then it counts as text from outside (which is told to the user); a tool that is new or
+different later is off until the user accepts it. Its results count as text from outside and as private.
 """
 
 from __future__ import annotations
@@ -43,18 +43,25 @@ _MAX_RECONNECTIONS = 3
 _Value = TypeVar("_Value")
 
 ToolState = Literal["accepted", "first", "new", "changed"]
-"""accepted: as it was accepted; first: accepted just now, with its server; new, changed: off until it is accepted."""
+"""accepted: as it was accepted; first: nothing of its server was accepted so far, so what it says counts as text from
+
+outside; new, changed: off until it is accepted.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class McpToolStatus:
-    """One tool of a server. `name` is the server's, `offered` the one the model calls; `description` is cleaned."""
+    """One tool of a server. `name` is the server's, `offered` the one the model calls; `description` is cleaned.
+
+    `parameters` are those of its `ToolSpec`.
+    """
 
     name: str
     offered: str
     description: str
     state: ToolState
     read_only: bool
+    parameters: Mapping[str, object] | None = None
 
     @property
     def is_on(self) -> bool:
@@ -79,14 +86,14 @@ class McpStatus:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the user should be told, a line each: a failure, what a first connection accepted, what is off."""
+        """What the user should be told, a line each: a failure, a server that is new, what is off."""
         if self.error is not None:
             return (f"mcp {self.name}: off: {self.error}",)
         lines = []
         first = [tool.name for tool in self.tools if tool.state == "first"]
         if first:
-            told = f"`ossia mcp test {self.name}` shows what the model is told of them"
-            lines.append(f"mcp {self.name}: connected for the first time, tools: {_listed(first)}: {told}")
+            told = "what it says of them counts as text from outside until you have seen it"
+            lines.append(f"mcp {self.name}: new, tools: {_listed(first)}: {told}: `ossia mcp test {self.name}`")
         for state, word in (("new", "new"), ("changed", "changed since they were accepted")):
             off = [tool.name for tool in self.tools if tool.state == state]
             if off:
@@ -175,6 +182,7 @@ class McpServers:
         """Accept all that the connected server `name` offers now. Raises `PinsUnusable`."""
         connected = self._open[name]
         connected.accepted = {tool.name: fingerprint(tool) for tool in connected.server.tools}
+        connected.is_new = False
         self.pins.accept(name, connected.accepted)
 
     def close(self) -> None:
@@ -216,12 +224,11 @@ class McpServers:
         return _Connected(self, config, server, _ms_since(begun), _offered_names(config.name, server.tools))
 
     def _judged(self, connected: _Connected) -> McpStatus:
-        """The status of a connected server; its tools are accepted if it was never seen before."""
+        """The status of a connected server. The tools of one that is new are on, too."""
         config, server = connected.config, connected.server
         known = self.pins.of(config.name)
         hashes = {tool.name: fingerprint(tool) for tool in server.tools}
-        if known is None:
-            self.pins.accept(config.name, hashes)
+        connected.is_new = known is None
         connected.accepted = dict(hashes if known is None else known)
         tools = tuple(
             McpToolStatus(
@@ -230,6 +237,7 @@ class McpServers:
                 one_line(tool.description, MAX_DESCRIPTION_CHARS),
                 "first" if known is None else _state(known.get(tool.name), hashes[tool.name]),
                 tool.read_only,
+                flatten(tool.schema),
             )
             for tool, offered in zip(server.tools, connected.offered, strict=True)
         )
@@ -246,13 +254,14 @@ class McpServers:
 
 
 class _Connected:
-    """A server that was connected to, and its reconnections."""
+    """A server that was connected to, and its reconnections. `is_new`: nothing of it was accepted so far."""
 
     def __init__(
         self, servers: McpServers, config: McpConfig, server: Server, ms: int, offered: tuple[str, ...]
     ) -> None:
         self.servers, self.config, self.server, self.ms, self.offered = servers, config, server, ms, offered
         self.accepted: dict[str, str] = {}
+        self.is_new = True
         self._failures = 0
         self._turn: asyncio.Lock | None = None
 
@@ -300,6 +309,7 @@ class McpTool:
             flatten(tool.schema),
             effects=_ALL_EFFECTS,
             source=f"mcp {connected.config.name}",
+            brings=frozenset({"outside"} if connected.is_new else ()),
         )
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:
