@@ -199,6 +199,47 @@ def test_nothing_of_it_reaches_our_output(connected: Connected, capfd: pytest.Ca
     assert {path.stat().st_mode & 0o077 for path in (folder / "log").iterdir()} == {0}
 
 
+@pytest.mark.parametrize("stream", ["stderr", "stdout"])
+def test_a_server_that_writes_and_writes_fills_neither_the_disk_nor_the_memory(tmp_path: Path, stream: str) -> None:
+    """Hostile row 33: a flood. In a process of its own, whose memory is this server's affair alone."""
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from tests.support.calls import call\n"
+        "from tests.support.mcp_servers import hostile, servers\n"
+        "def peak_mb():\n"
+        "    return int(Path('/proc/self/status').read_text().partition('VmHWM:')[2].split()[0]) >> 10\n"
+        "folder = Path(sys.argv[1])\n"
+        "with servers(folder, {'s': hostile('floods', sys.argv[2], '150')}) as made:\n"
+        "    made.connect()\n"
+        "    before = peak_mb()\n"
+        "    told = call(made.tools, 'functions.s__echo', {'text': 'x'}, folder=folder).text\n"
+        "    print(told, peak_mb() - before < 100)\n"
+    )
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])}
+    command = [sys.executable, "-c", code, str(tmp_path), stream]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300)
+    assert (done.stdout, done.stderr) == ('echo {"text": "x"} True\n', "")
+    logs = {path.name: path.stat() for path in (tmp_path / "log").iterdir()}
+    assert set(logs) == ({"mcp-s.log", "mcp-s.log.1"} if stream == "stderr" else {"mcp.log"})
+    assert sum(log.st_size for log in logs.values()) <= 2 << 20
+    assert all(log.st_mode & 0o077 == 0 for log in logs.values())
+
+
+def test_the_last_words_of_a_server_that_floods_its_stderr_are_told(tmp_path: Path) -> None:
+    """Also where another program, which it started, holds on to that stderr."""
+    code = "import subprocess, sys; subprocess.Popen(['sleep', '30'], stdout=subprocess.DEVNULL); sys.exit('no ink')"
+    table = {
+        "loud": hostile("floods-at-once", "stderr", "5"),
+        "parent": {"command": sys.executable, "args": ["-I", "-c", code]},
+    }
+    with servers(tmp_path, table) as made:
+        loud, parent = made.connect()
+    log = tmp_path / "log" / "mcp-loud.log"
+    assert loud.error == f"it ended; its last words: 'out of paper' ({log})"
+    assert log.read_text().endswith("A\nout of paper\n")
+    assert parent.error is not None and "its last words: 'no ink'" in parent.error
+
+
 def test_an_error_of_the_system_is_told_without_its_number() -> None:
     (config,) = parse_servers({"x": {"url": "http://h.test/mcp"}}, "mcp.json")
     assert fault_of(OSError("[Errno -2] Name or service not known"), config) == "Name or service not known"

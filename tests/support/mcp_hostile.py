@@ -2,7 +2,8 @@
 
 HOW: `exits`, `hangs`, `junk` (other text between its messages), `deaf` (ignores the end of its input and SIGTERM),
 `tools FILE` (junk too, and the tools of a JSON file), `dies FILE` (ends after each answer to a call), `many`,
-`endless-pages`, `regex`, `garbage` (answers that are none), `silent-call` (never answers a call).
+`endless-pages`, `regex`, `garbage` (answers that are none), `silent-call` (never answers a call), `floods stderr MB`
+and `floods stdout MB` (so much before each answer to a call, in one line; `floods-at-once` from the start).
 """
 
 from __future__ import annotations
@@ -64,10 +65,21 @@ def answers(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield {"jsonrpc": "2.0", "id": message["id"], "result": result}
 
 
+def flood() -> None:
+    stream = sys.stdout if sys.argv[2] == "stdout" else sys.stderr
+    for _ in range(int(sys.argv[3])):
+        stream.write("A" * 1_000_000)
+    stream.write("\n")
+    stream.flush()
+
+
 def main() -> None:
     if HOW == "exits":
         print("I can't: \x1b]52;c;aGk=\x07 no such key", file=sys.stderr)
         sys.exit(1)
+    if HOW == "floods-at-once":
+        flood()
+        sys.exit("out of paper")
     if HOW == "deaf":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if HOW in ("hangs", "deaf"):
@@ -75,6 +87,8 @@ def main() -> None:
             time.sleep(60)
     for line in sys.stdin:
         message = json.loads(line)
+        if HOW == "floods" and message.get("method") == "tools/call":
+            flood()
         for answer in answers(message):
             if HOW in ("junk", "tools"):
                 print("starting up…\n{}\n[1, 2]\n\x00\xff not JSON", flush=True)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tools.functions._mcp_streams import ErrorLog, line_encoding
 from tools.functions.mcp_config import McpConfig
 from tools.functions.schema import one_line
 
@@ -24,7 +24,8 @@ _MAX_PAGES = 50
 _MAX_FAULT_CHARS = 300
 _MAX_RESPONSE_BYTES = 64 << 20
 _MAX_EVENT_BYTES = 32 << 20
-_MAX_LOG_BYTES = 1 << 20
+_LAST_WORDS_S = 1.0
+"""How long what a program wrote before it ended may take to arrive; for ever if another that it started holds on."""
 
 
 class ServerFailed(Exception):
@@ -58,7 +59,7 @@ class Server:
         self._scope: Any = None
         self._closing = asyncio.Event()
         self._lost = False
-        self._log_start = 0
+        self._errors: ErrorLog | None = None
         self.title = ""
         self.tools: tuple[RemoteTool, ...] = ()
         self.more_tools = False
@@ -68,10 +69,7 @@ class Server:
         from anyio import CancelScope
 
         self._closing, self._lost, self._client = asyncio.Event(), False, None
-        self._log_start = self._log.stat().st_size if self._log.exists() else 0
-        if self._log_start > _MAX_LOG_BYTES:
-            self._log.unlink()
-            self._log_start = 0
+        self._errors = None
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         scope = self._scope = CancelScope()
         self._task = asyncio.create_task(self._serve(scope, ready))
@@ -85,13 +83,16 @@ class Server:
             return
         scope.cancel()  # not the task: its library cleans up behind a shield that a task's own cancelling breaks
         if self._task.done() and (fault := self._task.exception()) is not None:
-            raise ServerFailed(fault_of(fault, self._config) + self._last_words(), lost=True)
-        raise ServerFailed(f"it did not answer within {timeout_s:g} seconds{self._last_words()}", lost=True)
+            words = await asyncio.to_thread(self._last_words, _LAST_WORDS_S)
+            raise ServerFailed(fault_of(fault, self._config) + words, lost=True)
+        raise ServerFailed(f"it did not answer within {timeout_s:g} seconds{self._last_words(0)}", lost=True)
 
     async def _serve(self, scope: Any, ready: asyncio.Future[None]) -> None:
         """The connection's whole life, in one task, as anyio wants it."""
-        with scope:
-            async with _transport(self._config, self._environ, self._cwd, self._log) as transport:
+        with scope, ExitStack() as stack:
+            if self._config.command is not None:
+                self._errors = stack.enter_context(closing(ErrorLog(self._log)))
+            async with _transport(self._config, self._environ, self._cwd, self._errors) as transport:
                 from mcp import Client
                 from mcp.types import Implementation
 
@@ -105,17 +106,10 @@ class Server:
                     ready.set_result(None)
                     await self._closing.wait()
 
-    def _last_words(self) -> str:
+    def _last_words(self, timeout_s: float) -> str:
         """The last line of its stderr, and where the others are: it often says what is missing."""
-        if self._config.command is None:
-            return ""
-        with suppress(OSError), self._log.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(self._log_start, size - 4_000))
-            lines = file.read().decode("utf-8", "replace").strip().splitlines()
-            if lines:
-                return f"; its last words: {one_line(_hidden(lines[-1], self._config), 200)!r} ({self._log})"
-        return ""
+        line = self._errors.last_line(timeout_s) if self._errors else ""
+        return f"; its last words: {one_line(_hidden(line, self._config), 200)!r} ({self._log})" if line else ""
 
     @property
     def is_lost(self) -> bool:
@@ -178,7 +172,9 @@ async def _list_tools(client: Client) -> tuple[tuple[RemoteTool, ...], bool]:
 
 
 @asynccontextmanager
-async def _transport(config: McpConfig, environ: Mapping[str, str], cwd: Path, log: Path) -> AsyncIterator[Any]:
+async def _transport(
+    config: McpConfig, environ: Mapping[str, str], cwd: Path, errors: ErrorLog | None
+) -> AsyncIterator[Any]:
     """What a `Client` talks through. What belongs to it is closed after it."""
     async with AsyncExitStack() as stack:
         if config.url is not None:
@@ -189,22 +185,16 @@ async def _transport(config: McpConfig, environ: Mapping[str, str], cwd: Path, l
             return
         from mcp import StdioServerParameters, stdio_client
 
-        assert config.command is not None
-        errors = stack.enter_context(_opened(log))
+        assert config.command is not None and errors is not None
         parameters = StdioServerParameters(
             command=config.command,
             args=list(config.args),
             env=dict(environ),
             cwd=config.cwd or cwd,
+            encoding=line_encoding(),
             encoding_error_handler="replace",
         )
-        yield stdio_client(parameters, errlog=errors)
-
-
-def _opened(log: Path) -> Any:
-    """The log of a server's stderr. Private: a server may write anything there."""
-    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    return os.fdopen(descriptor, "w", encoding="utf-8", errors="replace")
+        yield stdio_client(parameters, errlog=errors.file)
 
 
 def _http_client(config: McpConfig) -> Any:
