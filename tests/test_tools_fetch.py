@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import json
 import ssl
 import subprocess
+import sys
 import threading
 import time
 import zlib
@@ -19,6 +21,7 @@ from tools.fetch import Fetched, Fetcher, FetchFailed, FetchLimits, HostPort, Js
 from tools.fetch.guard import is_public, parse_allow_host, parse_url
 from tools.spec import INTERRUPTED, NoStop, StopReason, ToolFailed
 
+_BAD_REDIRECT = "it redirects to a URL that can't be opened (unknown, not http(s), or not on the public internet)"
 NAMES = {"a.test": ["127.0.0.1"], "b.test": ["127.0.0.1"]}
 
 
@@ -101,6 +104,53 @@ def test_a_name_is_looked_up_once_so_that_it_cannot_turn(site: Site) -> None:
     assert site.requests[0].headers["host"] == f"turns.test:{site.port}"
 
 
+@pytest.fixture
+def own_network() -> list[str]:
+    """How a command is started in a network of its own, whose addresses it may choose."""
+    begin = ["unshare", "-rn"]
+    try:
+        done = subprocess.run([*begin, "ip", "link", "set", "lo", "up"], capture_output=True, timeout=60, check=False)
+    except FileNotFoundError:
+        pytest.skip("needs the commands unshare and ip")
+    if done.returncode:
+        pytest.skip(f"needs network namespaces: {done.stderr.decode(errors='replace').strip()}")
+    return begin
+
+
+def test_a_name_that_turns_is_connected_to_where_it_was_checked(own_network: list[str]) -> None:
+    """Hostile row 4, with connections to public addresses: at the first fetch, for each redirect, at the next fetch."""
+    done = subprocess.run(
+        [*own_network, sys.executable, "-m", "tests.support.rebinding"],
+        cwd=Path(__file__).parents[1],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    came = json.loads(done.stdout)
+    first = {name: told for name, (told, _, _) in came["told"].items()}
+    not_public = {name: f"{name} isn't on the public internet; ossia started with --allow-host {name}:8080 opens it"
+                  for name in first}  # fmt: skip
+    assert first == {
+        "first.test": "93.184.215.14",
+        "v6.test": "2606:4700::1111",
+        "mapped.test": "93.184.215.14",
+        "several.test": "93.184.215.15",  # the two before it don't answer
+        "one-private.test": not_public["one-private.test"],
+        "none-answers.test": "it can't be connected to",
+        "breaks-off.test": "the server's answer is incomplete, or isn't HTTP, or its headers are too long",
+        "to-itself.test": _BAD_REDIRECT,
+        "to-another.test": "93.184.215.15",
+        "another.test": not_public["another.test"],  # which was looked up for the redirect before
+    }
+    assert {name: told for name, (_, told, _) in came["told"].items()} == not_public
+    redirected = ("to-itself.test", "another.test")  # one look for the redirect, one for each fetch
+    looks = {name: count for name, (_, _, count) in came["told"].items()}
+    assert looks == {name: 3 if name in redirected else 2 for name in first}
+    assert came["reached"] == []
+
+
 def test_public_addresses_of_both_kinds_pass() -> None:
     public = ["93.184.215.14", "8.8.8.8", "2606:4700::1111", "2a00:1450:4001::1", "64:ff9b::808:808", "::ffff:8.8.8.8"]
     assert [address for address in public if not is_public(address)] == []
@@ -117,7 +167,7 @@ def test_a_redirect_is_checked_like_the_first_url(site: Site, fetcher: Fetcher, 
     target = to.format(next=site.port + 1)
     site.redirect("/go", target)
     told = reason(fetcher, site.url("/go", host="a.test"))
-    assert told == "it redirects to a URL that can't be opened (unknown, not http(s), or not on the public internet)"
+    assert told == _BAD_REDIRECT
     assert site.connections == 1
 
 
