@@ -59,6 +59,11 @@ def is_answer(message: Message | Delta) -> bool:
     return message.role == "assistant" and message.channel == FINAL and not is_call(message)
 
 
+def says_nothing(message: Message) -> bool:
+    """Is this an answer of blanks alone, or of nothing?"""
+    return is_answer(message) and not message.text.strip()
+
+
 def _fault(message: Message, spec: ToolSpec | None) -> str | None:
     """Why a call must not run although it is complete: nothing but `<|call|>` vouches for raw code."""
     sampled = message.sampled

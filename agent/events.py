@@ -10,8 +10,11 @@ from agent.errors import AgentError
 from harmony.messages import Delta, Message, Repaired
 from tools.spec import ApprovalAsked, ApprovalDecided, Decision, ToolFinished, ToolOutput, ToolStarted
 
-TurnEnd = Literal["answered", "stopped", "tokens", "time", "steps", "context", "error"]
-"""answered: a `final` came; stopped: by the user; tokens, time, steps: a limit; context: no room; error: it broke."""
+TurnEnd = Literal["answered", "silent", "stopped", "tokens", "time", "steps", "context", "error"]
+"""answered: a `final` came; silent: the model ended the turn without one that says anything; stopped: by the user;
+
+tokens, time, steps: a limit; context: no room; error: it broke.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Literal
 
-from agent.adapt import is_answer
+from agent.adapt import is_answer, says_nothing
 from agent.errors import SessionInvalid
 from agent.events import TurnEnd
 from agent.session import Entry, Options, Session
@@ -62,8 +62,8 @@ def form_of(data: object) -> Source:
 def session_of(messages: Sequence[Message]) -> Session:
     """A session of these messages. What stands before the first other message becomes its options.
 
-    A turn begins with each message of the user's; one without an answer counts as stopped. Declarations of functions
-    are left out: those of the next turn are the tools that are on then.
+    A turn begins with each message of the user's; one without an answer counts as stopped, one with an empty answer as
+    silent. Declarations of functions are left out: those of the next turn are the tools that are on then.
     """
     told = next((n for n, message in enumerate(messages) if message.role not in ("system", "developer")), len(messages))
     entries: list[Entry] = []
@@ -73,7 +73,7 @@ def session_of(messages: Sequence[Message]) -> Session:
             ends.append("stopped")
         entries.append(Entry(message, len(ends) - 1))
         if is_answer(message):
-            ends[-1] = "answered"
+            ends[-1] = "silent" if says_nothing(message) and ends[-1] != "answered" else "answered"
     return Session(_options(messages[:told]), entries=entries, ends=ends)
 
 

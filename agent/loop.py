@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import replace
 
-from agent.adapt import as_call, as_message, is_answer
+from agent.adapt import Wish, as_call, as_message, is_answer
 from agent.compaction import with_room
 from agent.control import Control
 from agent.errors import AgentError, ContextFull, EngineFailed
@@ -14,9 +14,11 @@ from agent.limits import Budget, Limits, deadline
 from agent.request import Request, Responder
 from agent.session import Session, UserText
 from harmony.messages import FINAL, Channel, Completion
+from tools.spec import ToolResult
 from tools.toolbox import Toolbox
 
 GIVE_UP = "This very call has failed too often: no tool can be called any more. Answer with what you have."
+TOO_LATE = "Error: the call did not run: no tool could be called any more, it was time to answer."
 
 Turn = Generator[Event, Decision | None, None]
 _Part = Generator[Event, Decision | None, TurnEnd]
@@ -62,11 +64,9 @@ def _steps(session: Session, responder: Responder, tools: Toolbox, budget: Budge
         wish = as_call(completion, call_id=session.next_call_id, specs=tools.by_name)
         if wish is None:
             if any(map(is_answer, completion.messages)):
-                return "answered"
+                return "answered" if session.has_answer else "silent"
             break  # only thoughts came: one more step, opened with `final`
-        result = yield from tools.run(
-            wish.call, stop=control, fault=wish.fault, taint=session.taint, said=session.said
-        )
+        result = yield from _run(wish, session, tools, control)
         in_vain = budget.failed_too_often(wish.call, result)
         if in_vain:
             result = replace(result, text=f"{result.text}\n{GIVE_UP}")
@@ -86,7 +86,20 @@ def _last_word(
     """One message in `final`. The tools stay in the prompt, whose prefix is cached, but none can be called."""
     yield from session.answer_open_call()
     completion = yield from _step(session, tools, responder, budget, control, open_with=FINAL)
-    return end if completion.end == "stop" else _end_of(completion, control)
+    wish = as_call(completion, call_id=session.next_call_id, specs=tools.by_name)
+    if wish is not None:
+        wish = replace(wish, fault=TOO_LATE)
+        result = yield from _run(wish, session, tools, control)
+        yield session.add_result(as_message(wish, result), result)
+    if completion.end != "stop":
+        return _end_of(completion, control)
+    return end if session.has_answer else "silent"
+
+
+def _run(
+    wish: Wish, session: Session, tools: Toolbox, control: Control
+) -> Generator[Event, Decision | None, ToolResult]:
+    return tools.run(wish.call, stop=control, fault=wish.fault, taint=session.taint, said=session.said)
 
 
 def _step(

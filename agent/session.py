@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from types import MappingProxyType
+from typing import Final, Protocol
 
-from agent.adapt import is_call
+from agent.adapt import is_answer, is_call, says_nothing
 from agent.engine.base import Sampling
 from agent.events import MessageAdded, TurnEnd
 from agent.request import Request
@@ -15,6 +16,15 @@ from tools.spec import INTERRUPTED, Attachment, Taint, ToolResult, ToolSpec
 
 SUMMARY_HEAD = "Summary of our conversation so far (its turns no longer fit into the context):"
 """Begins the message that stands for summarised turns: the user's, so that a page's text gains no authority by it."""
+_CUT_BY: Final[Mapping[TurnEnd | None, str]] = MappingProxyType(
+    {
+        "time": INTERRUPTED["time"],
+        "tokens": "cut by the limit of tokens: it did not run",
+        "context": "cut, since the context was full: it did not run",
+        "error": "broken off by a failure of the program",
+    }
+)
+"""How the model is told why a call has no result, by the end of its turn; all others: the user interrupted it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +191,12 @@ class Session:
         if not brings <= self.options.brings:
             self.options = replace(self.options, brings=self.options.brings | brings)
 
+    @property
+    def has_answer(self) -> bool:
+        """Does the turn under way hold an answer that says something?"""
+        said = (entry.message for entry in self._entries if entry.turn == self._turn)
+        return any(is_answer(message) and not says_nothing(message) for message in said)
+
     # -- turns ---------------------------------------------------------------------------------------------------------
 
     def open_turn(self, user_text: str | UserText) -> list[MessageAdded]:
@@ -203,7 +219,7 @@ class Session:
         call = self._entries[-1].message if self._entries else None
         if call is None or not is_call(call):
             return []
-        why = INTERRUPTED["time" if self._ends and self._ends[-1] == "time" else "user"]
+        why = _CUT_BY.get(self._ends[-1] if self._ends else None, INTERRUPTED["user"])
         result = Message(
             "tool", (f"[{why}]",), name=call.recipient, recipient="assistant", channel=call.channel or COMMENTARY
         )
@@ -316,8 +332,12 @@ class Session:
         return entry
 
     def _in_prompt(self, entry: Entry) -> bool:
-        """A turn with a `final` is the codec's to trim; one that was stopped or broke loses its analysis here."""
+        """A turn with a `final` is the codec's to trim; one that was stopped or broke loses its analysis here.
+
+        And its empty answer: that would only be a bad example.
+        """
         if self._summary is not None and entry.turn < self._summary.turns:
             return False
-        past = entry.turn < len(self._ends) - 1
-        return not (past and self._ends[entry.turn] != "answered" and entry.message.channel == ANALYSIS)
+        if entry.turn >= len(self._ends) - 1 or self._ends[entry.turn] == "answered":
+            return True
+        return entry.message.channel != ANALYSIS and not says_nothing(entry.message)

@@ -258,7 +258,7 @@ class ChatView:
         if error is not None:
             self.note(" ".join(str(error).split()), "red")
         elif end != "answered":
-            self.note(ENDS[end], "yellow")
+            self.note(f"{ENDS[end]}; /retry asks again" if end == "silent" else ENDS[end], "yellow")
 
     def _add(self, block: Block, rows: list[Row]) -> None:
         """Rows, with a blank one before them where another kind of block ends."""

@@ -7,9 +7,10 @@
 | 2 | usage: a flag, a setting, a script file, or the input can't be used |
 | 3 | the model is missing or unusable |
 | 4 | out of memory or context |
-| 5 | the step limit was reached; the last answer, if any, was printed |
+| 5 | the step limit was reached; the answer from what there was, was printed |
 | 6 | cut by `--max-tokens`, by the end of the context, or by `--timeout`; what there is of the answer was printed |
 | 7 | the engine or the network failed in the middle of a turn |
+| 9 | no answer came: the model ended its turn without one |
 | 130 | interrupted, by Ctrl-C, SIGTERM or a closed terminal |
 | 141 | whoever read our output closed the pipe |
 """
@@ -30,6 +31,7 @@ class ExitCode(IntEnum):
     STEPS = 5
     CUT = 6
     ENGINE = 7
+    SILENT = 9
     INTERRUPTED = 130
     CLOSED_PIPE = 141
 

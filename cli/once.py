@@ -43,6 +43,8 @@ _CUT: dict[TurnEnd, str] = {
     "steps": "the step limit was reached: this is the answer from what there is",
 }
 
+_SILENT = "no answer came: the model ended its turn without one; ask again, or with another --seed"
+
 _R = TypeVar("_R")
 
 
@@ -108,6 +110,8 @@ class _Run:
         self._close_session()
         if isinstance(self._report.error, Exception):
             raise self._report.error
+        if self._report.end == "silent":
+            raise ExitError(_SILENT, ExitCode.SILENT)
         self._last_line()
         return int(self._report.code)
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 VERSION = 1
 _CODES: dict[TurnEnd, ExitCode] = {
     "answered": ExitCode.ANSWERED,
+    "silent": ExitCode.SILENT,
     "stopped": ExitCode.INTERRUPTED,
     "tokens": ExitCode.CUT,
     "time": ExitCode.CUT,
@@ -80,9 +81,9 @@ class Report:
 
     @property
     def answer(self) -> str | None:
-        """The text of the last `final` message that has any; None when there is none."""
+        """The text of the last `final` message that says anything; None when there is none."""
         finals = [message.text for message in self.messages if is_answer(message)]
-        return next((text for text in reversed(finals) if text), None)
+        return next((text for text in reversed(finals) if text.strip()), None)
 
     @property
     def cited_answer(self) -> tuple[str | None, tuple[Footnote, ...]]:

@@ -144,9 +144,9 @@ class Transcript:
         return [item for item in self.items if item.kind == "call"]
 
     def last_answer(self) -> str | None:
-        """The text of the last answer that has any, as the model wrote it; None when there is none."""
+        """The text of the last answer that says anything, as the model wrote it; None when there is none."""
         answers = (item.text for item in reversed(self.items) if item.kind == "answer")
-        return next((text for text in answers if text), None)
+        return next((text for text in answers if text.strip()), None)
 
     # -- writing -------------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from agent.events import TurnEnd
 from cli.clean import one_line
 
 ENDS: dict[TurnEnd | None, str] = {
+    "silent": "no answer came",
     "stopped": "stopped",
     "tokens": "cut: the limit of tokens was reached",
     "time": "cut: the time was up",

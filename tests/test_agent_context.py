@@ -571,7 +571,7 @@ def play_at_random(seed: int, tokenizer: Tokenizer) -> list[ContextTrimmed]:
             events.append(event)
             if len(events) == at:
                 chance.choice(hands)()
-        assert end_of(events).end in ("answered", "stopped", "tokens", "context", "steps"), end_of(events)
+        assert end_of(events).end in ("answered", "silent", "stopped", "tokens", "context", "steps"), end_of(events)
         assert stage.session.messages[: len(before)] == before
         trims += trimmed(events)
     assert all(trim.tokens_after < trim.tokens_before for trim in trims)

@@ -28,7 +28,8 @@ from agent.events import (
     TurnEnded,
 )
 from agent.limits import Limits
-from agent.loop import GIVE_UP
+from agent.loop import GIVE_UP, TOO_LATE
+from agent.session_json import dump_session, parse_session
 from harmony import Tokenizer
 from harmony.messages import Message
 from tests.support.turns import Stage, drive, end_of, wait_until
@@ -613,6 +614,82 @@ def test_answer_now_closes_the_thought_and_opens_final(etude_tokenizer: Tokenize
     # In the turn itself the thought stays in the prompt, closed; in the next one it is gone.
     again = stage.session.request(stage.toolbox.specs)
     assert [m.channel for m in again.history] == [None, "analysis", "final"]
+
+
+EMPTY = "<|channel|>final<|message|><|return|>"
+ONLY_THOUGHTS = "<|channel|>analysis<|message|>Hm.<|return|>"
+LATE_CALL = "<|channel|>analysis to=python code<|message|>x=2<|call|>"
+LATE_DOUBLE = DOUBLE + "<|call|>"
+SILENT: dict[str, tuple[tuple[str, ...], list[str]]] = {
+    "an empty final": ((EMPTY,), ["+assistant/final: "]),
+    "blanks": (("<|channel|>final<|message|> \n <|return|>",), ["+assistant/final:  \n "]),
+    "an empty final after thoughts": ((THINK + NEXT + EMPTY,), ["+assistant/analysis: Hm.", "+assistant/final: "]),
+    "thoughts alone": ((ONLY_THOUGHTS, "<|return|>"), ["+assistant/analysis: Hm.", "+assistant/final: "]),
+    "thoughts that only end": (
+        ("<|channel|>analysis<|message|>Hm.<|end|>", "<|end|>"),
+        ["repaired stray-stop", "+assistant/analysis: Hm.", "+assistant/final: "],
+    ),
+    "nothing at all": (("<|return|>", ""), ["repaired missing-message", "+assistant/final: "]),
+    "a preamble": (
+        ("<|channel|>commentary<|message|>I'll look.<|end|>", "<|return|>"),
+        ["repaired stray-stop", "+assistant/commentary: I'll look.", "+assistant/final: "],
+    ),
+    "after a call": (
+        (CALL, ONLY_THOUGHTS, "<|return|>"),
+        ["+assistant/analysis to=python: x=1", *RUN_X, "+assistant/analysis: Hm.", "+assistant/final: "],
+    ),
+    "a call in place of the answer": (
+        (ONLY_THOUGHTS, LATE_DOUBLE),
+        [
+            "+assistant/analysis: Hm.",
+            "repaired missing-end",
+            "repaired missing-start",
+            "+assistant/final: ",
+            '+assistant/commentary to=functions.double: {"n": 2}',
+            f"finish functions.double error: {TOO_LATE}",
+            f"+tool/commentary to=assistant: {TOO_LATE}",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_a_turn_without_an_answer_says_so(name: str, etude_tokenizer: Tokenizer) -> None:
+    """It is told from one that was stopped, and leaves no thought and no empty answer in the next prompt."""
+    steps, told = SILENT[name]
+    stage = Stage(etude_tokenizer, steps)
+    events = stage.play()
+    assert story(events)[1:] == [*told, "end silent"]
+    assert stage.session.ends == ("silent",)
+    after = Stage(etude_tokenizer, (FINAL,), session=parse_session(dump_session(stage.session))[0])
+    assert end_of(after.play("more")) == TurnEnded("answered")
+    assert after.session.messages[: len(stage.session.messages)] == stage.session.messages
+    _check_every_call_is_answered(after.session.messages)
+    prompt = after.prompt()
+    _check_prompt(prompt)
+    assert "final<|message|><|" not in prompt and "interrupted" not in prompt
+    assert prompt.count("<|start|>user<|message|>hi<|end|>") == 1
+
+
+@pytest.mark.parametrize("late", ["<|return|>", LATE_CALL, NEXT + LATE_CALL])
+def test_a_turn_that_is_hurried_can_end_without_an_answer_too(late: str, etude_tokenizer: Tokenizer) -> None:
+    """After "answer now" as after the step limit: nobody stopped it."""
+    hurried = Stage(etude_tokenizer, ("<|channel|>analysis<|message|>Let me think for long.", late))
+    for event in hurried.turn():
+        if isinstance(event, Delta) and event.text:
+            hurried.control.answer_now()
+    limited = Stage(etude_tokenizer, (CALL, late))
+    limited.play(limits=Limits(max_steps=1))
+    for stage in (hurried, limited):
+        assert stage.session.ends == ("silent",)
+        _check_every_call_is_answered(stage.session.messages)
+        assert not any("interrupted" in message.text for message in stage.session.messages)
+    assert (hurried.echo.ran, limited.echo.ran) == ([], ["x=1"])
+
+
+def test_an_answer_before_the_last_call_is_an_answer(etude_tokenizer: Tokenizer) -> None:
+    stage = Stage(etude_tokenizer, ("<|channel|>final<|message|>Done.<|end|>" + NEXT + CALL, EMPTY))
+    assert end_of(stage.play()) == TurnEnded("answered")
 
 
 def test_answer_now_has_no_effect_on_an_answer(etude_tokenizer: Tokenizer) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from agent.engine.base import Sampling
 from agent.errors import SessionInvalid
+from agent.events import TurnEnd
 from agent.prompt import DATA, compose
 from agent.request import Request
 from agent.session import Entry, Options, Session, Summary, UserText
@@ -135,6 +136,23 @@ def test_a_call_that_the_time_limit_cut_is_answered_so() -> None:
     session.add(Message("assistant", ("1",), recipient="python", channel="analysis"), cut=True)
     session.close_turn("time")
     assert session.open_turn("more")[0].message.text == "[interrupted: out of time]"
+
+
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [
+        ("stopped", "[interrupted by the user]"),
+        ("tokens", "[cut by the limit of tokens: it did not run]"),
+        ("context", "[cut, since the context was full: it did not run]"),
+        ("error", "[broken off by a failure of the program]"),
+    ],
+)
+def test_a_call_without_a_result_says_what_cut_it(end: TurnEnd, told: str) -> None:
+    session = Session()
+    session.open_turn("hi")
+    session.add(Message("assistant", ("1",), recipient="python", channel="analysis"), cut=True)
+    session.close_turn(end)
+    assert session.open_turn("more")[0].message.text == told
 
 
 @pytest.mark.parametrize("channel", ["commentary", None])

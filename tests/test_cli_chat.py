@@ -116,6 +116,26 @@ def test_a_line_typed_ahead_is_said_after_the_turn(tmp_path: Path) -> None:
     chatting(case)
 
 
+def test_a_turn_without_an_answer_is_said_and_asked_again(tmp_path: Path) -> None:
+    """After `/retry` as after another message."""
+
+    async def case() -> None:
+        thoughts, empty = "<|channel|>analysis<|message|>Hm.<|return|>", "<|channel|>final<|message|><|return|>"
+        script = write_script(tmp_path, thoughts, "<|return|>", empty, ANSWER)
+        async with ChatScreen(engine=script) as stage:
+            await stage.type("Why?\r")
+            await stage.until(lambda: "no answer came; /retry asks again" in stage.rows)
+            await stage.type("And so?\r")
+            await stage.until(lambda: stage.rows.count("no answer came; /retry asks again") == 2)
+            assert stage.chat.session.ends == ("silent", "silent")
+            await stage.type("/retry\r")
+            await stage.until(lambda: "Llamas are kind." in stage.rows)
+            await stage.settle()
+            assert stage.chat.session.ends == ("silent", "answered")
+
+    chatting(case)
+
+
 def test_two_ctrl_c_leave() -> None:
     async def case() -> None:
         async with ChatScreen() as stage:

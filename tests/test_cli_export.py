@@ -15,6 +15,7 @@ from agent.session import Options, Session
 from agent.session_json import parse_session
 from agent.store import SessionInfo
 from cli.export import FORMS, Form, default_form, export
+from cli.transcript import Transcript
 from harmony.messages import Message, ResponseFormat, Sampled
 from tests.support.pages import opened
 from tools.browser import Document
@@ -305,6 +306,21 @@ def test_what_is_no_conversation_is_one_line(text: str, complaint: str) -> None:
     with pytest.raises(SessionInvalid) as raised:
         import_session(text)
     assert complaint in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_a_turn_without_an_answer_is_exported_as_that() -> None:
+    session = Session(Options(date="2025-06-28"))
+    session.open_turn("Well?")
+    session.add(Message("assistant", ("Hm.",), channel="analysis"))
+    session.add(Message("assistant", ("",), channel="final"))
+    session.close_turn("silent")
+    assert export(session, None, "md", thinking=True).endswith("> Hm.\n\n*(no answer came)*\n")
+    assert '<p class="end">(no answer came)</p>' in export(session, None, "html")
+    assert [item.text for item in Transcript.of(session).items] == ["Well?", "Hm.", "", "no answer came"]
+    back, _ = import_session(export(session, None, "json"), trusted=True)
+    assert (back.entries, back.ends) == (session.entries, ("silent",))
+    back, _ = import_session(export(session, None, "harmony"))
+    assert back.ends == ("silent",)
 
 
 def test_turns_of_an_import_begin_with_what_the_user_says() -> None:

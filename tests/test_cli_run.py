@@ -164,6 +164,24 @@ class TestScripts:
         }
         assert isinstance(call["ms"], int)
 
+    @pytest.mark.parametrize(
+        "steps",
+        [
+            ("<|channel|>final<|message|> \n<|return|>",),
+            ("<|channel|>analysis<|message|>Hm.<|return|>", "<|return|>"),
+            (CALL, "<|channel|>analysis<|message|>Hm.<|return|>", f"<|start|>assistant{CALL}"),
+        ],
+    )
+    def test_no_answer_came(self, steps: tuple[str, ...], tmp_path: Path) -> None:
+        script = write_script(tmp_path, *steps)
+        done = ossia("run", "hi", "--engine", script, "--quiet")
+        assert (done.returncode, done.stdout) == (9, b"")
+        assert done.stderr.startswith(b"ossia: error: no answer came: ") and done.stderr.count(b"\n") == 1
+        line = line_of(ossia("run", "hi", "--engine", script, "--json", "--save"))
+        assert (line["answer"], line["end"], line["exit"], line["error"]) == (None, "silent", 9, None)
+        told = ossia("sessions", "export", line_of(ossia("sessions", "list", "--json"))["sessions"][0]["id"])
+        assert told.stdout.endswith(b"*(no answer came)*\n") and b"interrupted" not in told.stdout
+
     def test_the_step_limit(self, tmp_path: Path) -> None:
         """The last answer is printed. Tokens are those of all the steps."""
         calls = [f"<|channel|>analysis to=python code<|message|>print({n})<|call|>" for n in range(10, 60)]

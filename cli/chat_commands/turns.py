@@ -134,10 +134,11 @@ def _copied(chat: Chat, argument: str) -> tuple[str, str]:
     last = len(chat.session.ends) - 1
     turn = turn_of(chat, number, otherwise=last)
     kind = "thinking" if word == "thinking" else "answer"
-    texts = [item.text for item in chat.transcript.items if item.kind == kind and item.turn == turn and item.text]
+    said = [item.text for item in chat.transcript.items if item.kind == kind and item.turn == turn]
+    texts = [text for text in said if text.strip()]
     if not texts and not number and kind == "answer":
-        said = chat.transcript.last_answer()  # the last turn got none: the one before did
-        texts = [said] if said else []
+        before = chat.transcript.last_answer()  # the last turn got none: the one before did
+        texts = [before] if before else []
     if not texts:
         raise CommandError(f"turn {turn + 1} has no {kind}")
     if word == "code":
