@@ -97,7 +97,8 @@ def attach(
     Mentions are looked for in `shown`, the text with placeholders: what somebody pasted names nothing of the user's.
     Paths count from `folder`, then from the workspace, whose trust says what its files bring. A mention of nothing
     stays text; where it looks like a path, a problem says so. `load_page` raises `ToolFailed`. `pending` (the output
-    of commands) stands first. After a stop there is what there was by then.
+    of commands) stands first. After a stop there is what there was by then. Whether a message with problems is sent is
+    the caller's to say.
 
         attach("What is in @notes.md?", folder=Path.cwd(), load_page=…, stop=control).user_text.text
         → "What is in @notes.md?\\n\\nAttached file notes.md (12 bytes):\\n```\\nhello world\\n```"
@@ -150,7 +151,7 @@ class _Gathering:
         path = None if mention.is_url else self._path(mention)
         if path is None and not mention.is_url:
             if len(self.problems) < _MAX_NOTES and _looks_like_a_path(mention):
-                self._refuse(mention.name, "there is no such file; it is sent as plain text")
+                self._refuse(mention.name, "not attached: there is no such file")
             return
         if self._room < _NEEDED_BYTES:
             self._refuse(mention.name, f"not attached: a message takes {size_of(self._bounds.all_bytes)} in all")

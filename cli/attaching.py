@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _GRACE_S = 3.0
 """A command that is told to end has half a second, then it is killed."""
+_NOT_SENT = "nothing was sent; the same line again goes without it"
 
 
 class Attaching:
@@ -40,6 +41,7 @@ class Attaching:
         self._loader: PageLoader | None = None
         self._stop: Control | None = None  # of the command under way
         self._over = threading.Event()
+        self._refused: str | None = None  # the line that came back last
         self.pending: list[Attachment] = []
         self.running = self.reading = ""
 
@@ -70,8 +72,11 @@ class Attaching:
 
     def put_together(
         self, typed: Typed, *, workspace: Workspace | None, room_tokens: int | None, stop: Control
-    ) -> UserText:
-        """The line with its attachments; it blocks while they are read. After a stop what waited still waits."""
+    ) -> UserText | None:
+        """The line with its attachments; it blocks while they are read. None: something can't be had, which is told.
+
+        The same line once more goes without that. After a stop, and with None, what waited still waits.
+        """
         theirs = workspace.brings if workspace else frozenset[Taint]()  # `!git log` shows what stands in the files
         pending = tuple(replace(one, brings=one.brings | theirs) for one in self.pending)
         attached = attach(
@@ -84,12 +89,18 @@ class Attaching:
             pending=pending,
             bounds=Bounds() if room_tokens is None else Bounds.within(max(room_tokens, 500)),
         )
-        if not stop.stopped:
-            del self.pending[: len(pending)]
-            for attachment in attached.attachments:
-                self._tell(f"  {attachment.shown}", "dim")
         for problem in attached.problems:
             self._tell(problem, "yellow")
+        if stop.stopped:
+            return None
+        if attached.problems and typed.shown != self._refused:
+            self._refused = typed.shown
+            self._tell(_NOT_SENT, "yellow")
+            return None
+        self._refused = None
+        del self.pending[: len(pending)]
+        for attachment in attached.attachments:
+            self._tell(f"  {attachment.shown}", "dim")
         return attached.user_text
 
     def close(self) -> None:

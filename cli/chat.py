@@ -272,12 +272,14 @@ class Chat:
         room = use.total_tokens - use.used_tokens - use.reserve_tokens if use else None
         self.view.begin()
 
-        def done(future: Future[UserText]) -> None:
+        def done(future: Future[UserText | None]) -> None:
             self.control = None
             self.view.end()
             message = future.result()  # a bug of ours on the worker's thread becomes a traceback here
-            if control.stopped:
-                self._unsaid(typed)
+            if message is None or control.stopped:
+                waiting = list(self.queue)  # what was typed behind it may count on it
+                self.queue.clear()
+                self._unsaid(typed, *waiting)
             else:
                 self.say(message, replaces=typed.replaces)
 
@@ -321,9 +323,17 @@ class Chat:
         self.screen.wake()
 
     def _unsaid(self, *lines: Waiting) -> None:
-        """Lines that were sent and not said go back into the input; what they were to replace is still there."""
-        self.editor.set(as_text("\n".join([*(line.shown for line in lines), *filter(None, [self.editor.text])])))
+        """Lines that were sent and not said go back into the input; what they were to replace is still there.
+
+        Before what is being typed there by now. A terminal that only prints lines has no input to put them into.
+        """
         self.editing = next((line.replaces for line in lines if line.replaces is not None), self.editing)
+        if self.screen.plain:
+            for line in lines:
+                self.note(f"not sent: {one_line(line.shown, 200)}", "yellow")
+            return
+        self.editor.set(as_text("\n".join([*(line.shown for line in lines), *filter(None, [self.editor.text])])))
+        self.screen.wake()
 
     def _turn_over(self, done: Future[None]) -> None:
         self.take_in()

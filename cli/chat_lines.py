@@ -36,9 +36,16 @@ def take_line(chat: Chat, typed: Typed) -> None:
     return chat.queue_up(typed)
 
 
+def put_back(chat: Chat, shown: str) -> None:
+    """Nothing that was typed is lost: it stands in the input again, or the history has it where that is in use."""
+    if not chat.editor.text and not chat.screen.plain:
+        chat.editor.set(shown)
+
+
 def run_for_user(chat: Chat, command: str) -> None:
     """Run a command of the user's; its output is shown, and goes along with their next message."""
     if chat.cancel is not None:
+        put_back(chat, f"!{command}")
         return chat.note(f"`{chat.attaching.running or 'something'}` still runs: Ctrl-C ends it", "yellow")
     if not command:
         return chat.note("expected a command behind the !, as in !git status", "yellow")
@@ -53,6 +60,7 @@ def run_for_user(chat: Chat, command: str) -> None:
 
     def failed(error: Exception) -> None:
         chat.cancel = None
+        put_back(chat, f"!{command}")
         chat.tell(error)
 
     return chat.background.run(lambda: chat.attaching.run(command, control), done, failed)

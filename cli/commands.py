@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from cli.chat_commands import documents, inside, models, pictures, rules, saving, sessions, settings, tools, turns
 from cli.chat_commands.common import Block, Choice, CommandError
+from cli.chat_lines import put_back
 from cli.clean import one_line
 from cli.exits import exit_code
 
@@ -53,7 +54,7 @@ def run_command(chat: Chat, line: str, *, shown: str | None = None) -> None:
     command = find(name)
     if command is None:
         if _near(name) or "/" in name:  # mistyped, or meant for the model: else it would stand before the next line
-            _put_back(chat, shown)
+            put_back(chat, shown)
         return chat.note(_unknown(name), "red")
     if command.between_turns and chat.control is not None:
         return chat.note(f"/{command.name} is for after this turn: Ctrl-C stops it, Up brings the line back", "yellow")
@@ -125,12 +126,6 @@ def _help_row(chat: Chat, block: Block, name: str, told: str) -> None:
     else:
         block.row(f"  {name}")
         block.row(f"    {told}", "dim")
-
-
-def _put_back(chat: Chat, shown: str) -> None:
-    """Nothing that was typed is lost."""
-    if not chat.editor.text:
-        chat.editor.set(shown)
 
 
 def _near(name: str) -> str | None:

@@ -133,8 +133,8 @@ def test_a_name_of_nothing_is_told_where_it_looks_like_a_path(work: Path) -> Non
     result = attached("@gone.md @types/node @you", work)
     assert result.user_text == UserText("@gone.md @types/node @you", "@gone.md @types/node @you")
     assert result.problems == (
-        "@gone.md: there is no such file; it is sent as plain text",
-        "@types/node: there is no such file; it is sent as plain text",
+        "@gone.md: not attached: there is no such file",
+        "@types/node: not attached: there is no such file",
     )
 
 

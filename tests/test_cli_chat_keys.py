@@ -114,6 +114,65 @@ def test_a_page_that_never_comes_is_named_and_can_be_stopped(tmp_path: Path) -> 
         chatting(lambda: case(site))
 
 
+@pytest.mark.parametrize("mention", ["@missing.md", "@http://127.0.0.1:9/page", "@a.png"])
+def test_what_can_not_be_attached_keeps_the_line(mention: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is sent; the same line once more goes without it."""
+    monkeypatch.chdir(tmp_path)
+    Path("a.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, answer("Yes.")), columns=120) as stage:
+            await stage.type("!echo hi\r")
+            await stage.until(lambda: stage.chat.attaching.pending)
+            await stage.type(f"{mention} \x1b[200~{'word ' * 300}\x1b[201~ what is this?\r")
+            line = f"{mention} [paste 1: 1,500 characters] what is this?"
+            await stage.until(lambda: stage.chat.editor.text == line)
+            await stage.settle()
+            assert stage.chat.editor.buffer.cursor_position == len(line)
+            assert f"{mention}: not attached: " in shown(stage)
+            assert "nothing was sent; the same line again goes without it" in stage.rows
+            assert not stage.chat.session.entries and len(stage.chat.attaching.pending) == 1
+            await stage.type("\r")
+            await stage.until(lambda: "Yes." in stage.rows)
+            sent = stage.chat.session.messages[0].text
+            assert sent.startswith(f"{mention} word word ") and "echo hi" in sent
+            assert not stage.chat.attaching.pending
+
+    chatting(case)
+
+
+def test_a_line_typed_ahead_that_can_not_be_sent_leaves_the_draft(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    async def case() -> None:
+        script = write_script(tmp_path, LONG, answer("Two."), tokens_per_s=600)
+        async with ChatScreen(engine=script) as stage:
+            await stage.type("one\r@missing.md two\rthree\rand then")
+            await stage.until(lambda: stage.chat.editor.text == "@missing.md two\nthree\nand then")
+            await stage.settle()
+            assert stage.chat.session.ends == ("answered",)
+            (tmp_path / "missing.md").write_text("here it is")
+            await stage.type("\r")
+            await stage.until(lambda: "Two." in stage.rows)
+            assert "here it is" in stage.chat.session.messages[-2].text
+
+    chatting(case)
+
+
+def test_a_command_that_has_to_wait_keeps_its_line(tmp_path: Path) -> None:
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, answer("Yes."))) as stage:
+            await stage.type("!sleep 600\r")
+            await stage.until(lambda: stage.chat.attaching.running)
+            await stage.type("!echo hi\r")
+            await stage.until(lambda: "still runs: Ctrl-C ends it" in shown(stage))
+            assert stage.chat.editor.text == "!echo hi"
+
+    chatting(case)
+
+
 def test_a_peek_is_three_rows_that_go(tmp_path: Path) -> None:
     async def case() -> None:
         async with ChatScreen(engine=write_script(tmp_path, LONG, tokens_per_s=600), think="peek") as stage:

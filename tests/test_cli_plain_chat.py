@@ -123,3 +123,15 @@ def test_what_is_typed_into_an_editor_is_the_editors(tmp_path: Path) -> None:
         chat.press("/system\r")
         chat.until(lambda: "Be kind." in chat.rows)
         assert "Yes." not in chat.text
+
+
+def test_a_line_that_can_not_be_sent_is_told(tmp_path: Path) -> None:
+    script = write_script(tmp_path, answer("Yes."))
+    with chatting("--engine", script, "--no-tools") as chat:
+        chat.until(lambda: ready(chat))
+        chat.press("@missing.md what is this?\r")
+        chat.until("not sent: @missing.md what is this?")
+        assert "@missing.md: not attached: there is no such file" in chat.text
+        chat.until(lambda: ready(chat))
+        chat.press("@missing.md what is this?\r")
+        chat.until("Yes.")
