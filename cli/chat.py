@@ -122,6 +122,7 @@ class Chat:
         colour = not os.environ.get("NO_COLOR")
         self.painter = Painter(80, colour=colour, links=knows_links(os.environ))
         self.view = ChatView(self.painter, think=_think(settings), page=self.page, clock=clock)
+        self.view.fix = self._fix
         self.notices = Notices(self.post, verbose=settings.verbose)
         self.question = QuestionPane(self.painter, clock=clock)
         self.pictures = Pictures(way_of(os.environ), cell=cell_size())
@@ -421,6 +422,14 @@ class Chat:
         """Rows of ours above the input, as one block."""
         self.view.block(rows)
         self.screen.wake()
+
+    def _fix(self, done: ToolFinished) -> str:
+        """What the user can do about a call that failed."""
+        if self.assembly is None:
+            return ""
+        off = self.model.tools_off
+        fixes = self.assembly.tools.fixes(self.settings, chat=True, turned_off=lambda name: name in off)
+        return fixes.of(done)
 
     def _show_pictures(self, made: Sequence[Attachment]) -> None:
         """Below the line that says where they lie, as soon as they are drawn."""

@@ -23,14 +23,14 @@ from agent.events import (
     TurnEnded,
 )
 from cli.clean import clean, one_line
+from cli.failures import failure_rows
 from cli.progress import fitted
 from cli.terminal.paint import Painter, Row
 from cli.terminal.segment import Segmenter
 from cli.transcript import Item
 from cli.words import ENDS, count, short_arguments, size_words
 from harmony.messages import ANALYSIS
-from tools.spec import ApprovalAsked, ToolCall
-from tools.toolbox import REFUSED, REFUSED_AGAIN
+from tools.spec import ApprovalAsked, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from agent.citations import Citations, Cited
@@ -80,6 +80,8 @@ class ChatView:
         self._turn_since = 0.0
         self.keys = True
         """Are there keys to be named? Not on a terminal that can only print lines."""
+        self.fix: Callable[[ToolFinished], str] = lambda done: ""
+        """What the user can do about a call that failed."""
         self.busy = False
         self.tokens = 0
         self.tokens_per_s: float | None = None
@@ -114,7 +116,11 @@ class ChatView:
                     self._write(item.text, cited=item.kind == "answer")
                     self._close_message()
                 case "call":
-                    self._call_row(item.name, item.arguments, item.text, error=item.error, ms=item.ms)
+                    if item.error:
+                        result = ToolResult(item.text, error=True)
+                        self._failure_rows(ToolFinished(ToolCall("", item.name, item.arguments), result, item.ms or 0))
+                    else:
+                        self._call_row(item.name, item.arguments, item.text, ms=item.ms)
                 case "note" | "summary":
                     self.note(one_line(item.text, 300))
 
@@ -235,21 +241,29 @@ class ChatView:
     def _finished(self, done: ToolFinished) -> None:
         self._call, self._output, self._writing_call = None, "", ""
         call, result = done.call, done.result
-        self._call_row(call.name, call.arguments, result.text, error=result.error, ms=done.ms)
+        if result.error:
+            self._failure_rows(done, self.fix(done))
+        else:
+            self._call_row(call.name, call.arguments, result.text, ms=done.ms)
         for attachment in result.attachments:
             self.note(f"  {attachment.path}")
 
-    def _call_row(self, name: str, arguments: str, result: str, *, error: bool, ms: int | None) -> None:
+    def _failure_rows(self, done: ToolFinished, fix: str = "") -> None:
+        told, help = failure_rows(done, self._painter.width, fix=fix)
+        for rows, style in ((told, "red"), (help, "yellow")):
+            if rows:
+                self.note("\n".join(rows), style)
+
+    def _call_row(self, name: str, arguments: str, result: str, *, ms: int | None) -> None:
         """One row: of the arguments as much as there is room for beside what came of it."""
         width = self._painter.width
         took = f"{ms / 1000:.1f} s · " if ms else ""
-        mark, style = ("✗", "red") if error else ("▸", "cyan")
-        head = clean(f"{mark} {one_line(name)}")
-        tail = clean(f" · {took}{_outcome(result, error, min(_RESULT_CHARS, width // 2))}")
+        head = clean(f"▸ {one_line(name)}")
+        tail = clean(f" · {took}{_outcome(result, min(_RESULT_CHARS, width // 2))}")
         room = width - cell_len(head) - cell_len(tail) - 2
         made_with = fitted(clean(short_arguments(arguments, _ARGUMENT_CHARS)), max(room, 1))
         head += f"  {made_with}" if room >= _LEAST_ARGUMENT_CELLS else ""
-        self._add("aside", self._painter.text(fitted(f"{head}{tail}", width), style))
+        self._add("aside", self._painter.text(fitted(f"{head}{tail}", width), "cyan"))
 
     def _ended(self, end: TurnEnd, error: Exception | None) -> None:
         self._close_message()
@@ -305,12 +319,8 @@ class ChatView:
         return f"{'writing' if self._segments else 'waiting'} · {self.turn_s:.0f} s · {count(self.tokens, 'token')}"
 
 
-def _outcome(result: str, error: bool, max_chars: int) -> str:
-    """A result in a few words: itself when it is one short line, of an error its last line, else its size."""
-    if result in (REFUSED, REFUSED_AGAIN):  # what the model reads of it
-        return "refused"
+def _outcome(result: str, max_chars: int) -> str:
+    """A result in a few words: itself when it is one short line, else its size."""
     stripped = result.strip()
-    if error and stripped:
-        return one_line(stripped.rpartition("\n")[2], max_chars)
     short = stripped and len(stripped) <= max_chars and "\n" not in stripped
     return stripped if short else size_words(result)

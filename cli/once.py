@@ -128,7 +128,7 @@ class _Run:
 
     def _turn(self, assembly: Assembly, text: str, typed: str) -> None:
         settings, tools, session = self._settings, assembly.tools, self._kept.session
-        self._report.origin = tools.origin
+        self._report.origin, self._display.fix = tools.origin, tools.fixes(settings).of
         assembly.warn_of_control_names(text, "the prompt")
         assembly.warn_of_control_names(read_instructions(settings.instructions) or "", "--instructions")
         self._begin_session(assembly)

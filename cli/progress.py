@@ -78,6 +78,7 @@ class Display:
     ) -> None:
         self.line = LiveLine(sys.stderr, shown=lively)
         self.before: Callable[[], None] = lambda: None  # called before a line is written: stdout may be within one
+        self.fix: Callable[[ToolFinished], str] = lambda done: ""  # what the user can do about a call that failed
         self.terminal = terminal
         self._asides = asides
         self._quiet = quiet
@@ -111,8 +112,10 @@ class Display:
             case ToolOutput(text=text):
                 self.line.set(f"… {one_line(text, _SHOWN_CHARS)}")
             case ToolFinished(call, result, ms):
-                outcome = "error" if result.error else "done"
-                self.aside(f"{call.name}: {outcome} in {ms / 1000:.1f} s · {one_line(result.text, _SHOWN_CHARS)}")
+                if result.error:
+                    self._failed(event)
+                else:
+                    self.aside(f"{call.name}: done in {ms / 1000:.1f} s · {one_line(result.text, _SHOWN_CHARS)}")
             case ContextTrimmed(before, after, reason):
                 self.note(f"ossia: {reason} ({before} → {after} tokens)")
             case Repaired(code, message, token):
@@ -147,13 +150,20 @@ class Display:
         self._end_thought()
 
     def aside(self, text: str, *, whole: bool = False) -> None:
-        """A line that only a terminal gets, dim. Cut to its width, unless `whole` (a path)."""
+        """A line that only a terminal gets, dim. Cut to its width, unless `whole` (a path; lines that fit)."""
         if self._asides:
             self.before()
             self.line.erase()
             self._end_thought()
             text = clean(text) if whole else fitted(clean(text), columns(sys.stderr) - 1)
             print(f"{_DIM}{text}{_PLAIN}" if self.colour else text, file=sys.stderr, flush=True)
+
+    def _failed(self, done: ToolFinished) -> None:
+        if self._asides:
+            from cli.failures import failure_rows
+
+            told, fix = failure_rows(done, columns(sys.stderr) - 1, fix=self.fix(done))
+            self.aside("\n".join([*told, *fix]), whole=True)
 
     def _think(self, text: str) -> None:
         if not text:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from tools.sandbox import Interpreter
 
 
-def make_python(settings: Settings, display: Display) -> PythonTool | None:
-    """The python tool; None, with a line that says why and what to do, where nothing confines it.
+def make_python(settings: Settings, display: Display) -> PythonTool | str:
+    """The python tool; where nothing confines it why, and what to do, which is told too.
 
     Raises ExitError for a `--python` that is none.
     """
@@ -28,13 +28,14 @@ def make_python(settings: Settings, display: Display) -> PythonTool | None:
     confinement = choose(interpreter, unconfined=settings.unconfined)
     if confinement.name == "off":
         display.warn(f"python is off: {confinement.reason}")
-        return None
+        return confinement.reason
     if confinement.name == "unconfined":
         display.warn("python runs unconfined: the model's code can do whatever you can")
     unwritable = why_not_writable(paths.data_dir())
     if unwritable:
-        display.warn(f"python is off: {unwritable}; set XDG_DATA_HOME or HOME to a folder of yours")
-        return None
+        why = f"{unwritable}; set XDG_DATA_HOME or HOME to a folder of yours"
+        display.warn(f"python is off: {why}")
+        return why
     display.detail(confinement.describe())
     return PythonTool(data_dir=paths.data_dir(), confinement=confinement, interpreter=interpreter, note=note)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +24,7 @@ from tools.trust import Grants
 
 if TYPE_CHECKING:
     from cli.browsing import PageLoader
+    from cli.failures import Fixes
     from harmony.tokenizer import Tokenizer
     from tools.browser import Browser
     from tools.functions.naming import Loaded
@@ -54,7 +55,10 @@ class Counter:
 
 @dataclass(slots=True)
 class Toolset:
-    """The tools that are on, and what belongs to them. `folder` is the workspace, None without one."""
+    """The tools that are on, and what belongs to them. `folder` is the workspace, None without one.
+
+    `off`: what was wanted and can't be had, and why: `{"python": "bubblewrap isn't …", "mcp files": "it did not …"}`.
+    """
 
     toolbox: Toolbox
     policy: Policy
@@ -66,6 +70,7 @@ class Toolset:
     view: ViewCounter | None = None
     counter: Counter | None = None
     closers: list[Callable[[], None]] = field(default_factory=list)
+    off: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def notes(self) -> str | None:
@@ -91,6 +96,15 @@ class Toolset:
             return Library(paths.library_file()).origin(url)
         except LibraryError:
             return None
+
+    def fixes(
+        self, settings: Settings, *, chat: bool = False, turned_off: Callable[[str], bool] = lambda name: False
+    ) -> Fixes:
+        """What a user can do about calls that fail."""
+        from cli.failures import Fixes
+
+        specs, folder = self.toolbox.by_name, self.folder is not None
+        return Fixes(settings, specs, self.off, folder=folder, chat=chat, turned_off=turned_off)
 
     def begin_turn(self, label: str) -> None:
         """What is written from now on is undone together."""
@@ -190,6 +204,7 @@ def collect(resolved: Resolved, folder: Folder | None, display: Display, tokeniz
         built.view,
         counter,
         built.closers,
+        built.off,
     )
 
 
@@ -200,6 +215,7 @@ class _Builder:
         self._settings, self._folder, self._display, self._tokenizer = settings, folder, display, tokenizer
         self._tools: list[Tool] = []
         self.closers: list[Callable[[], None]] = []
+        self.off: dict[str, str] = {}
         self.python_tool: PythonTool | None = None
         self.browser_tools: Browser | None = None
         self.pages: PageLoader | None = None
@@ -233,9 +249,12 @@ class _Builder:
     def python(self) -> None:
         from cli.python_tool import make_python
 
-        self.python_tool = make_python(self._settings, self._display)
-        if self.python_tool:
-            self._tools.append(self.python_tool)
+        made = make_python(self._settings, self._display)
+        if isinstance(made, str):
+            self.off["python"] = made
+            return
+        self.python_tool = made
+        self._tools.append(made)
 
     def workspace(self, folder: Folder) -> None:
         """The functions for work in a folder; the shell where something confines it."""
@@ -246,6 +265,7 @@ class _Builder:
         self._tools += workspace_tools()
         confinement = choose(unconfined=self._settings.unconfined)
         if confinement.name == "off":
+            self.off["functions.shell"] = confinement.reason
             self._display.warn(f"functions.shell is off: {confinement.reason}")
             return
         if confinement.name == "unconfined":
@@ -295,6 +315,8 @@ class _Builder:
         line.erase()
         for status in statuses:
             self._warn(status.warnings)
+            if status.error is not None:
+                self.off[f"mcp {status.name}"] = status.error
         self._tools += servers.tools
 
     def unique(self) -> tuple[Tool, ...]:

@@ -301,7 +301,9 @@ shows it
 
 I will look.
 
-✗ functions.none · Error: there is no …
+✗ functions.none: there is no tool
+  'functions.none'. No tools are on:
+  answer without one. · a.txt
 
 It hums, for three reasons:
 
@@ -327,7 +329,7 @@ thought for 0.0 s · 8 tokens · Ctrl-O shows it
 
 I will look.
 
-✗ functions.none  a.txt · Error: there is no tool 'functions.none'. No tools are on: …
+✗ functions.none: there is no tool 'functions.none'. No tools are on: answer without one. · a.txt
 
 It hums, for three reasons:
 

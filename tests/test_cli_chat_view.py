@@ -6,6 +6,8 @@ import pytest
 from rich.cells import cell_len
 
 from cli.chat_view import ChatView, Think
+from cli.clean import clean
+from cli.failures import MAX_ROWS
 from cli.terminal.paint import Painter
 from harmony.messages import Delta
 from tools.spec import ToolCall, ToolFinished, ToolResult
@@ -33,9 +35,9 @@ def called(name: str, arguments: str, result: str, *, error: bool = False, ms: i
     [
         (called("python", "print(6*7)", "42\n"), "▸ python  print(6*7) · 2.0 s · 42"),
         (called("functions.shell", '{"command": "ls"}', "a\nb\n"), "▸ functions.shell  ls · 2.0 s · 2 lines, 4 bytes"),
-        (called("python", "1/0", TRACEBACK, error=True), "✗ python  1/0 · 2.0 s · ZeroDivisionError: division by zero"),
-        (called("functions.shell", "{}", REFUSED, error=True, ms=0), "✗ functions.shell  {} · refused"),
-        (called("functions.shell", "{}", REFUSED_AGAIN, error=True, ms=0), "✗ functions.shell  {} · refused"),
+        (called("python", "1/0", TRACEBACK, error=True), "✗ python: ZeroDivisionError: division by zero · 1/0 · 2.0 s"),
+        (called("functions.shell", "{}", REFUSED, error=True, ms=0), "✗ functions.shell: refused · {}"),
+        (called("functions.shell", "{}", REFUSED_AGAIN, error=True, ms=0), "✗ functions.shell: refused · {}"),
         (called("python", "pass", ""), "▸ python  pass · 2.0 s · nothing"),
         (
             called("functions.write_file", '{"path": "a.txt", "content": "one\\nTWO\\nthree\\nfour\\n"}', "x\n" * 400),
@@ -59,9 +61,53 @@ def test_on_a_narrow_screen_what_came_of_a_call_goes_before_what_it_was_made_wit
 def test_a_call_is_one_row_at_any_width(width: int) -> None:
     shown = view(width)
     shown.see(called("functions.a_long_name", "日本" * 300, "result " * 8))
-    shown.see(called("x\ny", "日本" * 300, "b" * 500, error=True))
+    assert [cell_len(row) <= width for row in rows(shown)] == [True]
+
+
+@pytest.mark.parametrize("width", [20, 50, 80, 120])
+@pytest.mark.parametrize("reason", ["", "no", "word " * 60 + "end", "日本" * 900, "b" * 5000, "a\u202e\x1b[2J" * 50])
+def test_a_failure_is_told_at_any_width(width: int, reason: str) -> None:
+    """The reason first and wrapped; what is too long is counted."""
+    shown = view(width)
+    shown.see(called("x\ny", "日本" * 300, f"Error: {reason}", error=True))
     drawn = rows(shown)
-    assert len(drawn) == 2 and all(cell_len(row) <= width for row in drawn)
+    assert len(drawn) <= MAX_ROWS + 1 and all(cell_len(row) <= width for row in drawn)
+    assert not any("\x1b" in row or "\u202e" in row for row in drawn)
+    said = "".join(row.strip() for row in drawn).replace(" ", "")
+    assert said.startswith("✗xy:")
+    whole = clean(reason).replace(" ", "")
+    assert whole in said or any(row.startswith("  … ") and " mor" in row for row in drawn)
+
+
+SLOW = "https://a.test/" + "long/" * 30
+PRIVATE = "10.0.0.1 isn't on the public internet; ossia started with --allow-host 10.0.0.1:80 opens it"
+
+
+@pytest.mark.parametrize(
+    ("width", "told"),
+    [
+        (50, ["✗ browser.open: 10.0.0.1 isn't on the public", "  internet; ossia started with --allow-host",
+              "  10.0.0.1:80 opens it", "  https://a.test/long/long/long/long/long/long/lo…"]),
+        (120, [f"✗ browser.open: {PRIVATE}", f"  {SLOW[:117]}…"]),
+    ],
+)  # fmt: skip
+def test_the_reason_stands_before_what_led_to_it(width: int, told: list[str]) -> None:
+    shown = view(width)
+    told_so = f"Error fetching URL `{SLOW}`: {PRIVATE}"
+    shown.see(called("browser.open", f'{{"id": "{SLOW}"}}', told_so, error=True, ms=0))
+    assert rows(shown) == told
+
+
+def test_what_the_user_can_do_stands_below() -> None:
+    shown = view(40)
+    shown.fix = lambda done: f"ossia python setup {done.call.arguments.split()[-1]} installs it"
+    shown.see(called("python", "import numpy", "ModuleNotFoundError: No module named 'numpy'", error=True, ms=0))
+    assert rows(shown) == [
+        "✗ python: ModuleNotFoundError: No",
+        "  module named 'numpy' · import numpy",
+        "  → ossia python setup numpy installs",
+        "    it",
+    ]
 
 
 def test_what_was_thought_is_counted_and_its_key_named_where_there_are_keys() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 from pathlib import Path
 
 import pexpect
@@ -19,7 +21,7 @@ HOSTILE = "a\x1b]52;c;ZXZpbA==\x07b\x1b[2Jc\u202ed\x9be"
 OURS = re.compile(r"\r\x1b\[K|\x1b\[2m|\x1b\[0m")
 
 
-def _screen(*arguments: str, code: int = 0, **env: str) -> str:
+def _screen(*arguments: str, code: int = 0, columns: int = 80, **env: str) -> str:
     """Everything that a run writes to its terminal, as text."""
     import os
 
@@ -29,7 +31,7 @@ def _screen(*arguments: str, code: int = 0, **env: str) -> str:
         env={**os.environ, "TERM": "xterm-256color", **env},  # type: ignore[arg-type]
         encoding="utf-8",
         timeout=60,
-        dimensions=(24, 80),
+        dimensions=(24, columns),
     )
     text = child.read()
     child.close()
@@ -134,8 +136,48 @@ def test_two_answers_of_a_turn_stand_on_lines_of_their_own(tmp_path: Path) -> No
 def test_code_in_the_final_channel_is_no_answer(tmp_path: Path) -> None:
     call = "<|channel|>final to=python<|message|>print(1)<|call|>"
     lines = _screen("hi", "--engine", write_script(tmp_path, call, FINAL), "--no-tools", TERM="dumb").split("\r\n")
-    assert lines[0].startswith("python: error in 0.0 s · Error: there is no tool 'python'")
-    assert lines[1] == "Done." and lines[2].startswith("script · ") and lines[3:] == [""]
+    assert lines[:2] == [
+        "✗ python: there is no tool 'python'. No tools are on: answer without one.",
+        "  print(1)",
+    ]
+    assert lines[2] == "  → --no-tools is set, here or among the settings: without it there are tools"
+    assert lines[3] == "Done." and lines[4].startswith("script · ") and lines[5:] == [""]
+
+
+@pytest.mark.parametrize("columns", [50, 80, 120])
+def test_why_calls_failed_and_what_helps_is_whole_at_any_width(columns: int, tmp_path: Path, home: Path) -> None:
+    def wants(name: str, **arguments: object) -> str:
+        return f"<|channel|>commentary to={name} <|constrain|>json<|message|>{json.dumps(arguments)}<|call|>"
+
+    servers = home / ".config" / "ossia" / "mcp.json"
+    servers.parent.mkdir(parents=True)
+    servers.write_text(json.dumps({"mcpServers": {"my-files": {"command": sys.executable, "args": ["-c", ""]}}}))
+    long = "/long" * 60
+    steps = (
+        wants("browser.open", id=f"http://127.0.0.1:9{long}"),
+        wants("browser.search", query="llamas", source="web"),
+        wants("functions.read_file", path="a.txt"),
+        wants("functions.my-files__read", path="a.txt"),
+        "<|channel|>analysis to=python code<|message|>import no_such_module.part<|call|>",
+        FINAL,
+    )
+    text = _screen("hi", "--engine", write_script(tmp_path, *steps), columns=columns, TERM="dumb")
+    lines = text.split("\r\n")
+    told = " ".join(" ".join(lines).split())
+    for reason in (
+        "✗ browser.open: 127.0.0.1 isn't on the public internet; ossia started with --allow-host 127.0.0.1:9 opens it",
+        "✗ browser.search: no web search service is set up.",
+        "→ --web URL searches the web: a SearXNG's address, or brave, exa, … with a key",
+        "✗ functions.read_file: there is no tool",
+        "→ --workspace DIR gives it a folder to work in",
+        "`ossia mcp test my-files` tries it alone",
+        "→ ossia mcp test my-files says why that server is off",
+        "✗ python: ModuleNotFoundError: No module named 'no_such_module'",
+        "→ ossia python setup no_such_module installs it for the model's Python",
+    ):
+        assert reason in told
+    assert "Error" not in told.replace("ModuleNotFoundError", "") and long not in told
+    assert all(len(line) < columns for line in lines if "warning" not in line)
 
 
 def test_ctrl_c(tmp_path: Path) -> None:

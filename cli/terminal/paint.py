@@ -46,13 +46,16 @@ class Painter:
             rows = self.text(chunk.source.removesuffix("\n"))
         return [[], *rows] if chunk.gap else rows
 
-    def text(self, text: str, style: str = "") -> list[Row]:
-        """Plain text in one style (rich's words: `dim`, `bold red`), cleaned, its lines broken at the width."""
+    def text(self, text: str, style: str = "", *, fold: bool = False) -> list[Row]:
+        """Plain text in one style (rich's words: `dim`, `bold red`), cleaned, its lines broken at the width.
+
+        A word that is longer than that keeps its length, unless `fold`.
+        """
         from cli.terminal import _rows
 
         look = _rows.style(style) if self.colour else _rows.PLAIN
         lines = clean(text).expandtabs(_rows.TAB).split("\n")
-        return [_rows.row(part) for line in lines for part in _rows.wrapped([(line, look)], self.width)]
+        return [_rows.row(part) for line in lines for part in _rows.wrapped([(line, look)], self.width, fold=fold)]
 
     def rows(self, renderable: RenderableType) -> list[Row]:
         """What rich makes of it at the width, without backgrounds."""

@@ -88,7 +88,7 @@ class McpStatus:
     def warnings(self) -> tuple[str, ...]:
         """What the user should be told, a line each: a failure, a server that is new, what is off."""
         if self.error is not None:
-            return (f"mcp {self.name}: off: {self.error}",)
+            return (f"mcp {self.name}: off: {self.error}: `ossia mcp test {self.name}` tries it alone",)
         lines = []
         first = [tool.name for tool in self.tools if tool.state == "first"]
         if first:
