@@ -289,6 +289,20 @@ def test_memory_that_belongs_to_no_process(attack: PythonTool) -> None:
     assert none_was_done(answers), answers
 
 
+def test_buffers_of_sockets_stay_as_large_as_they_are(attack: PythonTool) -> None:
+    ran = run(attack, """
+a, b = socket.socketpair()
+size = lambda option: a.getsockopt(socket.SOL_SOCKET, option)
+for option in (socket.SO_SNDBUF, socket.SO_RCVBUF, 32, 33):
+    before = size(socket.SO_SNDBUF), size(socket.SO_RCVBUF)
+    print(attempt(lambda: a.setsockopt(socket.SOL_SOCKET, option, 1 << 22)))
+    assert before == (size(socket.SO_SNDBUF), size(socket.SO_RCVBUF))
+a.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+print(size(socket.SO_PASSCRED))
+""")
+    assert ran.text.split() == [*("DONE", "None") * 4, "1"]
+
+
 def test_a_fork_bomb_ends(attack: PythonTool) -> None:
     ran = run(attack, """
 import time

@@ -78,6 +78,10 @@ _OPENS = {"open": (2, 0, 1), "openat": (257, 56, 2)}
 _O_CREAT_OR_TMPFILE = 0x40 | 0x400000
 _SETID_BITS = 0o6000
 _SOCKET, _SOCKETPAIR, _SENDTO = (41, 198), (53, 199), (44, 206)
+_SETSOCKOPT, _SOL_SOCKET = (54, 208), 1
+_BUFFER_SIZES = (7, 8, 32, 33)
+"""SO_SNDBUF, SO_RCVBUF and both _FORCE: up to 8 MB a socket, more than any number of sockets could be allowed. Setting
+them does nothing and reports success: `_system_memory` counts a socket with the system's own size."""
 _CLONE, _NEW_NAMESPACES = (56, 220), 0x7E020000
 _IOCTL, _TERMINAL_INJECTION = (16, 29), (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 _FILE_FLAGS = (0x40086602, 0x40046602, 0x401C5820, 0x40087602, 0x40806685)
@@ -113,6 +117,8 @@ def build(strength: Strength, machine: str | None = None) -> bytes:
     ioctls = (*_TERMINAL_INJECTION, *(_FILE_FLAGS if strength == "landlock" else ()))
     program += _on(_IOCTL[column], [_load(1), *(op for code in ioctls
                                                 for op in (_op(_JEQ, code, 0, 1), _error(errno.EPERM)))])  # fmt: skip
+    sizes = [op for size in _BUFFER_SIZES for op in (_op(_JEQ, size, 0, 1), _error(0))]
+    program += _on(_SETSOCKOPT[column], [_load(1), _op(_JEQ, _SOL_SOCKET, 0, len(sizes) + 1), _load(2), *sizes])
     program += _on(_SOCKET[column], _only(_FAMILIES[strength]))
     return b"".join([*program, _op(_RET, _ALLOW)])
 
