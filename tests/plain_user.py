@@ -23,7 +23,8 @@ NOBODY = 65534
 PACKAGES = ("ipykernel", "jsonschema", "jupyter-client", "landlockpy", "pytest")
 COPIED = (
     "tools", "pyproject.toml", "tests/__init__.py", "tests/support/__init__.py", "tests/support/kernels.py",
-    "tests/support/trees.py", "tests/oracle/__init__.py", "tests/oracle/undo.py",
+    "tests/support/floods.py",
+    "tests/support/trees.py", "tests/oracle/__init__.py", "tests/oracle/undo.py", "tests/test_tools_system_memory.py",
     "tests/test_tools_functions_shell.py", "tests/test_tools_undo.py",
     "tests/test_tools_confinement.py", "tests/test_tools_python.py", "tests/test_tools_sandbox.py",
 )  # fmt: skip

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.floods import flood
 from tests.support.kernels import BACKENDS, confinement, descendants, run
 from tools import _data, _seccomp, sandbox
 from tools._watch import own_memory_bytes, usage_of_folders
@@ -287,6 +288,11 @@ time.sleep(50)
 def test_memory_that_belongs_to_no_process(attack: PythonTool) -> None:
     answers = tried(attack, "os.memfd_create('x')", "libc.shmget(0, 1 << 20, 0o600 | 0o1000) >= 0 or call(29, 0, 1, 0)")
     assert none_was_done(answers), answers
+
+
+def test_memory_in_sockets_is_counted(attack: PythonTool) -> None:
+    text = run(attack, flood("sockets", 1 << 30)).text
+    assert "kernel died (used more than 700 MB of memory, most of it in sockets or files in memory)" in text
 
 
 def test_buffers_of_sockets_stay_as_large_as_they_are(attack: PythonTool) -> None:
@@ -646,6 +652,7 @@ def test_links_are_never_followed_by_the_host(attack: PythonTool, tmp_path: Path
 _HOST = """
 import sys, time
 from pathlib import Path
+from tests.support.floods import flood
 from tests.support.kernels import confinement, run
 from tools.python import PythonTool
 tool = PythonTool(data_dir=Path(sys.argv[1]), confinement=confinement(sys.argv[2]))

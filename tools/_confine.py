@@ -133,11 +133,16 @@ def clean_env(home: Path | str, temporary: Path | str, interpreter: Interpreter)
     }
 
 
+def memory_is_held() -> str:
+    """How the limit of all memory together holds on this machine."""
+    return "checked four times a second; what sockets and the system keep is estimated"
+
+
 def gaps_on_linux() -> list[str]:
     """What neither bubblewrap nor Landlock holds, a line each; docs/confinement.md says more."""
     lines = [
         "processor time: only the time limit of a call holds it",
-        "memory: 4 GiB a process at once, 4 GiB in all checked four times a second",
+        f"memory: 4 GiB a process at once, 4 GiB in all {memory_is_held()}",
         "disk space: checked four times a second; deleted files that are only mapped, or hidden from a plain "
         "user's look, aren't counted (1 GiB of the disk stays free)",
         "a fault of the Linux kernel itself",

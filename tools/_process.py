@@ -13,7 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from tools._confine import Launch, Limits
-from tools._watch import Usage, held_bytes, own_memory_bytes, shared_fairly, usage_of_folders, usage_of_processes
+from tools._system_memory import Fall
+from tools._watch import Usage, held_bytes, own_memory_bytes, processes_of, usage_in_all, usage_of_folders
 
 _CHECK_S = 0.25
 _CHECK_SHARE = 5
@@ -114,20 +115,21 @@ class KernelProcess:
         assert self._popen is not None
         folders = (self._data, *self._folders)
         before = usage_of_folders(folders)
-        own = own_memory_bytes()
+        own, fall = own_memory_bytes(), Fall()
         wait_s = 0.0
         while not self._ended.wait(wait_s):
             started = time.monotonic()
-            used = usage_of_processes(self._popen.pid)
-            if used.memory_bytes > self._limits.memory_bytes:
-                used = replace(used, memory_bytes=shared_fairly(self._popen.pid))
+            used = usage_in_all(self._popen.pid, self._limits.memory_bytes)
             filled = usage_of_folders(folders)
             held = held_bytes(self._popen.pid)
             full = replace(filled, data_bytes=filled.data_bytes + held)
             breach = used.breach(self._limits, Usage()) or full.breach(self._limits, before)
+            breach = breach or fall.breach(self._limits.memory_bytes)
             before = before.at_most(filled)
             if not self.busy.is_set():
                 own = own_memory_bytes()
+                if len(processes_of(self._popen.pid)) <= (2 if self._launch.lifeline else 3):
+                    fall.rebase()  # the kernel alone (with our supervisor, or bwrap twice) waits for a call
             elif not breach and own_memory_bytes() - own > _GROWTH_BYTES:
                 breach = "sent more output than can be taken in"
             if breach:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from tools._confine import GIB, ConfinementName, Launch
+from tools._confine import GIB, ConfinementName, Launch, memory_is_held
 
 SHELLS = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/run/current-system/sw/bin/bash", "/bin/sh")
 _PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
@@ -39,10 +39,11 @@ class ShellLimits:
     `file_bytes` and `open_files` hold for each process (rlimits), the others for all together. `disk_bytes`: by how
     much the free space of the workspace's disk may shrink meanwhile. `temporary_bytes` is for each of /tmp and the
     home, in memory. There is no limit of address space: node, java and go reserve far more of it than they use.
+    `open_files` is what most systems give; 512 processes with so many can't hold more than 2 GB in pipes.
     """
 
     file_bytes: int = 2 * GIB
-    open_files: int = 4096
+    open_files: int = 1024
     memory_bytes: int = 4 * GIB
     processes: int = 512
     disk_bytes: int = 4 * GIB
@@ -118,7 +119,8 @@ def shell_gaps_on_linux() -> list[str]:
         "repository that it made)",
         "files: a file of the workspace that is a hard link to one outside is both",
         "processor time: only the time limit of a call holds it",
-        "memory, disk space: checked four times a second, 4 GiB in all each",
+        f"memory: 4 GiB in all {memory_is_held()}",
+        "disk space: checked four times a second, 4 GiB in all",
         "a fault of the Linux kernel itself",
     ]
     if os.geteuid() == 0:

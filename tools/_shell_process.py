@@ -9,12 +9,12 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from tools._confine import Launch, Limits
 from tools._shell_confine import ShellLimits
-from tools._watch import Usage, processes_of, shared_fairly, usage_of_processes
+from tools._system_memory import Fall
+from tools._watch import Usage, processes_of, usage_in_all
 
 _CHECK_S = 0.25
 _CHUNK_BYTES = 1 << 16
@@ -102,7 +102,7 @@ class ShellProcess:
     # -- the watcher's thread ------------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        free = self._free_bytes()
+        free, fall = self._free_bytes(), Fall()
         while True:
             self._wake.wait(max(0.0, min(_CHECK_S, self._deadline - time.monotonic())))
             if self._over.is_set() or self._popen.poll() is not None:
@@ -111,20 +111,18 @@ class ShellProcess:
                 self._end("stopped", self._stop_grace_s)
             elif time.monotonic() >= self._deadline:
                 self._end("timeout", self._grace_s)
-            elif breach := self._breach(free):
+            elif breach := self._breach(free, fall):
                 self._end(breach, 0)
             else:
                 continue
             return
 
-    def _breach(self, free_before: int) -> str:
+    def _breach(self, free_before: int, fall: Fall) -> str:
         limits = Limits(memory_bytes=self._limits.memory_bytes, processes=self._limits.processes)
-        used = usage_of_processes(self._popen.pid)
-        if used.memory_bytes > limits.memory_bytes:
-            used = replace(used, memory_bytes=shared_fairly(self._popen.pid))
+        used = usage_in_all(self._popen.pid, limits.memory_bytes)
         if free_before - self._free_bytes() > self._limits.disk_bytes:
             return f"it took more than {self._limits.disk_bytes / (1 << 30):.1f} GB of disk space"
-        breach = used.breach(limits, Usage())
+        breach = used.breach(limits, Usage()) or fall.breach(limits.memory_bytes)
         return f"it {breach}" if breach else ""
 
     def _free_bytes(self) -> int:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tools._confine import Limits
 from tools._data import walk
+from tools._system_memory import beside_processes
 
 _ROOM_BYTES, _ROOM_FILES = 1 << 20, 100
 """What a kernel may add to a folder that was over its limit before."""
@@ -24,13 +25,14 @@ _LOOKS = 3
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What is in use now. `processes` counts threads too.
+    """What is in use now. `processes` counts threads too; `beside_bytes` is the part of the memory that is in none.
 
     `hidden`: places in the folders that couldn't be looked into. `free_bytes`: what the fullest of their disks
     has left.
     """
 
     memory_bytes: int = 0
+    beside_bytes: int = 0
     processes: int = 0
     data_bytes: int = 0
     data_files: int = 0
@@ -54,15 +56,16 @@ class Usage:
         if self.processes > limits.processes:  # before the memory: a fork bomb breaks both
             return f"ran more than {limits.processes} processes and threads"
         if self.memory_bytes > limits.memory_bytes:
-            return f"used more than {_gib(limits.memory_bytes)} of memory"
+            where = ", most of it in sockets or files in memory" if 2 * self.beside_bytes > self.memory_bytes else ""
+            return f"used more than {gib(limits.memory_bytes)} of memory{where}"
         if self.data_bytes > max(limits.data_bytes, before.data_bytes + _ROOM_BYTES):
-            return f"wrote more than {_gib(limits.data_bytes)}: delete files in /mnt/data first"
+            return f"wrote more than {gib(limits.data_bytes)}: delete files in /mnt/data first"
         if self.data_files > max(limits.data_files, before.data_files + _ROOM_FILES):
             return f"made more than {limits.data_files} files: delete files in /mnt/data first"
         if self.hidden > before.hidden:
             return "made folders that can't be looked into"
         if self.free_bytes < min(limits.free_bytes, before.free_bytes - _ROOM_ON_DISK_BYTES):
-            return f"the disk has less than {_gib(limits.free_bytes)} left"
+            return f"the disk has less than {gib(limits.free_bytes)} left"
         return ""
 
 
@@ -111,6 +114,21 @@ def usage_of_processes(root: int) -> Usage:
         memory += resident
         threads += count
     return Usage(memory_bytes=memory, processes=threads)
+
+
+def usage_in_all(root: int, memory_bytes: int) -> Usage:
+    """What a process and all its descendants use, the system's memory that they hold included.
+
+    Looks more closely, and at more cost, only where a first sum is beyond `memory_bytes`.
+    """
+    if sys.platform != "linux":
+        return usage_of_processes(root)
+    tree = list(_tree(root))
+    own = sum(resident for _, resident, _ in tree)
+    beside = beside_processes([process for process, _, _ in tree], memory_bytes)
+    if own + beside > memory_bytes:
+        own = shared_fairly(root)
+    return Usage(memory_bytes=own + beside, beside_bytes=beside, processes=sum(threads for _, _, threads in tree))
 
 
 def processes_of(root: int) -> list[int]:
@@ -178,5 +196,6 @@ def _page_bytes() -> int:
     return os.sysconf("SC_PAGE_SIZE")
 
 
-def _gib(number: int) -> str:
+def gib(number: int) -> str:
+    """A number of bytes in words: `4.0 GB`, `700 MB`."""
     return f"{number / (1 << 30):.1f} GB" if number >= 1 << 30 else f"{number / (1 << 20):.0f} MB"

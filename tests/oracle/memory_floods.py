@@ -1,0 +1,123 @@
+"""What floods of the Linux kernel's memory take: `python -m tests.oracle.memory_floods [--most 7] [--only sockets]`.
+
+Each flood of `tests.support.floods` runs as the python tool's code and as a shell command, under bubblewrap and under
+Landlock, with the limits that users have. The table says how much of the machine's memory was gone at the most, after
+how many seconds the call was over, and what the model reads. A flood that took `--most` GB is ended by hand ("not
+held"), and the command ends with 1. Sockets, files and page tables of other programs are in the figures: run it where
+nothing else runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from tests.support.floods import FLOODS, flood
+from tests.support.kernels import NO_BWRAP, StopByHand, count_tokens, run
+from tools import sandbox, shell_sandbox
+from tools.functions.shell import ShellTool
+from tools.policy import Policy, Rule
+from tools.python import PythonTool
+from tools.spec import NoStop, ToolCall, ToolContext
+from tools.toolbox import Toolbox
+from tools.workspace import Workspace
+
+GIB = 1 << 30
+_CALL_S = 60
+
+
+class Taken(threading.Thread):
+    """How much memory has gone since its start, at the most. At `most_bytes` it stops the call."""
+
+    def __init__(self, stop: StopByHand, most_bytes: int) -> None:
+        super().__init__(daemon=True)
+        self._stop_call, self._most = stop, most_bytes
+        self._before, self.highest = in_use(), 0
+        self._over = threading.Event()
+
+    def run(self) -> None:
+        while not self._over.wait(0.02):
+            self.highest = max(self.highest, in_use() - self._before)
+            if self.highest > self._most and not self._stop_call.stopped:
+                self._stop_call.stop()
+
+    def close(self) -> None:
+        self._over.set()
+        self.join()
+
+
+def in_use() -> int:
+    """Bytes of the machine's memory that are not free, nor a cache of files on disk, nor a program's own."""
+    rows = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    kib = {name: int(value.split()[0]) for name, value in rows.items()}
+    other = kib["MemFree"] + kib["Buffers"] + kib["Cached"] - kib["Shmem"] + kib["AnonPages"]
+    return 1024 * (kib["MemTotal"] - other)
+
+
+def settle() -> None:
+    """Wait until what the flood before took is given back, which goes on after its end."""
+    before, now = 1 << 62, in_use()
+    while before - now > 20 << 20:
+        time.sleep(1)
+        before, now = now, in_use()
+
+
+def by_python(program: str, folder: Path, bwrap: str | None, stop: StopByHand) -> str:
+    tool = PythonTool(data_dir=folder, confinement=sandbox.choose(sandbox.inspect(), bwrap=bwrap), timeout_s=_CALL_S)
+    with closing(tool):
+        run(tool, "1")
+        return run(tool, program, stop).text
+
+
+def by_shell(program: str, folder: Path, bwrap: str | None, stop: StopByHand) -> str:
+    root = folder / "workspace"
+    root.mkdir()
+    (root / "flood.py").write_text(program)
+    tool = ShellTool(confinement=shell_sandbox.choose(bwrap=bwrap), home=None)
+    context = ToolContext(NoStop(), Workspace(root.resolve(), True, None), folder, count_tokens)
+    box = Toolbox([tool], policy=Policy([Rule("*", "allow")]), context=context)
+    arguments = json.dumps({"command": "/usr/bin/python3 flood.py", "timeout": _CALL_S})
+    call = box.run(ToolCall("call_1", "functions.shell", arguments), stop=stop)
+    while True:
+        try:
+            next(call)
+        except StopIteration as end:
+            return str(end.value.text)
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--most", type=float, default=7, help="GB after which a flood is ended by hand")
+    parser.add_argument("--only", choices=list(FLOODS))
+    options = parser.parse_args(arguments)
+    most = int(options.most * GIB)
+    tools: dict[str, Callable[[str, Path, str | None, StopByHand], str]] = {"python": by_python, "shell": by_shell}
+    print("| flood | tool | confinement | taken | ended after | the model reads |\n|---|---|---|---|---|---|")
+    held = True
+    for name in [options.only] if options.only else FLOODS:
+        for tool, play in tools.items():
+            for confinement, bwrap in (("bwrap", None), ("landlock", NO_BWRAP)):
+                settle()
+                with tempfile.TemporaryDirectory(prefix="ossia-flood-") as folder:
+                    stop, started = StopByHand(), time.monotonic()
+                    taken = Taken(stop, most)
+                    taken.start()
+                    text = play(flood(name, most), Path(folder), bwrap, stop)
+                    seconds = time.monotonic() - started
+                    taken.close()
+                held = held and not stop.stopped
+                said = "**not held**" if stop.stopped else text.strip().splitlines()[-1].replace("|", "/")
+                print(f"| {name} | {tool} | {confinement} | {taken.highest / GIB:.2f} GB | {seconds:.1f} s | {said} |",
+                      flush=True)  # fmt: skip
+    return 0 if held else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
