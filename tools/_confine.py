@@ -70,7 +70,8 @@ class Job:
 class Launch:
     """How to start a job: the command, its whole environment, descriptors to hand down (closed by the caller after).
 
-    `settings` go to the launcher. `lifeline`: the first process ends everything when its stdin ends.
+    `settings` go to the launcher. `lifeline`: the first process ends everything when its stdin ends. `group`: a control
+    group that was made for it and is removed after it.
     """
 
     command: tuple[str, ...]
@@ -78,6 +79,7 @@ class Launch:
     fds: tuple[int, ...] = ()
     settings: dict[str, object] = field(default_factory=dict)
     lifeline: bool = False
+    group: Path | None = None
 
 
 class Confinement(Protocol):
@@ -135,7 +137,11 @@ def clean_env(home: Path | str, temporary: Path | str, interpreter: Interpreter)
 
 def memory_is_held() -> str:
     """How the limit of all memory together holds on this machine."""
-    return "checked four times a second; what sockets and the system keep is estimated"
+    from tools import _cgroup
+
+    if _cgroup.found():
+        return "by a control group"
+    return "checked four times a second; what sockets and the system keep is estimated (no control group can be had)"
 
 
 def gaps_on_linux() -> list[str]:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from tools import _cgroup
 from tools._confine import Launch, Limits
 from tools._system_memory import Fall
 from tools._watch import Usage, held_bytes, own_memory_bytes, processes_of, usage_in_all, usage_of_folders
@@ -33,7 +34,10 @@ class KernelProcess:
 
     def __init__(self, launch: Launch, *, limits: Limits, data: Path, folders: tuple[Path, ...],
                  on_exit: Callable[[], None]) -> None:  # fmt: skip
-        self._launch, self._limits, self._on_exit = launch, limits, on_exit
+        self._limits, self._on_exit = limits, on_exit
+        self._launch, self._grouped = _cgroup.in_group(
+            launch, memory_bytes=limits.memory_bytes, processes=limits.processes
+        )
         self._data, self._folders = data, folders
         self._popen: subprocess.Popen[bytes] | None = None
         self._log = b""
@@ -96,6 +100,7 @@ class KernelProcess:
             for fd in self._launch.fds:
                 os.close(fd)
             if self._popen is None:
+                _cgroup.remove(self._launch.group)
                 self._ended.set()
             self._started.set()
         if self._popen is not None:
@@ -109,6 +114,7 @@ class KernelProcess:
             while chunk := os.read(popen.stderr.fileno(), 4096):
                 self._log = (self._log + chunk)[-_LOG_BYTES:]
             popen.wait()
+            _cgroup.remove(self._launch.group)
             self._ended.set()
 
     def _watch(self) -> None:
@@ -124,7 +130,8 @@ class KernelProcess:
             held = held_bytes(self._popen.pid)
             full = replace(filled, data_bytes=filled.data_bytes + held)
             breach = used.breach(self._limits, Usage()) or full.breach(self._limits, before)
-            breach = breach or fall.breach(self._limits.memory_bytes)
+            if not self._grouped:
+                breach = breach or fall.breach(self._limits.memory_bytes)
             before = before.at_most(filled)
             if not self.busy.is_set():
                 own = own_memory_bytes()

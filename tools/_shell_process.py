@@ -11,15 +11,17 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from tools import _cgroup
 from tools._confine import Launch, Limits
 from tools._shell_confine import ShellLimits
 from tools._system_memory import Fall
-from tools._watch import Usage, processes_of, usage_in_all
+from tools._watch import Usage, gib, processes_of, usage_in_all
 
 _CHECK_S = 0.25
 _CHUNK_BYTES = 1 << 16
 _HELD_OPEN_S = 0.5
 """How long a process that got away may hold the output open after the command's end."""
+_KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 _SUPERVISOR_S = 5.5
 """Our supervisor takes up to 5 s to find all that a fork bomb leaves."""
 
@@ -32,15 +34,18 @@ class ShellProcess:
     """
 
     def __init__(self, launch: Launch, *, limits: ShellLimits, root: Path, timeout_s: float, grace_s: float) -> None:
-        self._launch, self._limits, self._root = launch, limits, root
+        self._limits, self._root = limits, root
+        self._launch, self._grouped = _cgroup.in_group(
+            launch, memory_bytes=limits.memory_bytes, processes=limits.processes
+        )
         self._deadline, self._grace_s = time.monotonic() + timeout_s, grace_s
         self._wake, self._over = threading.Event(), threading.Event()
         self._stop_grace_s: float | None = None
         self.ended_by = ""
         try:
             self._popen = subprocess.Popen(
-                launch.command,
-                env=launch.env,
+                self._launch.command,
+                env=self._launch.env,
                 pass_fds=launch.fds,
                 stdin=subprocess.PIPE if launch.lifeline else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -48,6 +53,9 @@ class ShellProcess:
                 start_new_session=True,
                 cwd="/",
             )
+        except OSError:
+            _cgroup.remove(self._launch.group)
+            raise
         finally:
             for fd in launch.fds:
                 os.close(fd)
@@ -93,7 +101,9 @@ class ShellProcess:
         self._over.set()
         self._wake.set()
         self._watcher.join()
-        self._popen.wait()
+        if self._popen.wait() in _KILLED and self._grouped and not self.ended_by:
+            self.ended_by = f"it was killed, most likely for more than {gib(self._limits.memory_bytes)} of memory"
+        _cgroup.remove(self._launch.group)
         for pipe in (self._popen.stdout, self._popen.stdin):
             if pipe is not None:
                 with contextlib.suppress(OSError):
@@ -122,7 +132,9 @@ class ShellProcess:
         used = usage_in_all(self._popen.pid, limits.memory_bytes)
         if free_before - self._free_bytes() > self._limits.disk_bytes:
             return f"it took more than {self._limits.disk_bytes / (1 << 30):.1f} GB of disk space"
-        breach = used.breach(limits, Usage()) or fall.breach(limits.memory_bytes)
+        breach = used.breach(limits, Usage())
+        if not self._grouped:
+            breach = breach or fall.breach(limits.memory_bytes)
         return f"it {breach}" if breach else ""
 
     def _free_bytes(self) -> int:
