@@ -118,6 +118,20 @@ class Tree:
 
         self._change(path, action)
 
+    def move(self, path: str, new: str) -> None:
+        """Give what is there another name, where nothing is; the folders above the new name are made."""
+        parts = new.split("/")[:-1]
+        for size in range(1, len(parts) + 1):
+            self.make_folder("/".join(parts[:size]))
+        if self.status(new) is not None:
+            raise FileExistsError(f"{new!r} is there already")
+
+        def action(folder: int, name: str) -> None:
+            with self._above(new) as (new_folder, new_name):
+                os.rename(name, new_name, src_dir_fd=folder, dst_dir_fd=new_folder)
+
+        self._change(path, action)
+
     def make_folder(self, path: str) -> None:
         """Make a folder that can be worked in, its real mode comes last; one that is there already stays."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tools._snapshot import Bytes
 from tools._tree import State, Tree
 from tools._turns import TurnFolder
 
@@ -51,7 +52,7 @@ def undo_turn(turn: TurnFolder, tree: Tree, *, force: bool, skip: bool, dry_run:
         _open_folders(turn, tree)
     work, before = _checked(turn, tree, force), dict(turn.before)
     if not dry_run:
-        _apply(turn, tree, work)
+        _apply(before, turn.bytes, tree, work)
         turn.keep_only(() if skip else work.skipped)
     done = [path for path in work.current if path not in work.skipped]
     return Undone(
@@ -106,8 +107,17 @@ def _leave_repositories_in_use(turn: TurnFolder, tree: Tree, work: _Work, force:
                 work.skipped[path] = CHANGED
 
 
-def _apply(turn: TurnFolder, tree: Tree, work: _Work) -> None:
-    before = turn.before
+def put_back(before: Mapping[str, State], kept: Bytes, tree: Tree) -> dict[str, str]:
+    """Make again what was at these paths, where nothing is now; what couldn't be made, with the reason."""
+    work = _Work({path: State() for path in before})
+    for path, state in before.items():
+        if state.kind == "other" or (state.kind == "file" and not kept.path_of(state.hash).exists()):
+            work.skipped[path] = NOT_KEPT
+    _apply(before, kept, tree, work)
+    return work.skipped
+
+
+def _apply(before: Mapping[str, State], kept: Bytes, tree: Tree, work: _Work) -> None:
     deep_first = sorted(work.current, key=lambda path: path.count("/"), reverse=True)
     in_the_way = [path for path in deep_first
                   if work.current[path].kind not in ("absent", before[path].kind)]  # fmt: skip
@@ -118,7 +128,7 @@ def _apply(turn: TurnFolder, tree: Tree, work: _Work) -> None:
     for path in deep_first:
         state = before[path]
         if state.kind == "file" and not state.same_content(work.current[path]):
-            _each(work, [path], lambda path: tree.write(path, before[path], turn.bytes.path_of(before[path].hash)))
+            _each(work, [path], lambda path: tree.write(path, before[path], kept.path_of(before[path].hash)))
         elif state.kind == "link":
             _each(work, [path], lambda path: tree.make_link(path, before[path].target))
         elif state.kind == "fifo" != work.current[path].kind:
