@@ -17,6 +17,7 @@ import pytest
 
 from tests.support.folders import Folder, tree
 from tools import _caution
+from tools._caution import Caution
 from tools.paths import Place, locate, open_root, opened_folder, read_bytes, require_inside
 from tools.policy import Rule
 from tools.spec import ToolFailed
@@ -267,7 +268,7 @@ def test_a_race_never_writes_outside(swapping: Folder, tmp_path: Path) -> None:
 )
 def test_secrets_are_asked_about(folder: Folder, name: str) -> None:
     assert _caution.of_reading(name) == f"it reads {name}, which often holds secrets"
-    assert _caution.of_writing(name)
+    assert _caution.of_writing(name).reason
     folder.write(name, "k=v\n")
     assert folder.call("read_file", path=name).text == "k=v\n"
     assert len(folder.asked) == 1 and "often holds secrets" in folder.asked[0].reason
@@ -277,12 +278,12 @@ def test_secrets_are_asked_about(folder: Folder, name: str) -> None:
     "name",
     [
         *("src/a.py", "environment.md", "id_rsa.pub", "keys.py", "secretary.txt", "monkey.key.md", "gitconfig"),
-        *("secrets.py", "identity.ts", "credentials.go", "src/hooks/use.ts", "docs/AGENTS.md"),
+        *("secrets.py", "identity.ts", "credentials.go", "src/hooks/use.ts", "hooks/use.ts", "config", "AGENTS.md.txt"),
     ],
 )
 def test_plain_files_are_not(folder: Folder, name: str) -> None:
     folder.write(name, "x\n")
-    assert _caution.of_reading(name) == _caution.of_writing(name) == ""
+    assert (_caution.of_reading(name), _caution.of_writing(name)) == ("", Caution())
     assert not folder.call("read_file", path=name).error
     assert folder.asked == []
 
@@ -291,7 +292,7 @@ def test_plain_files_are_not(folder: Folder, name: str) -> None:
     "name",
     [
         *(".git/hooks/pre-commit", ".git", "sub/.git/x", ".GIT/config", ".githooks/x", ".husky/pre-push"),
-        *("hooks/update", "x.git/hooks/update", ".pre-commit-config.yaml", ".bashrc", ".ossia/rules.toml", ".env"),
+        *("x.git/hooks/update", ".pre-commit-config.yaml", ".bashrc", ".ossia/rules.toml", ".env"),
         *(".envrc", "AGENTS.md"),
     ],
 )
@@ -304,7 +305,7 @@ def test_what_can_run_code_or_widen_rights_is_written_after_a_question(tmp_path:
     assert folder.send("write_file", json.dumps({"path": name, "content": "x"}), answer=False).error
     patch = _patch("*** Update File: a.md", f"*** Move to: {name}", "@@", "-old", "+new")
     assert folder.send("apply_patch", json.dumps({"patch": patch}), answer=False).error
-    assert [asked.preview.caution for asked in folder.asked] == [_caution.of_writing(name)] * 2
+    assert [asked.preview.caution for asked in folder.asked] == [_caution.of_writing(name).reason] * 2
     assert folder.tree() == {"a.md": b"old\n", "b.md": b"x"}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 SECRET = re.compile(
@@ -21,21 +22,52 @@ SECRET = re.compile(
 )
 """Searched for in a path in lower case: files that often hold secrets."""
 
-_RUNS_LATER = re.compile(
-    r"""(?:^|/)(?:
-      \.git(?:/|$)                                                    # hooks, and settings that name programs
-    | (?:\.githooks|\.husky)/
-    | [^/]+\.git/(?:hooks/|config$)                                   # a bare repository's
-    | \.pre-commit-config\.ya?ml$
-    | \.(?:bashrc|bash_profile|bash_login|bash_logout|profile|zshrc|zshenv|zprofile|zlogin)$
-    )
-    | ^hooks/                                                         # the workspace may be one; src/hooks/ is no such
-    """,
-    re.VERBOSE,
-)
-_RULES = re.compile(r"(?:^|/)\.ossia(?:/|$)")
+@dataclass(frozen=True, slots=True)
+class Later:
+    """Names of one kind: `*` is any part of a name, a folder stands for all in it. `why` goes on from a name."""
+
+    kind: str
+    names: tuple[str, ...]
+    why: str
+
+
+_CODE = "which can make other programs run code"
+_WORDS = "whose words are instructions for every later run"
+LATER = (
+    Later("git", (".git", "git~1", "*.git/config", "*.git/hooks", ".gitconfig", ".githooks", ".husky",
+                  ".pre-commit-config.yaml", ".pre-commit-config.yml"), _CODE),
+    Later("ossia itself", (".ossia",), "which holds rules for this program"),
+    Later("instructions for agents", ("AGENTS.md", "CLAUDE.md", "GEMINI.md", ".cursorrules", ".cursor",
+                                      ".github/copilot-instructions.md"), _WORDS),
+    Later("other agents", (".claude", ".mcp.json"), _CODE),
+    Later("editors", (".vscode", ".idea", ".devcontainer", ".devcontainer.json"), _CODE),
+    Later("package managers", (".cargo/config.toml", ".cargo/config", ".npmrc", ".yarnrc", ".yarnrc.yml",
+                               ".pnpmfile.cjs"), _CODE),
+    Later("Python at its start", ("sitecustomize.py", "usercustomize.py", "*.pth", ".pdbrc"), _CODE),
+    Later("shells and logins", (".envrc", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile",
+                                ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".ssh"), _CODE),
+)  # fmt: skip
+"""What runs later or instructs later, by its effect. The table in docs/approvals.md is this one."""
+EVERYDAY = ("conftest.py", "Makefile", "GNUmakefile", "package.json")
+"""These run with the next test or build, which is everyday work: `--yes` answers for them."""
+
+
+def _pattern(names: Iterable[str], end: str) -> re.Pattern[str]:
+    globs = "|".join(re.escape(name.casefold()).replace(r"\*", "[^/]*") for name in names)
+    return re.compile(rf"(?:^|/)(?:{globs}){end}")
+
+
+_EACH_LATER = tuple((later, _pattern(later.names, r"\Z")) for later in LATER)
+_LATER = _pattern((name for later in LATER for name in later.names), r"(?:/|\Z)")
+_LINKED = _pattern((name.partition("/")[0] for later in LATER for name in later.names if "/" in name), r"\Z")
+_EVERYDAY = _pattern(EVERYDAY, r"\Z")
+_BARE_SETTINGS = ("config", "config.worktree", "commondir", "hooks")
+_BARE = ("head", *_BARE_SETTINGS)
+_BARE_PARTS = _pattern(_BARE, r"(?:/|\Z)")
 _IGNORED = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 """Some file systems of macOS don't see these: `.g\u200cit` opens `.git` there (CVE-2014-9390)."""
+_AT_THE_END = re.compile(r"(?<=[^/. ])[. ]+(?=/|\Z)")
+"""Those of Windows don't see these: `.git.` opens `.git`, on a disk of Windows' under Linux, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +80,7 @@ class Caution:
 
 def plain(name: str) -> str:
     """A path as the patterns here take it: lower case, since a file system may see no difference."""
-    return _IGNORED.sub("", name).casefold()
+    return _AT_THE_END.sub("", _IGNORED.sub("", name).casefold())
 
 
 def of_reading(*names: str) -> str:
@@ -60,15 +92,69 @@ def of_reading(*names: str) -> str:
 
 
 def of_writing(*names: str) -> Caution:
-    """The same for files that are written, moved or deleted; firm where what they say is run or obeyed later."""
-    for name in names:
-        path = plain(name)
-        if _RUNS_LATER.search(path):
-            return Caution(f"it changes {name}, which can make other programs run code", firm=True)
-        if _RULES.search(path):
-            return Caution(f"it changes {name}, which holds rules for this program", firm=True)
-        if path == "agents.md":
-            return Caution(f"it changes {name}, whose words are instructions for every later run", firm=True)
-        if SECRET.search(path):
-            return Caution(f"it changes {name}, which often holds secrets")
+    """The same for files that are written, moved or deleted; firm where what they say is run or obeyed later.
+
+    Of several reasons the first firm one.
+    """
+    found = [caution for name in names if (caution := _of_writing(name)).reason]
+    return next((caution for caution in found if caution.firm), found[0] if found else Caution())
+
+
+def _of_writing(name: str) -> Caution:
+    if (place := of_later(name)) is not None:
+        return Caution(f"it changes {name}, {place.why}", firm=True)
+    path = plain(name)
+    if SECRET.search(path):
+        return Caution(f"it changes {name}, which often holds secrets")
+    if _EVERYDAY.search(path):
+        return Caution(f"it changes {name}, which runs with the next test or build")
     return Caution()
+
+
+def must_be_named(name: str) -> bool:
+    """Whether a rule that allows this must name it: `**` isn't meant for secrets, nor for what runs later."""
+    return of_later(name) is not None or bool(SECRET.search(plain(name)))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What of a path runs or instructs later: `Place("a/.vscode", …)` of `a/.vscode/tasks.json`."""
+
+    path: str
+    why: str
+
+
+def of_later(path: str, *, link: bool = False) -> Place | None:
+    """The outermost part of a path that runs or instructs later; None where there is none.
+
+    `link`: it is one, so that `.cargo` may lead to a folder with a `config.toml`.
+    """
+    if link and _LINKED.search(plain(path)):
+        return Place(path, _CODE)
+    if not _LATER.search(plain(path)):
+        return None
+    parts = path.split("/")
+    for size in range(1, len(parts) + 1):
+        above = "/".join(parts[:size])
+        for later, pattern in _EACH_LATER:
+            if pattern.search(plain(above)):
+                return Place(above, later.why)
+    return None
+
+
+def of_bare(path: str, exists: Callable[[str], bool]) -> Place | None:
+    """The part of a path that git uses where it lies beside a `HEAD`: that folder is a repository without a work tree.
+
+    `of_bare("x/hooks/update", …)` is `Place("x/hooks", …)` if there is an `x/HEAD`.
+    """
+    if not _BARE_PARTS.search(plain(path)):
+        return None
+    parts = path.split("/")
+    for at, part in enumerate(parts):
+        name = plain(part)
+        if name == "hooks" or (name in _BARE and at == len(parts) - 1):
+            here = "".join(f"{above}/" for above in parts[:at])
+            others = _BARE_SETTINGS if name == "head" else ("HEAD",)
+            if any(exists(here + other) for other in others):
+                return Place(here + part, _CODE)
+    return None

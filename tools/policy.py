@@ -221,10 +221,15 @@ def _allowed(rules: list[Rule], spec: ToolSpec, preview: Preview) -> bool:
 
 
 def _clears_caution(rules: list[Rule], spec: ToolSpec, preview: Preview) -> bool:
-    """Are these rules meant for what the caution is about? `**` isn't, of a secret or of `.git`: `.git/**` is."""
+    """Are these rules meant for what the caution is about? `**` isn't, of a secret or of `.git`: `.git/**` is.
+
+    What is firm for another reason than its name (a file of a bare repository) is named by its whole path.
+    """
     patterned = [rule for rule in rules if rule.pattern is not None]
-    naming = [rule for rule in patterned if rule.pattern and _caution.of_writing(rule.pattern).reason]
-    warned = [subject for subject in preview.subjects if _caution.of_writing(subject).reason]
+    warned = [subject for subject in preview.subjects if _caution.must_be_named(subject)]
+    if preview.firm and not any(map(_caution.of_later, preview.subjects)):
+        warned = list(preview.subjects)
+    naming = [rule for rule in patterned if rule.pattern in warned or _caution.must_be_named(rule.pattern or "")]
     return _allowed(patterned, spec, preview) and all(
         _allowed(naming, spec, replace(preview, subjects=(subject,))) for subject in warned
     )
