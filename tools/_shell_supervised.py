@@ -53,7 +53,7 @@ class ShellLandlock:
     def gaps(self) -> tuple[str, ...]:
         lines = [
             "files: where the workspace has a .git or .ossia, nothing at its very top can be made, renamed or deleted",
-            "files: the .git of a repository that lies below the workspace's top can be changed",
+            "files: the .git of a repository further down can be changed; its settings and hooks are put back",
             "files: whether any path exists, its size and its times can be seen (its content can't)",
             "files: changing modes, owners and times does nothing and reports success",
             "processes: whether a process number is in use can be seen, nothing else of it",

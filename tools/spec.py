@@ -103,6 +103,7 @@ class ToolResult:
 
     `error`: the call failed or was refused; the text says so in a form the model can act on. `brings`: the kinds of
     text in it. `state` is JSON-like data that is stored with the message, and that resume, fork and undo restore.
+    `notices` are lines for the user, who is told whatever else they are shown of a call.
     """
 
     text: str
@@ -110,6 +111,7 @@ class ToolResult:
     attachments: tuple[Attachment, ...] = ()
     state: Mapping[str, object] | None = None
     brings: frozenset[Taint] = frozenset()
+    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

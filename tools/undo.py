@@ -15,10 +15,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from tools._caution import Place
+from tools._later import linked, put_aside
 from tools._snapshot import Known, Store, TooMuch, make_private, walk
 from tools._tree import State, Tree
 from tools._turns import Pending, Turn, TurnFolder, TurnFolders
@@ -35,12 +37,24 @@ _BY_HAND = "(calls by hand)"
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """The workspace before a command. `repositories`: each `.git` in it, which a command must not be able to change."""
+    """The workspace before a command. `repositories`: each `.git` in it, which a command must not be able to change.
+
+    `links`: what such links lead to whose names run or instruct later.
+    """
 
     known: Mapping[str, Known]
     repositories: tuple[str, ...]
     unlisted: frozenset[str]
     pending: Pending
+    links: Mapping[str, Place] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    """What was at the paths that a command changed, and what is there now (nothing where that isn't known)."""
+
+    before: Mapping[str, State]
+    after: Mapping[str, State]
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +206,8 @@ class Journal:
                     self._store.collect(above_bytes=_COLLECT_ABOVE_BYTES)
                 self._running = True
                 pending = self._turns.begin_command(self._label, self._turn, found.repositories)
-                return Before(known, tuple(found.repositories), frozenset(found.unlisted), pending)
+                links = linked(self._tree, (path for path, one in known.items() if one.state.kind == "link"))
+                return Before(known, tuple(found.repositories), frozenset(found.unlisted), pending, links)
         except TooMuch as error:
             self._give_up(error)
             return None
@@ -200,11 +215,17 @@ class Journal:
             why = error.strerror or str(error)
             raise ToolFailed(f"Error: the workspace can't be kept for undo ({why}), so nothing is run") from error
 
-    def after_command(self, before: Before) -> None:
-        """Note what the command changed. What it left may be more than is kept: then that is known by name only."""
+    def after_command(self, before: Before, *, git_is_free: bool = False) -> tuple[str, ...]:
+        """Note what the command changed. What it left may be more than is kept: then that is known by name only.
+
+        What runs or instructs later is put aside first; returns the lines that tell of it (see `_later.put_aside`).
+        """
         with self._locked():
             try:
-                self._note_changes(before, self._current)
+                changes = self._changes(before)
+                told = put_aside(self._tree, changes.before, self._store.bytes, before.links, git_is_free=git_is_free)
+                self._note(self._changes(before) if told else changes, self._current)
+                return told
             finally:
                 self._running = False
                 before.pending.done()
@@ -223,7 +244,17 @@ class Journal:
     def _give_up(self, error: TooMuch) -> None:
         self._too_much, self._ask_again_at, self._looked = str(error), time.monotonic() + _ASK_AGAIN_S, False
 
-    def _note_changes(self, before: Before, make_turn: Callable[[], TurnFolder]) -> None:
+    def _note(self, changes: _Changes, make_turn: Callable[[], TurnFolder]) -> None:
+        if not changes.before:
+            return
+        turn = make_turn()
+        for state in changes.before.values():
+            if state.kind == "file":
+                turn.bytes.take(state.hash, self._store.bytes)
+        turn.add_before(changes.before)
+        turn.add_after(changes.after)
+
+    def _changes(self, before: Before) -> _Changes:
         after, whole = self._after(before)
         if whole:
             changed = {path for path, known in after.items()
@@ -235,16 +266,9 @@ class Journal:
                        if (now := after.get(path)) is None or now.key != known.key}  # fmt: skip
             changed |= {path for path in after if path not in before.known and not _below(path, before.unlisted)}
         changed |= {path for path in before.known if path not in after}
-        if not changed:
-            return
-        turn = make_turn()
         befores = {path: before.known[path].state if path in before.known else State() for path in sorted(changed)}
-        for state in befores.values():
-            if state.kind == "file":
-                turn.bytes.take(state.hash, self._store.bytes)
-        turn.add_before(befores)
-        if whole:
-            turn.add_after({path: after[path].state if path in after else State() for path in befores})
+        afters = {path: after[path].state if path in after else State() for path in befores}
+        return _Changes(befores, afters if whole else {})
 
     def _after(self, before: Before) -> tuple[dict[str, Known], bool]:
         """What there is after a command, and whether all of it was read. If it is too much for that: names only."""
@@ -302,7 +326,7 @@ class Journal:
             known = self._store.last_seen()
             closed = frozenset(path for path, one in known.items() if not one.listed)
             before = Before(known, pending.repositories, closed, pending)
-            self._note_changes(before, partial(self._turn_of, pending))
+            self._note(self._changes(before), partial(self._turn_of, pending))
             pending.done()
 
     def _turn_of(self, pending: Pending) -> TurnFolder:

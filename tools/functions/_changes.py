@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tools import _caution
 from tools._caution import Caution
+from tools._later import linked_at_the_top
 from tools.paths import Content, Place, opened_folder, read_bytes
 from tools.spec import ToolFailed
 from tools.workspace import Workspace
@@ -41,12 +42,28 @@ def current(root: Path, name: str) -> Content | None:
         return None
 
 
-def caution(changes: Sequence[Change], names: Sequence[str]) -> Caution:
+def caution(changes: Sequence[Change], names: Sequence[str], root: Path) -> Caution:
     """Why a person must agree to these changes, if they must. `names`: as they are shown."""
     protected = next((change.name for change in changes if change.before and not change.before.mode & 0o222), "")
     by_mode = f"it changes {protected}, which is write-protected" if protected else ""
     why = _caution.of_writing(*names)
+    if not why.firm:
+        why = _of_what_leads_there(changes, root) or why
     return why if why.reason else Caution(by_mode)
+
+
+def _of_what_leads_there(changes: Sequence[Change], root: Path) -> Caution | None:
+    """What runs or instructs later by another name than its own: a bare repository's, or that of a link at the top."""
+    made = {change.name for change in changes if change.after is not None}
+    links = linked_at_the_top(root)
+    for change in changes:
+        place = _caution.of_bare(change.name, lambda name: name in made or os.path.lexists(root / name))
+        if place is not None:
+            return Caution(f"it changes {change.name}, {place.why}", firm=True)
+        for real, link in links.items():
+            if change.name == real or change.name.startswith(f"{real}/"):
+                return Caution(f"it changes {change.name}, where {link.path} leads, {link.why}", firm=True)
+    return None
 
 
 def apply(changes: Sequence[Change], workspace: Workspace) -> None:

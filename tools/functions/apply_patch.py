@@ -91,7 +91,7 @@ class ApplyPatch:
         removed = sum(diff.removed for diff in planner.diffs)
         summary = f"change {count(len(planner.lines), 'file')} (+{added} -{removed} lines): {', '.join(names)}"
         plan = _Plan(tuple(planner.changes), tuple(planner.lines))
-        warned = caution(plan.changes, names)
+        warned = caution(plan.changes, names, workspace.root)
         return Preview(summary, diff, "diff", subjects=names, caution=warned.reason, firm=warned.firm,
                        plan=plan)  # fmt: skip
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import codecs
-import os
 import re
-import secrets
-import stat
 import tempfile
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
-from tools._shell_confine import GUARDED, RULES, ShellConfinement, ShellJob, ShellLimits, too_wide
+from tools._later_look import Look
+from tools._shell_confine import GUARDED, ShellConfinement, ShellJob, ShellLimits, too_wide
 from tools._shell_process import ShellProcess
 from tools.output import Bounded, clean, trim
 from tools.spec import Preview, Stop, Taint, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec, interrupted
@@ -37,6 +37,7 @@ _PARAMETERS: dict[str, object] = {
     "required": ["command"],
     "additionalProperties": False,
 }
+_ASK = "[functions.write_file and functions.apply_patch ask the user about such files]"
 _IS_PATCH = re.compile(r"\s*(?:cd\s+\S+\s*(?:&&|;)\s*)?(?:functions\.)?apply_?patch\b", re.IGNORECASE)
 
 
@@ -118,21 +119,29 @@ class ShellTool:
         if not isinstance(plan, _Plan):
             plan = _Plan(*_command_and_timeout(args), undoable=False)
         journal = workspace.keeper if isinstance(workspace.keeper, Journal) else None
-        with _scratch() as scratch:
-            had_rules, moved = os.path.lexists(workspace.root / RULES), ""
+        with _scratch() as scratch, ExitStack() as after:
             before = journal.before_command() if journal else None
             if plan.undoable and before is None:
                 raise ToolFailed("Error: the workspace has outgrown what undo can keep: call again, to be asked anew")
-            try:
-                nested = before.repositories[:_MAX_REPOSITORIES] if before else ()
-                job = self._job(plan.command, workspace, context, scratch, nested)
-                result = yield from self._run_job(job, plan.timeout_s, call_id, context, workspace.brings)
-            finally:
-                moved = "" if had_rules else _rules_put_aside(workspace.root)
-                if journal and before is not None:
-                    journal.after_command(before)
-            told = f"{result.text}\n[a command can't make {RULES}, ossia's own rules: it is {moved} now]"
-            return replace(result, text=told) if moved else result
+            told: list[str] = []
+            free = self.confinement.name == "unconfined"
+            if journal and before is not None:
+                note = partial(journal.after_command, before, git_is_free=free)
+                after.callback(lambda: told.extend(note()))
+            if look := self._look(workspace.root, journaled=before is not None):
+                after.callback(look.close)
+                after.callback(lambda: told.extend(look.put_aside(git_is_free=free)))
+            nested = before.repositories[:_MAX_REPOSITORIES] if before else ()
+            job = self._job(plan.command, workspace, context, scratch, nested)
+            result = yield from self._run_job(job, plan.timeout_s, call_id, context, workspace.brings)
+            after.close()
+            return _with(result, told)
+
+    def _look(self, root: Path, *, journaled: bool) -> Look | None:
+        """What a journal doesn't see of what runs or instructs later: the workspace's own repository, or all of it."""
+        if not journaled:
+            return Look(root)
+        return Look(root, below=".git") if self.confinement.name == "unconfined" else None
 
     def close(self) -> None:
         """Nothing to do: each call ends what it started."""
@@ -255,21 +264,12 @@ def _guarded(root: Path, name: str) -> Path | None:
     return path if path.exists() else None
 
 
-def _rules_put_aside(root: Path) -> str:
-    """The new name of rules for ossia that a command made; "" where it made none.
-
-    A run with `--trust` would take them for the user's, and start the programs that they name.
-    """
-    rules = root / RULES
-    if not os.path.lexists(rules):
-        return ""
-    name, mode = f"{RULES}-made-by-a-command-{secrets.token_hex(3)}", stat.S_IMODE(root.stat().st_mode)
-    try:
-        root.chmod(mode | 0o700)
-        rules.rename(root / name)
-    finally:
-        root.chmod(mode)
-    return name
+def _with(result: ToolResult, told: Sequence[str]) -> ToolResult:
+    """The result, with what the command left that runs or instructs later: for the model, and for the user."""
+    if not told:
+        return result
+    lines = "\n".join(f"[{line}]" for line in told)
+    return replace(result, text=f"{result.text}\n{lines}\n{_ASK}", notices=(*result.notices, *told))
 
 
 class _scratch:

@@ -45,7 +45,7 @@ class WriteFile:
         before = current(workspace.root, place.name)
         change = Change(place.name, before, _encoded(str(asked["content"]), before, place.name))
         diff = _diff.unified(before.data if before else None, change.after, name=place.name)
-        why = caution([change], place.subjects)
+        why = caution([change], place.subjects, workspace.root)
         if before is not None and not why.reason and decode(before.data) is None:
             why = Caution(f"it replaces {describe(before.data)}, by text")
         verb = "change" if before is not None else "make"
