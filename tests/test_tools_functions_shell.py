@@ -325,6 +325,12 @@ def test_rules_that_a_command_makes_are_none(bwrap: Shell) -> None:
     assert snapshot(bwrap.root) == before
 
 
+def test_beside_a_repository_further_down_it_reads_and_writes(shell: Shell) -> None:
+    subprocess.run(["git", "init", "-q", str(shell.root / "inner" / "sub")], check=True)
+    assert shell.run("cat inner/a.txt; echo x > inner/sub/file; echo y > inner/a.txt").text == "a"
+    assert (shell.root / "inner" / "a.txt").read_text() == "y\n" and (shell.root / "inner" / "sub" / "file").exists()
+
+
 @pytest.mark.needs_bwrap
 def test_row_29_a_repository_further_down_is_only_read_too(bwrap: Shell) -> None:
     subprocess.run(["git", "init", "-q", str(bwrap.root / "inner" / "sub")], check=True)

@@ -27,7 +27,7 @@ _MAX_COMMAND_BYTES = 100_000
 """Linux takes 128 KiB as one word of a command line."""
 _MAX_STREAMED_CHARS = 200_000
 _MAX_REPOSITORIES = 500
-"""Each is one more mount."""
+"""Each is one more mount. Landlock would close the whole folder at the top that one lies in."""
 _PARAMETERS: dict[str, object] = {
     "type": "object",
     "properties": {
@@ -131,7 +131,7 @@ class ShellTool:
             if look := self._look(workspace.root, journaled=before is not None):
                 after.callback(look.close)
                 after.callback(lambda: told.extend(look.put_aside(git_is_free=free)))
-            nested = before.repositories[:_MAX_REPOSITORIES] if before else ()
+            nested = before.repositories[:_MAX_REPOSITORIES] if before and self.confinement.name != "landlock" else ()
             job = self._job(plan.command, workspace, context, scratch, nested)
             result = yield from self._run_job(job, plan.timeout_s, call_id, context, workspace.brings)
             after.close()
