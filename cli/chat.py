@@ -464,6 +464,8 @@ class Chat:
                     self._show_pictures(event.result.attachments)
                 if isinstance(event, ToolFinished) and self.assembly and (line := self.assembly.tools.view_warning()):
                     self.note(line, "yellow")
+                for notice in event.result.notices if isinstance(event, ToolFinished) else ():
+                    self.note(notice, "yellow")
 
     # -- what keys do -------------------------------------------------------------------------------------------------
 

@@ -206,6 +206,8 @@ class _Run:
             self._worker.answer(asker.decide(event, given_up=lambda: self._control.stopped))
         if isinstance(event, ToolFinished) and (warning := assembly.tools.view_warning()):
             self._display.note(f"ossia: {warning}")
+        for notice in event.result.notices if isinstance(event, ToolFinished) else ():
+            self._display.warn(notice)
         return event
 
     def _wait(self, future: Future[_R]) -> _R:

@@ -83,6 +83,9 @@ class _Caller:
         except KeyboardInterrupt:
             control.stop()
             done.result(timeout=_GRACE_S)
+            while not self._worker.inbox.empty():
+                if (ended := self._next(control)) is not None:
+                    self._warn(ended)
             raise
         finally:
             self._display.pause()
@@ -91,11 +94,16 @@ class _Caller:
         self._taint |= finished.result.brings
         if warning := self._tools.view_warning():
             self._display.note(f"ossia: {warning}")
+        self._warn(finished)
         return finished
 
     def close(self) -> None:
         self._tools.close()
         self._worker.close()
+
+    def _warn(self, done: ToolFinished) -> None:
+        for notice in done.result.notices:
+            self._display.warn(notice)
 
     def _next(self, control: Control) -> ToolFinished | None:
         try:
