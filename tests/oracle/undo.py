@@ -40,6 +40,9 @@ COMMANDS = (
     "head -c 200000 /dev/urandom > {folder}/{word}.bin", "mkfifo {folder}/{word}.fifo", "mv {folder} {word}",
     "for i in 1 2 3 4 5; do echo {word}$i > {folder}/n$i.txt; done; chmod 500 {folder}", "tar cf {word}.tar {folder}",
     "printf '%s' {word} 1<> {file}", "mkdir {word}; chmod 000 {word}", "git init -q {folder}/{word}; rm -rf .git",
+    "echo {word} > {folder}/AGENTS.md", "echo {word} >> AGENTS.md", "mv {folder} .idea",
+    "rm -rf .vscode; mv {folder} .vscode",
+    "mkdir -p {folder}/.vscode/{word}; echo {word} | tee .vscode/settings.json > {folder}/.vscode/{word}/x",
 )  # fmt: skip
 
 
@@ -114,6 +117,9 @@ def _make_tree(root: Path, source: random.Random) -> None:
         path.write_bytes("".join(f"line {n} a{source.random()}{end}" for n in range(source.randint(0, 40))).encode())
         path.chmod(source.choice((0o644, 0o600, 0o755, 0o444)))
     (root / "binary.bin").write_bytes(source.randbytes(5000))
+    (root / ".vscode").mkdir()
+    for name in ("AGENTS.md", ".vscode/settings.json"):  # a command's changes of these are put aside
+        (root / name).write_text("as it was\n")
     (root / "link").symlink_to("src")
     (root / "dangling").symlink_to("nowhere/at/all")
     as_somebody = ("-c", "user.name=x", "-c", "user.email=x@x")
