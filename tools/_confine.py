@@ -65,6 +65,12 @@ class Job:
     def kernel_command(self) -> tuple[str, ...]:
         return (str(self.interpreter.executable), "-I", "-B", "-X", "utf8", str(self.launcher), str(self.settings))
 
+    @property
+    def confining_command(self) -> tuple[str, ...]:
+        """The same where the launcher itself confines what it starts: before that nothing of the environment runs."""
+        executable, *words = self.kernel_command
+        return (executable, "-S", *words)
+
 
 @dataclass(frozen=True, slots=True)
 class Launch:

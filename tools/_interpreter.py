@@ -61,8 +61,10 @@ def inspect(executable: str | Path = sys.executable) -> Interpreter:
 
     Raises `InterpreterUnusable` where it doesn't start within 20 s or can't find ipykernel.
     """
-    flags = [] if str(executable) == sys.executable else ["-I"]  # ours is asked as it runs now: user site included
-    command = [str(executable), *(flags or ["-P"]), "-c", _ASK]
+    if str(executable) == sys.executable:  # ours is asked as it runs now, and finds what we would find
+        command = [str(executable), "-I", "-S", "-c", _as_we_run() + _ASK]
+    else:
+        command = [str(executable), "-I", "-c", _ASK]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL, check=True)
         answer = json.loads(done.stdout)
@@ -75,6 +77,12 @@ def inspect(executable: str | Path = sys.executable) -> Interpreter:
     prefixes = [prefix, Path(answer["base"]), Path(answer["exec"]), *_prefixes_behind(path)]
     parts = [folder / part for folder in prefixes for part in _PARTS]
     return Interpreter(path, prefix, _existing([*parts, *site]), site)
+
+
+def _as_we_run() -> str:
+    """The lines that make an interpreter without its site folders find what this one finds."""
+    prefixes = f"sys.prefix, sys.exec_prefix = {sys.prefix!r}, {sys.exec_prefix!r}"
+    return f"import sys\nsys.path[:] = {[path for path in sys.path if path]!r}\n{prefixes}\n"
 
 
 def why(error: Exception) -> str:

@@ -22,6 +22,7 @@ from typing import Any
 PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_SECCOMP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 24, 22, 36, 38
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, SECCOMP_MODE_FILTER = 47, 4, 2
 CAPABILITY_VERSION_3 = 0x20080522
+_HELD_ALREADY = ("supervise", "read", "write", "write_files", "list", "drop_capabilities", "filter", "prefix")
 
 
 def main() -> None:
@@ -29,6 +30,7 @@ def main() -> None:
     if settings.get("supervise"):
         _become_child_of_a_supervisor()
     _use_site_folders(settings["site"])
+    again = _second_start(settings)
     _limit(settings["limits"])
     os.chdir(settings["data"])
     if "read" in settings:
@@ -37,8 +39,8 @@ def main() -> None:
         _drop_capabilities()
     if "filter" in settings:
         _seccomp(bytes.fromhex(settings["filter"]))
-    if "prefix" in settings:
-        _exec_again(settings)
+    if again:
+        os.execv(again[0], again)
     if "command" in settings:  # the shell's: no kernel, a program
         os.execv(settings["command"][0], settings["command"])
     _run_kernel(settings)
@@ -207,13 +209,18 @@ def _prctl(option: int, *arguments: object) -> int:
     return int(ctypes.CDLL(None, use_errno=True).prctl(option, *words))
 
 
-def _exec_again(settings: dict[str, Any]) -> None:
-    """sandbox-exec confines what it starts: start this again under it, without a second supervisor."""
-    prefix = settings.pop("prefix")
+def _second_start(settings: dict[str, Any]) -> list[str]:
+    """The command that starts this again, once it is confined; empty where there is none.
+
+    sandbox-exec confines what it starts. And a kernel's Python, with all that its environment runs at a start (.pth
+    files, sitecustomize), starts only here: the first one was `-S`.
+    """
+    if "prefix" not in settings and ("command" in settings or not sys.flags.no_site):
+        return []
     inner = sys.argv[1] + ".inner"
-    Path(inner).write_text(json.dumps({**settings, "supervise": False}))
-    command = [*prefix, sys.executable, "-I", "-B", "-X", "utf8", sys.argv[0], inner]
-    os.execv(command[0], command)
+    kept = {name: value for name, value in settings.items() if name not in _HELD_ALREADY}
+    Path(inner).write_text(json.dumps({**kept, "limits": {}}))  # a program inherits those
+    return [*settings.get("prefix", ()), sys.executable, "-I", "-B", "-X", "utf8", sys.argv[0], inner]
 
 
 def _run_kernel(settings: dict[str, Any]) -> None:

@@ -82,7 +82,7 @@ class Landlock:
                        "NOFILE": limits.open_files, "CORE": 0},
         }  # fmt: skip
         env = clean_env(job.scratch, job.scratch, job.interpreter)
-        return Launch(job.kernel_command, env, settings=settings, lifeline=True)
+        return Launch(job.confining_command, env, settings=settings, lifeline=True)
 
 
 def abi_version() -> int:

@@ -56,7 +56,7 @@ class Seatbelt:
             "prefix": [str(PROGRAM), "-p", profile(job)],
         }  # fmt: skip
         env = clean_env(job.scratch, job.scratch, job.interpreter)
-        return Launch(job.kernel_command, env, settings=settings, lifeline=True)
+        return Launch(job.confining_command, env, settings=settings, lifeline=True)
 
 
 def profile(job: Job) -> str:

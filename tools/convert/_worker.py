@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import importlib
+import importlib.util
 import json
 import os
 import signal
@@ -26,6 +26,7 @@ _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _SECCOMP_MODE_FILTER = 22, 38, 2
 def main() -> None:
     settings = json.loads(sys.argv[1])
     sys.path[:] = [*settings["paths"]]
+    _find_tools_in(settings["tools"])
     requests, answers = _take_pipes()
     for name in settings["modules"]:  # before the confinement: what is imported later may read less
         importlib.import_module(name)
@@ -39,6 +40,14 @@ def main() -> None:
         del body
         _alarm(0)
         _write(answers, *answer)
+
+
+def _find_tools_in(folder: str) -> None:
+    """Our own package by its folder: what lies beside it, in a clone, is not for import."""
+    spec = importlib.util.spec_from_file_location("tools", Path(folder, "__init__.py"),
+                                                  submodule_search_locations=[folder])  # fmt: skip
+    assert spec is not None
+    sys.modules["tools"] = importlib.util.module_from_spec(spec)
 
 
 def _take_pipes() -> tuple[BinaryIO, BinaryIO]:

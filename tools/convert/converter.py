@@ -249,22 +249,25 @@ def worker_command(limits: ConvertLimits) -> list[str]:
 
 
 def _settings(limits: ConvertLimits) -> dict[str, object]:
-    root = Path(__file__).resolve().parent.parent.parent
-    stdlib = [path for path in sys.path if path.endswith((".zip", "lib-dynload", "DLLs")) or _is_stdlib(path)]
+    ours = Path(__file__).resolve().parent.parent
+    stdlib = [path for path in sys.path if _is_stdlib(path)]
     packages = {name: spec.submodule_search_locations for name in _PACKAGES if (spec := importlib.util.find_spec(name))}
     places = [folder for folders in packages.values() for folder in folders or ()]
     sites = dict.fromkeys(str(Path(folder).parent) for folder in places)
     return {
         **asdict(limits),
-        "paths": [*stdlib, str(root), *sites],
-        "readable": [*(path for path in stdlib if Path(path).is_dir()), str(root / "tools"), *places],
+        "paths": [*stdlib, *sites],
+        "tools": str(ours),
+        "readable": [*(path for path in stdlib if Path(path).is_dir()), str(ours), *places],
         "modules": [*_MODULES],
         "filter": _filter(),
     }
 
 
 def _is_stdlib(path: str) -> bool:
-    return Path(os.__file__).parent == Path(path)
+    """The standard library's folder, its zip file, its compiled modules: all of them below the interpreter's own."""
+    named = path.endswith((".zip", "lib-dynload", "DLLs"))
+    return Path(os.__file__).parent == Path(path) or (named and Path(path).is_relative_to(sys.base_prefix))
 
 
 def _filter() -> str:
