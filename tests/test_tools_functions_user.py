@@ -26,7 +26,7 @@ from tools.spec import ToolOutput
 
 @pytest.fixture(autouse=True)
 def _same_search_path() -> Iterator[None]:
-    """Loading a file makes its folder importable, for good: a test takes that back."""
+    """What a file imports or puts on sys.path stays: a test takes that back."""
     before, modules = list(sys.path), set(sys.modules)
     yield
     sys.path[:] = before
@@ -402,7 +402,6 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 def test_a_file_is_run_once_as_a_script_would_be(tmp_path: Path) -> None:
     (tmp_path / "helper_of_functions.py").write_text("def helped(x: int) -> int:\n    return x + 1\n")
-    (tmp_path / "jsonlike.py").write_text("import json\nLOADS = json.loads\n")
     source = """
         import functools
         from helper_of_functions import helped
@@ -411,15 +410,28 @@ def test_a_file_is_run_once_as_a_script_would_be(tmp_path: Path) -> None:
         COUNT.append(1)
         @functools.lru_cache
         def count(x: int) -> int:
-            from jsonlike import LOADS
             return len(COUNT) + helped(x)
         """
+    path = list(sys.path)
     loaded = _load(tmp_path, source)
     assert [tool.spec.name for tool in loaded.tools] == ["functions.count"]
     assert loaded.warnings == ("weather.py printed while it was loaded: loading",)
-    assert sys.path[-1] == str(tmp_path) and sys.path.count(str(tmp_path)) == 1
+    assert sys.path == path
     assert call(loaded.tools, "functions.count", {"x": 1}, folder=tmp_path).text == "3"
     assert not (tmp_path / "__pycache__" / "weather.cpython-311.pyc").exists()
+
+
+def test_nothing_is_imported_from_its_folder_later(tmp_path: Path) -> None:
+    """Our own libraries look for modules that needn't be there (`orjson`) when they are first needed."""
+    source = """
+        def late() -> int:
+            import planted_later
+            return planted_later.VALUE
+        """
+    loaded = _load(tmp_path, source)
+    (tmp_path / "planted_later.py").write_text("VALUE = 1\n")
+    result = call(loaded.tools, "functions.late", {}, folder=tmp_path)
+    assert result.text == "Error: functions.late: ModuleNotFoundError: No module named 'planted_later'"
 
 
 def test_all_decides_what_is_public(tmp_path: Path) -> None:

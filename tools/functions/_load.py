@@ -7,6 +7,7 @@ import inspect
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -22,8 +23,8 @@ _MAX_PRINTED_CHARS = 200
 def run_file(path: Path) -> tuple[ModuleType, str]:
     """The module that a file makes, run once; with it what it printed, in one short line.
 
-    Its folder stays importable: in front while the file runs, as for a script; behind everything else afterwards, so
-    that a file there (`json.py`) doesn't take the place of a module that we import later. Raises `FunctionsInvalid`.
+    Its folder is importable while the file runs, as for a script, and no longer: a module that we import later must
+    not be found there. Raises `FunctionsInvalid`.
     """
     try:
         source = path.read_bytes()
@@ -47,9 +48,8 @@ def run_file(path: Path) -> tuple[ModuleType, str]:
             raise
         raise FunctionsInvalid(f"{path}{_line(fault, str(resolved))}: {fault_line(fault)}") from fault
     finally:
-        sys.path.remove(folder)
-        if folder not in sys.path:
-            sys.path.append(folder)
+        with suppress(ValueError):  # the file took it off itself
+            sys.path.remove(folder)
     return module, one_line("".join(printed), _MAX_PRINTED_CHARS)
 
 

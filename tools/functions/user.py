@@ -32,7 +32,7 @@ _MAX_FAULT_CHARS = 600
 
 
 def load_functions(path: Path, *, timeout_s: float = 120.0) -> Loaded:
-    """The public functions of a file, which is run once, with its folder importable, as a script would be.
+    """The public functions of a file, which is run once, with its folder importable meanwhile, as a script would be.
 
     Public is what it defines itself and what doesn't begin with `_`; or what its `__all__` names. Raises
     `FunctionsInvalid`: there is no such file, it fails, or a function can't be a tool.
