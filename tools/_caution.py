@@ -43,7 +43,8 @@ LATER = (
     Later("editors", (".vscode", ".idea", ".devcontainer", ".devcontainer.json"), _CODE),
     Later("package managers", (".cargo/config.toml", ".cargo/config", ".npmrc", ".yarnrc", ".yarnrc.yml",
                                ".pnpmfile.cjs"), _CODE),
-    Later("Python at its start", ("sitecustomize.py", "usercustomize.py", "*.pth", ".pdbrc"), _CODE),
+    Later("Python at its start", ("sitecustomize", "sitecustomize.*", "usercustomize",
+                                 "usercustomize.*", "*.pth", ".pdbrc"), _CODE),
     Later("shells and logins", (".envrc", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile",
                                 ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".ssh"), _CODE),
 )  # fmt: skip

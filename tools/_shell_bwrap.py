@@ -15,6 +15,7 @@ from tools._shell_confine import (
     PUBLIC_STATE,
     ShellJob,
     ShellLimits,
+    on_the_way,
     private_files,
     private_folders,
     private_in_workspace,
@@ -45,7 +46,7 @@ class ShellBwrap:
     @property
     def confines(self) -> tuple[str, ...]:
         return (
-            "files: writes the workspace, but for its .git and .ossia; /tmp and the home are empty and in memory",
+            "files: writes the workspace, but for its .git, .ossia and ossia itself; an empty /tmp and home in memory",
             "files: reads the system; homes, /run, /var, /mnt, /media, keys and passwords in /etc are empty",
             "network: none, not even this machine's own services",
             "processes: sees and signals only its own; all of them end with the call, also those in the background",
@@ -109,7 +110,9 @@ def _view(job: ShellJob) -> list[object]:
     for file in private_files():
         words += ["--ro-bind", "/dev/null", file]
     words += ["--bind", job.root, job.root]
-    for path in job.guarded:
+    for path in on_the_way(job):
+        words += ["--bind", path, path]  # where something is mounted can't be renamed
+    for path in (*job.guarded, *job.own):
         words += ["--ro-bind", path, path]
     for path in private_in_workspace(job):
         words += ["--size", MIB, "--tmpfs", path] if path.is_dir() else ["--ro-bind", "/dev/null", path]

@@ -54,9 +54,10 @@ class ShellLimits:
 class ShellJob:
     """One command in one workspace.
 
-    `root` is resolved. `guarded`: paths below it that are only read. `hidden`: folders of ours and of the user's that
-    the command doesn't see, wherever they lie. `home`: the user's home, None if unknown. `scratch`: a folder made for
-    this command, where one is needed for its files.
+    `root` is resolved. `guarded`: paths below it that are only read. `own`: those of ossia itself; no folder on the way
+    to them can be moved aside either, so that nothing takes their place. `hidden`: folders of ours and of the user's
+    that the command doesn't see, wherever they lie. `home`: the user's home, None if unknown. `scratch`: a folder made
+    for this command, where one is needed for its files.
     """
 
     command: str
@@ -64,6 +65,7 @@ class ShellJob:
     limits: ShellLimits
     scratch: Path
     guarded: tuple[Path, ...] = ()
+    own: tuple[Path, ...] = ()
     hidden: tuple[Path, ...] = ()
     home: Path | None = None
     search_path: str = ""
@@ -145,6 +147,12 @@ def private_files() -> list[Path]:
     keys = Path("/etc/ssh").glob("ssh_host_*_key") if Path("/etc/ssh").is_dir() else ()
     named = (Path("/etc", name) for name in _PRIVATE_FILES)
     return sorted({path for path in (*named, *keys) if path.is_file() and not path.is_symlink()})
+
+
+def on_the_way(job: ShellJob) -> list[Path]:
+    """The folders between the workspace and what of ossia lies in it, outer ones first."""
+    found = {above for path in job.own for above in path.parents if above != job.root}
+    return sorted(above for above in found if above.is_relative_to(job.root))
 
 
 def private_in_workspace(job: ShellJob) -> list[Path]:

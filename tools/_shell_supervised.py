@@ -17,6 +17,7 @@ from tools._shell_confine import (
     PRIVATE_FOLDERS,
     PUBLIC_STATE,
     ShellJob,
+    on_the_way,
     private_files,
     private_in_workspace,
     shell_description,
@@ -41,7 +42,7 @@ class ShellLandlock:
     @property
     def confines(self) -> tuple[str, ...]:
         return (
-            "files: writes the workspace, but for its .git and .ossia, and a temporary folder that is its home",
+            "files: writes the workspace, but for its .git, its .ossia and ossia itself, and a temporary home",
             "files: reads the system's programs and settings, no homes, no keys and passwords",
             "network: no sockets but its own; connecting is refused, also to sockets that have a path",
             "processes: can't read, trace or signal yours; its own end with the call",
@@ -52,7 +53,8 @@ class ShellLandlock:
     @property
     def gaps(self) -> tuple[str, ...]:
         lines = [
-            "files: where the workspace has a .git or .ossia, nothing at its very top can be made, renamed or deleted",
+            "files: nothing can be made, renamed or deleted right in a folder that leads to the workspace's .git, an .ossia "
+            "or ossia itself",
             "files: the .git of a repository further down can be changed; its settings and hooks are put back",
             "files: whether any path exists, its size and its times can be seen (its content can't)",
             "files: changing modes, owners and times does nothing and reports success",
@@ -99,7 +101,7 @@ class ShellSeatbelt:
     @property
     def confines(self) -> tuple[str, ...]:
         return (
-            "files: writes the workspace, but for its .git and .ossia, and a temporary folder that is its home",
+            "files: writes the workspace, but for its .git, its .ossia and ossia itself, and a temporary home",
             "files: reads the system's programs, no homes",
             "network: none",
             "processes: signals only its own",
@@ -184,7 +186,8 @@ def shell_profile(job: ShellJob, home: Path) -> str:
     writes = [str(job.root), str(home.resolve())]
     reads = [*SYSTEM, "/usr", "/sbin", "/opt/homebrew", "/opt/local", "/Library/Developer", "/private/etc", "/dev/fd",
              "/private/var/select", "/Applications/Xcode.app"]  # fmt: skip
-    kept = [str(path) for path in job.guarded]
+    kept = [str(path) for path in (*job.guarded, *job.own)]
+    ways = " ".join(f"(literal {quoted(str(path))})" for path in on_the_way(job))
     unseen = [str(path) for path in private_in_workspace(job)]
     lines = [
         "(version 1)",
@@ -198,6 +201,7 @@ def shell_profile(job: ShellJob, home: Path) -> str:
         f"(allow file-write* {subpaths(writes)} (literal {quoted('/dev/null')}))",
         "(allow ipc-posix-sem)",
         *([f"(deny file-write* {subpaths(kept)})"] if kept else []),
+        *([f"(deny file-write-unlink {ways})"] if ways else []),
         *([f"(deny file-read* file-write* {subpaths(unseen)})"] if unseen else []),
     ]
     return "\n".join(lines)
@@ -206,15 +210,27 @@ def shell_profile(job: ShellJob, home: Path) -> str:
 def _reach(job: ShellJob) -> tuple[list[Path], list[Path]]:
     """What of the workspace may be written, and what only read.
 
-    Landlock gives rights and can't take a part of them back: with anything to guard, each of the top's other entries
-    gets its own rule. A link gets none, since the rule would be for what it points to.
+    Landlock gives rights and can't take a part of them back: each folder on the way to what is guarded is taken apart,
+    and its other entries get rules of their own. A link gets none, since the rule would be for what it points to.
     """
-    unseen = private_in_workspace(job)
-    if not job.guarded and not unseen:
+    unseen, kept = private_in_workspace(job), (*job.guarded, *job.own)
+    writable: list[Path] = []
+    readable: list[Path] = []
+    folders = [job.root]
+    apart = {above for path in (*unseen, *kept) for above in path.parents}
+    if job.root not in apart:
         return [job.root], []
-    entries = [path for path in job.root.iterdir() if not path.is_symlink()]
-    apart = {path for path in entries for inner in (*job.guarded, *unseen) if inner.is_relative_to(path)}
-    return [path for path in entries if path not in apart], [path for path in job.guarded if path in apart]
+    for folder in folders:  # it grows
+        for path in folder.iterdir():
+            if path.is_symlink() or path in unseen:
+                continue
+            if path in kept:
+                readable.append(path)
+            elif path in apart:
+                folders.append(path)
+            else:
+                writable.append(path)
+    return writable, readable
 
 
 def _settings_of_the_system() -> list[str]:

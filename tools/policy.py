@@ -223,15 +223,19 @@ def _allowed(rules: list[Rule], spec: ToolSpec, preview: Preview) -> bool:
 def _clears_caution(rules: list[Rule], spec: ToolSpec, preview: Preview) -> bool:
     """Are these rules meant for what the caution is about? `**` isn't, of a secret or of `.git`: `.git/**` is.
 
-    What is firm for another reason than its name (a file of a bare repository) is named by its whole path.
+    What is firm for another reason than its name (a file of a bare repository) is named by its whole path, and what
+    ossia itself is made of by a pattern that begins with a folder's or a file's name: `tools/**`.
     """
     patterned = [rule for rule in rules if rule.pattern is not None]
     warned = [subject for subject in preview.subjects if _caution.must_be_named(subject)]
     if preview.firm and not any(map(_caution.of_later, preview.subjects)):
-        warned = list(preview.subjects)
+        warned = [subject for subject in preview.subjects if subject not in preview.own]
     naming = [rule for rule in patterned if rule.pattern in warned or _caution.must_be_named(rule.pattern or "")]
+    placed = [rule for rule in patterned if rule.pattern and rule.pattern[0] not in "*?["]
     return _allowed(patterned, spec, preview) and all(
-        _allowed(naming, spec, replace(preview, subjects=(subject,))) for subject in warned
+        _allowed(rules, spec, replace(preview, subjects=(subject,)))
+        for rules, subjects in ((naming, warned), (placed, preview.own))
+        for subject in subjects
     )
 
 

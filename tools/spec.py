@@ -122,9 +122,9 @@ class Preview:
     are matched against: the paths in the workspace that are read or written (`"docs/a.md"`), the URL; with
     `command` it is one shell command, matched token by token. Every subject must be allowed. `effects`: of this
     very call, None: the tool's. `caution` is a reason to ask although the effects alone would not ("it reads .env,
-    which often holds secrets"); `firm`: only a person may answer that, `--yes` doesn't. `unconfined`: it runs code
-    that nothing confines. `plan` is the tool's own: `run` finds it in `context.preview`, so that what runs is what
-    was previewed.
+    which often holds secrets"); `firm`: only a person may answer that, `--yes` doesn't. `own`: those of the
+    subjects that ossia itself is made of. `unconfined`: it runs code that nothing confines. `plan` is the tool's
+    own: `run` finds it in `context.preview`, so that what runs is what was previewed.
     """
 
     summary: str
@@ -135,6 +135,7 @@ class Preview:
     effects: frozenset[Effect] | None = None
     caution: str = ""
     firm: bool = False
+    own: tuple[str, ...] = ()
     unconfined: bool = False
     plan: object = field(default=None, compare=False, repr=False)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+
+from tools.own import Own
 
 if TYPE_CHECKING:
     from tools.spec import Taint
@@ -26,12 +28,13 @@ class Keeper(Protocol):
 class Workspace:
     """A folder and what goes with it. `root` is resolved; `trusted`: the user said that its files are their own.
 
-    `keeper` None: writes can't be undone (a workspace that is only read).
+    `keeper` None: writes can't be undone (a workspace that is only read). `own`: what of ossia itself lies in it.
     """
 
     root: Path
     trusted: bool = False
     keeper: Keeper | None = None
+    own: Own = field(default_factory=Own)
 
     @property
     def brings(self) -> frozenset[Taint]:

@@ -42,13 +42,15 @@ def current(root: Path, name: str) -> Content | None:
         return None
 
 
-def caution(changes: Sequence[Change], names: Sequence[str], root: Path) -> Caution:
+def caution(changes: Sequence[Change], names: Sequence[str], workspace: Workspace) -> Caution:
     """Why a person must agree to these changes, if they must. `names`: as they are shown."""
+    if ours := of_ossia(names, workspace):
+        return Caution(f"it changes {ours[0]}, which ossia itself is made of", firm=True)
     protected = next((change.name for change in changes if change.before and not change.before.mode & 0o222), "")
     by_mode = f"it changes {protected}, which is write-protected" if protected else ""
     why = _caution.of_writing(*names)
     if not why.firm:
-        why = _of_what_leads_there(changes, root) or why
+        why = _of_what_leads_there(changes, workspace.root) or why
     return why if why.reason else Caution(by_mode)
 
 
@@ -64,6 +66,11 @@ def _of_what_leads_there(changes: Sequence[Change], root: Path) -> Caution | Non
             if change.name == real or change.name.startswith(f"{real}/"):
                 return Caution(f"it changes {change.name}, where {link.path} leads, {link.why}", firm=True)
     return None
+
+
+def of_ossia(names: Sequence[str], workspace: Workspace) -> tuple[str, ...]:
+    """Those of the names that ossia itself is made of."""
+    return tuple(name for name in names if workspace.own.holds(workspace.root / name))
 
 
 def apply(changes: Sequence[Change], workspace: Workspace) -> None:

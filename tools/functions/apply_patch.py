@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tools import _caution
 from tools.functions import _diff
-from tools.functions._changes import Change, apply, caution, current, require_name
+from tools.functions._changes import Change, apply, caution, current, of_ossia, require_name
 from tools.functions._folder import count, workspace_of
 from tools.functions._hunks import Misfit, apply_hunks
 from tools.functions._v4a import Add, Delete, Section, Update, parse
@@ -91,9 +91,9 @@ class ApplyPatch:
         removed = sum(diff.removed for diff in planner.diffs)
         summary = f"change {count(len(planner.lines), 'file')} (+{added} -{removed} lines): {', '.join(names)}"
         plan = _Plan(tuple(planner.changes), tuple(planner.lines))
-        warned = caution(plan.changes, names, workspace.root)
+        warned = caution(plan.changes, names, workspace)
         return Preview(summary, diff, "diff", subjects=names, caution=warned.reason, firm=warned.firm,
-                       plan=plan)  # fmt: skip
+                       own=of_ossia(names, workspace), plan=plan)  # fmt: skip
 
     def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
         yield from ()

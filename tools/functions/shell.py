@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from tools._confine import ConfinementName
 from tools._later_look import Look
 from tools._shell_confine import GUARDED, ShellConfinement, ShellJob, ShellLimits, too_wide
 from tools._shell_process import ShellProcess
 from tools.output import Bounded, clean, trim
+from tools.own import Own
 from tools.spec import Preview, Stop, Taint, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec, interrupted
 from tools.undo import Journal
 from tools.workspace import Workspace
@@ -154,11 +156,15 @@ class ShellTool:
         refused = too_wide(context.workspace.root, self._home)
         if refused and self.confinement.name != "unconfined":
             raise ToolFailed(f"Error: no commands run in this workspace: {refused}. Choose another way")
+        cannot = _cannot_be_held(context.workspace.own, self.confinement.name)
+        if cannot:
+            raise ToolFailed(f"Error: no commands run in this workspace: {cannot}. Tell the user; choose another way")
         return context.workspace
 
     def _job(self, command: str, workspace: Workspace, context: ToolContext, scratch: Path,
              nested: tuple[str, ...]) -> ShellJob:  # fmt: skip
-        guarded = dict.fromkeys([*GUARDED, *nested])
+        hooks = [path.relative_to(workspace.root).as_posix() for path in workspace.own.start_hooks]
+        guarded = dict.fromkeys([*GUARDED, *nested, *hooks])
         return ShellJob(
             command,
             workspace.root,
@@ -167,6 +173,7 @@ class ShellTool:
             guarded=tuple(path for name in guarded if (path := _guarded(workspace.root, name)) is not None),
             hidden=(context.data_dir,),
             home=self._home,
+            own=workspace.own.places,
             search_path=self._search_path,
         )
 
@@ -253,6 +260,17 @@ def _command_and_timeout(args: object) -> tuple[str, float]:
     if isinstance(timeout, int | float) and timeout > 0:  # not nan
         wanted = min(float(timeout), MAX_TIMEOUT_S)
     return command, wanted
+
+
+def _cannot_be_held(own: Own, confinement: ConfinementName) -> str:
+    """Why a command could change what ossia itself is made of, in words for people; empty where it can't."""
+    if confinement == "unconfined":
+        return ""
+    if own.gone:
+        return f"a part of ossia itself isn't there any more ({own.gone[0]}): start ossia again"
+    if own.links and confinement != "landlock":
+        return f"ossia itself is reached by a link in it ({own.links[0]}), which {confinement} can't hold"
+    return own.problem
 
 
 def _guarded(root: Path, name: str) -> Path | None:

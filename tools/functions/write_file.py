@@ -6,7 +6,7 @@ from collections.abc import Generator
 
 from tools._caution import Caution
 from tools.functions import _diff
-from tools.functions._changes import Change, apply, caution, current, require_name
+from tools.functions._changes import Change, apply, caution, current, of_ossia, require_name
 from tools.functions._folder import as_lines, as_mapping, count, workspace_of
 from tools.functions.text import Text, decode, describe
 from tools.paths import MAX_FILE_BYTES, Content, locate
@@ -45,13 +45,13 @@ class WriteFile:
         before = current(workspace.root, place.name)
         change = Change(place.name, before, _encoded(str(asked["content"]), before, place.name))
         diff = _diff.unified(before.data if before else None, change.after, name=place.name)
-        why = caution([change], place.subjects, workspace.root)
+        why = caution([change], place.subjects, workspace)
         if before is not None and not why.reason and decode(before.data) is None:
             why = Caution(f"it replaces {describe(before.data)}, by text")
         verb = "change" if before is not None else "make"
         summary = f"{verb} {place.name} (+{diff.added} -{diff.removed} lines)"
         return Preview(summary, diff.text, "diff", subjects=place.subjects, caution=why.reason, firm=why.firm,
-                       plan=change)  # fmt: skip
+                       own=of_ossia(place.subjects, workspace), plan=change)  # fmt: skip
 
     def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
         yield from ()

@@ -1,0 +1,121 @@
+"""What ossia itself is made of, as far as it lies in a workspace: no call may change it while ossia runs.
+
+Python looks for a module when it is first needed, and programs are started while the model works: what a command wrote
+there would run unconfined.
+
+    own = own_in(root, [*parts_of_this_python(root), *parts_of_program(Path("/w/server"), root)])
+    own.holds(root / "tools" / "own.py")    # True, where the workspace is a clone of ossia
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+PACKAGES = ("cli", "agent", "tools", "harmony")
+
+_PARTS = ("bin", "lib", "lib64", "pyvenv.cfg", "Python", "Resources", "DLLs", "Lib", "Scripts")
+"""What is Python's of a prefix that holds the whole workspace: `python -m venv .` makes a project one."""
+_MAX_STEPS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """The parts of ossia in one workspace.
+
+    `places` lie below the workspace's root, none in another one; a symbolic link on the way to a part is one of them.
+    `problem`: why no confinement can hold all of it, "" where that can be done.
+    """
+
+    places: tuple[Path, ...] = ()
+    problem: str = ""
+
+    def holds(self, path: Path) -> bool:
+        """Is it a part of ossia, or would it be one? By its spelling: a file system may see no case of letters."""
+        folded = Path(str(path).casefold())
+        return any(folded.is_relative_to(str(place).casefold()) for place in self.places)
+
+    @property
+    def links(self) -> tuple[Path, ...]:
+        """Those of the places that are symbolic links."""
+        return tuple(place for place in self.places if place.is_symlink())
+
+    @property
+    def gone(self) -> tuple[Path, ...]:
+        """Those of the places that aren't there any more: a command could make them anew."""
+        return tuple(place for place in self.places if not os.path.lexists(place))
+
+
+def own_in(root: Path, parts: Iterable[Path]) -> Own:
+    """The parts of ossia (`parts`, wherever they lie, there or not) that concern the workspace `root`, resolved."""
+    ways = [place for part in dict.fromkeys(parts) for place in _way(part)]
+    around = next((place for place in ways if root.is_relative_to(place)), None)
+    if around is not None:
+        return Own((root,), f"it lies in {around}, which ossia itself is made of")
+    inside: list[Path] = []
+    for place in sorted({place for place in ways if place.is_relative_to(root)}):
+        if not any(place.is_relative_to(above) for above in inside):
+            inside.append(place)
+    bare = any(Path(prefix).resolve() == root for prefix in _prefixes()) and not (root / "pyvenv.cfg").exists()
+    problem = f"{root} is the prefix of the Python that runs ossia" if bare else ""
+    return Own(tuple(inside), problem)
+
+
+def parts_of_this_python(root: Path) -> list[Path]:
+    """The interpreter that runs us, our packages, what of `root` can be imported, and what was loaded from there."""
+    parts = [Path(sys.executable)]
+    for prefix in _prefixes():
+        parts += parts_of_prefix(Path(prefix), root)
+    here = Path(__file__).absolute().parent.parent
+    parts += [here / name for name in PACKAGES]
+    parts += [path for entry in sys.path if (path := Path(entry).absolute()).resolve().is_relative_to(root)]
+    loaded = [vars(module).get("__file__") for module in list(sys.modules.values()) if isinstance(module, ModuleType)]
+    return [*parts, *(Path(file) for file in loaded if file and file.startswith(f"{root}{os.sep}"))]
+
+
+def parts_of_prefix(prefix: Path, root: Path) -> list[Path]:
+    """A Python's folder; of one that holds the workspace only what is Python's."""
+    if not root.is_relative_to(prefix.resolve()):
+        return [prefix]
+    return [prefix / name for name in _PARTS if not (name == "lib64" and (prefix / name).is_symlink())]
+
+
+def parts_of_program(program: Path, root: Path) -> list[Path]:
+    """A program with what it stands in: the virtual environment, or the `node_modules`, whose code it runs."""
+    parts = [program]
+    for place in (program.absolute(), *_way(program)):
+        if (place.parent.parent / "pyvenv.cfg").is_file():
+            parts += parts_of_prefix(place.parent.parent, root)
+        if "node_modules" in place.parts and not root.is_relative_to(place.parent):
+            parts.append(Path(*place.parts[: place.parts.index("node_modules") + 1]))
+    return parts
+
+
+def _prefixes() -> list[str]:
+    return list(dict.fromkeys([sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix]))
+
+
+def _way(path: Path) -> Iterator[Path]:
+    """Each link on the way to `path`, as it really lies, then what they lead to; nothing where nothing is."""
+    absolute = path.absolute()
+    at, rest = Path(absolute.anchor), deque(absolute.parts[1:])
+    for _ in range(_MAX_STEPS):
+        if not rest:
+            break
+        part = rest.popleft()
+        if part == "..":
+            at = at.parent
+            continue
+        at = at / part
+        if at.is_symlink():
+            yield at
+            target = at.readlink()
+            rest.extendleft(reversed(target.parts[1:] if target.is_absolute() else target.parts))
+            at = Path(target.anchor) if target.is_absolute() else at.parent
+    if not rest and at.exists():
+        yield at
