@@ -37,6 +37,7 @@ from cli.folder import Folder, settle
 from cli.keeping import Kept, Wanted, open_kept
 from cli.notices import Notices
 from cli.once import end_now
+from cli.own import environment_for
 from cli.tally import Tally
 from cli.terminal.editor import Editor, Typed, as_text
 from cli.terminal.external import edit
@@ -131,7 +132,7 @@ class Chat:
             self.submit,
             history=History(paths.history_file(), private=settings.private),
             sources=chat_sources(self),
-            edit=lambda text: edit(text, aside=self.screen.aside, environ=os.environ),
+            edit=lambda text: edit(text, aside=self.screen.aside, environ=self.environ),
             note=self.note,
         )
         self.panes = ChatPanes(self)
@@ -147,6 +148,11 @@ class Chat:
     @property
     def settings(self) -> Settings:
         return self.resolved.settings
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The environment of programs that we start ourselves."""
+        return environment_for(self.folder.workspace.root if self.folder else None, os.environ)
 
     @property
     def session(self) -> Session:

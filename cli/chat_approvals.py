@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -74,7 +73,7 @@ class Approvals:
         chat = self._chat
         text, suffix = arguments_to_edit(asked)
         try:
-            edited = await edit(text, aside=chat.screen.aside, environ=os.environ, suffix=suffix)
+            edited = await edit(text, aside=chat.screen.aside, environ=chat.environ, suffix=suffix)
         except EditorFailed as failure:
             chat.note(str(failure), "yellow")
             edited = None

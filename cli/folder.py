@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from cli import paths
 from cli.config import FOLDER_CONFIG, Resolved, Settings, resolve
 from cli.exits import ExitCode, ExitError
+from cli.own import take_off
 from tools.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def open_folder(settings: Settings) -> Folder:
 
     assert settings.workspace is not None
     root, data = _root(settings.workspace), paths.data_dir()
+    take_off(root)
     if data.resolve().is_relative_to(root):
         raise ExitError(
             f"--workspace {settings.workspace}: expected a folder of your work, this one holds ossia's data ({data})",

@@ -17,6 +17,9 @@ def main() -> int:
     """Run the command line of this process; returns the exit code for `sys.exit` (the table in `cli.exits`)."""
     try:
         _take_ends_as_interrupts()
+        from cli.own import stand_alone
+
+        stand_alone()
         code = _flushed(invoke(sys.argv[1:]))
     except KeyboardInterrupt:
         code = 130

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from tools.sandbox import Interpreter
 
 
-def make_python(settings: Settings, display: Display) -> PythonTool | str:
+def make_python(settings: Settings, display: Display, *, search_path: str | None = None) -> PythonTool | str:
     """The python tool; where nothing confines it why, and what to do, which is told too.
+
+    `search_path`: where what confines it is looked for, as PATH has it; None: PATH.
 
     Raises ExitError for a `--python` that is none.
     """
@@ -25,7 +27,7 @@ def make_python(settings: Settings, display: Display) -> PythonTool | str:
     from tools.sandbox import choose
 
     interpreter, note = _interpreter(settings)
-    confinement = choose(interpreter, unconfined=settings.unconfined)
+    confinement = choose(interpreter, unconfined=settings.unconfined, search_path=search_path)
     if confinement.name == "off":
         display.warn(f"python is off: {confinement.reason}")
         return confinement.reason

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from cli import paths
 from cli.config import Resolved, Settings
 from cli.exits import ExitCode, ExitError
 from cli.folder import Folder
+from cli.own import as_it_was, environment_for, own_parts, take_off
 from cli.progress import Display
 from cli.rules import about_nothing, rules_of
 from cli.vocabulary import ViewCounter
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     from cli.failures import Fixes
     from harmony.tokenizer import Tokenizer
     from tools.browser import Browser
+    from tools.functions.mcp_config import McpConfig
     from tools.functions.naming import Loaded
+    from tools.own import Own
     from tools.python import PythonTool
 
 TRAINED = ("python", "browser")
@@ -184,6 +187,8 @@ def collect(resolved: Resolved, folder: Folder | None, display: Display, tokeniz
         built.close()  # a Ctrl-C, too: a server that hangs would go on without us
         raise
     counter = Counter(tokenizer)
+    if folder:
+        folder = replace(folder, workspace=replace(folder.workspace, own=built.own(folder.workspace.root)))
     context = ToolContext(
         stop=NoStop(),
         workspace=folder.workspace if folder else None,
@@ -220,6 +225,8 @@ class _Builder:
         self.browser_tools: Browser | None = None
         self.pages: PageLoader | None = None
         self.view: ViewCounter | None = None
+        self._servers: tuple[McpConfig, ...] = ()
+        self._environ = environment_for(folder.workspace.root if folder else None, os.environ)
 
     def all(self, wish: Wanted) -> None:
         """Every family that is wanted; the servers last, since they take longest to fail."""
@@ -249,7 +256,7 @@ class _Builder:
     def python(self) -> None:
         from cli.python_tool import make_python
 
-        made = make_python(self._settings, self._display)
+        made = make_python(self._settings, self._display, search_path=self._environ.get("PATH"))
         if isinstance(made, str):
             self.off["python"] = made
             return
@@ -263,7 +270,7 @@ class _Builder:
         from tools.shell_sandbox import choose
 
         self._tools += workspace_tools()
-        confinement = choose(unconfined=self._settings.unconfined)
+        confinement = choose(unconfined=self._settings.unconfined, search_path=self._environ.get("PATH"))
         if confinement.name == "off":
             self.off["functions.shell"] = confinement.reason
             self._display.warn(f"functions.shell is off: {confinement.reason}")
@@ -279,34 +286,41 @@ class _Builder:
         if wish.files or wish.packages:
             from tools.functions.user import load_entry_points
 
-            for loaded in (*map(self._loaded, wish.files), load_entry_points(wish.packages)):
-                self._warn(loaded.warnings)
-                self._tools += loaded.tools
+            with as_it_was():
+                for loaded in (*map(self._loaded, wish.files), load_entry_points(wish.packages)):
+                    self._warn(loaded.warnings)
+                    self._tools += loaded.tools
+            if self._folder:
+                take_off(self._folder.workspace.root)  # what the files themselves put there
 
     def _loaded(self, path: Path) -> Loaded:
-        """The functions of a file. A workspace's leave no bytecode there: it would be a change of what was trusted."""
+        """The functions of a file. Of a workspace's no bytecode is read, since a command may have written it, and none
+
+        is left there: it would be a change of what was trusted.
+        """
         from tools.functions.user import load_functions
 
         root = self._folder.workspace.root if self._folder else None
-        before = sys.dont_write_bytecode
-        sys.dont_write_bytecode = before or (root is not None and path.resolve().is_relative_to(root))
+        before = sys.dont_write_bytecode, sys.pycache_prefix
+        if root is not None and path.resolve().is_relative_to(root):
+            sys.dont_write_bytecode, sys.pycache_prefix = True, os.devnull
         try:
             return load_functions(path)
         finally:
-            sys.dont_write_bytecode = before
+            sys.dont_write_bytecode, sys.pycache_prefix = before
 
     def mcp(self) -> None:
         """Those of the configured servers, and of a trusted workspace's. One that fails is only told."""
         from cli.mcp_config import configured_servers
 
         trusted = self._folder.workspace.root if self._folder and self._folder.workspace.trusted else None
-        configs = configured_servers(os.environ, folder=trusted)
+        configs = self._servers = configured_servers(os.environ, folder=trusted)
         if not configs:
             return
         from tools.functions.mcp import McpServers
 
         data, logs = paths.data_dir(), paths.log_file().parent
-        servers = McpServers(configs, data_dir=data, log_dir=logs, environ=os.environ)
+        servers = McpServers(configs, data_dir=data, log_dir=logs, environ=self._environ)
         self.closers.append(servers.close)
         line = self._display.line
         line.set(f"connecting to MCP servers: {', '.join(config.name for config in configs if config.enabled)}")
@@ -318,6 +332,13 @@ class _Builder:
             if status.error is not None:
                 self.off[f"mcp {status.name}"] = status.error
         self._tools += servers.tools
+
+    def own(self, root: Path) -> Own:
+        """What of ossia lies in the workspace, once all is loaded."""
+        own = own_parts(root, self._settings, environ=os.environ, servers=self._servers)
+        if own.problem:
+            self._display.warn(f"no confined command runs in this workspace: {own.problem}")
+        return own
 
     def unique(self) -> tuple[Tool, ...]:
         """All of them, each name once."""

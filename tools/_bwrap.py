@@ -120,12 +120,14 @@ class Bwrap:
         return "" if done.returncode == 0 else (said.splitlines() or [f"exit status {done.returncode}"])[-1]
 
 
-def find() -> str | None:
-    """The bwrap of the PATH, the system's before others. Never one of a relative folder: `./bwrap` may be anybody's.
+def find(search_path: str | None = None) -> str | None:
+    """The bwrap of `search_path` (None: PATH), the system's before others. Never one of a relative folder.
 
-    It runs unconfined itself. (One in the `bin` of a project's environment counts only where the system has none.)
+    `./bwrap` may be anybody's, and it runs unconfined itself. (One in the `bin` of a project's environment counts only
+    where the system has none.)
     """
-    folders = sorted(filter(os.path.isabs, os.get_exec_path()), key=lambda folder: folder not in _SYSTEM_FOLDERS)
+    given = os.get_exec_path() if search_path is None else search_path.split(os.pathsep)
+    folders = sorted(filter(os.path.isabs, given), key=lambda folder: folder not in _SYSTEM_FOLDERS)
     return shutil.which("bwrap", path=os.pathsep.join(folders))
 
 

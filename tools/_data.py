@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _THROUGH = _FOLDER | getattr(os, "O_PATH", 0)
+_PROGRAMS = "/usr/bin:/bin:/run/current-system/sw/bin"
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
@@ -178,7 +179,8 @@ def remove(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
     if folder.exists():
         with suppress(OSError, subprocess.TimeoutExpired):
-            subprocess.run(["rm", "-rf", "--", str(folder)], stderr=subprocess.DEVNULL, timeout=30, check=False)
+            subprocess.run(["rm", "-rf", "--", str(folder)], env={"PATH": _PROGRAMS}, stderr=subprocess.DEVNULL,
+                           timeout=30, check=False)  # fmt: skip
 
 
 def clear_setid_bits(folder: Path) -> int:

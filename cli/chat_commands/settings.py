@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
@@ -184,7 +183,7 @@ async def _edit_system(chat: Chat) -> None:
 
     try:
         before = read_instructions(chat.settings.instructions) or ""
-        text = await edit(before, aside=chat.screen.aside, environ=os.environ)
+        text = await edit(before, aside=chat.screen.aside, environ=chat.environ)
         if text is None:
             chat.note("the instructions stay as they were")
         else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -105,7 +104,7 @@ def copy(chat: Chat, argument: str) -> None:
         else:
             chat.note(f"{what} is too long for the terminal's clipboard: {size}; /export writes a file", "yellow")
 
-    chat.background.run(lambda: copy_with_programs(text, os.environ).by, tell)
+    chat.background.run(lambda: copy_with_programs(text, chat.environ).by, tell)
 
 
 def turns(chat: Chat, prefix: str) -> Sequence[Choice]:

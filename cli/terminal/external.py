@@ -43,14 +43,15 @@ async def edit(
         ended = text if text.endswith("\n") else f"{text}\n"  # editors end the last line
         path.write_text(ended, encoding="utf-8", errors="replace", newline="\n")
         async with aside():
-            await _run([*command, str(path)])
+            await _run([*command, str(path)], environ)
         return _read(path, text)
 
 
-async def _run(command: list[str]) -> None:
+async def _run(command: list[str], environ: Mapping[str, str]) -> None:
+    program = shutil.which(command[0], path=environ.get("PATH")) or command[0]  # not by our own PATH
     with _interrupts_are_the_editors():
         try:
-            process = await asyncio.create_subprocess_exec(*command)
+            process = await asyncio.create_subprocess_exec(program, *command[1:])
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise EditorFailed(f"{_shown(command[0])} can't be started: {reason}; set $EDITOR") from None

@@ -1,0 +1,161 @@
+"""This process, kept apart from the workspace: what a call may write there is neither imported nor started by us."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+
+TYPE_CHECKING = False  # typing's own would be an import
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from cli.config import Settings
+    from tools.functions.mcp_config import McpConfig
+    from tools.own import Own
+
+_PACKAGES = ("cli", "agent", "tools", "harmony")
+_NEEDED = "llama_cpp"
+"""Where this is found, there the other packages are that we need."""
+_SITES = ("site-packages", "dist-packages")
+_SCRIPTS = (".py", ".pyz", ".js", ".mjs", ".cjs", ".ts", ".sh", ".rb", ".pl")
+
+_FOLDER = Path(__file__).resolve().parent.parent
+"""Where our packages lie: a clone, or an environment."""
+
+_taken: list[str] = []
+"""What was taken off `sys.path`, in its order."""
+
+
+class _ByFolder:
+    """Finds our own packages by their folder, whatever stands on `sys.path`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = str(folder)
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        return PathFinder.find_spec(name, [self._folder]) if path is None and name in _PACKAGES else None
+
+
+def stand_alone() -> None:
+    """Take the folder of our packages off `sys.path`, where it is a clone's: other files lie in it as well.
+
+    Called before all but the standard library is imported: what an earlier run left there isn't found either.
+    """
+    take_off(_FOLDER)
+
+
+def take_off(root: Path) -> None:
+    """Take off `sys.path` what leads into `root` (resolved), but for the environment that we run in.
+
+    What else of it we need stays, too (`pip install --target`): it becomes one of the parts that no call may change.
+    """
+    if not any(isinstance(finder, _ByFolder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _ByFolder(_FOLDER))
+    inside = [entry for entry in sys.path if _leads_into(root, entry)]
+    others = [entry for entry in sys.path if entry not in inside]
+    if PathFinder.find_spec(_NEEDED, others) is None:
+        inside = [entry for entry in inside if PathFinder.find_spec(_NEEDED, [entry]) is None]
+    sys.path[:] = [entry for entry in sys.path if entry not in inside]
+    if sys.pycache_prefix and Path(sys.pycache_prefix).resolve().is_relative_to(root):
+        sys.pycache_prefix = None  # bytecode is run, too
+    _taken.extend(entry for entry in inside if entry not in _taken)
+
+
+@contextmanager
+def as_it_was() -> Iterator[None]:
+    """Within: `sys.path` with what was taken off, at its end, for packages that the user named and that lie there."""
+    back = [entry for entry in _taken if entry not in sys.path]
+    sys.path.extend(back)
+    try:
+        yield
+    finally:
+        sys.path[:] = [entry for entry in sys.path if entry not in back]
+
+
+def _leads_into(root: Path, entry: str) -> bool:
+    place = Path(entry).resolve()
+    if place.name in _SITES or not place.is_relative_to(root):
+        return False
+    return not any(place.is_relative_to(folder) for prefix in _prefixes() for folder in _libraries(prefix, root))
+
+
+def _prefixes() -> list[Path]:
+    return [Path(prefix).resolve() for prefix in (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)]
+
+
+def _libraries(prefix: Path, root: Path) -> list[Path]:
+    """Where a Python keeps what it imports and starts; all of it, but where the workspace lies in it or is it."""
+    return [prefix / name for name in ("bin", "lib", "lib64", "Lib")] if root.is_relative_to(prefix) else [prefix]
+
+
+def environment_for(root: Path | None, environ: Mapping[str, str]) -> Mapping[str, str]:
+    """The environment for programs that we start: on its PATH nothing of the workspace but our own environment's."""
+    if root is None or "PATH" not in environ:
+        return environ
+    folders = environ["PATH"].split(os.pathsep)
+    kept = [folder for folder in folders if Path(folder).is_absolute() and not _leads_into(root, folder)]
+    return {**environ, "PATH": os.pathsep.join(kept)}
+
+
+def own_parts(
+    root: Path, settings: Settings, *, environ: Mapping[str, str], servers: Sequence[McpConfig]
+) -> Own:
+    """All of ossia that lies in the workspace `root`, and of what the settings have it run."""
+    from tools.environment import interpreter_at
+    from tools.own import own_in, parts_of_prefix, parts_of_program, parts_of_this_python
+
+    parts = parts_of_this_python(root)
+    if settings.python:
+        python = interpreter_at(Path(settings.python))
+        parts += [python, *parts_of_prefix(python.parent.parent, root)]
+    parts += _settings_of(environ)
+    for program in _programs(root, environ, servers):
+        parts += parts_of_program(program, root)
+    return own_in(root, parts, searched=[Path(entry) for entry in _taken if Path(entry).resolve().is_relative_to(root)])
+
+
+def _settings_of(environ: Mapping[str, str]) -> list[Path]:
+    from cli.config import config_path
+    from cli.mcp_config import mcp_file
+
+    return [config_path(environ), mcp_file(environ)]
+
+
+def _programs(root: Path, environ: Mapping[str, str], servers: Sequence[McpConfig]) -> Iterator[Path]:
+    """The programs that we start by a name of the user's, and the scripts that they are given."""
+    import shlex
+    import shutil
+
+    path = environment_for(root, environ).get("PATH", "")
+    words: list[tuple[Sequence[str], Path]] = []
+    for name in ("VISUAL", "EDITOR"):
+        try:
+            words.append((shlex.split(environ.get(name, "")), Path.cwd()))
+        except (OSError, ValueError):
+            continue
+    for server in map(_filled(environ), servers):
+        words.append(((server.command or "", *server.args), Path(server.cwd or Path.home())))
+    for (command, *arguments), folder in (one for one in words if one[0] and one[0][0]):
+        found = shutil.which(command, path=path) if os.sep not in command else str(folder / command)
+        yield from [Path(found)] if found else []
+        yield from (folder / word for word in arguments if word.endswith(_SCRIPTS) and (folder / word).is_file())
+
+
+def _filled(environ: Mapping[str, str]) -> Callable[[McpConfig], McpConfig]:
+    """A server with the values of its variables; as it stands where one isn't set: then it isn't started."""
+    from tools.functions.errors import McpConfigInvalid
+    from tools.functions.mcp_config import expanded
+
+    def fill(server: McpConfig) -> McpConfig:
+        try:
+            return expanded(server, environ)
+        except McpConfigInvalid:
+            return server
+
+    return fill
