@@ -117,7 +117,7 @@ def own_parts(
     parts += _settings_of(environ)
     for program in _programs(root, environ, servers):
         parts += parts_of_program(program, root)
-    return own_in(root, parts, searched=[Path(entry) for entry in _taken if Path(entry).resolve().is_relative_to(root)])
+    return own_in(root, parts)
 
 
 def _settings_of(environ: Mapping[str, str]) -> list[Path]:

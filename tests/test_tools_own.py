@@ -74,7 +74,7 @@ def test_a_project_that_is_its_own_environment(root: Path) -> None:
     (root / "lib64").symlink_to("lib")
     (root / "pyvenv.cfg").touch()
     (root / "bin" / "server").touch()
-    expected = Own((root / "bin", root / "lib", root / "pyvenv.cfg"), (root,))
+    expected = Own((root / "bin", root / "lib", root / "pyvenv.cfg"))
     assert own_in(root, parts_of_prefix(root, root)) == expected
     assert own_in(root, parts_of_program(root / "bin" / "server", root)) == expected
     assert own_in(root.parent, parts_of_prefix(root, root.parent)).places == (root,)

@@ -53,8 +53,8 @@ class ShellLandlock:
     @property
     def gaps(self) -> tuple[str, ...]:
         lines = [
-            "files: nothing can be made, renamed or deleted right in a folder that leads to the workspace's .git, an .ossia "
-            "or ossia itself",
+            "files: nothing can be made, renamed or deleted right in a folder that leads to the workspace's .git, its "
+            ".ossia or to ossia itself",
             "files: the .git of a repository further down can be changed; its settings and hooks are put back",
             "files: whether any path exists, its size and its times can be seen (its content can't)",
             "files: changing modes, owners and times does nothing and reports success",

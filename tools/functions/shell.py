@@ -163,8 +163,7 @@ class ShellTool:
 
     def _job(self, command: str, workspace: Workspace, context: ToolContext, scratch: Path,
              nested: tuple[str, ...]) -> ShellJob:  # fmt: skip
-        hooks = [path.relative_to(workspace.root).as_posix() for path in workspace.own.start_hooks]
-        guarded = dict.fromkeys([*GUARDED, *nested, *hooks])
+        guarded = dict.fromkeys([*GUARDED, *nested])
         return ShellJob(
             command,
             workspace.root,
