@@ -20,6 +20,7 @@ def main() -> int:
         from cli.own import stand_alone
 
         stand_alone()
+        _take_stdout()
         code = _flushed(invoke(sys.argv[1:]))
     except KeyboardInterrupt:
         code = 130
@@ -85,6 +86,12 @@ def _complain(message: str) -> None:
         print(f"ossia: error: {clean(' '.join(message.split()))}", file=sys.stderr)
 
 
+def _take_stdout() -> None:
+    from cli.streams import take_stdout
+
+    take_stdout()
+
+
 def _open_streams() -> None:
     """A stream that the shell closed (`2>&-`) is None in Python, which `print` takes for stdout: it leads nowhere."""
     sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: SIM115, PTH123
@@ -105,14 +112,15 @@ def _flushed(code: int) -> int:
 
     A failure that was told already (a code other than 0) is not told twice.
     """
+    from cli.streams import stdout
+
     try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        stdout().flush()
     except BrokenPipeError:
-        _to_nowhere(1)
+        _to_nowhere(stdout().fileno())
         code = 141
     except OSError as error:
-        _to_nowhere(1)
+        _to_nowhere(stdout().fileno())
         if code == 0:
             _complain(f"can't write the output: {error.strerror}")
             code = 1

@@ -28,6 +28,7 @@ from cli.output import Answer, Json, Output, Raw
 from cli.progress import Display, make_display
 from cli.report import Report
 from cli.stdin import read_stdin
+from cli.streams import stdout
 from cli.warm import keep_warm, warm_up
 
 _TICK_S = 0.05
@@ -240,7 +241,7 @@ def _question(prompt: str | None, *, quiet: bool) -> str:
 
 def end_now(code: int) -> NoReturn:
     """End the process without waiting for threads: one is in a C call that doesn't know of us."""
-    for stream in (sys.stdout, sys.stderr):
+    for stream in (stdout(), sys.stderr):
         try:
             stream.flush()
         except OSError:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import json
 import os
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,6 +13,7 @@ from agent.events import Delta, Event, MessageAdded, Progress
 from agent.worker import Tapped
 from cli.clean import clean
 from cli.report import Report
+from cli.streams import stdout
 from harmony.codec import Codec
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Answer:
     """
 
     def __init__(self, report: Report, *, before: Callable[[], None]) -> None:
-        self._streams = sys.stdout.isatty()
+        self._streams = stdout().isatty()
         self._before = before
         self._report = report
         self._citations: Citations | None = None
@@ -62,11 +62,11 @@ class Answer:
         else:
             answer, notes = report.cited_answer
             if answer is not None:
-                sys.stdout.write(answer.rstrip("\n") + "\n")
+                stdout().write(answer.rstrip("\n") + "\n")
         if notes:
             links = self._streams and os.environ.get("TERM", "dumb") not in ("dumb", "linux")
-            sys.stdout.write("\n" + "".join(f"{line}\n" for line in _footnotes(notes, links=links)))
-        sys.stdout.flush()
+            stdout().write("\n" + "".join(f"{line}\n" for line in _footnotes(notes, links=links)))
+        stdout().flush()
 
     def _cited(self, text: str) -> str:
         """The text with its citations numbered; one that is still open is held back."""
@@ -80,8 +80,8 @@ class Answer:
         if text or self._in_line:
             self._before()  # also where a part is held back: a live line would be drawn over what stands there
         if text:
-            sys.stdout.write(clean(text))
-            sys.stdout.flush()
+            stdout().write(clean(text))
+            stdout().flush()
             self._in_line = not text.endswith("\n")
 
     def end_line(self) -> None:
@@ -89,8 +89,8 @@ class Answer:
         if self._citations:
             self._write(self._citations.finish())
         if self._in_line:
-            sys.stdout.write("\n")
-            sys.stdout.flush()
+            stdout().write("\n")
+            stdout().flush()
             self._in_line = False
 
 
@@ -104,7 +104,7 @@ class Raw:
     """The Harmony stream as the engine gives it, with the results of the tools where the model reads them."""
 
     def __init__(self) -> None:
-        self._clean = clean if sys.stdout.isatty() else str
+        self._clean = clean if stdout().isatty() else str
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.codec: Codec | None = None
 
@@ -115,15 +115,15 @@ class Raw:
             self._write(tuple(self.codec.render([event.message]).ids))
 
     def finish(self, report: Report) -> None:
-        sys.stdout.write(self._decoder.decode(b"", final=True) + "\n")
-        sys.stdout.flush()
+        stdout().write(self._decoder.decode(b"", final=True) + "\n")
+        stdout().flush()
 
     def _write(self, ids: tuple[int, ...]) -> None:
         assert self.codec is not None
         token_bytes = self.codec.tokenizer.token_bytes
         text = self._decoder.decode(b"".join(token_bytes(i) or b"\xef\xbf\xbd" for i in ids))
-        sys.stdout.write(self._clean(text))
-        sys.stdout.flush()
+        stdout().write(self._clean(text))
+        stdout().flush()
 
 
 class Json:
@@ -133,6 +133,6 @@ class Json:
         """Everything is in the report."""
 
     def finish(self, report: Report) -> None:
-        terminal = sys.stdout.isatty()  # there, whatever a terminal could obey is escaped; it is the same JSON
+        terminal = stdout().isatty()  # there, whatever a terminal could obey is escaped; it is the same JSON
         line = json.dumps(report.to_json(), ensure_ascii=terminal)
-        print(line.replace("\x7f", "\\u007f") if terminal else line, flush=True)
+        print(line.replace("\x7f", "\\u007f") if terminal else line, file=stdout(), flush=True)

@@ -22,6 +22,7 @@ from agent.events import (
 )
 from cli.clean import clean, one_line
 from cli.config import Settings
+from cli.streams import stdout
 from cli.words import short_arguments
 from harmony.messages import ANALYSIS
 
@@ -185,7 +186,7 @@ def make_display(settings: Settings) -> Display:
     """What stderr shows, by the settings and by where it goes."""
     terminal = sys.stderr.isatty()
     live = terminal and os.environ.get("TERM") != "dumb"
-    streaming = settings.raw and sys.stdout.isatty()  # lines of ours would stand in the middle of the stream
+    streaming = settings.raw and stdout().isatty()  # lines of ours would stand in the middle of the stream
     asides = terminal and not settings.quiet and not streaming
     return Display(
         terminal=terminal,

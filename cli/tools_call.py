@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import queue
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -20,6 +19,7 @@ from cli.clean import clean
 from cli.exits import ExitCode, ExitError
 from cli.folder import settle
 from cli.progress import Display, make_display
+from cli.streams import stdout
 from cli.toolset import Toolset, collect
 from cli.vocabulary import own_tokenizer
 from tools.spec import ApprovalAsked, Taint, ToolCall, ToolFinished
@@ -34,10 +34,10 @@ def call_once(name: str, arguments: str, flags: Mapping[str, object]) -> None:
         done = caller.call(name, arguments, typed=arguments)
         if caller.as_json:
             _print_json(done)
-        elif sys.stdout.isatty():
-            print(clean(done.result.text))
+        elif stdout().isatty():
+            print(clean(done.result.text), file=stdout())
         else:
-            sys.stdout.write(done.result.text)
+            stdout().write(done.result.text)
 
 
 def call_script(source: str, flags: Mapping[str, object]) -> None:
@@ -48,7 +48,8 @@ def call_script(source: str, flags: Mapping[str, object]) -> None:
             if caller.as_json:
                 _print_json(done)
             else:
-                print(clean(done.result.text) if sys.stdout.isatty() else done.result.text, flush=True)
+                shown = clean(done.result.text) if stdout().isatty() else done.result.text
+                print(shown, file=stdout(), flush=True)
 
 
 class _Caller:
@@ -157,4 +158,4 @@ def _call(line: str, where: str) -> tuple[str, str]:
 def _print_json(done: ToolFinished) -> None:
     result = done.result
     line = {"name": done.call.name, "text": result.text, "error": result.error, "ms": done.ms}
-    print(json.dumps(line, ensure_ascii=sys.stdout.isatty()), flush=True)
+    print(json.dumps(line, ensure_ascii=stdout().isatty()), file=stdout(), flush=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 
 from agent.prompt import tool_texts
 from cli.clean import clean
 from cli.folder import settle
 from cli.progress import make_display
+from cli.streams import stdout
 from cli.toolset import Toolset, collect
 from cli.vocabulary import own_tokenizer
 from tools.policy import ACTIONS, Policy
@@ -27,7 +27,7 @@ def print_tools(flags: Mapping[str, object]) -> None:
     toolset = collect(resolved, folder, display, own_tokenizer(resolved.settings.model))
     try:
         if resolved.settings.json:
-            print(json.dumps(_as_json(toolset), ensure_ascii=sys.stdout.isatty()))
+            print(json.dumps(_as_json(toolset), ensure_ascii=stdout().isatty()), file=stdout())
         else:
             _print_text(toolset)
     finally:
@@ -35,15 +35,16 @@ def print_tools(flags: Mapping[str, object]) -> None:
 
 
 def _print_text(toolset: Toolset) -> None:
-    show = clean if sys.stdout.isatty() else str
+    show = clean if stdout().isatty() else str
     specs = toolset.toolbox.by_name
     width = max(map(len, specs), default=0)
     for names, text in tool_texts(toolset.toolbox.specs):
         for name in names:
             about = [rule for rule in toolset.rules_about(specs[name]) if rule.pattern is not None]
             rules = "".join(f"; {WORDS[rule.action]}: {rule}" for rule in about)
-            print(show(f"{name:<{width}}  {specs[name].source}, {approval_of(toolset, specs[name])}{rules}"))
-        print(show("".join(f"    {line}".rstrip() + "\n" for line in text.split("\n"))))
+            line = f"{name:<{width}}  {specs[name].source}, {approval_of(toolset, specs[name])}{rules}"
+            print(show(line), file=stdout())
+        print(show("".join(f"    {line}".rstrip() + "\n" for line in text.split("\n"))), file=stdout())
 
 
 def _as_json(toolset: Toolset) -> dict[str, object]:

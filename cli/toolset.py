@@ -17,6 +17,7 @@ from cli.folder import Folder
 from cli.own import as_it_was, environment_for, own_parts, take_off
 from cli.progress import Display
 from cli.rules import about_nothing, rules_of
+from cli.streams import give_stdout_to_others
 from cli.vocabulary import ViewCounter
 from tools.policy import Policy, Rule, parse_rule
 from tools.spec import NoStop, Taint, Tool, ToolContext, ToolSpec
@@ -286,6 +287,7 @@ class _Builder:
         if wish.files or wish.packages:
             from tools.functions.user import load_entry_points
 
+            give_stdout_to_others()
             with as_it_was():
                 for loaded in (*map(self._loaded, wish.files), load_entry_points(wish.packages)):
                     self._warn(loaded.warnings)

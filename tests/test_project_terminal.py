@@ -26,6 +26,7 @@ _WRITERS = {
     ("vt.py", "pop_title"): {"_POP_TITLE"},
 }
 _BYPASSES = frozenset({"print_formatted_text", "patch_stdout", "run_in_terminal", "ANSI", "HTML"})
+_STREAMS = ("sys.stdout.", "sys.stderr.", "sys.__std", "stdout().", "streams.stdout().")
 _HARMLESS = (".fileno", ".isatty")  # of a stream
 
 
@@ -42,7 +43,7 @@ def _called(node: ast.AST) -> str:
     if not isinstance(node, ast.Call):
         return ""
     name = ast.unparse(node.func)
-    return name if name.startswith("sys.") else name.rpartition(".")[2]
+    return name if name.startswith(_STREAMS) else name.rpartition(".")[2]
 
 
 def offences(source: str, file: str) -> list[str]:
@@ -52,7 +53,7 @@ def offences(source: str, file: str) -> list[str]:
     called_names = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     for function, node in _functions(tree):
         called = _called(node)
-        to_a_stream = called.startswith(("sys.stdout.", "sys.stderr.", "sys.__std")) and not called.endswith(_HARMLESS)
+        to_a_stream = called.startswith(_STREAMS) and not called.endswith(_HARMLESS)
         name = _name(node)
         if called == "print" or to_a_stream or name in _BYPASSES:
             found.append(f"{file}: {function} uses {called or name}")
@@ -100,6 +101,7 @@ def test_the_writers_are_there() -> None:
     [
         *("print(text)", "sys.stdout.write(text)", "import sys\nsys.stderr.write(text)", "output.write_raw(text)"),
         *("def commit(self): self.output.write_raw(text)", "def copy(self): self.write_raw(text)", "f = out.write_raw"),
+        *("stdout().write(text)", "streams.stdout().write(text)"),
         *("from prompt_toolkit import print_formatted_text", "sys.__stdout__.write(x)", "show(ANSI(text))"),
     ],
 )

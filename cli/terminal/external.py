@@ -14,6 +14,7 @@ from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from pathlib import Path
 
 from cli.clean import clean, one_line
+from cli.streams import stdout_for_programs
 
 _USUAL = ("notepad",) if sys.platform == "win32" else ("vi", "nano")
 
@@ -51,7 +52,7 @@ async def _run(command: list[str], environ: Mapping[str, str]) -> None:
     program = shutil.which(command[0], path=environ.get("PATH")) or command[0]  # not by our own PATH
     with _interrupts_are_the_editors():
         try:
-            process = await asyncio.create_subprocess_exec(program, *command[1:])
+            process = await asyncio.create_subprocess_exec(program, *command[1:], stdout=stdout_for_programs())
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise EditorFailed(f"{_shown(command[0])} can't be started: {reason}; set $EDITOR") from None

@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from cli import streams
+
 if TYPE_CHECKING:
     from PIL.Image import Image
     from rich.segment import Segment
@@ -128,7 +130,7 @@ def cell_size() -> tuple[int, int]:
     import termios
 
     try:
-        told = fcntl.ioctl(sys.__stdout__.fileno(), termios.TIOCGWINSZ, bytes(8)) if sys.__stdout__ else bytes(8)
+        told = fcntl.ioctl(streams.stdout().fileno(), termios.TIOCGWINSZ, bytes(8))
     except (OSError, ValueError):
         return _CELL
     rows, columns, width, height = struct.unpack("4H", told)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import os
 import select
-import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 from prompt_toolkit.data_structures import Size
 
+from cli import streams
 from cli.clean import clean, one_line
 from cli.terminal.editor import Typed
 from cli.terminal.paint import Painter, Row
@@ -99,7 +99,7 @@ class PlainScreen:
     ) -> None:
         self._panes, self.painter = panes, painter
         self._submit, self._interrupt = submit, interrupt
-        self._stdin, self._stdout = stdin, stdout or sys.stdout
+        self._stdin, self._stdout = stdin, stdout or streams.stdout()
         self.question = PlainQuestion(self._print, self._forget_input)
         self.output = self
         self.app = self

@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import errno
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.output.vt100 import Vt100_Output
+
+from cli import streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -129,7 +130,7 @@ def rewraps(environ: Mapping[str, str]) -> bool:
 def terminal_size() -> Size:
     """The size of the terminal behind stdout; 80 by 24 where it says nothing."""
     try:
-        columns, rows = os.get_terminal_size(sys.stdout.fileno())
+        columns, rows = os.get_terminal_size(streams.stdout().fileno())
     except (OSError, ValueError):
         columns, rows = 80, 24
     return Size(rows=rows or 24, columns=columns or 80)
@@ -140,5 +141,5 @@ def terminal_output() -> Output:
     environ = os.environ
     delay_s = _TMUX_DELAY_S if "TMUX" in environ or environ.get("TERM", "").startswith("tmux") else 0.0
     return Output(
-        sys.stdout, terminal_size, term=environ.get("TERM"), rewraps=rewraps(environ), resize_delay_s=delay_s
+        streams.stdout(), terminal_size, term=environ.get("TERM"), rewraps=rewraps(environ), resize_delay_s=delay_s
     )

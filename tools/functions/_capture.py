@@ -2,8 +2,9 @@
 
 `sys.stdout` and its like are replaced while such code runs. What it writes goes to a sink, what everybody else writes
 goes where it went. Whose a write is, is told by the context it runs in (also in tasks and `asyncio.to_thread`), else by
-the code that asks for it (in threads that the user's code started). Not seen: what writes to file descriptors itself,
-as processes do that the code starts.
+the code that asks for it (in threads that the user's code started): that goes to stderr, and nowhere where stderr is a
+terminal. Not seen: what writes to file descriptors itself, as processes do that the code starts. (`cli.streams` has
+descriptor 1 lead to stderr.)
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ def _hold(module: str) -> None:
         if _holders == 1:
             for name in ("stdout", "stderr", "stdin"):
                 _real[name] = getattr(sys, name)
-                setattr(sys, name, _Routed(name, _real[name]))
+            for name, real in _real.items():
+                setattr(sys, name, _Routed(name, real, _real["stderr"]))
 
 
 def _release() -> None:
@@ -79,8 +81,8 @@ def _is_foreign() -> bool:
 class _Routed:
     """A standard stream that asks whose write it is. Whoever keeps it (a log handler) may use it after its time."""
 
-    def __init__(self, name: str, real: IO[str]) -> None:
-        self._name, self._real = name, real
+    def __init__(self, name: str, real: IO[str], stderr: IO[str]) -> None:
+        self._name, self._real, self._stderr = name, real, stderr
 
     def write(self, text: str) -> int:
         sink = _sink.get()
@@ -88,6 +90,8 @@ class _Routed:
             sink(cast(Stream, self._name), str(text))
         elif self._real is not None and not _is_foreign():
             return self._real.write(text)
+        elif self._stderr is not None and not self._stderr.isatty():
+            return self._stderr.write(text)
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:

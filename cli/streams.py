@@ -1,0 +1,71 @@
+"""Our stdout, which nobody else writes to: a private duplicate, while file descriptor 1 leads to stderr.
+
+What C libraries, processes and functions of the user's write to descriptor 1 can thus not stand between the lines of an
+answer. `sys.stdout` is ours too until code of the user's is about to be loaded; from then on it is stderr. So whatever
+may print after that writes to `stdout()`.
+
+Nothing is imported at the top but what Python has loaded anyway.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+
+TYPE_CHECKING = False  # typing's own would be an import
+if TYPE_CHECKING:
+    from typing import TextIO
+
+_ours: io.TextIOWrapper | None = None
+_descriptor_1: io.TextIOWrapper | None = None  # Python's stream over it; None where the shell closed it
+
+
+def take_stdout() -> None:
+    """Keep stdout for ourselves: what else writes to descriptor 1 writes to stderr from now on.
+
+    Not on a console of Windows, which programs know by its handle: there both are the same window.
+    """
+    from contextlib import suppress
+
+    global _ours, _descriptor_1
+    _open_descriptors()
+    was = sys.stdout
+    if was is None:  # closed by the shell: what is written to it leads nowhere
+        _ours = open(os.dup(1), "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    elif not isinstance(was, io.TextIOWrapper) or (sys.platform == "win32" and was.isatty()):
+        return
+    else:
+        with suppress(OSError):  # what was printed before us
+            was.flush()
+        _descriptor_1 = was
+        lines = was.line_buffering or was.write_through  # a terminal, or `python -u`
+        _ours = open(os.dup(1), "w", 1 if lines else -1, was.encoding, was.errors, closefd=False)  # noqa: SIM115
+    os.dup2(2, 1)
+    sys.stdout = sys.__stdout__ = _ours  # type: ignore[misc]  # by the second the width of a help text is found
+
+
+def stdout() -> TextIO:
+    """Where the answers go."""
+    return _ours or sys.stdout
+
+
+def stdout_for_programs() -> TextIO | None:
+    """What to start a program of the user's with that has the terminal for itself; None: as it is (descriptor 1)."""
+    return _ours
+
+
+def give_stdout_to_others() -> None:
+    """To be called before code of the user's is loaded: what that prints, now or when we end, goes to stderr."""
+    if _ours is not None:
+        sys.stdout = sys.stderr
+        sys.__stdout__ = _descriptor_1  # type: ignore[misc]
+
+
+def _open_descriptors() -> None:
+    """0, 1 and 2 lead somewhere: one that the shell closed (`>&-`) would become that of the next file we open."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest that is free: this one
