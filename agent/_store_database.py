@@ -119,18 +119,23 @@ def _tighten(path: Path) -> None:
 
 def _check_header(path: Path) -> None:
     """Look at the file before SQLite does, which would carry the log of a newer one over into it."""
-    with path.open("rb") as file:
-        header = file.read(_HEADER_BYTES)
-    if not header:
-        log = path.with_name(f"{path.name}-wal")
-        if log.exists() and log.stat().st_size:
+    header, log = _header(path), path.with_name(f"{path.name}-wal")
+    if not header and log.exists() and log.stat().st_size:
+        header = _header(path)  # another process has made it meanwhile, and the log after it
+        if not header:
             raise SessionsUnusable(f"{path}: it is empty, and {log.name} is not: {_MOVE}")
+    if not header:
         return
     if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
         raise SessionsUnusable(f"{path}: expected a database, got something else or a part of one: {_MOVE}")
     (version,) = struct.unpack_from(">I", header, _VERSION_AT)
     (application,) = struct.unpack_from(">I", header, _APPLICATION_AT)
     check_marks(application, version, path, empty=True)
+
+
+def _header(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(_HEADER_BYTES)
 
 
 _MOVE: Final = "move it away, and a new one is made"

@@ -75,7 +75,13 @@ def migrate(db: sqlite3.Connection, where: object, steps: Sequence[str] = MIGRAT
 
     All of it in one transaction, or none. Raises `SessionsUnusable` for a newer one, or another program's.
     """
-    if version_of(db, where, len(steps)) < len(steps):
+    db.execute("BEGIN")  # the marks and the tables of one moment: another process may be making them
+    try:
+        version = version_of(db, where, len(steps))
+    finally:
+        with suppress(sqlite3.Error):
+            db.execute("ROLLBACK")
+    if version < len(steps):
         db.execute("BEGIN EXCLUSIVE")
         try:
             begin = version_of(db, where, len(steps))  # another process may have been quicker
@@ -94,7 +100,10 @@ def migrate(db: sqlite3.Connection, where: object, steps: Sequence[str] = MIGRAT
 
 
 def version_of(db: sqlite3.Connection, where: object, newest: int = len(MIGRATIONS)) -> int:
-    """The version that a database has; 0 for an empty one. Raises `SessionsUnusable` for what we must not touch."""
+    """The version that a database has; 0 for an empty one. To be called in a transaction.
+
+    Raises `SessionsUnusable` for what we must not touch.
+    """
     (application,) = db.execute("PRAGMA application_id").fetchone()
     (version,) = db.execute("PRAGMA user_version").fetchone()
     empty = not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]

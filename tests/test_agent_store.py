@@ -297,6 +297,29 @@ def test_two_processes_at_once(opened: Open, path: Path) -> None:
             process.communicate(timeout=10)
 
 
+def test_a_file_that_another_process_is_making_is_ours(tmp_path: Path) -> None:
+    """Between the two looks at its marks, say: the first says that they aren't there, the second that there are tables."""
+    path = tmp_path / "new.sqlite"
+    one, other = (sqlite3.connect(path, isolation_level=None, timeout=0) for _ in range(2))
+    blocked = []
+
+    def quicker(statement: str) -> None:
+        if statement == "PRAGMA user_version" and not blocked:
+            try:
+                migrate(other, path)
+            except sqlite3.OperationalError as error:  # ours is one look: the other one has to wait
+                blocked.append(str(error))
+
+    one.set_trace_callback(quicker)
+    migrate(one, path)
+    one.set_trace_callback(None)
+    assert blocked == ["database is locked"]
+    migrate(other, path)
+    for db in (one, other):
+        assert db.execute("SELECT count(*) FROM sessions").fetchone() == (0,)
+        db.close()
+
+
 def test_one_thread_lists_while_another_stores(opened: Open) -> None:
     store, session = opened(), Session()
     session_id = store.keep(session)

@@ -168,6 +168,15 @@ class Store:
 
 def _is_library(db: sqlite3.Connection) -> bool:
     """False for a file without any table. Raises for another program's database, and for a newer library."""
+    db.execute("BEGIN")  # the marks and the tables of one moment: another process may be making them
+    try:
+        return _looks_like_one(db)
+    finally:
+        with suppress(sqlite3.Error):
+            db.execute("ROLLBACK")
+
+
+def _looks_like_one(db: sqlite3.Connection) -> bool:
     (application,) = db.execute("PRAGMA application_id").fetchone()
     (version,) = db.execute("PRAGMA user_version").fetchone()
     if application == _APPLICATION and version == VERSION:
@@ -196,7 +205,7 @@ def _create(db: sqlite3.Connection) -> None:
                 raise
             time.sleep(0.05)
     db.execute("BEGIN EXCLUSIVE")
-    if _is_library(db):
+    if _looks_like_one(db):
         db.execute("ROLLBACK")
         return
     for statement in _SCHEMA.split(";\n"):
