@@ -13,6 +13,7 @@ from typing import Final
 
 from agent._store_schema import check_marks, migrate
 from agent.errors import SessionsUnusable
+from tools.files import FULL, cannot, is_full
 
 _WAIT_S: Final = 3.0  # for another process that writes; each write takes milliseconds
 _MAGIC: Final = b"SQLite format 3\0"  # sqlite.org/fileformat.html, section 1.3, as are the offsets below
@@ -95,12 +96,14 @@ class Database:
         try:
             yield
         except sqlite3.DatabaseError as error:
-            explained = _explained(error)
+            explained = _explained(error, self.path)
             if explained is None:
                 raise  # a mistake of ours
             raise SessionsUnusable(f"{self.path}: {explained}") from error
+        except UnicodeDecodeError as error:  # Python has trouble with what SQLite says of a table that nobody made
+            raise SessionsUnusable(f"{self.path}: not a whole database: {_MOVE}") from error
         except OSError as error:
-            raise SessionsUnusable(f"{error.filename or self.path}: can't be used: {error.strerror}") from error
+            raise SessionsUnusable(f"{error.filename or self.path}: {cannot(error, 'used')}") from error
 
 
 def make_private(path: Path) -> None:
@@ -141,12 +144,14 @@ def _header(path: Path) -> bytes:
 _MOVE: Final = "move it away, and a new one is made"
 
 
-def _explained(error: sqlite3.DatabaseError) -> str | None:
+def _explained(error: sqlite3.DatabaseError, path: Path) -> str | None:
     """A line for what isn't a mistake of ours."""
     said, code = str(error), getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN) and is_full(path.parent):  # its logs can't be made
+        code = sqlite3.SQLITE_FULL
     match code:
         case sqlite3.SQLITE_FULL:
-            return "the disk is full: free some space"
+            return FULL
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return f"another process has been writing it for {_WAIT_S:.0f} s: try again"
         case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT:

@@ -16,6 +16,7 @@ from agent.errors import SessionsError
 from agent.events import TurnEnd
 from agent.session import Entry, Options, Session, Summary
 from agent.session_json import options_to_json
+from tools.files import cannot
 
 _Change = Callable[[sqlite3.Connection], None]
 
@@ -159,5 +160,5 @@ class StoreKeeper:
 
 def _line(error: Exception) -> str:
     if isinstance(error, OSError):
-        return f"{error.filename or 'the sessions'}: can't be written: {error.strerror}"
+        return f"{error.filename or 'the sessions'}: {cannot(error, 'written')}"
     return str(error)

@@ -17,6 +17,7 @@ from agent.session_json import end_from_json, entry_from_json, entry_to_json, op
 from harmony.errors import HarmonyError
 
 COLUMNS: Final = "turn, kind, tokens, model, vocabulary, text, ids, state, more"
+_SAID_CHARS: Final = 100
 _READ: Final = "turn, model, vocabulary, text, ids, state, more"
 
 CountTokens = Callable[[str], int]
@@ -84,10 +85,17 @@ def _entry(row: Sequence[Any]) -> Entry:
 
 def unreadable(path: object, session_id: str, error: Exception) -> SessionsUnusable:
     """What to say when a row holds what we never wrote."""
-    return SessionsUnusable(f"{path}: session {session_id} isn't whole ({type(error).__name__}: {error})")
+    said = " ".join(str(error).split())[:_SAID_CHARS]  # it may be what the row holds
+    return SessionsUnusable(
+        f"{path}: session {session_id} isn't whole ({type(error).__name__}: {said}): `ossia sessions rm {session_id}` "
+        "removes it"
+    )
 
 
-UNREADABLE: Final = (KeyError, TypeError, ValueError, AttributeError, zlib.error, HarmonyError)
+UNREADABLE: Final = (
+    *(KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError, zlib.error),
+    HarmonyError,
+)
 """What reading a row raises that holds what we never wrote."""
 
 

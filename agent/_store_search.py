@@ -33,6 +33,8 @@ def find_words(db: sqlite3.Connection, text: str, *, limit: int, thinking: bool)
         return []
     found: dict[int, Found] = {}
     for session, kind, said in (*_titles(db, words), *_messages(db, words, thinking=thinking)):
+        if not isinstance(said, str):  # a damaged row
+            continue
         if session in found:
             found[session] = replace(found[session], matches=found[session].matches + 1)
         elif len(found) < limit:

@@ -15,6 +15,7 @@ from agent.errors import SessionMissing
 _ID_LETTERS: Final = "23456789bcdfghjkmnpqrstvwxz"  # no word can come of them, nor a 0 that is an O
 _ID_CHARS: Final = 8
 _TITLE_CHARS: Final = 80
+_LAST_TIME: Final = 253_402_214_400.0  # 9999-12-31: what a calendar knows, in any time zone
 _INFO: Final = """
     SELECT id, title, created, updated,
         (SELECT count(*) FROM turns WHERE session=sessions.number), model, workspace, parent,
@@ -68,7 +69,33 @@ def number_of(db: sqlite3.Connection | None, session_id: str) -> int:
 
 def infos(db: sqlite3.Connection, rest: str, *values: object) -> list[SessionInfo]:
     """The sessions that the rest of the query, from WHERE on, leaves."""
-    return [SessionInfo(*row) for row in db.execute(f"{_INFO} {rest}", values)]
+    return [_info(*row) for row in db.execute(f"{_INFO} {rest}", values)]
+
+
+def _info(
+    session_id: Any, title: Any, created: Any, updated: Any, turns: Any, model: Any, workspace: Any, parent: Any,
+    tokens: Any,
+) -> SessionInfo:  # fmt: skip
+    """What a damaged row holds in place of a text or a number is left out: it can be listed, and removed."""
+    return SessionInfo(
+        _text(session_id) or "?",
+        _text(title) or "",
+        _time(created),
+        _time(updated),
+        int(turns),
+        _text(model),
+        _text(workspace),
+        _text(parent),
+        int(tokens),
+    )
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _time(value: object) -> float:
+    return value if isinstance(value, float) and 0 <= value <= _LAST_TIME else 0.0
 
 
 def find(db: sqlite3.Connection, ref: str) -> SessionInfo | None:

@@ -17,7 +17,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from enum import IntEnum
+from pathlib import Path
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class ExitCode(IntEnum):
@@ -49,8 +54,6 @@ def exit_code(error: BaseException) -> ExitCode | None:
 
     Its `str()` is then the line to print. (1 with a line: a parse that failed, or a full disk.)
     """
-    import errno
-
     from agent.errors import (
         AgentError,
         DoesNotFit,
@@ -68,8 +71,8 @@ def exit_code(error: BaseException) -> ExitCode | None:
 
     if isinstance(error, ExitError):
         return error.code
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return ExitCode.FAILED  # the disk is full, wherever it was noticed
+    if isinstance(error, OSError) and (error.errno in _FULL or _is_stored(error)):
+        return ExitCode.FAILED  # the disk is full, or a file of ours can't be used, wherever it was noticed
     by_kind: tuple[tuple[type[Exception], ExitCode], ...] = (
         (ModelError, ExitCode.MODEL),
         (DoesNotFit, ExitCode.NO_ROOM),
@@ -85,3 +88,23 @@ def exit_code(error: BaseException) -> ExitCode | None:
         (AgentError, ExitCode.FAILED),
     )
     return next((code for kind, code in by_kind if isinstance(error, kind)), None)
+
+
+def line_of(error: BaseException) -> str:
+    """The line about an error that has a code: what is wrong, where, and what to do next."""
+    if not isinstance(error, OSError):
+        return str(error)
+    where = f"{error.filename}: " if error.filename else ""
+    if error.errno in _FULL:
+        return f"{where}the disk is full ({error.strerror}): free some space"
+    return f"{where}can't be used: {error.strerror}: see what is there and who may use it, or move it away"
+
+
+def _is_stored(error: OSError) -> bool:
+    """Is it about a file that we keep: data, settings, caches?"""
+    from cli import paths
+
+    if not isinstance(error.filename, str | bytes | Path):
+        return False
+    place = Path(os.path.abspath(os.fsdecode(error.filename)))  # noqa: PTH100 - no link is followed
+    return any(place.is_relative_to(own) for own in (paths.data_dir(), paths.config_file().parent, paths.cache_dir()))

@@ -65,11 +65,19 @@ def open_kept(resolved: Resolved, folder: Folder | None, *, wanted: Wanted) -> K
 
 
 def open_saved(resolved: Resolved, folder: Folder | None, *, wanted: Wanted, save: bool) -> Kept:
-    """The session of `ossia run`: stored where `save` or `wanted` ask for it. Raises where that can't be."""
+    """The session of `ossia run`: stored where `save` or `wanted` ask for it.
+
+    Raises for an older one that can't be had. A new one that can't be stored has a `problem`: the answer is worth more.
+    """
     if wanted.any:
         return _older(resolved, folder, wanted)
     session = Session(fresh_options(resolved, folder))
-    return _stored(session, folder) if save else Kept(session)
+    if not save:
+        return Kept(session)
+    try:
+        return _stored(session, folder)
+    except AgentError as error:
+        return Kept(session, problem=f"the session is not stored: {error}")
 
 
 def bring_back(session: Session, tools: Toolset) -> None:

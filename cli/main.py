@@ -64,11 +64,11 @@ def invoke(argv: list[str]) -> int:
 
 def _explain(error: Exception) -> int:
     """One line for what isn't our fault, a traceback for what is."""
-    from cli.exits import exit_code
+    from cli.exits import exit_code, line_of
 
     code = exit_code(error)
     if code is not None:
-        _complain(str(error))
+        _complain(line_of(error))
         return code
     import traceback
 

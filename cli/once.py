@@ -65,6 +65,8 @@ def run_once(
     for warning in resolved.warnings:
         display.warn(warning)
     kept = open_saved(resolved, folder, wanted=wanted, save=save)
+    if kept.problem:
+        display.warn(kept.problem)
     return _Run(resolved, folder, display, kept).answer(text, prompt or "")
 
 

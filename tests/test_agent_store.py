@@ -298,7 +298,7 @@ def test_two_processes_at_once(opened: Open, path: Path) -> None:
 
 
 def test_a_file_that_another_process_is_making_is_ours(tmp_path: Path) -> None:
-    """Between the two looks at its marks, say: the first says that they aren't there, the second that there are tables."""
+    """Between two looks at its marks, say: the first says that there are none, the second that there are tables."""
     path = tmp_path / "new.sqlite"
     one, other = (sqlite3.connect(path, isolation_level=None, timeout=0) for _ in range(2))
     blocked = []

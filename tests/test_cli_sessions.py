@@ -308,7 +308,7 @@ def test_one_run_at_a_time_goes_on_with_a_session(here: Command, store: SessionS
 
 
 def test_a_run_that_cannot_store_says_so(here: Command, tmp_path: Path) -> None:
-    """A torn file before anything is asked; a folder that can't be made afterwards: the answer is worth more."""
+    """A folder that can't be made, a file that is torn: the answer is worth more."""
     file, script = paths.sessions_file(), ("--engine", write_script(tmp_path, FINAL), "--no-tools")
     file.parent.parent.mkdir(parents=True)
     file.parent.touch()
@@ -319,7 +319,8 @@ def test_a_run_that_cannot_store_says_so(here: Command, tmp_path: Path) -> None:
     file.parent.mkdir()
     file.write_bytes(b"torn" * 100)
     said = here("run", "hi", "--save", *script)
-    assert (said.code, said.out, said.err.count("\n")) == (1, "", 1) and "move it away" in said.err
+    assert (said.code, said.out, said.err.count("\n")) == (0, "Done.\n", 1)
+    assert "the session is not stored: " in said.err and "move it away" in said.err
 
 
 def test_a_run_that_was_killed_goes_on(here: Command, store: SessionStore, tmp_path: Path) -> None:

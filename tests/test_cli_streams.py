@@ -66,9 +66,7 @@ def run(tmp_path: Path) -> tuple[str, ...]:
 def _in_a_shell(line: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """`line`, in which `"$@"` is the command."""
     command = ["/bin/bash", "-c", line, str(OSSIA), *arguments]
-    return subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=60, stdin=subprocess.DEVNULL
-    )
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, stdin=subprocess.DEVNULL)
 
 
 def _noise(when: str, *, but: str = "") -> set[str]:

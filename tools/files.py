@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import tempfile
 from pathlib import Path
+from typing import Final
+
+FULL: Final = "the disk is full: free some space"
+_ROOM_BYTES: Final = 64 << 10  # SQLite's index of a log is made 32 KiB large
+
+
+def cannot(error: OSError, what: str) -> str:
+    """`cannot(error, "written")` → "can't be written: Permission denied", or that the disk is full."""
+    return FULL if error.errno in (errno.ENOSPC, errno.EDQUOT) else f"can't be {what}: {error.strerror}"
+
+
+def is_full(folder: Path) -> bool:
+    """Is there no room left for what a small file takes? Some programs only say that a write failed."""
+    try:
+        return shutil.disk_usage(folder).free < _ROOM_BYTES
+    except OSError:
+        return False
 
 
 def write_whole(path: Path, text: str) -> None:

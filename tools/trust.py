@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from tools.files import write_whole
+from tools.files import cannot, write_whole
 from tools.policy import Rule, parse_rule
 
 FILE = "trust.json"
@@ -155,7 +155,7 @@ class _File:
                 value = {"version": VERSION, "folders": content.digests, "rules": content.rules}
                 write_whole(self.path, json.dumps(value, indent=1, sort_keys=True) + "\n")
         except OSError as error:
-            raise TrustError(f"{self.path} can't be written: {error.strerror}") from error
+            raise TrustError(f"{self.path}: {cannot(error, 'written')}") from error
 
 
 _MOVE = "it is not used; move it away to begin a new one"

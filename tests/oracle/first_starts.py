@@ -2,10 +2,10 @@
 
     python -m tests.oracle.first_starts [300] [--commands 10]
 
-Each time two processes meet before each kind of stored file, and then both make it and write into it: the sessions, the
-library, the journal that undo uses, the history of a chat, the grants. Afterwards all that both wrote must be there, and
-neither may have said anything. `--commands`: as many pairs of whole `ossia run --save` besides. Exit 1 if anything was
-lost or said.
+Each time two processes meet before each kind of stored file, and then both make it and write into it: the sessions,
+the library, the journal that undo uses, the history of a chat, the grants. Afterwards all that both wrote must be
+there, and neither may have said anything. `--commands`: as many pairs of whole `ossia run --save` besides. Exit 1 if
+anything was lost or said.
 """
 
 from __future__ import annotations

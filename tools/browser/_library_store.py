@@ -22,10 +22,12 @@ from pathlib import Path
 from typing import Final, Literal
 
 from tools.browser._library_text import TOKENIZER, indexed
+from tools.files import FULL, cannot, is_full
 
 VERSION: Final = 1
 _APPLICATION: Final = 0x6F737369  # "ossi": so that another program's database is not taken for a library
 _WAIT_S: Final = 15.0  # for another process that writes
+_MOVE: Final = "move it away, and `ossia docs add` makes a new one"
 _TITLE, _TEXT, _NAME = 4.0, 1.0, 2.0  # the weights of bm25: the title's is spec §1.4's
 
 _SCHEMA: Final = f"""
@@ -90,10 +92,17 @@ class Store:
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    def exists(self) -> bool:
+        """Is there a library?"""
+        try:
+            return self.path.exists()
+        except OSError as error:  # a folder above it is closed to us
+            raise LibraryError(f"{self.path}: can't be used: {error.strerror}") from None
+
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection | None]:
         """A connection; None when there is no library yet (it isn't made)."""
-        if not self.path.exists():
+        if not self.exists():
             yield None
             return
         with self._connected() as db:
@@ -117,7 +126,7 @@ class Store:
 
     def compact(self) -> None:
         """Rewrite the file without what was deleted: until then its bytes are still in it."""
-        if not self.path.exists():
+        if not self.exists():
             return
         with self._connected() as db:
             db.execute("INSERT INTO words(words) VALUES('optimize')")
@@ -130,7 +139,7 @@ class Store:
             flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
             os.close(os.open(self.path, flags, 0o600))  # SQLite gives its -wal and -shm the same mode
         except OSError as error:
-            raise LibraryError(f"{self.path}: can't be written: {error.strerror}") from None
+            raise LibraryError(f"{self.path}: {cannot(error, 'written')}") from None
 
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
@@ -145,6 +154,8 @@ class Store:
             if explained is None:
                 raise  # a mistake of ours
             raise LibraryError(explained) from error
+        except UnicodeDecodeError as error:  # Python has trouble with what SQLite says of a table that nobody made
+            raise LibraryError(f"{self.path}: not a whole library: {_MOVE}") from error
         finally:
             if db is not None:
                 db.close()
@@ -157,12 +168,13 @@ class Store:
         if "locked" in said:
             return f"{self.path}: another process has been writing it for {_WAIT_S:.0f} s: try again"
         if "disk is full" in said:
-            return f"{self.path}: the disk is full: free some space"
+            return f"{self.path}: {FULL}"
         if any(sign in said for sign in ("unable to open", "readonly", "disk I/O error")):
-            return f"{self.path}: can't be used: {said}"
+            why = FULL if is_full(self.path.parent) else f"can't be used: {said}"  # its logs can't be made
+            return f"{self.path}: {why}"
         torn = type(error) is sqlite3.DatabaseError  # no child of it: what SQLite calls corrupt
         if torn or "no such table" in said or "malformed" in said:
-            return f"{self.path}: not a whole library ({said}): move it away, and `ossia docs add` makes a new one"
+            return f"{self.path}: not a whole library ({said}): {_MOVE}"
         return None
 
 

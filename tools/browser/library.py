@@ -187,7 +187,7 @@ class Library:
         `what` is an absolute path, a URL, or an id (`17`, `doc:17`). A place below a root that stays is kept out of it
         until it is added again. None: nothing of that kind is in the library.
         """
-        if not what or not self.path.exists():
+        if not what or not self._store.exists():
             return None
         with self._store.writing() as db:
             number = _number(what)

@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from tools.files import write_whole
+from tools.files import cannot, write_whole
 from tools.functions._mcp_server import RemoteTool
 from tools.functions.errors import FunctionsError
 
@@ -70,4 +70,4 @@ class Pins:
         try:
             write_whole(self._path, text)
         except OSError as error:
-            raise PinsUnusable(f"{self._path}: can't keep what was accepted: {error.strerror}") from None
+            raise PinsUnusable(f"{self._path}: {cannot(error, 'written')}") from None
