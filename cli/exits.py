@@ -3,7 +3,7 @@
 | code | when |
 |---|---|
 | 0 | answered |
-| 1 | our own error (a traceback), a strict parse that failed, a full disk or unusable stored sessions (one line) |
+| 1 | our own error (a traceback), a strict parse that failed, a full disk or stored files that can't be used (a line) |
 | 2 | usage: a flag, a setting, a script file, or the input can't be used |
 | 3 | the model is missing or unusable |
 | 4 | out of memory or context |

@@ -226,5 +226,5 @@ def test_a_rule_of_another_version_is_passed_over(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path, folder: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(TrustError, match=r"trust\.json can't be written"):
+    with pytest.raises(TrustError, match=r"trust\.json: can't be written"):
         TrustStore(tmp_path / "file" / "data").trust(folder)
