@@ -15,7 +15,8 @@ from cli import paths
 from tests.oracle.damaged_databases import damage
 from tests.oracle.first_starts import first_starts
 from tests.support.command import OSSIA, ossia_here, write_script
-from tools.browser.library import Library
+from tools.browser.library import Library, Row, Seen
+from tools.undo import Journal
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes and modes as POSIX has them")
 
@@ -73,8 +74,6 @@ def test_a_full_disk_is_called_that_and_the_answer_comes(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("command", [("undo", "--workspace", "."), ("undo", "--workspace", ".", "--list")])
 def test_a_journal_that_cannot_be_used_is_one_line(command: tuple[str, ...], tmp_path: Path) -> None:
-    from tools.undo import Journal
-
     journal = Journal(paths.data_dir(), tmp_path)
     journal.begin_turn("one")
     journal.keep(tmp_path / "a")
@@ -88,6 +87,19 @@ def test_a_journal_that_cannot_be_used_is_one_line(command: tuple[str, ...], tmp
         f"ossia: error: {lock}: can't be used: Is a directory: see what is there and who may use it, or move it away\n"
     )
     assert (said.returncode, said.stdout, said.stderr.decode()) == (1, b"", line)
+
+
+@pytest.mark.parametrize("line", ['{"path": "b", "before": ["file", 1e999, "", "", null]}', "[" * 99_999, '"before"'])
+def test_a_line_of_the_journal_that_nobody_wrote_is_left_out(line: str, tmp_path: Path) -> None:
+    journal = Journal(paths.data_dir(), tmp_path)
+    journal.begin_turn("one")
+    journal.keep(tmp_path / "a")
+    (tmp_path / "a").touch()
+    journal.end_turn()
+    (turn,) = (paths.data_dir() / "undo").glob("*/turns/*/turn.jsonl")
+    turn.write_bytes(turn.read_bytes() + line.encode() + b"\n")
+    assert ossia_here("undo", "--workspace", ".", cwd=tmp_path).returncode == 0
+    assert not (tmp_path / "a").exists()
 
 
 def test_a_schema_that_is_no_text_is_one_line(tmp_path: Path) -> None:
@@ -120,6 +132,19 @@ def test_a_damaged_row_is_listed_and_removed(tmp_path: Path) -> None:
     assert ossia_here("sessions", "show", session_id).returncode == 0
     assert ossia_here("sessions", "rm", session_id).returncode == 0
     assert session_id.encode() not in ossia_here("sessions", "list").stdout
+
+
+@pytest.mark.parametrize("change", ["page=7", "page='text'", "links='nonsense'", "links='[]'", "links='{\"x\": 1}'"])
+def test_a_damaged_document_is_one_line(change: str) -> None:
+    library = Library(paths.library_file())
+    seen = Seen(1, 1, b"", 1)
+    library.put(library.add_root("folder", "/notes"), [Row("/notes/a", "a", seen, "Title", "text", "text")])
+    with sqlite3.connect(library.path) as db:
+        db.execute(f"UPDATE documents SET {change}")
+    db.close()
+    said = ossia_here("docs", "show", "1")
+    assert (said.stdout, said.stderr.count(b"\n")) == (b"", 1) and said.returncode in (1, 2), said.stderr.decode()
+    assert f"{library.path}: not a whole library" in said.stderr.decode()
 
 
 def _conversation(folder: Path) -> str:

@@ -29,6 +29,8 @@ _KIND = 0o170000
 _NEVER: Key = (-1, 0, 0, 0, 0)
 _SMALL_BYTES = 1 << 20
 _SPARE_LINES = 5_000
+UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
+"""What reading a line raises that holds what we never wrote."""
 
 
 class TooMuch(Exception):
@@ -243,7 +245,7 @@ class Store:
                     self._seen.pop(path, None)
                     continue
                 known = _from_row(rest)
-            except (ValueError, TypeError):
+            except UNREADABLE:
                 continue
             self._seen[path] = known
         for path, known in list(self._seen.items()):
@@ -291,7 +293,7 @@ def row_of(state: State) -> list[object]:
 
 
 def state_of(row: list[Any]) -> State:
-    """The state that `row_of` wrote. Raises `ValueError` or `TypeError` on anything else."""
+    """The state that `row_of` wrote. Raises what `UNREADABLE` names on anything else."""
     kind, mode, digest, target, owner = row
     if kind not in get_args(Kind):
         raise ValueError(f"{kind!r} is no kind of file")

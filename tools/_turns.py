@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools._snapshot import Bytes, append, make_private, private_file, row_of, state_of
+from tools._snapshot import UNREADABLE, Bytes, append, make_private, private_file, row_of, state_of
 from tools._tree import State
 
 _MAX_LABEL_CHARS = 200
@@ -106,7 +106,7 @@ class TurnFolder:
     def load(self) -> None:
         """Read the list; lines that are none are left out."""
         for line in self._list.read_bytes().split(b"\n"):
-            with suppress(ValueError, TypeError, KeyError, AttributeError):
+            with suppress(*UNREADABLE):
                 row = json.loads(line)
                 if "label" in row:
                     self.label = str(row["label"])
@@ -197,8 +197,8 @@ class TurnFolders:
 
     def _pending(self, path: Path, descriptor: int) -> Pending:
         row: dict[str, object] = {}
-        with suppress(ValueError):  # killed before the line was whole: the command had not begun
-            row = json.loads(path.read_bytes())
+        with suppress(*UNREADABLE):  # killed before the line was whole: the command had not begun
+            row = dict(json.loads(path.read_bytes()))
         turn = self._loaded(self._folder / str(row["turn"])) if row.get("turn") else None
         repositories = row.get("repositories")
         names = tuple(map(str, repositories)) if isinstance(repositories, list) else ()

@@ -6,6 +6,7 @@ It is another one than ours: what the model imports can't clash with what runs o
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -64,7 +65,8 @@ class Environment:
     @property
     def executable(self) -> Path | None:
         """Its Python; None until `setup` has come to its end once."""
-        return self._python if self._marker.exists() and self._python.exists() else None
+        there = all(os.access(path, os.F_OK) for path in (self._marker, self._python))  # no, too, if that can't be seen
+        return self._python if there else None
 
     def setup(self, packages: Sequence[str] = (), *, log: IO[str], uv: str | None = None) -> None:
         """Make it if it isn't there, and install `defaults` and `packages` (`"requests>=2"`) into it.

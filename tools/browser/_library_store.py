@@ -28,6 +28,8 @@ VERSION: Final = 1
 _APPLICATION: Final = 0x6F737369  # "ossi": so that another program's database is not taken for a library
 _WAIT_S: Final = 15.0  # for another process that writes
 _MOVE: Final = "move it away, and `ossia docs add` makes a new one"
+_UNREADABLE: Final = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
+"""What reading raises where rows, or the names of tables in SQLite's errors, are what we never wrote."""
 _TITLE, _TEXT, _NAME = 4.0, 1.0, 2.0  # the weights of bm25: the title's is spec §1.4's
 
 _SCHEMA: Final = f"""
@@ -154,8 +156,10 @@ class Store:
             if explained is None:
                 raise  # a mistake of ours
             raise LibraryError(explained) from error
-        except UnicodeDecodeError as error:  # Python has trouble with what SQLite says of a table that nobody made
-            raise LibraryError(f"{self.path}: not a whole library: {_MOVE}") from error
+        except _UNREADABLE as error:
+            if isinstance(error, UnicodeEncodeError):
+                raise  # not about what was read
+            raise LibraryError(f"{self.path}: not a whole library ({type(error).__name__}): {_MOVE}") from error
         finally:
             if db is not None:
                 db.close()
