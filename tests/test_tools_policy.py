@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import subprocess
 import tomllib
@@ -291,6 +292,7 @@ def test_what_always_would_store(spec: ToolSpec, preview: Preview, rules: tuple[
         (" git\tstatus  -s ", ("git", "status", "-s")),
         ("git commit -m 'a; b' \"c d\"", ("git", "commit", "-m", "a; b", "c d")),
         ("a'b'\"c\"d ''", ("abcd", "")),
+        ("cat\t'a\tb' \"c\td\"\t", ("cat", "a\tb", "c\td")),
         ("git show HEAD~1 HEAD^^ a=b", ("git", "show", "HEAD~1", "HEAD^^", "a=b")),
         ("echo héllo 'né pas'", ("echo", "héllo", "né pas")),
     ],
@@ -336,6 +338,8 @@ def test_what_is_no_simple_command(command: str) -> None:
         ("cat ?.md", "cat ab.md", False),
         ("echo 'a b'", "echo 'a b'", True),
         ("echo 'a b'", "echo a b", False),
+        ("echo 'a b'", "echo\t'a b'", True),
+        ("echo 'a b'", "echo 'a\tb'", False),
         ("Git status", "git status", False),
     ],
 )
@@ -414,9 +418,12 @@ def test_a_shell_reads_the_same_words(shell: str, tmp_path: Path) -> None:
         pytest.skip(f"there is no {shell} here")
     chars = [*map(chr, range(1, 128)), "é", "\u00a0", "ß", "''", '""', "'c d'"]
     pairs = [first + second for first in chars for second in chars]
-    written = [form.format(pair) for pair in pairs for form in ("{}", "a{}", "{}b", "a {} c")]
+    forms = ("{}", "a{}", "{}b", "a {} c", "'{}'", '"{}"')
+    written = [form.format(pair) for pair in pairs for form in forms]
+    draw, pieces = random.Random(1), [*chars, *("\t", " ", "'\t'", '"\t "', "'", '"') * 20]
+    written += ["".join(draw.choices(pieces, k=draw.randint(3, 8))) for _ in range(20_000)]
     accepted = [(command, words) for command in written if (words := words_of(command)) is not None]
-    assert len(accepted) > 20_000
+    assert len(accepted) > 40_000
     script = tmp_path / "script"
     script.write_text("\n".join(f"printf '%s\\0' {command}" for command, _ in accepted), encoding="utf-8")
     environment = {"PATH": "/nowhere", "LC_ALL": "C.UTF-8"}

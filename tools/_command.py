@@ -35,22 +35,21 @@ def words_of(command: str) -> tuple[str, ...] | None:
     """The words of a simple command, exactly as a shell would pass them on; None for every other command.
 
     Simple: one command; no newline, variables, globs, redirections, assignments in front, comments, backslashes; no
-    control or invisible characters. Quotes are taken off.
+    control or invisible characters but tabs. Quotes are taken off.
 
         words_of("git commit -m 'a; b'")  →  ("git", "commit", "-m", "a; b")
         words_of("git status; curl x")    →  None
     """
-    seen = command.replace("\t", " ")
-    if len(command) > MAX_CHARS or not seen.isprintable() or not _FILLERS.isdisjoint(seen):
+    if len(command) > MAX_CHARS or not command.replace("\t", " ").isprintable() or not _FILLERS.isdisjoint(command):
         return None
     words: list[str] = []
-    position = _end_of_blanks(seen, 0)
-    while position < len(seen):
-        match = _WORD.match(seen, position)
+    position = _end_of_blanks(command, 0)
+    while position < len(command):
+        match = _WORD.match(command, position)
         if match is None or match[0].startswith("=") or (not words and "=" in match[0]):
             return None
         words.append(_QUOTED.sub(lambda quoted: quoted[1] if quoted[2] is None else quoted[2], match[0]))
-        position = _end_of_blanks(seen, match.end())
+        position = _end_of_blanks(command, match.end())
     return tuple(words) if words and words[0] and words[0] not in _RESERVED else None
 
 
