@@ -153,6 +153,11 @@ def test_a_long_result_is_cut_before_its_tokens_are_counted() -> None:
         ("sys.stdin.read()", "Error: functions.bad: EOFError: there is no input here: take it as a parameter"),
         ("return Odd()", "Error: functions.bad: ZeroDivisionError: division by zero"),
         ("raise Odd()", "Error: functions.bad: Odd: (its text can't be had)"),
+        ("raise Leaving()", "Error: functions.bad: Leaving: (its text can't be had)"),
+        ("raise Looping()", "Error: functions.bad: Looping: (its text can't be had)"),
+        ("raise Nameless('x')", "Error: functions.bad: an exception: x"),
+        ("sys.exit(Leaving())", "Error: functions.bad: SystemExit: (its text can't be had) (a function can't end"),
+        ("raise ValueError('a\\ud800b')", "Error: functions.bad: ValueError: a"),
         ("bad()", "Error: functions.bad: RecursionError: maximum recursion depth exceeded"),
         ("raise RuntimeError('x' * 10_000)", "Error: functions.bad: RuntimeError: xxx"),
     ],
@@ -164,6 +169,13 @@ def test_a_function_that_fails_is_one_line_to_the_model(tmp_path: Path, body: st
         class Odd(Exception):
             def __repr__(self): return str(1 / 0)
             __str__ = __repr__
+        class Leaving(Exception):
+            def __str__(self): sys.exit(3)
+        class Looping(BaseException):
+            def __str__(self): raise Looping
+        class Kind(type):
+            __name__ = property(lambda kind: sys.exit(3))
+        class Nameless(Exception, metaclass=Kind): pass
         def bad():
             {body}
         """
@@ -171,6 +183,44 @@ def test_a_function_that_fails_is_one_line_to_the_model(tmp_path: Path, body: st
     assert called.text.startswith(text)
     assert called.result.error and "\n" not in called.text and len(called.text) < 700
     assert "Traceback" not in called.text
+
+
+def test_code_that_runs_while_its_fault_is_told_is_the_functions_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It can print, and take for ever."""
+    source = """
+        import time
+        class Chatty(Exception):
+            def __str__(self):
+                print("said while asked")
+                return "well"
+        class Slow(Exception):
+            def __str__(self):
+                while True: time.sleep(0.01)
+        def chatty(): raise Chatty
+        def slow(): raise Slow
+        """
+    tools = _load(tmp_path, source, timeout_s=0.5).tools
+    assert call(tools, "functions.chatty", folder=tmp_path).text == "Error: functions.chatty: Chatty: well"
+    assert call(tools, "functions.slow", folder=tmp_path).text.startswith("Error: functions.slow did not end within")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_validator_cannot_end_ossia(tmp_path: Path) -> None:
+    source = """
+        import sys
+        from typing import Annotated
+        from pydantic import AfterValidator
+        def _leave(value): sys.exit(value)
+        def odd(n: Annotated[int, AfterValidator(_leave)]): return n
+        """
+    called = call(_load(tmp_path, source).tools, "functions.odd", {"n": 3}, folder=tmp_path)
+    assert (called.text, called.result.error) == (
+        "Error: functions.odd: SystemExit: 3 (a function can't end ossia)",
+        True,
+    )
+    assert called.result.brings == frozenset()  # it never ran
 
 
 def test_the_person_at_the_screen_sees_where_it_failed(tmp_path: Path) -> None:
@@ -385,6 +435,9 @@ def test_of_two_tools_of_a_name_the_first_stays(tmp_path: Path) -> None:
         ("x = 1", "weather.py: it defines no public function: nothing that a model could call"),
         ("__all__ = ['g']", "weather.py: __all__ names 'g', which the file doesn't define"),
         ("x = '\0'", "weather.py"),
+        ("class E(Exception):\n    def __str__(self): raise SystemExit\nraise E", "weather.py line 3: E: (its text"),
+        ("__all__ = 3", "weather.py: TypeError: "),
+        ("class R:\n    def __repr__(self): exit(3)\ndef f(): ...\nf.effects = R()", "weather.py: SystemExit: 3"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_one_line(tmp_path: Path, source: str, problem: str) -> None:

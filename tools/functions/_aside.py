@@ -8,12 +8,14 @@ import inspect
 import queue
 import threading
 import time
+import traceback
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from tools.functions._capture import Stream, captured
+from tools.functions._inspect import fault_line
 from tools.spec import Stop, ToolOutput
 
 MAX_PRINTED_CHARS = 200_000
@@ -25,12 +27,14 @@ _CUT = f"\n[... what it printed after {MAX_PRINTED_CHARS} characters is left out
 class Ending:
     """How the code ended: with a value, or a fault, or not in time. `printed` is what it wrote to stdout.
 
-    `gone`: False when it could not be ended and still runs.
+    `fault` is one line, and `trace` where in the code it was; an exception itself could act when it is asked what it
+    is. `gone`: False when it could not be ended and still runs.
     """
 
     how: Literal["returned", "raised", "stopped", "timeout"]
     value: object = None
-    fault: BaseException | None = None
+    fault: str = ""
+    trace: str = ""
     printed: str = ""
     gone: bool = True
 
@@ -95,7 +99,7 @@ class Aside:
                 value = self._awaited(value)
             value = self._finish(value)
         except BaseException as fault:  # SystemExit and KeyboardInterrupt too: they are the code's, not ours
-            return Ending("raised", fault=fault, printed="".join(self._printed))
+            return Ending("raised", fault=fault_line(fault), trace=_trace(fault), printed="".join(self._printed))
         return Ending("returned", value, printed="".join(self._printed))
 
     def _awaited(self, coroutine: Coroutine[Any, Any, object]) -> object:
@@ -130,6 +134,15 @@ class Aside:
                 _raise_in(self._thread)
             self._thread.join(_GRACE_S / 5)
         return not self._thread.is_alive()
+
+
+def _trace(fault: BaseException) -> str:
+    """Where in the user's code it went wrong, for the person at the screen: the model gets one line."""
+    try:
+        frames = [frame for frame in traceback.extract_tb(fault.__traceback__) if "/_aside.py" not in frame.filename]
+        return "".join(traceback.format_list(frames[-8:]))[-4_000:]
+    except Exception:  # a file that isn't text
+        return ""
 
 
 def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:

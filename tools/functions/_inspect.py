@@ -34,7 +34,10 @@ class Inspected:
     adapter: TypeAdapter[Any]
 
     def bound(self, args: Mapping[str, object], name: str) -> _Bound:
-        """The arguments as the function takes them: dates, enums, dataclasses. Raises `ToolFailed`."""
+        """The arguments as the function takes them: dates, enums, dataclasses. Raises `ToolFailed`.
+
+        Validators may be the user's own: call it where their code runs.
+        """
         from pydantic import ValidationError
 
         try:
@@ -43,7 +46,7 @@ class Inspected:
             raise ToolFailed(f"Error: {name}: {_faults(error)}") from None
         except ToolFailed:
             raise
-        except Exception as error:  # a validator of the user's own
+        except BaseException as error:  # a validator of the user's own
             raise ToolFailed(f"Error: {name}: {fault_line(error)}") from None
 
 
@@ -70,15 +73,20 @@ def inspect_function(function: Callable[..., Any], name: str, where: str) -> Ins
 
 
 def fault_line(fault: BaseException) -> str:
-    """An exception in one line: `"ValueError: no such city"`."""
-    try:
-        text = one_line(str(fault), _MAX_LINE_CHARS)
-    except Exception:
-        text = "(its text can't be had)"
-    kind = type(fault).__name__
-    if isinstance(fault, SystemExit):
+    """An exception in one line: `"ValueError: no such city"`. Its class is the user's: call it where their code runs."""
+    kind = _said(lambda: type(fault).__name__, "an exception")
+    text = _said(lambda: str(fault), "(its text can't be had)")
+    if issubclass(type(fault), SystemExit):
         return f"{kind}: {text} (a function can't end ossia)"
     return f"{kind}: {text}" if text else kind
+
+
+def _said(ask: Callable[[], str], otherwise: str) -> str:
+    """What an exception says of itself: that is code, and may do anything."""
+    try:
+        return one_line(ask(), _MAX_LINE_CHARS)
+    except BaseException:  # a sys.exit, too
+        return otherwise
 
 
 def _check_signature(function: Callable[..., Any], at: str) -> None:

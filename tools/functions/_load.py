@@ -6,8 +6,8 @@ import builtins
 import inspect
 import sys
 import traceback
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -46,11 +46,24 @@ def run_file(path: Path) -> tuple[ModuleType, str]:
         del sys.modules[module.__name__]
         if isinstance(fault, KeyboardInterrupt):
             raise
-        raise FunctionsInvalid(f"{path}{_line(fault, str(resolved))}: {fault_line(fault)}") from fault
+        with captured(lambda stream, text: None, module.__name__):
+            told = fault_line(fault)
+        raise FunctionsInvalid(f"{path}{_line(fault, str(resolved))}: {told}") from fault
     finally:
         with suppress(ValueError):  # the file took it off itself
             sys.path.remove(folder)
     return module, one_line("".join(printed), _MAX_PRINTED_CHARS)
+
+
+@contextmanager
+def refused(where: str) -> Iterator[None]:
+    """Within: what the user's code raises while it is looked at, a sys.exit too, is raised as `FunctionsInvalid`."""
+    try:
+        yield
+    except (FunctionsInvalid, KeyboardInterrupt):
+        raise
+    except BaseException as fault:
+        raise FunctionsInvalid(f"{where}: {fault_line(fault)}") from fault
 
 
 def public_functions(module: ModuleType, where: str) -> Mapping[str, Callable[..., Any]]:
@@ -85,10 +98,7 @@ def entry_point(group: str, name: str) -> tuple[Mapping[str, Callable[..., Any]]
     if entry is None:
         installed = ", ".join(sorted(found.names)) or "none"
         raise FunctionsInvalid(f"no installed package has the {group} entry point {name!r} (installed: {installed})")
-    try:
-        loaded = entry.load()
-    except Exception as fault:
-        raise FunctionsInvalid(f"{group} entry point {name!r}: {fault_line(fault)}") from fault
+    loaded = entry.load()
     distribution = entry.dist.name if entry.dist is not None else name
     where = f"{group} entry point {name!r}"
     if isinstance(loaded, ModuleType):

@@ -16,7 +16,6 @@ Without these a function counts as one that runs something (`effects` `{"run"}`)
 from __future__ import annotations
 
 import json
-import traceback
 from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from tools.functions import _aside, _inspect, _load
 from tools.functions._result import bounded, result_text
 from tools.functions.errors import FunctionsInvalid
 from tools.functions.naming import PREFIX, Loaded, name_warning, offered_name, without_duplicates
-from tools.spec import Preview, Stop, Tool, ToolContext, ToolOutput, ToolResult, ToolSpec, interrupted
+from tools.spec import Preview, Stop, Tool, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec, interrupted
 
 ENTRY_POINTS = "ossia.tools"
 _MAX_FAULT_CHARS = 600
@@ -40,10 +39,11 @@ def load_functions(path: Path, *, timeout_s: float = 120.0) -> Loaded:
         load_functions(Path("weather.py")).tools[0].spec.name  →  "functions.get_weather"
     """
     module, printed = _load.run_file(path)
-    functions = _load.public_functions(module, path.name)
-    if not functions:
-        raise FunctionsInvalid(f"{path}: it defines no public function: nothing that a model could call")
-    loaded = _as_tools(functions, path.name, f"file {path.name}", timeout_s)
+    with _load.refused(path.name):
+        functions = _load.public_functions(module, path.name)
+        if not functions:
+            raise FunctionsInvalid(f"{path}: it defines no public function: nothing that a model could call")
+        loaded = _as_tools(functions, path.name, f"file {path.name}", timeout_s)
     if printed:
         return Loaded(loaded.tools, (*loaded.warnings, f"{path.name} printed while it was loaded: {printed}"))
     return loaded
@@ -58,8 +58,9 @@ def load_entry_points(names: Sequence[str], *, timeout_s: float = 120.0) -> Load
     tools: list[Tool] = []
     warnings: list[str] = []
     for name in names:
-        functions, distribution = _load.entry_point(ENTRY_POINTS, name)
-        loaded = _as_tools(functions, name, f"package {distribution}", timeout_s)
+        with _load.refused(f"{ENTRY_POINTS} entry point {name!r}"):
+            functions, distribution = _load.entry_point(ENTRY_POINTS, name)
+            loaded = _as_tools(functions, name, f"package {distribution}", timeout_s)
         tools += loaded.tools
         warnings += loaded.warnings
     return Loaded(tuple(tools), tuple(warnings))
@@ -95,9 +96,14 @@ class UserFunction:
         return Preview(f"{self.spec.name.removeprefix(PREFIX)}({given})", detail, "json")
 
     def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
-        positional, named = self._function.bound(_dict(args), self.spec.name)
+        refused: list[ToolFailed] = []
 
         def work() -> object:
+            try:
+                positional, named = self._function.bound(_dict(args), self.spec.name)
+            except ToolFailed as error:
+                refused.append(error)
+                return None
             return self._function.call(*positional, **named)
 
         def finish(value: object) -> object:
@@ -105,8 +111,10 @@ class UserFunction:
 
         aside = _aside.Aside(work, finish, module=self._function.module)
         ending = yield from aside.run(call_id=call_id, stop=context.stop, timeout_s=self._timeout_s)
-        if ending.fault is not None:
-            yield ToolOutput(call_id, self._trace(ending.fault), "stderr")
+        if refused and ending.how == "returned":
+            raise refused[0]
+        if ending.trace:
+            yield ToolOutput(call_id, ending.trace, "stderr")
         return self._result(ending, context.stop)
 
     def close(self) -> None:
@@ -119,21 +127,10 @@ class UserFunction:
         if ending.how == "timeout":
             what = f"Error: {self.spec.name} did not end within {self._timeout_s:g} seconds"
             return ToolResult(f"{what}{still}. Ask for less, or choose another way.", error=True)
-        if ending.fault is not None:
-            line = f"Error: {self.spec.name}: {_inspect.fault_line(ending.fault)}"
-            return ToolResult(line, error=True, brings=self._function.brings)
+        if ending.how == "raised":
+            return ToolResult(f"Error: {self.spec.name}: {ending.fault}", error=True, brings=self._function.brings)
         text = ending.value if isinstance(ending.value, str) else bounded(ending.printed.rstrip("\n")) or "null"
         return ToolResult(text, brings=self._function.brings)
-
-    def _trace(self, fault: BaseException) -> str:
-        """Where in the user's code it went wrong, for the person at the screen: the model gets one line."""
-        try:
-            frames = [
-                frame for frame in traceback.extract_tb(fault.__traceback__) if "/_aside.py" not in frame.filename
-            ]
-            return "".join(traceback.format_list(frames[-8:]))[-4_000:]
-        except Exception:  # a file that isn't text, a __str__ that raises
-            return ""
 
 
 def _dict(args: object) -> Mapping[str, object]:
