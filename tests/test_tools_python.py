@@ -91,6 +91,29 @@ def test_a_fault_is_a_traceback_once_and_without_colours(tool: PythonTool) -> No
     assert "----> 2     return 1/0" in ran.text
 
 
+_ODD = "class Odd({}):\n    def __str__(self): {}\nraise Odd"
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "failed"),
+    [
+        ("print('a\\ud800b'); print(2)", "a?b\n2", False),
+        ("import sys; print('a\\udfff', file=sys.stderr)", "a?", False),
+        ("display({'text/plain': 'a\\ud800'}, raw=True)", "a?", False),
+        ("raise ValueError('a\\ud800')", "ValueError: a?", True),
+        ('{"code": "print(\'a\\ud800b\')"}', "a?b", False),
+        (_ODD.format("Exception", "raise SystemExit(3)"), "SystemExit: 3", True),
+        (_ODD.format("BaseException", "raise Odd"), "Odd: (its text can't be had)", True),
+    ],
+)
+def test_what_cannot_be_told_as_it_is(tool: PythonTool, code: str, text: str, failed: bool) -> None:
+    """Half a surrogate pair, an error whose text can't be had: no message of the kernel's can hold them."""
+    run(tool, "kept = 5")
+    ran = run(tool, code)
+    assert (ran.result.error, ran.text.endswith(text), "jupyter" in ran.text) == (failed, True, False), ran.text
+    assert run(tool, "print(kept)").text == "5"
+
+
 def test_the_state_stays(tool: PythonTool) -> None:
     run(tool, "kept = [1]")
     assert run(tool, "kept.append(2); kept").text == "[1, 2]"

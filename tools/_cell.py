@@ -41,6 +41,7 @@ class Cell:
     _output: Bounded = field(default_factory=Bounded)
     _streamed_chars: int = 0
     _heard_at: float = 0.0
+    _fault: str = ""  # as the reply has it
 
     def finished(self, idle_s: float) -> bool:
         """The code has ended, and its output too (or its end hasn't come, and nothing else for `idle_s`)."""
@@ -54,6 +55,8 @@ class Cell:
         self._heard_at = time.monotonic()  # on a busy machine much output may come after the reply
         if message.kind == "execute_reply":
             self.replied = True
+            if content.get("status") == "error":
+                self._fault = f"{content.get('ename')}: {content.get('evalue')}"
         elif message.kind == "status":
             self.idle = self.idle or content.get("execution_state") == "idle"
         elif message.kind == "stream":
@@ -64,6 +67,9 @@ class Cell:
             yield from self._add_line(_lines(content.get("traceback")), "stderr")
         elif message.kind in ("execute_result", "display_data"):
             yield from self._take_data(content.get("data"))
+        if self._fault and not self.failed and self.replied and self.idle:  # IPython couldn't show it: a SystemExit
+            self.failed = True
+            yield from self._add_line(self._fault, "stderr")
 
     def _take_data(self, data: object) -> Generator[ToolOutput, None, None]:
         if not isinstance(data, Mapping):

@@ -5,6 +5,7 @@ Imports nothing of this project; the rest of it reads only the constants.
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 import contextlib
 import contextvars
@@ -38,8 +39,10 @@ def run(connection: str, *, terminals: bool) -> None:
     from ipykernel.kernelapp import IPKernelApp
     from ipykernel.zmqshell import ZMQInteractiveShell
     from IPython.core.formatters import DisplayFormatter
+    from jupyter_client.session import Session
 
     _bound_streams()
+    _replace(Session, "serialize", _without_halves)
     _replace(DisplayFormatter, "format", _bounded_format)
     # a TCP port for the prints of forked children: needs sockets that a filter refuses; _Bound sends those to fd 1
     _replace(IOPubThread, "_setup_pipe_in", lambda _: lambda thread: setattr(thread, "_pipe_flag", False))
@@ -87,6 +90,10 @@ def _bound_streams() -> None:
             _threads_keep_their_cell()
             try:
                 return await method(*arguments, **options)
+            except (KeyboardInterrupt, asyncio.CancelledError):
+                raise
+            except BaseException as fault:  # what the code raised can't even be told: its __str__ raises, or leaves
+                return _untold(arguments[0], fault)
             finally:
                 bound.end_of_cell()
 
@@ -99,6 +106,38 @@ def _bound_streams() -> None:
     _replace(ZMQInteractiveShell, "_showtraceback", tail_first)  # else an error would stand before what led to it
     _replace(ZMQShellDisplayHook, "start_displayhook", tail_first)
     _replace(IPythonKernel, "do_execute", then_end)
+
+
+def _untold(kernel: Any, fault: BaseException) -> dict[str, object]:
+    """The reply to a cell whose error can't be shown; the error is shown by its name."""
+    try:
+        name = str(type(fault.__context__ or fault).__name__)
+    except BaseException:  # a class of the code's
+        name = "an exception"
+    text = "(its text can't be had)"
+    error = {"ename": name, "evalue": text, "traceback": [f"{name}: {text}"]}
+    kernel.send_response(kernel.iopub_socket, "error", error)
+    return {"status": "error", "execution_count": kernel.shell.execution_count, **error}
+
+
+def _without_halves(serialize: Any) -> Any:
+    """A message that holds half a surrogate pair can't be encoded: it is sent with `?` in its place."""
+
+    def serialized(session: Any, message: Any, *arguments: Any, **options: Any) -> Any:
+        try:
+            return serialize(session, message, *arguments, **options)
+        except UnicodeEncodeError:
+            return serialize(session, _encodable(message), *arguments, **options)
+
+    return serialized
+
+
+def _encodable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, dict):
+        return {_encodable(key): _encodable(inner) for key, inner in value.items()}
+    return [_encodable(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def _threads_keep_their_cell() -> None:

@@ -327,7 +327,9 @@ def code_of(arguments: str) -> str:
     r"""The code in what a model sent to `python`: raw code, `{"code": …}` (`script`, `input`), or a fenced block.
 
     `code_of('{"code": "print(1)"}')`, ``code_of("```python\nprint(1)\n```")`` and `code_of("print(1)")` are equal.
+    Half a surrogate pair, which JSON can spell and no kernel can be sent, is `?`.
     """
+    arguments = arguments.encode("utf-8", "replace").decode("utf-8")
     text = arguments.strip()
     if text.startswith("{"):
         with suppress(ValueError, RecursionError):

@@ -73,7 +73,7 @@ def inspect_function(function: Callable[..., Any], name: str, where: str) -> Ins
 
 
 def fault_line(fault: BaseException) -> str:
-    """An exception in one line: `"ValueError: no such city"`. Its class is the user's: call it where their code runs."""
+    """An exception in one line: `"ValueError: no such city"`. Its class is the user's: ask where their code runs."""
     kind = _said(lambda: type(fault).__name__, "an exception")
     text = _said(lambda: str(fault), "(its text can't be had)")
     if issubclass(type(fault), SystemExit):
