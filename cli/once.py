@@ -19,7 +19,7 @@ from agent.session import UserText
 from agent.worker import Tapped, Worker
 from cli.ask import Asker
 from cli.assemble import Assembly, begin
-from cli.config import Resolved
+from cli.config import ConfigError, Resolved, resolve
 from cli.exits import ExitCode, ExitError
 from cli.folder import Folder, settle
 from cli.keeping import NO_OLDER, Kept, Wanted, bring_back, open_saved
@@ -54,8 +54,32 @@ def run_once(
 ) -> int:
     """Answer one prompt; returns the exit code. Raises what `cli.main` turns into one line and a code.
 
-    `wanted`: the stored session to go on with; `save`: store what is a new one.
+    `wanted`: the stored session to go on with; `save`: store what is a new one. What ends it before there is a turn is
+    `--json`'s line, too.
     """
+    try:
+        run, text = _prepared(prompt, flags, wanted=wanted, save=save)
+    except (KeyboardInterrupt, Exception) as error:
+        if _as_json(flags):
+            report = Report(model=str(flags.get("model") or ""))
+            report.fail(error)
+            Json().finish(report)
+        raise
+    return run.answer(text, prompt or "")
+
+
+def _as_json(flags: Mapping[str, object]) -> bool:
+    """Is `--json` wanted? By its flag alone where the settings can't be read."""
+    try:
+        return resolve(flags, environ=os.environ).settings.json
+    except ConfigError:
+        return flags.get("json") is True
+
+
+def _prepared(
+    prompt: str | None, flags: Mapping[str, object], *, wanted: Wanted, save: bool
+) -> tuple[_Run, str]:
+    """The run, and what is asked: all that can be refused before anything is loaded."""
     resolved, folder = settle(flags)
     settings = resolved.settings
     if settings.raw and settings.json:
@@ -67,7 +91,7 @@ def run_once(
     kept = open_saved(resolved, folder, wanted=wanted, save=save)
     if kept.problem:
         display.warn(kept.problem)
-    return _Run(resolved, folder, display, kept).answer(text, prompt or "")
+    return _Run(resolved, folder, display, kept), text
 
 
 class _Run:

@@ -238,6 +238,14 @@ def test_a_result_that_fills_the_context_is_told(tmp_path: Path) -> None:
         (("--model", "gpt-oss-20b"), 3),
         (("--model", "."), 3),
         (("--model", "etude", "--context", "2"), 4),
+        (("--workspace", "nowhere"), 2),
+        (("--instructions", "@no-such-file"), 2),
+        (("--effort", "huge"), 2),
+        (("--engine", "script:no-such-file"), 2),
+        (("--tools", "nowhere.py"), 2),
+        (("--allow", "shell:ls; rm"), 2),
+        (("--resume", "nobody"), 2),
+        (("--raw",), 2),
     ],
 )
 def test_json_has_its_line_on_failures_too(arguments: tuple[str, ...], code: int) -> None:
@@ -245,6 +253,20 @@ def test_json_has_its_line_on_failures_too(arguments: tuple[str, ...], code: int
     line = line_of(done)
     assert (done.returncode, line["exit"], line["answer"]) == (code, code, None)
     assert line["end"] in ("error", "context") and line["error"] in done.stderr.decode()
+
+
+@pytest.mark.parametrize("config", ["json = true", "json = true\neffort = 'huge'"])
+def test_json_has_its_line_wherever_it_was_asked_for(config: str, tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(config)
+    flags = () if "huge" not in config else ("--json",)
+    done = ossia("run", "hi", "--workspace", "nowhere", *flags, env={"OSSIA_CONFIG": str(tmp_path / "config.toml")})
+    assert (done.returncode, line_of(done)["exit"]) == (2, 2)
+
+
+def test_json_has_its_line_where_there_is_no_prompt() -> None:
+    for stdin in (b"", b"\xff"):
+        done = ossia("run", "--json", stdin=stdin)
+        assert (done.returncode, line_of(done)["error"] in done.stderr.decode()) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +281,7 @@ def test_json_has_its_line_on_failures_too(arguments: tuple[str, ...], code: int
         ("--engine", "steam"),
         ("--instructions", "@no-such-file"),
         ("--no-such-flag",),
-        ("--raw", "--json"),
+        ("--no-such-flag", "--json"),
         ("two", "prompts"),
     ],
 )
