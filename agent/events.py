@@ -8,7 +8,7 @@ from typing import Literal
 from agent.engine.base import Progress, StepStats
 from agent.errors import AgentError
 from harmony.messages import Delta, Message, Repaired
-from tools.spec import ApprovalAsked, ApprovalDecided, Decision, ToolFinished, ToolOutput, ToolStarted
+from tools.spec import ApprovalAsked, ApprovalDecided, Decision, ToolFinished, ToolOutput, ToolShown, ToolStarted
 
 TurnEnd = Literal["answered", "silent", "stopped", "tokens", "time", "steps", "context", "error"]
 """answered: a `final` came; silent: the model ended the turn without one that says anything; stopped: by the user;
@@ -62,6 +62,7 @@ Event = (
     | MessageAdded
     | ApprovalAsked
     | ApprovalDecided
+    | ToolShown
     | ToolStarted
     | ToolOutput
     | ToolFinished
@@ -85,6 +86,7 @@ __all__ = [
     "Stats",
     "ToolFinished",
     "ToolOutput",
+    "ToolShown",
     "ToolStarted",
     "TurnEnd",
     "TurnEnded",

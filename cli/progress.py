@@ -18,6 +18,7 @@ from agent.events import (
     Stats,
     ToolFinished,
     ToolOutput,
+    ToolShown,
     ToolStarted,
 )
 from cli.clean import clean, one_line
@@ -107,6 +108,9 @@ class Display:
                     self._think(text)
             case MessageAdded():
                 self._end_thought()
+            case ToolShown(call, preview):
+                would = one_line(f"{call.name} would: {preview.summary}")
+                self.note(clean(f"{would}\n{preview.detail}").rstrip("\n"))
             case ToolStarted(call):
                 self.aside(f"{call.name}: {short_arguments(call.arguments, _SHOWN_CHARS)}")
                 self.line.set(f"{call.name} runs")

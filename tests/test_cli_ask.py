@@ -159,6 +159,12 @@ def test_the_time_limit_ends_a_question(tmp_path: Path) -> None:
     assert terminal.child.exitstatus == 6 and not (terminal.work / "a.md").exists()
 
 
+def test_a_dry_run_shows_all_of_it_on_a_terminal(tmp_path: Path) -> None:
+    lines = [f"line {number} \x1b[31m of many" for number in range(500)]
+    shown = Terminal(tmp_path, _write("a.md", "\n".join(lines)), FINAL, flags=("--dry-run",)).answer()
+    assert all(f"+line {number} ␛[31m of many\r\n" in shown for number in range(500))
+
+
 class TestWithoutATerminal:
     def _run(self, folder: Path, *steps: str, flags: tuple[str, ...] = ()) -> tuple[str, Path]:
         work = folder / "work"
@@ -210,7 +216,22 @@ class TestWithoutATerminal:
         done = ossia("run", "hi", "--engine", script, "--workspace", str(work), "--dry-run", "--json")
         (call,) = json.loads(done.stdout)["calls"]
         assert call["result"].startswith("Not executed (dry run)") and "+new" in call["result"]
-        assert (done.stderr, list(work.iterdir())) == (b"", [])
+        assert list(work.iterdir()) == []
+
+    def test_a_dry_run_shows_all_of_it(self, tmp_path: Path) -> None:
+        """More than a model reads, and more than a question shows; cleaned, since a person reads it."""
+        lines = [f"line {number} \x1b[31mof many" for number in range(5_000)]
+        command = "; ".join(f"echo {number}" for number in range(5_000)) + " # \x1b]0;title\x07"
+        call = '<|channel|>commentary to=functions.shell <|constrain|>json<|message|>{"command": %s}<|call|>'
+        steps = (_write("a.md", "\n".join(lines)), call % json.dumps(command), FINAL)
+        told, work = self._run(tmp_path, *steps, flags=("--dry-run",))
+        shown = told.splitlines()
+        assert shown[0].startswith("functions.write_file would: ") and shown[4:5004] == [
+            f"+{line}".replace("\x1b", "␛") for line in lines
+        ]
+        at = shown.index(command.replace("\x1b", "␛").replace("\x07", "␇"))
+        assert shown[at - 1].startswith(f"functions.shell would: run a command in {work} ")
+        assert self._run(tmp_path, *steps, flags=("--dry-run", "--quiet"))[0] == ""
 
 
 def test_a_bad_rule_is_one_line(tmp_path: Path) -> None:

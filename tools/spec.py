@@ -208,6 +208,14 @@ class ApprovalDecided:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolShown:
+    """A dry run: what the call would do, whole, in place of doing it. The result has as much of it as a model reads."""
+
+    call: ToolCall
+    preview: Preview
+
+
+@dataclass(frozen=True, slots=True)
 class ToolStarted:
     """The call passed every check and begins to run; it is the user's version where they changed it."""
 
@@ -232,7 +240,7 @@ class ToolFinished:
     ms: int
 
 
-ToolEvent = ApprovalAsked | ApprovalDecided | ToolStarted | ToolOutput | ToolFinished
+ToolEvent = ApprovalAsked | ApprovalDecided | ToolShown | ToolStarted | ToolOutput | ToolFinished
 
 
 class Tool(Protocol):

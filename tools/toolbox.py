@@ -27,6 +27,7 @@ from tools.spec import (
     ToolFailed,
     ToolFinished,
     ToolResult,
+    ToolShown,
     ToolSpec,
     ToolStarted,
     interrupted,
@@ -218,6 +219,7 @@ class Toolbox:
             spec, preview, context = ready.tool.spec, ready.preview, ready.context
             ruling = self._policy.rule_on(spec, preview, ready.args, taint=context.taint)
             if self._dry_run and ruling.action != "deny" and acts(spec, preview):
+                yield ToolShown(replace(ready.call, name=spec.name), preview)
                 return ready, _shown(preview, context)
             if ruling.action == "deny" or (ruling.action == "allow" and ready is wished):
                 yield ApprovalDecided(ready.call.id, ruling.action == "allow", "policy", ruling.reason)
