@@ -126,6 +126,7 @@ KINDS: Mapping[str, Kind] = {
     "allow": _texts("a list of rules, e.g. 'shell:git status*'"),
     "deny": _texts("a list of rules, e.g. 'shell:git push*'"),
     "yes": _switch(),
+    "strict_approvals": _switch(),
     "dry_run": _switch(),
     "web": _text(),
     "web_key": _variable(),

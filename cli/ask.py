@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
 from agent.events import ApprovalAsked, Decision
@@ -27,16 +29,41 @@ _GREEN, _RED, _BOLD, _PLAIN = "\x1b[32m", "\x1b[31m", "\x1b[1m", "\x1b[0m"
 _KEYS = {"y": "y", "yes": "y", "s": "s", "session": "s", "a": "a", "always": "a", "n": "n", "no": "n", "": "n"}
 
 
+@dataclass(frozen=True, slots=True)
+class Unasked:
+    """A call that was refused since nobody could be asked. `allow` are the flags that allow it."""
+
+    call_id: str
+    name: str
+    reason: str
+    allow: str
+
+
+def told_of(refused: Sequence[Unasked]) -> str:
+    """`2 calls were refused, since nobody could be asked: functions.shell (1), browser.open (1)`."""
+    counts = Counter(one.name for one in refused)
+    calls = "1 call was" if len(refused) == 1 else f"{len(refused)} calls were"
+    return f"{calls} refused, since nobody could be asked: " + ", ".join(f"{name} ({n})" for name, n in counts.items())
+
+
 class Asker:
     """Answers the questions of a turn: by `--yes`, by asking where stderr is a terminal, or with no.
 
-    `store` keeps the rules of an "always" answer. `hint` is what else helps where nobody can be asked.
+    `store` keeps the rules of an "always" answer. `hint` is what else helps where nobody can be asked; `refused` gets
+    the calls for which that was so.
     """
 
     def __init__(
-        self, display: Display, *, yes: bool, store: Callable[[Sequence[str]], None], hint: str = ""
+        self,
+        display: Display,
+        *,
+        yes: bool,
+        store: Callable[[Sequence[str]], None],
+        refused: list[Unasked],
+        hint: str = "",
     ) -> None:
         self._display, self._yes, self._store, self._hint = display, yes, store, hint
+        self._refused = refused
         self._colour = display.colour
 
     def decide(self, asked: ApprovalAsked, *, given_up: Callable[[], bool]) -> Decision | None:
@@ -49,6 +76,7 @@ class Asker:
         with _terminal(self._display.terminal) as tty:
             if tty is None:
                 hint = hint_on(asked, self._hint)
+                self._refused.append(Unasked(asked.call.id, asked.call.name, asked.reason, _way(asked)))
                 self._display.note(f"ossia: {_why_not(asked, yes=self._yes)}{hint and f', or {hint}'}")
                 return None
             key = self._ask(asked, tty, given_up)

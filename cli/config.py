@@ -64,6 +64,7 @@ class Settings:
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     yes: bool = False
+    strict_approvals: bool = False
     dry_run: bool = False
     web: str | None = None
     web_key: str | None = None

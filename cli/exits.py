@@ -10,6 +10,7 @@
 | 5 | the step limit was reached; the answer from what there was, was printed |
 | 6 | cut by `--max-tokens`, by the end of the context, or by `--timeout`; what there is of the answer was printed |
 | 7 | the engine or the network failed in the middle of a turn |
+| 8 | with `--strict-approvals`: answered, but a call was refused since nobody could be asked |
 | 9 | no answer came: the model ended its turn without one |
 | 130 | interrupted, by Ctrl-C, SIGTERM or a closed terminal |
 | 141 | whoever read our output closed the pipe |
@@ -36,6 +37,7 @@ class ExitCode(IntEnum):
     STEPS = 5
     CUT = 6
     ENGINE = 7
+    UNASKED = 8
     SILENT = 9
     INTERRUPTED = 130
     CLOSED_PIPE = 141

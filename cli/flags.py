@@ -44,6 +44,9 @@ Deny = Annotated[
     list[str] | None, typer.Option(metavar="NAME[:PATTERN]", help="Never allow these calls; wins. Repeatable.")
 ]
 Yes = Annotated[bool | None, typer.Option("--yes", help="Say yes to what is asked, but for what only you may allow.")]
+StrictApprovals = Annotated[
+    bool | None, typer.Option("--strict-approvals", help="Exit with 8 if nobody could be asked about a call.")
+]
 DryRun = Annotated[bool | None, typer.Option("--dry-run", help="Show writes and commands, carry none out.")]
 Web = Annotated[
     str | None,
@@ -96,6 +99,7 @@ _ALL: dict[str, object] = {
     "allow": Allow,
     "deny": Deny,
     "yes": Yes,
+    "strict_approvals": StrictApprovals,
     "dry_run": DryRun,
     "web": Web,
     "web_key": WebKey,

@@ -17,7 +17,7 @@ from agent.limits import Limits
 from agent.loop import run_turn
 from agent.session import UserText
 from agent.worker import Tapped, Worker
-from cli.ask import Asker
+from cli.ask import Asker, told_of
 from cli.assemble import Assembly, begin
 from cli.config import ConfigError, Resolved, resolve
 from cli.exits import ExitCode, ExitError
@@ -103,7 +103,7 @@ class _Run:
         self._display, self._kept = display, kept
         self._worker = Worker()
         self._control = Control()
-        self._report = Report(model=settings.model or "")
+        self._report = Report(model=settings.model or "", strict=settings.strict_approvals)
         self._raw = Raw() if settings.raw else None
         self._out: Output = self._raw or (Json() if settings.json else Answer(self._report, before=display.pause))
         if isinstance(self._out, Answer):
@@ -135,6 +135,8 @@ class _Run:
             self._worker.submit(assembly.close_engine)
         self._worker.close()
         self._close_session()
+        if self._report.refused:
+            self._display.note(f"ossia: {told_of(self._report.refused)}")
         if isinstance(self._report.error, Exception):
             raise self._report.error
         if self._report.end == "silent":
@@ -229,7 +231,8 @@ class _Run:
         self._display.line.tick()
         if isinstance(event, ApprovalAsked):
             tools = assembly.tools
-            asker = Asker(self._display, yes=self._settings.yes, store=tools.store, hint=tools.hint)
+            refused = self._report.refused
+            asker = Asker(self._display, yes=self._settings.yes, store=tools.store, refused=refused, hint=tools.hint)
             self._worker.answer(asker.decide(event, given_up=lambda: self._control.stopped))
         if isinstance(event, ToolFinished) and (warning := assembly.tools.view_warning()):
             self._display.note(f"ossia: {warning}")

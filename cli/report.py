@@ -15,6 +15,7 @@ from harmony.messages import Message
 
 if TYPE_CHECKING:
     from agent.citations import Cited, Footnote
+    from cli.ask import Unasked
 
 VERSION = 1
 _CODES: dict[TurnEnd, ExitCode] = {
@@ -31,7 +32,10 @@ _CODES: dict[TurnEnd, ExitCode] = {
 
 @dataclass(slots=True)
 class Report:
-    """The account of one turn. Feed it every event; `load_s` is set by whoever loads the model."""
+    """The account of one turn. Feed it every event; `load_s` is set by whoever loads the model.
+
+    `refused`: the calls about which nobody could be asked; `strict`: an answer with such calls has a code of its own.
+    """
 
     model: str
     load_s: float = 0.0
@@ -39,6 +43,8 @@ class Report:
     error: BaseException | None = None
     messages: list[Message] = field(default_factory=list)
     calls: list[ToolFinished] = field(default_factory=list)
+    refused: list[Unasked] = field(default_factory=list)
+    strict: bool = False
     repairs: list[Repaired] = field(default_factory=list)
     trimmed: list[ContextTrimmed] = field(default_factory=list)
     states: list[Mapping[str, object]] = field(default_factory=list)
@@ -111,7 +117,8 @@ class Report:
         """The exit code of the process."""
         if self.error is not None and self.end != "stopped":
             return exit_code(self.error) or ExitCode.FAILED
-        return _CODES[self.end]
+        unasked = self.end == "answered" and self.strict and self.refused
+        return ExitCode.UNASKED if unasked else _CODES[self.end]
 
     def to_json(self) -> dict[str, object]:
         """The object that `ossia run --json` prints in one line (version 1; docs/formats.md)."""
@@ -132,6 +139,9 @@ class Report:
                     "ms": done.ms,
                 }
                 for done in self.calls
+            ],
+            "refused": [
+                {"id": one.call_id, "name": one.name, "reason": one.reason, "allow": one.allow} for one in self.refused
             ],
             "usage": {
                 "prompt_tokens": self.prompt_tokens,

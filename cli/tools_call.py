@@ -14,7 +14,7 @@ from typing import IO
 from agent.control import Control
 from agent.limits import deadline
 from agent.worker import Tapped, Worker
-from cli.ask import Asker
+from cli.ask import Asker, Unasked, told_of
 from cli.clean import clean
 from cli.exits import ExitCode, ExitError
 from cli.folder import settle
@@ -38,6 +38,7 @@ def call_once(name: str, arguments: str, flags: Mapping[str, object]) -> None:
             print(clean(done.result.text), file=stdout())
         else:
             stdout().write(done.result.text)
+        caller.require_asked()
 
 
 def call_script(source: str, flags: Mapping[str, object]) -> None:
@@ -50,6 +51,7 @@ def call_script(source: str, flags: Mapping[str, object]) -> None:
             else:
                 shown = clean(done.result.text) if stdout().isatty() else done.result.text
                 print(shown, file=stdout(), flush=True)
+        caller.require_asked()
 
 
 class _Caller:
@@ -63,7 +65,11 @@ class _Caller:
         for warning in resolved.warnings:
             self._display.warn(warning)
         self._tools: Toolset = collect(resolved, folder, self._display, own_tokenizer(settings.model))
-        self._asker = Asker(self._display, yes=settings.yes, store=self._tools.store, hint=self._tools.hint)
+        self._refused: list[Unasked] = []
+        self._strict = settings.strict_approvals
+        self._asker = Asker(
+            self._display, yes=settings.yes, store=self._tools.store, refused=self._refused, hint=self._tools.hint
+        )
         self._worker = Worker()
         self._timeout_s = settings.timeout
         self._taint: frozenset[Taint] = frozenset()
@@ -97,6 +103,11 @@ class _Caller:
             self._display.note(f"ossia: {warning}")
         self._warn(finished)
         return finished
+
+    def require_asked(self) -> None:
+        """With `--strict-approvals`: raises ExitError where a call was refused since nobody could be asked."""
+        if self._strict and self._refused:
+            raise ExitError(told_of(self._refused), ExitCode.UNASKED)
 
     def close(self) -> None:
         self._tools.close()

@@ -205,7 +205,7 @@ class TestScripts:
 def test_the_json_line_has_every_field(tmp_path: Path) -> None:
     line = line_of(ossia("run", "hi", "--engine", write_script(tmp_path, FINAL), "--json"))
     assert list(line) == [
-        *("version", "model", "answer", "citations", "messages", "calls", "usage", "timings", "repairs"),
+        *("version", "model", "answer", "citations", "messages", "calls", "refused", "usage", "timings", "repairs"),
         *("trimmed", "end", "error", "exit"),
     ]
     assert list(line["usage"]) == ["prompt_tokens", "reused_tokens", "completion_tokens"]

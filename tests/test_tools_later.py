@@ -438,6 +438,7 @@ def test_yes_writes_no_rules_and_no_hooks(work: Path, tmp_path: Path) -> None:
         "--yes doesn't answer that; --allow 'write_file:.ossia/mcp.json' allows it",
         f"ossia: functions.write_file was refused: it changes .git/hooks/pre-commit, {CODE}, and "
         "--yes doesn't answer that; --allow 'write_file:.git/hooks/pre-commit' allows it",
+        "ossia: 2 calls were refused, since nobody could be asked: functions.write_file (2)",
     ]
 
 
