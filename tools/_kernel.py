@@ -14,7 +14,6 @@ import secrets
 import shutil
 import socket
 import stat
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,10 +23,11 @@ from typing import Any
 import zmq
 from jupyter_client.session import Session
 
-from tools import _data, _kernel_inside, _kernel_launcher
+from tools import _kernel_inside, _kernel_launcher
 from tools._confine import Confinement, Job, Limits
 from tools._interpreter import Interpreter
 from tools._process import KernelProcess
+from tools._scratch import Scratch
 
 MAX_MESSAGE_BYTES = 8 << 20
 _MAX_ITEMS = 400_000
@@ -60,7 +60,8 @@ class Kernel:
     """
 
     def __init__(self, confinement: Confinement, interpreter: Interpreter, *, data: Path, limits: Limits) -> None:
-        self._folder = _short_folder()
+        self._scratch = _short_folder()
+        self._folder = self._scratch.path
         fixed, sockets, scratch = (_made(self._folder / name) for name in ("fixed", "s", "tmp"))
         self.job = Job(interpreter, limits, fixed, sockets, scratch, data)
         self._session = Session(key=secrets.token_hex(16).encode(), username="user", check_pid=False)
@@ -111,7 +112,7 @@ class Kernel:
             os.close(self._ends.popitem()[1])
         self._wake_reader.close()
         self._wake_writer.close()
-        _data.remove(self._folder)
+        self._scratch.close()
 
     # -- starting ------------------------------------------------------------------------------------------------------
 
@@ -278,13 +279,13 @@ def _listens(path: Path, *, follow: bool = False) -> bool:
     return True
 
 
-def _short_folder() -> Path:
+def _short_folder() -> Scratch:
     """A new private folder whose sockets' paths are short enough."""
-    folder = Path(tempfile.mkdtemp(prefix="ossia-")).resolve()
-    if len(str(folder / "s" / "k-5")) <= _SUN_PATH_BYTES:
-        return folder
-    folder.rmdir()
-    return Path(tempfile.mkdtemp(prefix="ossia-", dir="/tmp")).resolve()
+    scratch = Scratch()
+    if len(str(scratch.path / "s" / "k-5")) <= _SUN_PATH_BYTES:
+        return scratch
+    scratch.close()
+    return Scratch(Path("/tmp"))
 
 
 def _made(folder: Path) -> Path:

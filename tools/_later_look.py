@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from tools._caution import Place, of_bare, of_later
 from tools._later import linked, put_aside
+from tools._scratch import Scratch
 from tools._snapshot import Bytes
 from tools._tree import State, Tree
 
@@ -29,7 +28,8 @@ class Look:
 
     def __init__(self, root: Path, *, below: str = "", max_names: int = MAX_NAMES) -> None:
         self._tree, self._below = Tree(root), below
-        self._kept = Bytes(Path(tempfile.mkdtemp(prefix="ossia-later-")))
+        self._scratch = Scratch()
+        self._kept = Bytes(self._scratch.path)
         self._left = _MAX_BYTES
         self._links: dict[str, Place] = {}
         self._before: dict[str, State] = {}
@@ -54,7 +54,7 @@ class Look:
 
     def close(self) -> None:
         """Forget it."""
-        shutil.rmtree(self._kept.folder, ignore_errors=True)
+        self._scratch.close()
 
     def _walk(self, max_names: int, closed: set[str]) -> Iterator[str]:
         """Such paths, a folder before what lies in it. Folders that aren't listed are added to `closed`."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
-import tempfile
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from tools import _seccomp
 from tools._bwrap import FIRST_TO_GO, NAMESPACES, OUTER_ENV, READ_ONLY, UNPRIVILEGED, pipe_with
 from tools._confine import MIB, ConfinementName, Launch
+from tools._scratch import Scratch
 from tools._shell_confine import (
     PUBLIC_STATE,
     ShellJob,
@@ -81,8 +82,8 @@ class ShellBwrap:
 
     def probe(self) -> str:
         """Run `true` with the real flags. Returns an empty string, or what bwrap said."""
-        with tempfile.TemporaryDirectory(prefix="ossia-") as folder:
-            root = Path(folder).resolve()
+        with closing(Scratch()) as scratch:
+            root = scratch.path
             launch = self.launch(ShellJob("true", root, ShellLimits(), root))
             try:
                 done = subprocess.run(launch.command, env=launch.env, pass_fds=launch.fds, stdin=subprocess.DEVNULL,

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import tempfile
 from pathlib import Path
 from typing import Final
+
+from tools._scratch import remove_left_files
 
 FULL: Final = "the disk is full: free some space"
 _ROOM_BYTES: Final = 64 << 10  # SQLite's index of a log is made 32 KiB large
@@ -32,13 +35,25 @@ def write_whole(path: Path, text: str) -> None:
     The folders above it are made. `write_whole(Path("data/trust.json"), "{}\\n")`: mode 0600, UTF-8.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # made for its owner only
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.ossia-", dir=path.parent)  # made for its owner only
     partial = Path(name)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
+        _remove_left(partial, path.name)
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _remove_left(partial: Path, name: str) -> None:
+    """What a kill left of earlier ones of this file."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    folder = os.open(partial.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        remove_left_files(folder, partial.name, re.compile(rf"\.{re.escape(name)}\.ossia-[a-z0-9_]{{8}}"))
+    finally:
+        os.close(folder)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import posixpath
+import re
 import secrets
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,10 +15,12 @@ from pathlib import Path
 from tools import _caution
 from tools._caution import Caution
 from tools._later import linked_at_the_top
+from tools._scratch import remove_left_files
 from tools.paths import Content, Place, opened_folder, read_bytes
 from tools.spec import ToolFailed
 from tools.workspace import Workspace
 
+_TEMPORARY = re.compile(r"\.ossia-[0-9a-f]{12}\.tmp")
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -125,6 +128,7 @@ class _Writing:
         with opened_folder(self._root, folder_name, make=self._made) as folder:
             self._staged[change.name] = posixpath.join(folder_name, temporary)
             _write(folder, temporary, change.after, change.before or change.like)
+            remove_left_files(folder, temporary, _TEMPORARY)
 
     def commit(self, change: Change) -> None:
         folder_name, last = posixpath.split(change.name)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import codecs
 import re
-import tempfile
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from tools._confine import ConfinementName
 from tools._later_look import Look
+from tools._scratch import Scratch
 from tools._shell_confine import GUARDED, ShellConfinement, ShellJob, ShellLimits, too_wide
 from tools._shell_process import ShellProcess
 from tools.output import Bounded, clean, trim
@@ -121,7 +121,7 @@ class ShellTool:
         if not isinstance(plan, _Plan):
             plan = _Plan(*_command_and_timeout(args), undoable=False)
         journal = workspace.keeper if isinstance(workspace.keeper, Journal) else None
-        with _scratch() as scratch, ExitStack() as after:
+        with closing(Scratch()) as scratch, ExitStack() as after:
             before = journal.before_command() if journal else None
             if plan.undoable and before is None:
                 raise ToolFailed("Error: the workspace has outgrown what undo can keep: call again, to be asked anew")
@@ -134,7 +134,7 @@ class ShellTool:
                 after.callback(look.close)
                 after.callback(lambda: told.extend(look.put_aside(git_is_free=free)))
             nested = before.repositories[:_MAX_REPOSITORIES] if before and self.confinement.name != "landlock" else ()
-            job = self._job(plan.command, workspace, context, scratch, nested)
+            job = self._job(plan.command, workspace, context, scratch.path, nested)
             result = yield from self._run_job(job, plan.timeout_s, call_id, context, workspace.brings)
             after.close()
             return _with(result, told)
@@ -287,19 +287,3 @@ def _with(result: ToolResult, told: Sequence[str]) -> ToolResult:
         return result
     lines = "\n".join(f"[{line}]" for line in told)
     return replace(result, text=f"{result.text}\n{lines}\n{_ASK}", notices=(*result.notices, *told))
-
-
-class _scratch:
-    """A private folder for one command, gone after it."""
-
-    def __enter__(self) -> Path:
-        self._folder = Path(tempfile.mkdtemp(prefix="ossia-sh-")).resolve()
-        return self._folder
-
-    def __exit__(self, *_: object) -> None:
-        from tools import _data
-
-        try:
-            self._folder.rmdir()  # as bubblewrap leaves it
-        except OSError:
-            _data.remove(self._folder)

@@ -1,0 +1,102 @@
+"""Folders and files of a moment: made, in use, removed; and what a kill left of earlier ones."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from tools import _data
+
+_PREFIX = "ossia-run-"
+_NAME = re.compile(r"ossia-run-[a-z0-9_]{8}")
+_REMOVED_AT_ONCE = 5
+"""So many at the most for one that is made: a folder may hold 100,000 files."""
+_SURELY_LEFT_S = 3600.0
+"""A file is written beside the one that it replaces within seconds."""
+
+
+class Scratch:
+    """A private folder for temporary files, made new: `path`, e.g. `/tmp/ossia-run-k2j4x_8a`. In use until `close`.
+
+    It is locked as long as this process lives and doesn't close it. Folders of this user that nobody has locked were
+    left by a process that was killed, and are removed when a new one is made. `parent` None: the system's place.
+    """
+
+    def __init__(self, parent: Path | None = None) -> None:
+        self.path, self._lock = _made(parent)
+        with suppress(OSError):  # then another one removes them
+            _remove_left(self.path.parent)
+
+    def close(self) -> None:
+        """Remove it, and whatever is in it. May be called more than once."""
+        if self._lock < 0:
+            return
+        try:
+            self.path.rmdir()  # as most of them are left
+        except OSError:
+            _data.remove(self.path)
+        os.close(self._lock)
+        self._lock = -1
+
+
+def remove_left_files(folder: int, name: str, pattern: re.Pattern[str]) -> None:
+    """Remove what a kill left in an open folder: plain files of this user whose names match, long before `name`.
+
+    `name` is a file there that was written just now: its time is of the same clock.
+    """
+    with suppress(OSError):
+        before = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime - _SURELY_LEFT_S
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry in entries if pattern.fullmatch(entry.name)]
+        for other in names:
+            status = os.stat(other, dir_fd=folder, follow_symlinks=False)
+            if status.st_mtime < before and stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
+                os.unlink(other, dir_fd=folder)
+
+
+def _made(parent: Path | None) -> tuple[Path, int]:
+    """A folder and its lock. Whoever removes leftovers may have been faster than the lock: then another one."""
+    while True:
+        path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent)).resolve()
+        lock = _locked(path)
+        if lock is not None:
+            return path, lock
+
+
+def _locked(folder: Path) -> int | None:
+    """A descriptor that holds the lock of a folder of this user; None if there is none, or another process has it."""
+    import fcntl
+
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        ours, there = os.fstat(descriptor), folder.lstat()
+        if ours.st_uid == os.geteuid() and os.path.samestat(ours, there):
+            return descriptor
+    except OSError:
+        pass
+    os.close(descriptor)
+    return None
+
+
+def _remove_left(place: Path) -> None:
+    removed = 0
+    with os.scandir(place) as entries:
+        names = [entry.name for entry in entries if _NAME.fullmatch(entry.name)]
+    for name in names:
+        if removed == _REMOVED_AT_ONCE:
+            return
+        lock = _locked(place / name)
+        if lock is not None:
+            try:
+                _data.remove(place / name)
+                removed += 1
+            finally:
+                os.close(lock)
