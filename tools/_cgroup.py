@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import signal
 import stat
 import subprocess
 from contextlib import suppress
@@ -34,7 +35,7 @@ exec "$0" "$@"
 _PROBE = """\
 while read -r line; do case $line in 0::*) group=${line#0::};; esac; done </proc/self/cgroup
 read -r fd <"/proc/self/fd/$1"; read -r said
-echo "$(cat "/sys/fs/cgroup$group/memory.max" "/sys/fs/cgroup$group/pids.max")" "$fd" "$said" '$HOME ${HOME}' $(env)
+cd "/sys/fs/cgroup$group" && echo "$(cat memory.max pids.max memory.oom.group)" "$fd" "$said" '$HOME ${HOME}' $(env)
 """
 
 
@@ -55,6 +56,8 @@ class Scopes:
     flags: tuple[str, ...] = ()
 
     def around(self, launch: Launch, *, memory_bytes: int, processes: int) -> Launch:
+        if not stat.S_ISSOCK(self.bus.stat().st_mode):  # it goes when the user's last session ends; we may go on
+            raise OSError(f"{self.bus} is no socket")
         bounds = (f"MemoryMax={memory_bytes}", "MemorySwapMax=0", f"TasksMax={processes + _MORE_PROCESSES}")
         command = (str(self.program), "--user", "--scope", "--quiet", "--collect", *self.flags,
                    *(word for bound in bounds for word in ("-p", bound)), "--",
@@ -79,7 +82,7 @@ class Scopes:
         finally:
             os.close(reading)
         words = done.stdout.split()
-        expected = [str(1 << 28), str(64 + _MORE_PROCESSES), "handed", "down", "said", "$HOME", "${HOME}"]
+        expected = [str(1 << 28), str(64 + _MORE_PROCESSES), "1", "handed", "down", "said", "$HOME", "${HOME}"]
         return words[: len(expected)] == expected and not any(word.startswith("DBUS_") for word in words)
 
 
@@ -103,6 +106,11 @@ class Delegated:
             (group / "memory.swap.max").write_text("0")
         join = ("/bin/sh", "-c", 'echo $$ >"$0/cgroup.procs" && exec "$@"', str(group))
         return replace(launch, command=(*join, *launch.command), group=group)
+
+
+ENDED_BY_LINUX = (-signal.SIGKILL, -signal.SIGTERM)
+"""How the first process of a full group ends: with all of it; or systemd was faster to end the rest (seen with 252).
+What is confined can't signal it: a kill inside is its exit status 137."""
 
 
 def remove(group: Path | None) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from tools import _cgroup
 from tools._confine import Launch, Limits
 from tools._system_memory import Fall
-from tools._watch import Usage, held_bytes, own_memory_bytes, processes_of, usage_in_all, usage_of_folders
+from tools._watch import Usage, gib, held_bytes, own_memory_bytes, processes_of, usage_in_all, usage_of_folders
 
 _CHECK_S = 0.25
 _CHECK_SHARE = 5
@@ -63,6 +63,8 @@ class KernelProcess:
         code = self._popen.returncode if self._popen else None
         if self._reason or code is None:
             return self._reason
+        if code in _cgroup.ENDED_BY_LINUX and self._grouped:
+            return f"used more than {gib(self._limits.memory_bytes)} of memory, or the machine had no more"
         number = -code if code < 0 else code - 128
         if number in (signal.SIGKILL, signal.SIGABRT):
             return "memory limit?"

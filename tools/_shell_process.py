@@ -21,7 +21,6 @@ _CHECK_S = 0.25
 _CHUNK_BYTES = 1 << 16
 _HELD_OPEN_S = 0.5
 """How long a process that got away may hold the output open after the command's end."""
-_KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 _SUPERVISOR_S = 5.5
 """Our supervisor takes up to 5 s to find all that a fork bomb leaves."""
 
@@ -101,8 +100,8 @@ class ShellProcess:
         self._over.set()
         self._wake.set()
         self._watcher.join()
-        if self._popen.wait() in _KILLED and self._grouped and not self.ended_by:
-            self.ended_by = f"it was killed, most likely for more than {gib(self._limits.memory_bytes)} of memory"
+        if self._popen.wait() in _cgroup.ENDED_BY_LINUX and self._grouped and not self.ended_by:
+            self.ended_by = f"it used more than {gib(self._limits.memory_bytes)} of memory, or the machine had no more"
         _cgroup.remove(self._launch.group)
         for pipe in (self._popen.stdout, self._popen.stdin):
             if pipe is not None:
