@@ -125,6 +125,10 @@ def test_a_program_that_is_no_systemd_gives_no_group(tmp_path: Path) -> None:
         listening.bind(str(tmp_path / "bus"))
         assert _cgroup.scopes(tmp_path / "bus", (program,)) is None
         assert _cgroup.scopes(tmp_path / "bus", (tmp_path / "missing",)) is None
+        with pytest.raises(OSError):  # a file is left, and nobody answers
+            _cgroup.Scopes(program, tmp_path / "bus").around(inner, memory_bytes=1, processes=1)
+        listening.listen()
+        assert _cgroup.scopes(tmp_path / "bus", (program,)) is None
 
 
 def test_a_scope_starts_the_same_thing(tmp_path: Path) -> None:
@@ -140,6 +144,7 @@ def test_a_scope_starts_the_same_thing(tmp_path: Path) -> None:
                    {"PATH": "/usr/bin:/bin", "A": "b c"}, (reading,), lifeline=True)  # fmt: skip
     with closing(socket.socket(socket.AF_UNIX)) as listening:
         listening.bind(str(tmp_path / "bus"))
+        listening.listen()
         launch = _cgroup.Scopes(program, tmp_path / "bus", ("--flag",)).around(inner, memory_bytes=1000, processes=5)
     done = subprocess.run(launch.command, env=launch.env, pass_fds=launch.fds, capture_output=True, text=True)
     os.close(reading)

@@ -9,9 +9,11 @@ from __future__ import annotations
 import itertools
 import os
 import signal
+import socket
 import stat
 import subprocess
-from contextlib import suppress
+import time
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -56,8 +58,9 @@ class Scopes:
     flags: tuple[str, ...] = ()
 
     def around(self, launch: Launch, *, memory_bytes: int, processes: int) -> Launch:
-        if not stat.S_ISSOCK(self.bus.stat().st_mode):  # it goes when the user's last session ends; we may go on
-            raise OSError(f"{self.bus} is no socket")
+        with closing(socket.socket(socket.AF_UNIX)) as bus:  # it may end before we do, and leave its file behind
+            bus.settimeout(1)
+            bus.connect(str(self.bus))
         bounds = (f"MemoryMax={memory_bytes}", "MemorySwapMax=0", f"TasksMax={processes + _MORE_PROCESSES}")
         command = (str(self.program), "--user", "--scope", "--quiet", "--collect", *self.flags,
                    *(word for bound in bounds for word in ("-p", bound)), "--",
@@ -73,8 +76,8 @@ class Scopes:
         os.write(writing, b"handed down\n")
         os.close(writing)
         inner = Launch(("/bin/sh", "-c", _PROBE, "sh", str(reading)), {"PATH": "/usr/bin:/bin"}, (reading,))
-        launch = self.around(inner, memory_bytes=1 << 28, processes=64)
         try:
+            launch = self.around(inner, memory_bytes=1 << 28, processes=64)
             done = subprocess.run(launch.command, env=launch.env, pass_fds=launch.fds, input="said\n", text=True,
                                   capture_output=True, timeout=5, cwd="/")  # fmt: skip
         except (OSError, subprocess.SubprocessError):
@@ -118,8 +121,15 @@ def remove(group: Path | None) -> None:
     if group is not None:
         with suppress(OSError):
             (group / "cgroup.kill").write_text("1")
-        with suppress(OSError):
-            group.rmdir()
+        for _ in range(20):  # what was killed takes a moment to be gone
+            try:
+                group.rmdir()
+            except FileNotFoundError:
+                return
+            except OSError:
+                time.sleep(0.05)
+            else:
+                return
 
 
 def in_group(launch: Launch, *, memory_bytes: int, processes: int) -> tuple[Launch, bool]:
