@@ -22,7 +22,7 @@ import pytest
 
 from tests.support.floods import flood
 from tests.support.kernels import BACKENDS, confinement, descendants, run
-from tools import _data, _seccomp, sandbox
+from tools import _cgroup, _data, _seccomp, sandbox
 from tools._watch import own_memory_bytes, usage_of_folders
 from tools.python import NO_OUTPUT, PythonTool
 
@@ -282,7 +282,7 @@ for _ in range(6):
         time.sleep(60)
 time.sleep(50)
 """)
-    assert "[ERROR] kernel died (used more than 700 MB of memory)" in ran.text
+    assert "[ERROR] kernel died (used more than 700 MB of memory" in ran.text
 
 
 def test_memory_that_belongs_to_no_process(attack: PythonTool) -> None:
@@ -292,7 +292,8 @@ def test_memory_that_belongs_to_no_process(attack: PythonTool) -> None:
 
 def test_memory_in_sockets_is_counted(attack: PythonTool) -> None:
     text = run(attack, flood("sockets", 1 << 30)).text
-    assert "kernel died (used more than 700 MB of memory, most of it in sockets or files in memory)" in text
+    assert "kernel died (used more than 700 MB of memory, " in text
+    assert _cgroup.found() or "most of it in sockets or files in memory)" in text  # else Linux ended it
 
 
 def test_buffers_of_sockets_stay_as_large_as_they_are(attack: PythonTool) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import signal
 import socket
 import stat
 import subprocess
@@ -111,9 +110,9 @@ class Delegated:
         return replace(launch, command=(*join, *launch.command), group=group)
 
 
-ENDED_BY_LINUX = (-signal.SIGKILL, -signal.SIGTERM)
-"""How the first process of a full group ends: with all of it; or systemd was faster to end the rest (seen with 252).
-What is confined can't signal it: a kill inside is its exit status 137."""
+ENDED_BY_LINUX = (-9, -15)
+"""SIGKILL, SIGTERM: how the first process of a full group ends, with all of it, or by systemd (252) that ends the rest.
+Under bubblewrap nothing inside can signal it: a kill there is its exit status 137. A logout ends it the same way."""
 
 
 def remove(group: Path | None) -> None:
