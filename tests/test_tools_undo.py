@@ -9,12 +9,14 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.oracle.undo import play
 from tests.support.trees import snapshot
+from tools._later_look import Look
 from tools.spec import ToolFailed
 from tools.undo import Journal, KeepLimits, Skipped, Turn, Undone
 
@@ -61,14 +63,15 @@ def write(journal: Journal, path: Path, data: bytes) -> None:
     temporary.replace(path)
 
 
-def command(journal: Journal, root: Path, script: str) -> None:
+def command(journal: Journal, root: Path, script: str) -> tuple[str, ...]:
     """As the shell tool does it, without a sandbox: that is tested elsewhere."""
     before = journal.before_command()
     assert before is not None
     try:
         subprocess.run(["/bin/sh", "-ec", script], cwd=root, check=True, timeout=30, stdin=subprocess.DEVNULL)
     finally:
-        journal.after_command(before)
+        told = journal.after_command(before)
+    return told
 
 
 # -- what tools write --------------------------------------------------------------------------------------------------
@@ -363,9 +366,38 @@ def test_unreadable_files_and_folders(journal: Journal, root: Path) -> None:
     journal.end_turn()
     undone = journal.undo()
     lost = Skipped("secret", "what was there before couldn't be kept")
-    assert undone == Undone("t", restored=("closed",), skipped=(lost,))
+    assert undone == Undone("t", restored=("closed", "closed/inner"), removed=("closed/new",), skipped=(lost,))
+    assert (root / "closed").stat().st_mode & 0o777 == 0
     (root / "closed").chmod(0o700)
-    assert (root / "closed" / "new").read_text() == "x\n"  # it may have been there before
+    assert [path.name for path in (root / "closed").iterdir()] == ["inner"]
+
+
+@pytest.mark.skipif(ROOT, reason="root reads every file")
+@pytest.mark.parametrize("mode", ["000", "200", "400"])
+@pytest.mark.parametrize("journaled", [True, False])
+def test_what_runs_later_is_put_aside_in_closed_folders_too(
+    journal: Journal, root: Path, mode: str, journaled: bool
+) -> None:
+    """One command closes the folder, the next one opens it; and folders stay as closed as they are left."""
+
+    def run(text: str) -> tuple[str, ...]:
+        if journaled:
+            return command(journal, root, text)
+        with closing(Look(root)) as look:
+            subprocess.run(["sh", "-c", text], cwd=root, check=True)
+            return look.put_aside()
+
+    (root / "old").mkdir()
+    (root / "old" / ".envrc").write_text("old")
+    assert len(run(f"mkdir new; echo evil > new/AGENTS.md; echo evil > old/.envrc; chmod {mode} old new")) == 2
+    assert [(root / name).stat().st_mode & 0o777 for name in ("old", "new")] == [int(mode, 8)] * 2
+    assert run("chmod 700 old new") == () and (root / "old" / ".envrc").read_text() == "old"
+    assert [path.name[:10] for path in (root / "new").iterdir()] == ["AGENTS.md-"]
+    assert run(f"rm new/*; chmod {mode} new") == ()
+    assert len(run("chmod 700 new; echo evil > new/AGENTS.md")) == 1 and not (root / "new" / "AGENTS.md").exists()
+    assert len(run("echo evil > AGENTS.md; chmod 000 .")) == 1
+    root.chmod(0o700)
+    assert not (root / "AGENTS.md").exists()
 
 
 def test_the_workspaces_own_repository_is_not_looked_into(journal: Journal, root: Path) -> None:

@@ -19,6 +19,7 @@ from tools._caution import Place, of_later, plain
 from tools._snapshot import Bytes
 from tools._tree import State, Tree
 from tools._undoing import put_back
+from tools.own import way
 
 _MAX_LINES = 20
 _MAX_NAME_BYTES = 200
@@ -58,13 +59,16 @@ def put_aside(
 
 
 def linked(tree: Tree, paths: Iterable[str]) -> dict[str, Place]:
-    """Where links lead that have such names, inside the workspace: `{"docs/x.md": Place("CLAUDE.md", …)}`."""
+    """Where links lead that have such names, inside the workspace: `{"docs/x.md": Place("CLAUDE.md", …)}`.
+
+    Each further link on the way counts, too: whoever turns that one turns the first.
+    """
     found: dict[str, Place] = {}
     for path in paths:
         place = of_later(path, link=True)
-        real = Path(os.path.realpath(tree.root / path)) if place else tree.root
-        if place and real != tree.root and real.is_relative_to(tree.root):
-            found[real.relative_to(tree.root).as_posix()] = place
+        for real in way(tree.root / path, missing=True) if place else ():
+            if place and real not in (tree.root, tree.root / path) and real.is_relative_to(tree.root):
+                found[real.relative_to(tree.root).as_posix()] = place
     return found
 
 
@@ -131,7 +135,10 @@ class _Putting:
         parts = path.split("/") if self._links else []
         above = ("/".join(parts[:size]) for size in range(1, len(parts) + 1))
         real = next((name for name in above if name in self._links), None)
-        return None if real is None else Place(real, self._links[real].why)
+        if real is not None:
+            return Place(real, self._links[real].why)
+        below = next((name for name in self._links if name.startswith(f"{path}/")), None)
+        return Place(path, self._links[below].why) if below and (self._tree.root / path).is_symlink() else None
 
     def _starts_an_old_python(self, path: str, packages: re.Match[str]) -> bool:
         """Whether it lies right in a site-packages that was there before: the next start of that Python runs it."""
@@ -176,7 +183,7 @@ class _Putting:
             return
         aside = self._new_name(root)
         if root in planted:
-            self._move(found, root, aside, found.paths)
+            self._move(found, root, aside, [root, *(path for path in self._before if path.startswith(f"{root}/"))])
             return
         moved: list[str] = []
         for path in planted:

@@ -11,7 +11,7 @@ from tools._caution import Place, of_bare, of_later
 from tools._later import linked, put_aside
 from tools._scratch import Scratch
 from tools._snapshot import Bytes
-from tools._tree import State, Tree
+from tools._tree import Opened, State, Tree
 
 MAX_NAMES = 20_000
 """So many are looked at before a command, those at the top first: 0.3 s of processor time, and the same after it."""
@@ -34,23 +34,29 @@ class Look:
         self._links: dict[str, Place] = {}
         self._before: dict[str, State] = {}
         closed: set[str] = set()
-        for path in self._walk(max_names, closed):
-            self._before[path] = self._state(path, keep=True)
-        self._links = linked(self._tree, (path for path, state in self._before.items() if state.kind == "link"))
-        for path in self._walk(max_names, closed) if self._links else ():
-            if path not in self._before:
+        with Opened(self._tree) as self._opened:
+            for path in self._walk(max_names, closed):
                 self._before[path] = self._state(path, keep=True)
+            self._links = linked(self._tree, (path for path, state in self._before.items() if state.kind == "link"))
+            for path in self._walk(max_names, closed) if self._links else ():
+                if path not in self._before:
+                    self._before[path] = self._state(path, keep=True)
         self._closed = frozenset(closed)
 
     def put_aside(self, *, git_is_free: bool = False) -> tuple[str, ...]:
         """Put aside what a command left since; lines that tell of it (see `_later.put_aside`)."""
-        names = dict.fromkeys((*self._before, *self._walk(_MAX_NEW_NAMES, set(self._closed))))
-        changed = {}
-        for path in names:
-            was = self._before.get(path, State())
-            if not self._state(path).equals(was):
-                changed[path] = was
-        return put_aside(self._tree, changed, self._kept, self._links, git_is_free=git_is_free, look=self._state)
+        with self._opened:
+            names = dict.fromkeys((*self._before, *self._walk(_MAX_NEW_NAMES, set(self._closed))))
+            changed = {}
+            for path in names:
+                was = self._before.get(path, State())
+                try:
+                    now = self._state(path)
+                except OSError:  # closed by somebody else
+                    now = State("other")
+                if not now.equals(was):
+                    changed[path] = was
+            return put_aside(self._tree, changed, self._kept, self._links, git_is_free=git_is_free, look=self._state)
 
     def close(self) -> None:
         """Forget it."""
@@ -65,6 +71,8 @@ class Look:
             if left <= 0:
                 closed.add(folder)
                 continue
+            if not os.access(f"{self._tree.root}/{folder}", os.R_OK | os.X_OK):
+                self._opened.open(folder.rstrip("/"))
             try:
                 with os.scandir(f"{self._tree.root}/{folder}") as entries:
                     found = [(folder + entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
@@ -76,7 +84,7 @@ class Look:
             yield from (path for path, _ in found if self._matters(path))
 
     def _matters(self, path: str) -> bool:
-        if any(path == real or path.startswith(f"{real}/") for real in self._links):
+        if any(f"{path}/".startswith(f"{real}/") or real.startswith(f"{path}/") for real in self._links):
             return True
         if path.endswith(("/site-packages", "/dist-packages")):  # whether they are new
             return True
@@ -88,7 +96,9 @@ class Look:
         status = self._tree.status(path)
         if status is None:
             return State()
-        mode = stat.S_IMODE(status.st_mode)
+        mode = self._opened.mode_of(path, status)
+        if stat.S_ISDIR(status.st_mode):
+            return State("dir", mode, owner=(status.st_uid, status.st_gid))
         if stat.S_ISREG(status.st_mode) and status.st_size > _MAX_FILE_BYTES:
             return State("file", mode, f"{status.st_ino} {status.st_size} {status.st_mtime_ns}")
         if keep and stat.S_ISREG(status.st_mode) and status.st_size <= self._left:

@@ -26,7 +26,8 @@ Key = tuple[int, int, int, int, int]
 _SAME_TICK_NS = 20_000_000
 """Linux's clock for files ticks every 1 to 10 ms."""
 _KIND = 0o170000
-_NEVER: Key = (-1, 0, 0, 0, 0)
+NEVER: Key = (-1, 0, 0, 0, 0)
+"""Of what must be looked at again."""
 _SMALL_BYTES = 1 << 20
 _SPARE_LINES = 5_000
 UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
@@ -85,6 +86,9 @@ def walk(root: Path, *, max_files: int, max_bytes: int, left_out: Iterable[str] 
                     continue
                 try:
                     status = entry.stat(follow_symlinks=False)
+                except PermissionError:  # it may be listed, but not gone through
+                    found.unlisted.add(prefix.rstrip("/"))
+                    continue
                 except OSError:  # it vanished meanwhile
                     continue
                 mode = status.st_mode
@@ -199,14 +203,14 @@ class Store:
 
     def _read(self, path: str, key: Key, now_ns: int, listed: bool) -> Known:
         if stat.S_ISDIR(key[0]):
-            return Known(key if listed else _NEVER, State("dir", stat.S_IMODE(key[0])), listed)
+            return Known(key if listed else NEVER, State("dir", stat.S_IMODE(key[0])), listed)
         try:
             state = self._tree.state(path, keep=self.bytes.keep)
         except OSError as error:
             if error.errno in (28, 122):  # ENOSPC, EDQUOT: ours to say, not the file's fault
                 raise
             state = State("file", stat.S_IMODE(key[0]), f"{UNREAD}{key[4]}")
-        return Known(_NEVER if key[4] >= now_ns - _SAME_TICK_NS else key, state)
+        return Known(NEVER if key[4] >= now_ns - _SAME_TICK_NS else key, state)
 
     def collect(self, *, above_bytes: int = 0) -> None:
         """Remove the bytes of what is no longer in the workspace, if they are more than about that."""

@@ -195,14 +195,15 @@ class Tree:
             if status is None or stat.S_IMODE(status.st_mode) & 0o700 == 0o700:
                 raise
         mode = stat.S_IMODE(status.st_mode)
-        self._set_folder_mode(above, mode | 0o700)
+        self.set_folder_mode(above, mode | 0o700)
         try:
             with self._above(path) as (folder, name):
                 action(folder, name)
         finally:
-            self._set_folder_mode(above, mode)
+            self.set_folder_mode(above, mode)
 
-    def _set_folder_mode(self, path: str, mode: int) -> None:
+    def set_folder_mode(self, path: str, mode: int) -> None:
+        """The same for a folder, which may be the root."""
         if path:
             self.set_mode(path, mode)
         else:
@@ -223,6 +224,51 @@ class Tree:
             yield here, parts[-1]
         finally:
             os.close(here)
+
+
+class Opened:
+    """Folders that their owner may not list, or not go through, open while this is used (`with Opened(tree) as it`).
+
+    What a command closed it could open again with the next one: nothing that lies there may go unseen.
+    """
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._found: dict[str, tuple[int, int]] = {}  # a path, its mode and inode
+
+    def __enter__(self) -> Opened:
+        return self
+
+    def open(self, path: str) -> bool:
+        """Open one; False where it was open already, or can't be opened. Those above it come first."""
+        if path in self._found:
+            return False
+        try:
+            status = self._tree.status(path) if path else self._tree.root.stat()
+            if status is None or not stat.S_ISDIR(status.st_mode) or status.st_mode & 0o700 == 0o700:
+                return False
+            self._tree.set_folder_mode(path, stat.S_IMODE(status.st_mode) | 0o700)
+        except OSError:  # not ours
+            return False
+        self._found[path] = stat.S_IMODE(status.st_mode), status.st_ino
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def mode_of(self, path: str, status: os.stat_result) -> int:
+        """The permission bits of a folder as they were before it was opened."""
+        mode, inode = self._found.get(path, (0, -1))
+        return mode if inode == status.st_ino else stat.S_IMODE(status.st_mode)
+
+    def __exit__(self, *_: object) -> None:
+        """Close them again, but for what isn't there any more."""
+        for path, (mode, inode) in reversed(self._found.items()):
+            with suppress(OSError):
+                status = self._tree.status(path) if path else self._tree.root.stat()
+                if status is not None and status.st_ino == inode:
+                    self._tree.set_folder_mode(path, mode)
+        self._found.clear()
 
 
 def hash_of(descriptor: int) -> str:

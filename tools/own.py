@@ -13,6 +13,7 @@ import os
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -53,7 +54,7 @@ class Own:
 
 def own_in(root: Path, parts: Iterable[Path]) -> Own:
     """The parts of ossia (`parts`, wherever they lie, there or not) that concern the workspace `root`, resolved."""
-    ways = [place for part in dict.fromkeys(parts) for place in _way(part)]
+    ways = [place for part in dict.fromkeys(parts) for place in way(part)]
     around = next((place for place in ways if root.is_relative_to(place)), None)
     if around is not None:
         return Own((root,), f"it lies in {around}, which ossia itself is made of")
@@ -88,7 +89,7 @@ def parts_of_prefix(prefix: Path, root: Path) -> list[Path]:
 def parts_of_program(program: Path, root: Path) -> list[Path]:
     """A program with what it stands in: the virtual environment, or the `node_modules`, whose code it runs."""
     parts = [program]
-    for place in (program.absolute(), *_way(program)):
+    for place in (program.absolute(), *way(program)):
         if (place.parent.parent / "pyvenv.cfg").is_file():
             parts += parts_of_prefix(place.parent.parent, root)
         if "node_modules" in place.parts and not root.is_relative_to(place.parent):
@@ -100,8 +101,11 @@ def _prefixes() -> list[str]:
     return list(dict.fromkeys([sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix]))
 
 
-def _way(path: Path) -> Iterator[Path]:
-    """Each link on the way to `path`, as it really lies, then what they lead to; nothing where nothing is."""
+def way(path: Path, *, missing: bool = False) -> Iterator[Path]:
+    """Each link on the way to `path`, as it really lies, then what they lead to.
+
+    Where that isn't there nothing more, or, with `missing`, where it would lie.
+    """
     absolute = path.absolute()
     at, rest = Path(absolute.anchor), deque(absolute.parts[1:])
     for _ in range(_MAX_STEPS):
@@ -112,10 +116,10 @@ def _way(path: Path) -> Iterator[Path]:
             at = at.parent
             continue
         at = at / part
-        if at.is_symlink():
-            yield at
+        with suppress(OSError):  # it changed meanwhile, or lies where we may not look
             target = at.readlink()
+            yield at
             rest.extendleft(reversed(target.parts[1:] if target.is_absolute() else target.parts))
             at = Path(target.anchor) if target.is_absolute() else at.parent
-    if not rest and at.exists():
+    if not rest and (missing or os.path.lexists(at)):
         yield at

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -21,8 +20,8 @@ from pathlib import Path
 
 from tools._caution import Place
 from tools._later import linked, put_aside
-from tools._snapshot import Known, Store, TooMuch, make_private, walk
-from tools._tree import State, Tree
+from tools._snapshot import NEVER, Known, Store, TooMuch, Walk, make_private, walk
+from tools._tree import Opened, State, Tree
 from tools._turns import Pending, Turn, TurnFolder, TurnFolders
 from tools._undoing import Skipped, Undone, undo_turn
 from tools.spec import ToolFailed
@@ -201,12 +200,13 @@ class Journal:
                     self._settle()
                 if not self._looked and not self._look_first():
                     return None
-                known, found = self._store.look()
+                with Opened(self._tree) as opened:
+                    known, found = self._look(opened)
+                    links = linked(self._tree, (path for path, one in known.items() if one.state.kind == "link"))
                 if not self._turns.any_running():
                     self._store.collect(above_bytes=_COLLECT_ABOVE_BYTES)
                 self._running = True
                 pending = self._turns.begin_command(self._label, self._turn, found.repositories)
-                links = linked(self._tree, (path for path, one in known.items() if one.state.kind == "link"))
                 return Before(known, tuple(found.repositories), frozenset(found.unlisted), pending, links)
         except TooMuch as error:
             self._give_up(error)
@@ -222,9 +222,11 @@ class Journal:
         """
         with self._locked():
             try:
-                changes = self._changes(before)
-                told = put_aside(self._tree, changes.before, self._store.bytes, before.links, git_is_free=git_is_free)
-                self._note(self._changes(before) if told else changes, self._current)
+                with Opened(self._tree) as opened:
+                    changes = self._changes(before, opened)
+                    told = put_aside(self._tree, changes.before, self._store.bytes, before.links,
+                                     git_is_free=git_is_free)  # fmt: skip
+                    self._note(self._changes(before, opened) if told else changes, self._current)
                 return told
             finally:
                 self._running = False
@@ -254,8 +256,8 @@ class Journal:
         turn.add_before(changes.before)
         turn.add_after(changes.after)
 
-    def _changes(self, before: Before) -> _Changes:
-        after, whole = self._after(before)
+    def _changes(self, before: Before, opened: Opened) -> _Changes:
+        after, whole = self._after(before, opened)
         if whole:
             changed = {path for path, known in after.items()
                        if (was := before.known.get(path)) is not known  # the same object: not read again
@@ -270,10 +272,10 @@ class Journal:
         afters = {path: after[path].state if path in after else State() for path in befores}
         return _Changes(befores, afters if whole else {})
 
-    def _after(self, before: Before) -> tuple[dict[str, Known], bool]:
+    def _after(self, before: Before, opened: Opened) -> tuple[dict[str, Known], bool]:
         """What there is after a command, and whether all of it was read. If it is too much for that: names only."""
         try:
-            return self._look_into_closed(before), True
+            return self._look(opened, before.repositories)[0], True
         except (TooMuch, OSError) as error:
             if isinstance(error, TooMuch):
                 self._give_up(error)
@@ -281,23 +283,16 @@ class Journal:
                      repositories=before.repositories)  # fmt: skip
         return {path: Known(key, State("other")) for path, key in found.keys.items()}, False
 
-    def _look_into_closed(self, before: Before) -> dict[str, Known]:
-        """What there is, also in folders that the command closed to their owner: these are open meanwhile."""
-        opened: dict[str, int] = {}
-        try:
-            while True:
-                known, found = self._store.look(before.repositories)
-                closed = [path for path in found.unlisted - before.unlisted - opened.keys() if path in found.keys]
-                for path in closed:
-                    opened[path] = stat.S_IMODE(found.keys[path][0])
-                    with suppress(OSError):  # not ours to open
-                        self._tree.set_mode(path, opened[path] | 0o700)
-                if not closed:
-                    return known
-        finally:
-            for path in reversed(opened):
-                with suppress(OSError):
-                    self._tree.set_mode(path, opened[path])
+    def _look(self, opened: Opened, repositories: tuple[str, ...] | None = None) -> tuple[dict[str, Known], Walk]:
+        """What there is, also in folders that are closed to their owner: these are `opened`, and known as they were."""
+        while True:
+            known, found = self._store.look(repositories)
+            if not [path for path in sorted(found.unlisted) if opened.open(path)]:
+                break
+        for path in opened:
+            if path in known and (status := self._tree.status(path)) is not None:
+                known[path] = Known(NEVER, State("dir", opened.mode_of(path, status)))
+        return known, found
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
@@ -326,7 +321,9 @@ class Journal:
             known = self._store.last_seen()
             closed = frozenset(path for path, one in known.items() if not one.listed)
             before = Before(known, pending.repositories, closed, pending)
-            self._note(self._changes(before), partial(self._turn_of, pending))
+            with Opened(self._tree) as opened:
+                changes = self._changes(before, opened)
+            self._note(changes, partial(self._turn_of, pending))
             pending.done()
 
     def _turn_of(self, pending: Pending) -> TurnFolder:

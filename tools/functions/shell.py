@@ -163,13 +163,17 @@ class ShellTool:
 
     def _job(self, command: str, workspace: Workspace, context: ToolContext, scratch: Path,
              nested: tuple[str, ...]) -> ShellJob:  # fmt: skip
-        guarded = dict.fromkeys([*GUARDED, *nested])
+        try:
+            guarded = [_guarded(workspace.root, name) for name in dict.fromkeys([*GUARDED, *nested])]
+        except OSError as error:
+            why = f"it can't be looked into ({error.strerror or error})"
+            raise ToolFailed(f"Error: no commands run in this workspace: {why}. Tell the user") from error
         return ShellJob(
             command,
             workspace.root,
             self._limits,
             scratch,
-            guarded=tuple(path for name in guarded if (path := _guarded(workspace.root, name)) is not None),
+            guarded=tuple(path for path in guarded if path is not None),
             hidden=(context.data_dir,),
             home=self._home,
             own=workspace.own.places,
