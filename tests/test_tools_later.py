@@ -219,7 +219,7 @@ def test_every_name_is_put_aside_and_told(shell: Shell) -> None:
         told = _told(result)
         assert len(told) == 21 and told[-1] == f"and so for {len(names) - 20} more"
         assert told[bool(where)].startswith(
-                f"a command can't make {where}.bash_login, {CODE}: it is {where}.bash_login-made-by-a-command-")
+                f"a command can't make {where}.Renviron, {CODE}: it is {where}.Renviron-made-by-a-command-")
         if shell.journaled:
             assert shell.journal.undo() is not None and snapshot(shell.root) == before
         else:
@@ -298,6 +298,48 @@ def test_what_a_link_leads_to_is_put_back_too(shell: Shell) -> None:
         "a command can't change shared/tasks.json",
         "a command can't make missing.md (where .cursorrules leads)",
     ]
+
+
+@pytest.mark.parametrize("command", [
+    "rm docs; mkdir docs; echo evil > docs/notes.md", "ln -sfn sub docs; echo evil > sub/notes.md",
+    "echo evil > x; rm next; mv x next", "echo evil > sub/x; ln -sf sub/x next",
+    "mv real y; mkdir x; echo evil > x/notes.md; ln -s x real", "rm -r real; ln -s sub real; echo evil > sub/notes.md",
+])  # fmt: skip
+def test_each_step_on_the_way_of_a_link_is_as_it_was(shell: Shell, command: str) -> None:
+    """`CLAUDE.md` leads to what lies behind two more links: whoever turns one of them, or a folder, turns the first."""
+    shell.write("real/notes.md")
+    for name, target in (("CLAUDE.md", "next"), ("next", "docs/notes.md"), ("docs", "real")):
+        (shell.root / name).symlink_to(target)
+    told = _told(shell.run(command))
+    assert told and all(line.startswith("a command can't ") for line in told)
+    assert (shell.root / "CLAUDE.md").read_text() == "old\n"
+
+
+@pytest.mark.parametrize("closed", ["000", "200", "400", "500"])
+@pytest.mark.parametrize("name", ["x/AGENTS.md", "x/y/.envrc", "sub/AGENTS.md"])
+def test_a_folder_that_a_command_closes_hides_nothing(shell: Shell, closed: str, name: str) -> None:
+    """Neither for itself nor for the next one, which may open it. Closed to a plain user: for root nothing is."""
+    shell.write("sub/.envrc")
+    top = name.partition("/")[0]
+    told = _told(shell.run(f"mkdir -p {Path(name).parent}; echo evil > {name}; echo evil > sub/.envrc; "
+                           f"chmod {closed} {top} sub"))  # fmt: skip
+    assert len(told) == 2 and sorted(shell.asides()) == sorted([name, "sub/.envrc"])
+    assert _told(shell.run(f"chmod 700 {top} sub; cat sub/.envrc")) == ()
+    assert _told(shell.run(f"chmod {closed} sub")) == ()
+    told = _told(shell.run("chmod 700 sub; echo evil > sub/.npmrc"))
+    assert told[0].startswith("a command can't make sub/.npmrc,")
+
+
+def test_a_closed_workspace_is_the_models_fault(shell: Shell) -> None:
+    shell.run("echo evil > AGENTS.md; chmod 000 .")
+    assert list(shell.asides()) == ["AGENTS.md"] or not os.access(shell.root, os.X_OK)
+    shell.root.chmod(0o700)
+    assert list(shell.asides()) == ["AGENTS.md"]
+
+
+def test_very_deep_names_are_judged_at_once() -> None:
+    deep = "a/" * 500_000
+    assert _caution.of_later(f"{deep}.vscode/x") == _caution.Place(f"{deep}.vscode", CODE)
 
 
 def test_a_new_repository_at_the_top(shell: Shell) -> None:

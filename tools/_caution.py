@@ -35,18 +35,27 @@ _CODE = "which can make other programs run code"
 _WORDS = "whose words are instructions for every later run"
 LATER = (
     Later("git", (".git", "git~1", "*.git/config", "*.git/hooks", ".gitconfig", ".githooks", ".husky",
-                  ".pre-commit-config.yaml", ".pre-commit-config.yml"), _CODE),
+                  ".pre-commit-config.yaml", ".pre-commit-config.yml", "lefthook.yml", "lefthook.yaml",
+                  ".lefthook.yml", ".lefthook.yaml"), _CODE),
+    Later("other version control", (".hg/hgrc", ".hg/hgrc-not-shared", ".hg/sharedpath", ".jj/repo/config.toml"),
+          _CODE),
     Later("ossia itself", (".ossia",), "which holds rules for this program"),
-    Later("instructions for agents", ("AGENTS.md", "CLAUDE.md", "GEMINI.md", ".cursorrules", ".cursor",
-                                      ".github/copilot-instructions.md"), _WORDS),
-    Later("other agents", (".claude", ".mcp.json"), _CODE),
-    Later("editors", (".vscode", ".idea", ".devcontainer", ".devcontainer.json"), _CODE),
+    Later("instructions for agents", ("AGENTS.md", "AGENTS.override.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md",
+                                      ".cursorrules", ".cursor", ".windsurfrules", ".clinerules",
+                                      ".github/copilot-instructions.md", ".github/instructions"), _WORDS),
+    Later("other agents", (".claude", ".mcp.json", ".codex", ".gemini", ".aider.conf.yml", ".opencode",
+                           "opencode.json", "opencode.jsonc", ".windsurf", ".roo"), _CODE),
+    Later("editors", (".vscode", ".idea", ".devcontainer", ".devcontainer.json", ".zed", ".helix", ".exrc", ".nvimrc",
+                      ".nvim.lua"), _CODE),
     Later("package managers", (".cargo/config.toml", ".cargo/config", ".npmrc", ".yarnrc", ".yarnrc.yml",
                                ".pnpmfile.cjs"), _CODE),
     Later("Python at its start", ("sitecustomize", "sitecustomize.*", "usercustomize",
                                  "usercustomize.*", "*.pth", ".pdbrc"), _CODE),
-    Later("shells and logins", (".envrc", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile",
-                                ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".ssh"), _CODE),
+    Later("other languages at their start", (".Rprofile", ".Renviron", ".irbrc", ".pryrc", ".iex.exs", ".ghci",
+                                             ".ocamlinit", ".octaverc"), _CODE),
+    Later("shells and logins", (".envrc", ".envrc.local", ".envrc.private", ".direnv/*.rc", ".bashrc", ".bash_profile",
+                                ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin",
+                                ".ssh"), _CODE),
 )  # fmt: skip
 """What runs later or instructs later, by its effect. The table in docs/approvals.md is this one."""
 EVERYDAY = ("conftest.py", "Makefile", "GNUmakefile", "package.json")
@@ -55,7 +64,7 @@ EVERYDAY = ("conftest.py", "Makefile", "GNUmakefile", "package.json")
 
 def _pattern(names: Iterable[str], end: str) -> re.Pattern[str]:
     globs = "|".join(re.escape(name.casefold()).replace(r"\*", "[^/]*") for name in names)
-    return re.compile(rf"(?:^|/)(?:{globs}){end}")
+    return re.compile(rf"(?:^|/)(?P<name>{globs}){end}")
 
 
 _EACH_LATER = tuple((later, _pattern(later.names, r"\Z")) for later in LATER)
@@ -132,15 +141,14 @@ def of_later(path: str, *, link: bool = False) -> Place | None:
     """
     if link and _LINKED.search(plain(path)):
         return Place(path, _CODE)
-    if not _LATER.search(plain(path)):
+    name = plain(path)
+    found = _LATER.search(name)
+    if found is None:
         return None
-    parts = path.split("/")
-    for size in range(1, len(parts) + 1):
-        above = "/".join(parts[:size])
-        for later, pattern in _EACH_LATER:
-            if pattern.search(plain(above)):
-                return Place(above, later.why)
-    return None
+    depth = name.count("/", 0, found.end("name")) + 1  # where the first one begins, there the outermost one ends
+    outermost = "/".join(name.split("/")[:depth])
+    why = next(later.why for later, pattern in _EACH_LATER if pattern.search(outermost))
+    return Place("/".join(path.split("/")[:depth]), why)
 
 
 def of_bare(path: str, exists: Callable[[str], bool]) -> Place | None:
