@@ -36,7 +36,7 @@ from cli.exits import ExitCode
 from cli.folder import Folder, settle
 from cli.keeping import Kept, Wanted, open_kept
 from cli.notices import Notices
-from cli.once import end_now
+from cli.once import end_now, look_to_the_end
 from cli.own import environment_for
 from cli.tally import Tally
 from cli.terminal.editor import Editor, Typed, as_text
@@ -188,6 +188,7 @@ class Chat:
         if self.model.fault:
             raise self.model.fault
         code = ExitCode.INTERRUPTED if self.screen.interrupted else ExitCode.ANSWERED
+        look_to_the_end(lambda _: None)  # the screen is given back: nothing may be written any more
         if self.worker.busy:  # in a C call: it loads weights, or reads a long prompt
             end_now(code)
         return code

@@ -6,7 +6,7 @@ import os
 import queue
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import NoReturn, TypeVar
@@ -128,6 +128,8 @@ class _Run:
                 assembly.close_tools()
         self._display.pause()
         self._out.finish(self._report)
+        if self._report.end == "stopped":
+            look_to_the_end(self._display.warn)
         if self._worker.busy and self._report.end == "stopped":
             end_now(self._report.code)  # it is in a C call that doesn't know of Ctrl-C; Python's way out would wait
         if assembly:
@@ -266,6 +268,21 @@ def _question(prompt: str | None, *, quiet: bool) -> str:
     if not parts:
         raise ExitError('expected a question, as in: ossia run "What is 48*17?"', ExitCode.USAGE)
     return "\n\n".join(parts)
+
+
+def look_to_the_end(warn: Callable[[str], None]) -> None:
+    """Before the process ends: what a command left is still looked at, unless there is one more Ctrl-C."""
+    from tools import ending
+
+    if not ending.is_under_way():
+        return
+    warn("what the command left is looked at before this ends (Ctrl-C ends it at once)")
+    try:
+        whole = ending.wait()
+    except KeyboardInterrupt:
+        whole = False
+    if not whole:
+        warn("what the command left was not looked at to the end: look at what it changed yourself")
 
 
 def end_now(code: int) -> NoReturn:

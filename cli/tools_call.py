@@ -7,7 +7,7 @@ import json
 import os
 import queue
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import IO
 
@@ -18,6 +18,7 @@ from cli.ask import Asker, Unasked, told_of
 from cli.clean import clean
 from cli.exits import ExitCode, ExitError
 from cli.folder import settle
+from cli.once import look_to_the_end
 from cli.progress import Display, make_display
 from cli.streams import stdout
 from cli.toolset import Toolset, collect
@@ -89,7 +90,9 @@ class _Caller:
                     finished = self._next(control) or finished
         except KeyboardInterrupt:
             control.stop()
-            done.result(timeout=_GRACE_S)
+            with suppress(TimeoutError):
+                done.result(timeout=_GRACE_S)
+            look_to_the_end(self._display.warn)
             while not self._worker.inbox.empty():
                 if (ended := self._next(control)) is not None:
                     self._warn(ended)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.support.command import ossia_text, write_script
+from tests.support.command import OSSIA, ossia_text, write_script
 from tests.support.documents import answer
 from tests.support.folders import Folder
 from tests.support.kernels import NO_BWRAP, count_tokens
@@ -497,6 +499,26 @@ def test_a_script_is_told_on_stderr(work: Path, tmp_path: Path, way: str) -> Non
     said = f"a command can't make AGENTS.md, {WORDS}: it is {aside.name} now"
     assert done.returncode == 0 and done.stderr == f"ossia: warning: {said}\n"
     assert way == "run" or done.stdout == f"[no output]\n[{said}]\n{ASK}"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are Linux's")
+@pytest.mark.parametrize("way", ["run", "tools call"])
+def test_a_ctrl_c_ends_the_command_and_not_the_look_after_it(work: Path, tmp_path: Path, way: str) -> None:
+    """A look at 5,000 changed files takes longer than a Ctrl-C waits for a turn."""
+    for number in range(5_000):
+        (work / f"f{number}").write_text("x\n" * 500)
+    command, ending = "sed -i s/x/y/ f*; echo x > AGENTS.md; sleep 60", ["--workspace", str(work), "--trust", "--yes"]
+    script = write_script(tmp_path, _call("shell", command=command), answer("Done."))
+    call = ["run", "hi", "--engine", script] if way == "run" else [
+        "tools", "call", "shell", json.dumps({"command": command})]  # fmt: skip
+    with subprocess.Popen([OSSIA, *call, *ending], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE) as running:  # fmt: skip
+        while not (work / "AGENTS.md").exists() and running.poll() is None:
+            time.sleep(0.05)
+        running.send_signal(signal.SIGINT)
+        said = running.communicate(timeout=60)[1].decode()
+    assert running.returncode == 130 and "Traceback" not in said
+    assert [path.name[:10] for path in work.glob("AGENTS.md*")] == ["AGENTS.md-"]
 
 
 @pytest.mark.parametrize("terminal", ["dumb", "xterm-256color"])

@@ -15,6 +15,7 @@ from tools._later_look import Look
 from tools._scratch import Scratch
 from tools._shell_confine import GUARDED, ShellConfinement, ShellJob, ShellLimits, too_wide
 from tools._shell_process import ShellProcess
+from tools.ending import to_its_end
 from tools.output import Bounded, clean, trim
 from tools.own import Own
 from tools.spec import Preview, Stop, Taint, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec, interrupted
@@ -121,7 +122,7 @@ class ShellTool:
         if not isinstance(plan, _Plan):
             plan = _Plan(*_command_and_timeout(args), undoable=False)
         journal = workspace.keeper if isinstance(workspace.keeper, Journal) else None
-        with closing(Scratch()) as scratch, ExitStack() as after:
+        with to_its_end(), closing(Scratch()) as scratch, ExitStack() as after:
             before = journal.before_command() if journal else None
             if plan.undoable and before is None:
                 raise ToolFailed("Error: the workspace has outgrown what undo can keep: call again, to be asked anew")
