@@ -50,8 +50,10 @@ def test_the_table_in_the_docs_is_the_one_that_holds() -> None:
     assert named == [*((later.kind, later.names) for later in _caution.LATER), everyday]
 
 
-@pytest.mark.parametrize("name", [*NAMES, *(f"a/b/{name}" for name in NAMES), ".VSCODE/x", "a/.v\u017fcode/x",
-                                  ".git./x", "claude.md", "CLAUDE.MD", ".//.ZSHRC", "a/b.PTH"])  # fmt: skip
+@pytest.mark.parametrize("name", [
+    *NAMES, *(f"a/b/{name}" for name in NAMES), ".VSCODE/x", "a/.v\u017fcode/x", ".git./x", "claude.md", "CLAUDE.MD",
+    ".//.ZSHRC", "a/b.PTH", ".yarnrc", ".yarnrc.yml", ".yarnrc.yaml",
+])  # fmt: skip
 def test_yes_answers_for_none_of_them(tmp_path: Path, name: str) -> None:
     """Neither does a rule without a pattern, nor one that doesn't name it: written, moved onto it, or deleted."""
     folder = Folder(tmp_path / "w", rules=(*ALLOWED, Rule("write_file", "allow", "**")))

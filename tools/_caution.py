@@ -47,7 +47,7 @@ LATER = (
                            "opencode.json", "opencode.jsonc", ".windsurf", ".roo"), _CODE),
     Later("editors", (".vscode", ".idea", ".devcontainer", ".devcontainer.json", ".zed", ".helix", ".exrc", ".nvimrc",
                       ".nvim.lua"), _CODE),
-    Later("package managers", (".cargo/config.toml", ".cargo/config", ".npmrc", ".yarnrc", ".yarnrc.yml",
+    Later("package managers", (".cargo/config.toml", ".cargo/config", ".npmrc", ".yarnrc*",
                                ".pnpmfile.cjs"), _CODE),
     Later("Python at its start", ("sitecustomize", "sitecustomize.*", "usercustomize",
                                  "usercustomize.*", "*.pth", ".pdbrc"), _CODE),
