@@ -296,6 +296,16 @@ def test_memory_in_sockets_is_counted(attack: PythonTool) -> None:
     assert _cgroup.found() or "most of it in sockets or files in memory)" in text  # else Linux ended it
 
 
+@pytest.mark.needs_bwrap
+def test_files_in_memory_are_counted(tmp_path: Path) -> None:
+    """Empty ones, too: bubblewrap gives the folders a size, and no number. Under Landlock there are none."""
+    limits = replace(LIMITS, memory_bytes=300 * MIB)
+    tool = PythonTool(data_dir=tmp_path, confinement=confinement("bwrap"), timeout_s=120, limits=limits)
+    with contextlib.closing(tool):
+        text = run(tool, flood("files in memory", 500 * MIB)).text
+    assert "kernel died (used more than 300 MB of memory, most of it in sockets or files in memory)" in text
+
+
 def test_buffers_of_sockets_stay_as_large_as_they_are(attack: PythonTool) -> None:
     ran = run(attack, """
 a, b = socket.socketpair()
