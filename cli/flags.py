@@ -68,7 +68,7 @@ Python = Annotated[str | None, typer.Option(metavar="PATH", help="The Python tha
 Unconfined = Annotated[bool | None, typer.Option("--unconfined", help="Run code even where nothing confines it.")]
 ShowThinking = Annotated[bool | None, typer.Option("--show-thinking", help="Show the chain of thought, on stderr.")]
 Verbose = Annotated[bool | None, typer.Option("--verbose", help="Say more, on stderr.")]
-Quiet = Annotated[bool | None, typer.Option("--quiet", help="Nothing but errors on stderr.")]
+Quiet = Annotated[bool | None, typer.Option("--quiet", help="On stderr only errors, and what a command planted.")]
 MaxTokens = Annotated[int | None, typer.Option(metavar="N", help="Generate at most N tokens, thinking included.")]
 Temperature = Annotated[float | None, typer.Option(metavar="T", help="Randomness; 0 is greedy. [default: 1.0]")]
 TopP = Annotated[

@@ -239,7 +239,7 @@ class _Run:
         if isinstance(event, ToolFinished) and (warning := assembly.tools.view_warning()):
             self._display.note(f"ossia: {warning}")
         for notice in event.result.notices if isinstance(event, ToolFinished) else ():
-            self._display.warn(notice)
+            self._display.tell(notice)
         return event
 
     def _wait(self, future: Future[_R]) -> _R:

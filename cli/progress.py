@@ -72,7 +72,8 @@ class Display:
 
     `terminal`: stderr is one, so what comes from outside is cleaned. `asides`: the calls and the last line are shown;
     `lively`: a live line as well.
-    `thinking`: the chain of thought is written too, wherever stderr goes. `quiet`: nothing else but errors.
+    `thinking`: the chain of thought is written too, wherever stderr goes. `quiet`: nothing else but errors
+    and what a call planted.
     """
 
     def __init__(
@@ -134,19 +135,26 @@ class Display:
     def note(self, text: str) -> None:
         """A line on stderr, wherever it goes: a warning, or what was asked for."""
         if not self._quiet:
-            self.before()
-            self.line.erase()
-            self._end_thought()
-            print(clean(text) if self.terminal else text, file=sys.stderr, flush=True)
+            self._write(text)
 
     def warn(self, text: str) -> None:
         """A warning, wherever stderr goes."""
         self.note(f"ossia: warning: {text}")
 
+    def tell(self, notice: str) -> None:
+        """A notice of a call (`ToolResult.notices`), whatever else is shown: `--quiet` doesn't hide it."""
+        self._write(f"ossia: warning: {notice}")
+
     def detail(self, text: str) -> None:
         """A line for `--verbose`."""
         if self._verbose:
             self.note(text)
+
+    def _write(self, text: str) -> None:
+        self.before()
+        self.line.erase()
+        self._end_thought()
+        print(clean(text) if self.terminal else text, file=sys.stderr, flush=True)
 
     def pause(self) -> None:
         """Something is about to be written to stdout: leave the terminal's line to it."""

@@ -135,6 +135,7 @@ class Report:
                     "name": done.call.name,
                     "arguments": done.call.arguments,
                     "result": done.result.text,
+                    "notices": list(done.result.notices),
                     "error": done.result.error,
                     "ms": done.ms,
                 }

@@ -118,7 +118,7 @@ class _Caller:
 
     def _warn(self, done: ToolFinished) -> None:
         for notice in done.result.notices:
-            self._display.warn(notice)
+            self._display.tell(notice)
 
     def _next(self, control: Control) -> ToolFinished | None:
         try:
@@ -171,5 +171,6 @@ def _call(line: str, where: str) -> tuple[str, str]:
 
 def _print_json(done: ToolFinished) -> None:
     result = done.result
-    line = {"name": done.call.name, "text": result.text, "error": result.error, "ms": done.ms}
+    told = {"text": result.text, "notices": list(result.notices), "error": result.error}
+    line = {"name": done.call.name, **told, "ms": done.ms}
     print(json.dumps(line, ensure_ascii=stdout().isatty()), file=stdout(), flush=True)

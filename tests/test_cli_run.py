@@ -159,6 +159,7 @@ class TestScripts:
             "name": "python",
             "arguments": "print(6*7)",
             "result": "42",
+            "notices": [],
             "error": False,
             "ms": 0,
         }

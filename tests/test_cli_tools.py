@@ -143,7 +143,7 @@ class TestCall:
     def test_as_json(self, own: str) -> None:
         (answer,) = _answers("functions.double", '{"n": 4}', "--tools", own)
         assert answer.pop("ms") >= 0
-        assert answer == {"name": "functions.double", "text": "8", "error": False}
+        assert answer == {"name": "functions.double", "text": "8", "notices": [], "error": False}
 
     def test_a_time_limit_holds_for_a_call(self, own: str) -> None:
         (answer,) = _answers("wait", '{"seconds": 60}', "--tools", own, "--timeout", "1")

@@ -523,6 +523,21 @@ def test_a_ctrl_c_ends_the_command_and_not_the_look_after_it(work: Path, tmp_pat
     assert [path.name[:10] for path in work.glob("AGENTS.md*")] == ["AGENTS.md-"]
 
 
+@pytest.mark.parametrize("way", ["run", "call"])
+def test_a_quiet_script_is_told_too_and_json_has_it(work: Path, tmp_path: Path, way: str) -> None:
+    command, ending = "echo x > AGENTS.md", ["--workspace", str(work), "--trust", "--yes", "--quiet", "--json"]
+    if way == "run":
+        script = write_script(tmp_path, _call("shell", command=command), answer("Done."))
+        done = ossia_text("run", "hi", "--engine", script, *ending)
+        (call,) = json.loads(done.stdout)["calls"]
+    else:
+        done = ossia_text("tools", "call", "shell", json.dumps({"command": command}), *ending)
+        call = json.loads(done.stdout)
+    (aside,) = work.glob("AGENTS.md*")
+    said = f"a command can't make AGENTS.md, {WORDS}: it is {aside.name} now"
+    assert (done.stderr, call["notices"]) == (f"ossia: warning: {said}\n", [said])
+
+
 @pytest.mark.parametrize("terminal", ["dumb", "xterm-256color"])
 def test_a_chat_tells_it(work: Path, tmp_path: Path, terminal: str) -> None:
     script = write_script(tmp_path, _call("shell", command="echo x > AGENTS.md"), answer("Done."), tokens_per_s=300)
