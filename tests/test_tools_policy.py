@@ -6,6 +6,7 @@ import random
 import shutil
 import subprocess
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from cli.rules import rules_of
 from tools import sandbox
 from tools._command import command_allowed, command_denied, words_of
 from tools._glob import path_allowed, path_denied, url_allowed, url_denied
-from tools.policy import ACTIONS, Action, Origin, Policy, Rule, Ruling, parse_rule, suggested_rules
+from tools.policy import ACTIONS, FROM_OUTSIDE, Action, Origin, Policy, Rule, Ruling, parse_rule, suggested_rules
 from tools.python import PythonTool
 from tools.spec import Effect, NoStop, Preview, Taint, ToolContext, ToolSpec
 from tools.trust import Grants
@@ -167,6 +168,14 @@ def test_the_rule_that_allows_is_named() -> None:
     policy = _policy(("allow write_file:a", "allow write_file:docs/**"))
     assert policy.rule_on(WRITE, _paths("docs/x")).reason == "the rule write_file:docs/**"
     assert policy.rule_on(WRITE, _paths("docs/x", "a")).reason == "rules taken together"
+
+
+def test_a_question_about_text_from_outside_says_what_the_call_changes_too() -> None:
+    preview = replace(_paths("AGENTS.md", caution="it changes AGENTS.md"), firm=True)
+    asked = Policy().rule_on(WRITE, preview, taint=frozenset({"outside"}))
+    assert asked == Ruling("ask", f"it changes AGENTS.md; {FROM_OUTSIDE}", firm=True)
+    named = Policy([parse_rule("write_file:AGENTS.md", "allow")])
+    assert named.rule_on(WRITE, preview, taint=frozenset({"outside"})).action == "allow"
 
 
 def test_a_rule_of_another_origin_clears_no_caution() -> None:

@@ -120,9 +120,9 @@ class Policy:
         user = [rule for rule in rules if rule.action == "allow" and rule.origin == "user"]
         exempt = _allowed(user, spec, preview)
         firm = "" if exempt else _taint_reason(spec, preview, taint)
-        if firm:
-            return Ruling("ask", firm, firm=True)
         warned = bool(preview.caution) and not _clears_caution(user, spec, preview)
+        if firm:
+            return Ruling("ask", f"{preview.caution}; {firm}" if warned else firm, firm=True)
         if warned and preview.firm:
             return Ruling("ask", preview.caution, firm=True)
         if self._remembers(spec, preview, arguments):
