@@ -223,7 +223,7 @@ def test_every_name_is_put_aside_and_told(shell: Shell) -> None:
         told = _told(result)
         assert len(told) == 21 and told[-1] == f"and so for {len(names) - 20} more"
         assert told[bool(where)].startswith(
-                f"a command can't make {where}.Renviron, {CODE}: it is {where}.Renviron-made-by-a-command-")
+                f"a command made {where}.Renviron, {CODE}: it was put aside as {where}.Renviron-made-by-a-command-")
         if shell.journaled:
             assert shell.journal.undo() is not None and snapshot(shell.root) == before
         else:
@@ -244,9 +244,9 @@ def test_a_changed_one_is_as_it_was(shell: Shell) -> None:
     assert sorted(path.name for path in (shell.root / asides[".vscode"]).iterdir()) == ["new.json", "tasks.json"]
     told = _told(result)
     assert len(told) == 6
-    assert (f"a command can't change AGENTS.md, {WORDS}: it is as it was, and what the command made of it is "
-            f"{asides['AGENTS.md']} now") in told  # fmt: skip
-    assert f"a command can't make .vscode/new.json, {CODE}: it is {asides['.vscode']}/new.json now" in told
+    assert (f"a command changed AGENTS.md, {WORDS}: it is as it was again, and what the command made of it was "
+            f"put aside as {asides['AGENTS.md']}") in told  # fmt: skip
+    assert f"a command made .vscode/new.json, {CODE}: it was put aside as {asides['.vscode']}/new.json" in told
     if shell.journaled:
         undone = shell.journal.undo()
         assert undone and undone.skipped == () and snapshot(shell.root) == before
@@ -262,7 +262,7 @@ def test_ways_to_make_one(shell: Shell, command: str) -> None:
     told = _told(shell.run(command))
     (name, aside), = shell.asides().items()
     assert name.casefold() == ".vscode" and [path for path in shell.root.iterdir() if path.name == name] == []
-    assert told == (f"a command can't make {name}, {CODE}: it is {aside} now",)
+    assert told == (f"a command made {name}, {CODE}: it was put aside as {aside}",)
     if shell.journaled:
         shell.journal.undo()
         assert snapshot(shell.root) == before
@@ -281,7 +281,7 @@ def test_ways_to_change_one(shell: Shell, command: str) -> None:
     shell.write(".vscode/deep/x")
     before = snapshot(shell.root / ".vscode")
     told = _told(shell.run(command))
-    assert len(told) >= 1 and all(line.startswith("a command can't ") for line in told)
+    assert len(told) >= 1 and all("put aside as" in line for line in told)
     assert {path: found for path, found in before.items()
             if "deep" not in path} == {path: found for path, found in snapshot(shell.root / ".vscode").items()
                                        if "deep" not in path}  # fmt: skip
@@ -298,9 +298,9 @@ def test_what_a_link_leads_to_is_put_back_too(shell: Shell) -> None:
     assert [(shell.root / name).read_text() for name in ("docs/notes.md", "shared/tasks.json")] == ["old\n", "old\n"]
     assert not (shell.root / "missing.md").exists()
     assert sorted(line.partition(",")[0] for line in told) == [
-        "a command can't change docs/notes.md (where CLAUDE.md leads)",
-        "a command can't change shared/tasks.json",
-        "a command can't make missing.md (where .cursorrules leads)",
+        "a command changed docs/notes.md (where CLAUDE.md leads)",
+        "a command changed shared/tasks.json",
+        "a command made missing.md (where .cursorrules leads)",
     ]
 
 
@@ -350,7 +350,7 @@ def test_a_new_repository_at_the_top(shell: Shell) -> None:
     before = snapshot(shell.root)
     told = _told(shell.run("git init -q . && git config core.fsmonitor evil"))
     aside = shell.asides()[".git"]
-    assert told == (f"a command can't make .git, {CODE}: it is {aside} now",)
+    assert told == (f"a command made .git, {CODE}: it was put aside as {aside}",)
     assert not (shell.root / ".git").exists() and "evil" in (shell.root / aside / "config").read_text()
     if shell.journaled:
         shell.journal.undo()
@@ -381,7 +381,7 @@ def test_a_repository_that_was_there_names_the_programs_that_it_named(shell: She
         ]  # fmt: skip
         assert all("b = c" in text for text in settings) and hooks == [False, True]
     else:
-        assert told and all(line.startswith("a command can't ") for line in told)
+        assert told and all("put aside as" in line for line in told)
         assert not any("b = c" in text for text in settings) and hooks == [False, False]
 
 
@@ -401,7 +401,7 @@ def test_packages_are_told_and_stay(shell: Shell) -> None:
                               "old/site-packages/a.pth", "old/site-packages/y/AGENTS.md"))))
     )  # fmt: skip
     assert list(shell.asides()) == ["old/site-packages/a.pth"]
-    assert [line for line in told if "can't" not in line] == [
+    assert [line for line in told if "put aside" not in line] == [
         f"a command put a file into new/site-packages {CODE}: new/site-packages/a.pth",
         f"a command put 2 files into node_modules {WORDS}: node_modules/a/AGENTS.md",
         f"a command put a file into old/site-packages {WORDS}: old/site-packages/y/AGENTS.md",
@@ -412,7 +412,7 @@ def test_names_are_told_on_one_line_and_long_ones_are_moved_too(shell: Shell) ->
     shell.run('mkdir "$(printf "a\\nb\\033[2J")"; echo x > "$(printf "a\\nb\\033[2J")"/AGENTS.md')
     long = "y" * 250 + ".pth"
     told = _told(shell.run(f"echo x > {long}"))
-    assert len(told) == 1 and f"a command can't make {long}," in told[0]
+    assert len(told) == 1 and f"a command made {long}," in told[0]
     assert not (shell.root / long).exists()
 
 
@@ -498,7 +498,7 @@ def test_a_script_is_told_on_stderr(work: Path, tmp_path: Path, way: str) -> Non
     else:
         done = ossia_text("tools", "call", "shell", json.dumps({"command": command}), *ending)
     (aside,) = work.glob("AGENTS.md*")
-    said = f"a command can't make AGENTS.md, {WORDS}: it is {aside.name} now"
+    said = f"a command made AGENTS.md, {WORDS}: it was put aside as {aside.name}"
     assert done.returncode == 0 and done.stderr == f"ossia: warning: {said}\n"
     assert way == "run" or done.stdout == f"[no output]\n[{said}]\n{ASK}"
 
@@ -547,4 +547,4 @@ def test_a_chat_tells_it(work: Path, tmp_path: Path, terminal: str) -> None:
         chat.press("go\r")
         chat.until("Done.")
         chat.until("made-by-a-command-")
-        assert "a command can't make AGENTS.md" in " ".join(" ".join(chat.rows).split())
+        assert "a command made AGENTS.md" in " ".join(" ".join(chat.rows).split())

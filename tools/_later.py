@@ -205,13 +205,13 @@ class _Putting:
         inside = [one for one in paths if one == path or one.startswith(f"{path}/")]
         was = {one: self._before[one] for one in inside if self._before[one].kind != "absent"}
         if not was:
-            self._lines.append(f"a command can't make {name}, {why}: it is {shown(aside)} now")
+            self._lines.append(f"a command made {name}, {why}: it was put aside as {shown(aside)}")
         elif put_back(was, self._kept, self._tree):
             self._lines.append(f"a command changed {name}, {why}: what was there couldn't be kept, and what the "
-                               f"command made of it is {shown(aside)} now")  # fmt: skip
+                               f"command made of it was put aside as {shown(aside)}")  # fmt: skip
         else:
-            self._lines.append(f"a command can't change {name}, {why}: it is as it was, and what the command made of "
-                               f"it is {shown(aside)} now")  # fmt: skip
+            self._lines.append(f"a command changed {name}, {why}: it is as it was again, and what the command "
+                               f"made of it was put aside as {shown(aside)}")  # fmt: skip
 
     def _tell(self, found: _Found) -> None:
         name, planted = shown(found.place.path), [path for path in found.paths if self._planted(path)]
