@@ -110,7 +110,7 @@ class Fixes:
             return f"ossia mcp test {server} tries that server alone, and says more"
         if call.name == "python":
             return self._of_module(text)
-        if call.name == "browser.search":
+        if call.name == "browser.search" and text.startswith("Error during search for "):
             return self._of_search(text)
         if call.name == "functions.shell" and text.startswith("Error: no commands run in this workspace"):
             return f"{self._flag('--workspace DIR', '/tools workspace DIR')} takes another folder"

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from agent.loop import TOO_LATE
 from cli.config import Settings
 from cli.failures import Fixes, reason_of
 from tools.spec import ToolCall, ToolFinished, ToolResult, ToolSpec
@@ -83,6 +84,7 @@ NO_MODULE = "Traceback (most recent call last):\nModuleNotFoundError: No module 
         (HERE, failed("python", "ValueError: No module named 'numpy'"), ""),
         (HERE, failed("functions.write_file", REFUSED), ""),
         (HERE, ToolFinished(ToolCall("call_1", "browser.search", "{}"), ToolResult("found"), 5), ""),
+        (HERE, failed("browser.search", TOO_LATE), ""),
     ],
 )  # fmt: skip
 def test_what_the_user_can_do(fixes: Fixes, done: ToolFinished, fix: str) -> None:
