@@ -24,9 +24,13 @@ def make_python(settings: Settings, display: Display, *, search_path: str | None
     Raises ExitError for a `--python` that is none.
     """
     from tools.python import PythonTool
-    from tools.sandbox import choose
+    from tools.sandbox import InterpreterUnusable, choose
 
-    interpreter, note = _interpreter(settings)
+    try:
+        interpreter, note = _interpreter(settings)
+    except InterpreterUnusable as error:
+        display.warn(f"python is off: {error}")
+        return str(error)
     confinement = choose(interpreter, unconfined=settings.unconfined, search_path=search_path)
     if confinement.name == "off":
         display.warn(f"python is off: {confinement.reason}")

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -455,6 +456,17 @@ def test_a_home_that_can_not_be_written(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, b"Hello! How can I help you?\n")
     assert done.stderr.startswith(b"ossia: warning: python is off: ")
     assert b"/dev/null" in done.stderr and done.stderr.count(b"\n") == 1
+
+
+def test_a_python_of_ours_that_does_not_start(tmp_path: Path) -> None:
+    """Then the model has no python; it isn't our own error."""
+    script, gone = write_script(tmp_path, "<|channel|>final<|message|>Hi.<|return|>"), str(tmp_path / "gone")
+    code = "import sys; sys.executable = sys.argv.pop(1); from cli.main import main; raise SystemExit(main())"
+    command = [sys.executable, "-c", code, gone, "run", "hi", "--engine", script]
+    done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=60, check=False, text=True)
+    assert (done.returncode, done.stdout) == (0, "Hi.\n")
+    assert done.stderr.startswith(f"ossia: warning: python is off: {gone} doesn't start as a Python (")
+    assert done.stderr.count("\n") == 1
 
 
 def test_a_closed_pipe(tmp_path: Path) -> None:

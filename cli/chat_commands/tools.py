@@ -135,9 +135,12 @@ def _what_is_off(chat: Chat) -> list[_Off]:
 
 
 def _why_no_python(chat: Chat) -> str:
-    from tools.sandbox import choose, inspect
+    from tools.sandbox import InterpreterUnusable, choose, inspect
 
-    return choose(inspect(), unconfined=chat.settings.unconfined).reason
+    try:
+        return choose(inspect(), unconfined=chat.settings.unconfined).reason
+    except InterpreterUnusable as error:
+        return str(error)
 
 
 def _why_no_shell(chat: Chat) -> str:
