@@ -27,7 +27,7 @@ def undo(
     """Take back what the last turn changed in a workspace. Repeat it for the turns before.
 
     Files that you changed since are left as they are and named; the exit code is then 1, as it is when there is nothing
-    to undo.
+    to undo. What commands change in a workspace of more than 20,000 files or 200 MB isn't kept.
     """
     import shlex
 
@@ -48,8 +48,9 @@ def undo(
     undone = journal.undo(force=force, skip=skip, dry_run=dry_run)
     if undone is None:
         above = next((parent for parent in root.parents if Journal(data, parent).turns()), None)
-        hint = f"; in {above} there is: ossia undo --workspace {shlex.quote(str(above))}" if above else ""
-        raise ExitError(f"there is nothing to undo in {root}{hint}", ExitCode.FAILED)
+        other = "--workspace DIR names another folder"
+        hint = f"in {above} there is: ossia undo --workspace {shlex.quote(str(above))}" if above else other
+        raise ExitError(f"there is nothing to undo in {root}; {hint}", ExitCode.FAILED)
     _show(undone, dry_run=dry_run)
     if undone.skipped and not skip:
         count = f"{len(undone.skipped)} file{'s were' if len(undone.skipped) > 1 else ' was'} left as above"

@@ -57,7 +57,7 @@ def test_the_last_turn_then_the_one_before(home: Path, root: Path) -> None:
     assert snapshot(root) == first
     done = ossia_text("undo", cwd=root)
     assert (done.stdout, done.returncode) == ("", 1)
-    assert done.stderr == f"ossia: error: there is nothing to undo in {root}\n"
+    assert done.stderr == f"ossia: error: there is nothing to undo in {root}; --workspace DIR names another folder\n"
 
 
 def test_in_a_folder_below_the_workspace_the_way_is_said(home: Path, root: Path) -> None:
