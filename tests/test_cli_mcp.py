@@ -96,12 +96,15 @@ def test_a_new_servers_words_count_as_text_from_outside_until_they_were_shown(ho
         (work / "owned.txt").unlink(missing_ok=True)
         return written, done.stderr
 
-    told = "mcp theirs: new, tools: look: what it says of them counts as text from outside until you have seen it: "
+    told = (
+        "mcp theirs is new: what it says of its tools (look) counts as text from outside until "
+        "`ossia mcp test theirs` has shown it to you"
+    )
     for _ in range(2):
         written, said = run()
         assert not written and "write_file was refused: text from outside is in this conversation" in said
         warnings = [line for line in said.splitlines() if "mcp" in line]
-        assert warnings == [f"ossia: warning: {told}`ossia mcp test theirs`"]
+        assert warnings == [f"ossia: warning: {told}"]
     elsewhere = ossia_text("mcp", "test", "theirs", cwd=home)
     assert elsewhere.returncode == 2 and "a folder's own are known in that folder" in elsewhere.stderr
     seen = ossia_text("mcp", "test", "theirs", cwd=work)
