@@ -331,7 +331,7 @@ def test_a_folder_that_a_command_closes_hides_nothing(shell: Shell, closed: str,
     assert _told(shell.run(f"chmod 700 {top} sub; cat sub/.envrc")) == ()
     assert _told(shell.run(f"chmod {closed} sub")) == ()
     told = _told(shell.run("chmod 700 sub; echo evil > sub/.npmrc"))
-    assert told[0].startswith("a command can't make sub/.npmrc,")
+    assert told[0].startswith("a command made sub/.npmrc,")
 
 
 def test_a_closed_workspace_is_the_models_fault(shell: Shell) -> None:
@@ -534,7 +534,7 @@ def test_a_quiet_script_is_told_too_and_json_has_it(work: Path, tmp_path: Path, 
         done = ossia_text("tools", "call", "shell", json.dumps({"command": command}), *ending)
         call = json.loads(done.stdout)
     (aside,) = work.glob("AGENTS.md*")
-    said = f"a command can't make AGENTS.md, {WORDS}: it is {aside.name} now"
+    said = f"a command made AGENTS.md, {WORDS}: it was put aside as {aside.name}"
     assert (done.stderr, call["notices"]) == (f"ossia: warning: {said}\n", [said])
 
 
