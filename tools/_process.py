@@ -127,7 +127,7 @@ class KernelProcess:
         wait_s = 0.0
         while not self._ended.wait(wait_s):
             started = time.monotonic()
-            used = usage_in_all(self._popen.pid, self._limits.memory_bytes)
+            used = usage_in_all(self._popen.pid, self._limits.memory_bytes, self._limits.processes)
             filled = usage_of_folders(folders)
             held = held_bytes(self._popen.pid)
             full = replace(filled, data_bytes=filled.data_bytes + held)

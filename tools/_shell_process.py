@@ -128,7 +128,7 @@ class ShellProcess:
 
     def _breach(self, free_before: int, fall: Fall) -> str:
         limits = Limits(memory_bytes=self._limits.memory_bytes, processes=self._limits.processes)
-        used = usage_in_all(self._popen.pid, limits.memory_bytes)
+        used = usage_in_all(self._popen.pid, limits.memory_bytes, limits.processes)
         if free_before - self._free_bytes() > self._limits.disk_bytes:
             return f"it took more than {self._limits.disk_bytes / (1 << 30):.1f} GB of disk space"
         breach = used.breach(limits, Usage())

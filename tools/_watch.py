@@ -116,19 +116,22 @@ def usage_of_processes(root: int) -> Usage:
     return Usage(memory_bytes=memory, processes=threads)
 
 
-def usage_in_all(root: int, memory_bytes: int) -> Usage:
+def usage_in_all(root: int, memory_bytes: int, processes: int) -> Usage:
     """What a process and all its descendants use, the system's memory that they hold included.
 
-    Looks more closely, and at more cost, only where a first sum is beyond `memory_bytes`.
+    Looks more closely, and at more cost, only where a first sum is beyond `memory_bytes`; not at more than `processes`
+    processes and threads, whose number says it all: a fork bomb has to be ended before it has grown.
     """
     if sys.platform != "linux":
         return usage_of_processes(root)
     tree = list(_tree(root))
-    own = sum(resident for _, resident, _ in tree)
+    own, count = sum(resident for _, resident, _ in tree), sum(threads for _, _, threads in tree)
+    if count > processes:
+        return Usage(memory_bytes=own, processes=count)
     beside = beside_processes([process for process, _, _ in tree], memory_bytes)
     if own + beside > memory_bytes:
         own = shared_fairly(root)
-    return Usage(memory_bytes=own + beside, beside_bytes=beside, processes=sum(threads for _, _, threads in tree))
+    return Usage(memory_bytes=own + beside, beside_bytes=beside, processes=count)
 
 
 def processes_of(root: int) -> list[int]:

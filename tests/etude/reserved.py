@@ -92,6 +92,7 @@ def _modules(root: Path) -> list[Path]:
 
 def _in_page(text: str) -> Iterator[str]:
     yield from text.splitlines()
+    yield from _ASKED.findall(text)
     for groups in _QUOTED.findall(text):
         yield from filter(None, groups)
 
