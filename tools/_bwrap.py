@@ -28,6 +28,8 @@ _TEMPORARY = (("/dev/shm", 64), ("/tmp", 256), ("/home", 16))
 """Writable, in memory, gone with the kernel: where, MiB."""
 
 
+OWN_PROCESSES = 4
+"""bwrap is two, which the watcher counts: with room for them a program meets Linux's limit, an error, before that."""
 READ_ONLY = ("--remount-ro", "/", "--remount-ro", "/dev", "--remount-ro", "/proc")
 """/ and /dev lie in memory without a size: written full they would take half of the machine's. And whoever is root
 
@@ -144,7 +146,7 @@ def advice(said: str) -> str:
 
 def _rlimits(job: Job) -> dict[str, int]:
     limits = job.limits
-    return {"AS": limits.address_space_bytes, "NPROC": limits.processes, "FSIZE": limits.file_bytes,
+    return {"AS": limits.address_space_bytes, "NPROC": limits.processes - OWN_PROCESSES, "FSIZE": limits.file_bytes,
             "NOFILE": limits.open_files, "CORE": 0}  # fmt: skip
 
 

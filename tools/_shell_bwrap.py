@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools import _seccomp
-from tools._bwrap import FIRST_TO_GO, NAMESPACES, OUTER_ENV, READ_ONLY, UNPRIVILEGED, pipe_with
+from tools._bwrap import FIRST_TO_GO, NAMESPACES, OUTER_ENV, OWN_PROCESSES, READ_ONLY, UNPRIVILEGED, pipe_with
 from tools._confine import MIB, ConfinementName, Launch
 from tools._scratch import Scratch
 from tools._shell_confine import (
@@ -73,7 +73,7 @@ class ShellBwrap:
         variables = [word for name, value in {**job.environment, "HOME": str(home), "TMPDIR": "/tmp"}.items()
                      for word in ("--setenv", name, value)]  # fmt: skip
         limits = job.limits
-        bounds = (limits.file_bytes // _BLOCK_BYTES, limits.open_files, limits.processes)
+        bounds = (limits.file_bytes // _BLOCK_BYTES, limits.open_files, limits.processes - OWN_PROCESSES)
         command = (*FIRST_TO_GO, self.program, *NAMESPACES, *(("--disable-userns",) if self.nested else ()),
                    *(("--uid", UNPRIVILEGED, "--gid", UNPRIVILEGED) if os.geteuid() == 0 else ()),
                    *_view(job), *READ_ONLY, *variables, "--chdir", job.root, "--seccomp", filter_fd, "--",
