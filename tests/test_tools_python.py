@@ -350,7 +350,7 @@ def test_switched_off_it_says_why(tmp_path: Path) -> None:
 def test_closed_it_leaves_nothing_but_the_files(tmp_path: Path) -> None:
     made = PythonTool(data_dir=tmp_path, confinement=sandbox.choose(sandbox.inspect()))
     made.start()
-    run(made, "1")
+    assert run(made, "1").text == "1"
     kernel = made._kernel
     assert kernel is not None
     made.close()
