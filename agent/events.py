@@ -10,10 +10,10 @@ from agent.errors import AgentError
 from harmony.messages import Delta, Message, Repaired
 from tools.spec import ApprovalAsked, ApprovalDecided, Decision, ToolFinished, ToolOutput, ToolShown, ToolStarted
 
-TurnEnd = Literal["answered", "silent", "stopped", "tokens", "time", "steps", "context", "error"]
+TurnEnd = Literal["answered", "silent", "stopped", "tokens", "time", "steps", "context", "loop", "error"]
 """answered: a `final` came; silent: the model ended the turn without one that says anything; stopped: by the user;
 
-tokens, time, steps: a limit; context: no room; error: it broke.
+tokens, time, steps: a limit; context: no room; loop: the model repeated itself; error: it broke.
 """
 
 
@@ -43,6 +43,13 @@ class ContextTrimmed:
 
 
 @dataclass(frozen=True, slots=True)
+class SampledAgain:
+    """A step is drawn once more, since nothing of it could be shown: `SampledAgain("its answer was empty")`."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Stats:
     """The figures of one step."""
 
@@ -69,6 +76,7 @@ Event = (
     | Progress
     | Repaired
     | ContextTrimmed
+    | SampledAgain
     | Stats
     | TurnEnded
 )
@@ -83,6 +91,7 @@ __all__ = [
     "MessageAdded",
     "Progress",
     "Repaired",
+    "SampledAgain",
     "Stats",
     "ToolFinished",
     "ToolOutput",

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import replace
 
 from agent.adapt import Wish, as_call, as_message, is_answer
+from agent.again import why_again, without_empty_answer
 from agent.compaction import with_room
 from agent.control import Control
 from agent.errors import AgentError, ContextFull, EngineFailed
-from agent.events import Decision, Event, MessageAdded, TurnEnd, TurnEnded
+from agent.events import Decision, Event, MessageAdded, SampledAgain, TurnEnd, TurnEnded
 from agent.limits import Budget, Limits, deadline
 from agent.request import Request, Responder
 from agent.session import Session, UserText
@@ -111,14 +112,40 @@ def _step(
     *,
     open_with: Channel | None = None,
 ) -> Generator[Event, Decision | None, Completion]:
+    """One completion, with the call or the answer that it ends with. Drawn once more where that can't be used."""
+
     def ask() -> Request:
         return session.request(tools.specs, max_tokens=budget.tokens_left, open_with=open_with)
 
+    completion = yield from _draw(session, ask, responder, budget, control, attempt=0)
+    if (why := why_again(completion, session.options.sampling)) is None:
+        yield from _keep(session, completion)
+        return completion
+    yield from _keep(session, without_empty_answer(completion))
+    if control.answer_now_asked and open_with is None:
+        return replace(completion, end="answer_now")
+    yield SampledAgain(why)
+    completion = yield from _draw(session, ask, responder, budget, control, attempt=1)
+    yield from _keep(session, completion)
+    return completion
+
+
+def _draw(
+    session: Session,
+    ask: Callable[[], Request],
+    responder: Responder,
+    budget: Budget,
+    control: Control,
+    *,
+    attempt: int,
+) -> Generator[Event, Decision | None, Completion]:
     if budget.tokens_left == 0:
         return Completion((), "tokens")
     request = yield from with_room(session, ask, responder=responder, budget=budget, control=control)
     if control.stopped:
         return Completion((), "stopped")
+    if attempt:
+        request = replace(request, sampling=replace(request.sampling, attempt=attempt))
     try:
         completion = yield from responder.respond(request, control=control)
     except EngineFailed as error:
@@ -126,7 +153,6 @@ def _step(
             yield from _keep(session, error.partial)
         raise
     budget.tokens += completion.tokens
-    yield from _keep(session, completion)
     return completion
 
 
@@ -140,7 +166,7 @@ def _keep(session: Session, completion: Completion) -> Generator[MessageAdded, N
 def _end_of(completion: Completion, control: Control) -> TurnEnd:
     """Why a turn ended whose generation didn't come to its own end."""
     match completion.end:
-        case "tokens" | "context":
+        case "tokens" | "context" | "loop":
             return completion.end
         case _:
             return "time" if control.stop_reason == "time" else "stopped"

@@ -6,7 +6,9 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
+from agent._repeats import LOOK_EVERY, in_code, repeats
 from agent.adapt import is_answer, is_call
+from agent.again import can_be_drawn_again, is_unreadable
 from agent.context import context_use
 from agent.control import Control
 from agent.engine.base import Engine, Generation, Prompt
@@ -72,30 +74,48 @@ class LocalResponder:
             self._tap(opening)
         try:
             with closing(generation):
-                answer_now = yield from self._read(generation, parser, control)
+                broken_off = yield from self._read(generation, parser, request, control)
         except EngineFailed as error:
             yield from parser.flush(cut=True)
             error.partial = _completion(parser, "stopped", generation.stats.completion_tokens)
             raise
-        stats = replace(generation.stats, end="answer_now") if answer_now else generation.stats
+        stats = replace(generation.stats, end=broken_off) if broken_off else generation.stats
         yield from parser.flush(cut=stats.end != "stop")
         yield Stats(stats)
         return _completion(parser, stats.end, stats.completion_tokens)
 
-    def _read(self, generation: Generation, parser: StreamParser, control: Control) -> Generator[StepEvent, None, bool]:
-        """Parse what comes. True: broken off because the user asked for the answer, which hadn't begun."""
+    def _read(
+        self, generation: Generation, parser: StreamParser, request: Request, control: Control
+    ) -> Generator[StepEvent, None, CompletionEnd | None]:
+        """Parse what comes. Returns why it was broken off, None where the generation came to its own end.
+
+        "answer_now": the user asked for the answer, which hadn't begun. "unreadable": see `can_be_drawn_again`.
+        """
+        draws_again = can_be_drawn_again(request.sampling)
         for item in generation:
             if isinstance(item, int):
                 if self._tap:
                     self._tap((item,))
-                yield from parser.push(item)
+                told = parser.push(item)
+                if draws_again and len(told) > 1 and is_unreadable(told):
+                    return "unreadable"
+                yield from told
                 if parser.call_ended:  # whatever closed it: nothing after a call belongs to this step
-                    return False
+                    return None
+                if len(parser.tokens) % LOOK_EVERY == 0 and self._repeats_itself(parser, request):
+                    return "loop"
             else:
                 yield item
             if control.answer_now_asked and not _answering(parser):
-                return True
-        return False
+                return "answer_now"
+        return None
+
+    def _repeats_itself(self, parser: StreamParser, request: Request) -> bool:
+        """Does the text that is under way go round in a circle? Code and structured answers may repeat themselves."""
+        structured = request.response_format is not None and parser.current_channel == FINAL
+        if structured or parser.current_recipient is not None or not repeats(parser.tokens):
+            return False
+        return not in_code(parser.current_content)
 
     def _prompt(self, request: Request) -> tuple[Prompt, tuple[int, ...]]:
         """The prompt with the marks worth a checkpoint, and its opening: the ids after the last message."""
@@ -172,9 +192,11 @@ class _Rendered:
 def _completion(parser: StreamParser, end: CompletionEnd, tokens: int) -> Completion:
     """What came, up to the first call: a mended header can hold one and more text, and every call gets its answer."""
     completion = parser.completion(end=end)
-    calls = [number for number, message in enumerate(completion.messages, 1) if is_call(message)]
-    messages = completion.messages[: calls[0]] if calls else completion.messages
-    return replace(completion, messages=messages, tokens=tokens)
+    messages = completion.messages
+    if end == "unreadable":  # what would have been made of that header is not shown
+        messages = tuple(message for message in messages if message.sampled is None or not message.sampled.headless)
+    calls = [number for number, message in enumerate(messages, 1) if is_call(message)]
+    return replace(completion, messages=messages[: calls[0]] if calls else messages, tokens=tokens)
 
 
 def _answering(parser: StreamParser) -> bool:

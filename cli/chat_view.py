@@ -15,6 +15,7 @@ from agent.events import (
     Event,
     MessageAdded,
     Progress,
+    SampledAgain,
     Stats,
     ToolFinished,
     ToolOutput,
@@ -147,6 +148,9 @@ class ChatView:
                 self._delta(event)
             case MessageAdded():
                 self._close_message()
+            case SampledAgain(reason):
+                self._close_message()
+                self.note(f"sampled again: {reason}")
             case Progress():
                 self._progress = event
             case ToolStarted(call):
@@ -272,7 +276,7 @@ class ChatView:
         if error is not None:
             self.note(" ".join(str(error).split()), "red")
         elif end != "answered":
-            self.note(f"{ENDS[end]}; /retry asks again" if end == "silent" else ENDS[end], "yellow")
+            self.note(f"{ENDS[end]}; /retry asks again" if end in ("silent", "loop") else ENDS[end], "yellow")
 
     def _add(self, block: Block, rows: list[Row]) -> None:
         """Rows, with a blank one before them where another kind of block ends."""

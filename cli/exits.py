@@ -8,7 +8,7 @@
 | 3 | the model is missing or unusable |
 | 4 | out of memory or context |
 | 5 | the step limit was reached; the answer from what there was, was printed |
-| 6 | cut by `--max-tokens`, by the end of the context, or by `--timeout`; what there is of the answer was printed |
+| 6 | cut by `--max-tokens`, the end of the context, `--timeout`, or a loop; what there is of the answer was printed |
 | 7 | the engine or the network failed in the middle of a turn |
 | 8 | with `--strict-approvals`: answered, but a call was refused since nobody could be asked |
 | 9 | no answer came: the model ended its turn without one |

@@ -41,6 +41,7 @@ _CUT: dict[TurnEnd, str] = {
     "tokens": "the answer is cut: --max-tokens was reached",
     "time": "the answer is cut: --timeout was reached",
     "context": "the answer is cut: the context is full, use a larger --context",
+    "loop": "the answer is cut: the model repeated itself, ask again, or with another --seed",
     "steps": "the step limit was reached: this is the answer from what there is",
 }
 

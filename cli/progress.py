@@ -15,6 +15,7 @@ from agent.events import (
     MessageAdded,
     Progress,
     Repaired,
+    SampledAgain,
     Stats,
     ToolFinished,
     ToolOutput,
@@ -124,6 +125,8 @@ class Display:
                     self.aside(f"{call.name}: done in {ms / 1000:.1f} s · {one_line(result.text, _SHOWN_CHARS)}")
             case ContextTrimmed(before, after, reason):
                 self.note(f"ossia: {reason} ({before} → {after} tokens)")
+            case SampledAgain(reason):
+                self.detail(f"sampled again: {reason}")
             case Repaired(code, message, token):
                 self.detail(f"repaired at token {token}: {message} ({code})")
             case Stats(step):

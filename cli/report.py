@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 
 from agent.adapt import is_answer
 from agent.errors import AgentError
-from agent.events import ContextTrimmed, Event, MessageAdded, Repaired, Stats, ToolFinished, TurnEnd, TurnEnded
+from agent.events import (
+    ContextTrimmed,
+    Event,
+    MessageAdded,
+    Repaired,
+    SampledAgain,
+    Stats,
+    ToolFinished,
+    TurnEnd,
+    TurnEnded,
+)
 from cli.exits import ExitCode, exit_code
 from harmony.conversation import message_to_json
 from harmony.messages import Message
@@ -25,6 +35,7 @@ _CODES: dict[TurnEnd, ExitCode] = {
     "tokens": ExitCode.CUT,
     "time": ExitCode.CUT,
     "context": ExitCode.CUT,
+    "loop": ExitCode.CUT,
     "steps": ExitCode.STEPS,
     "error": ExitCode.FAILED,
 }
@@ -46,6 +57,7 @@ class Report:
     refused: list[Unasked] = field(default_factory=list)
     strict: bool = False
     repairs: list[Repaired] = field(default_factory=list)
+    sampled_again: list[SampledAgain] = field(default_factory=list)
     trimmed: list[ContextTrimmed] = field(default_factory=list)
     states: list[Mapping[str, object]] = field(default_factory=list)
     origin: Callable[[str], str | None] = lambda url: None  # where a document of the local library comes from
@@ -66,6 +78,8 @@ class Report:
                     self.states.append(event.result.state)
             case Repaired():
                 self.repairs.append(event)
+            case SampledAgain():
+                self.sampled_again.append(event)
             case ContextTrimmed():
                 self.trimmed.append(event)
             case Stats(step):
@@ -156,6 +170,7 @@ class Report:
                 "tokens_per_s": None if self.tokens_per_s is None else round(self.tokens_per_s, 2),
             },
             "repairs": [{"code": repair.code, "message": repair.message} for repair in self.repairs],
+            "sampled_again": [again.reason for again in self.sampled_again],
             "trimmed": [asdict(trim) for trim in self.trimmed],
             "end": self.end,
             "error": None if self.error is None else " ".join(str(self.error).split()) or type(self.error).__name__,

@@ -14,6 +14,7 @@ ENDS: dict[TurnEnd | None, str] = {
     "tokens": "cut: the limit of tokens was reached",
     "time": "cut: the time was up",
     "context": "cut: the context is full",
+    "loop": "cut: the model repeated itself",
     "steps": "the limit of steps was reached: this is the answer from what there was",
     "error": "it broke off",
     None: "ended in the middle: the program was closed",

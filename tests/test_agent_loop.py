@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent.control import Control
-from agent.engine.base import Prompt
+from agent.engine.base import Prompt, Sampling
 from agent.engine.scripted import Script, ScriptedEngine, _ids
 from agent.errors import ContextFull, EngineFailed
 from agent.events import (
@@ -21,6 +21,7 @@ from agent.events import (
     Event,
     MessageAdded,
     Repaired,
+    SampledAgain,
     Stats,
     ToolFinished,
     ToolOutput,
@@ -29,6 +30,7 @@ from agent.events import (
 )
 from agent.limits import Limits
 from agent.loop import GIVE_UP, TOO_LATE
+from agent.session import Options, Session
 from agent.session_json import dump_session, parse_session
 from harmony import Tokenizer
 from harmony.messages import Message
@@ -61,6 +63,8 @@ def short(event: Event) -> str:
             return f"finish {call.name}{' error' if result.error else ''}: {result.text}"
         case Repaired(code):
             return f"repaired {code}"
+        case SampledAgain(reason):
+            return reason
         case TurnEnded(end, error):
             return f"end {end}{f' {type(error).__name__}' if error else ''}"
         case _:
@@ -617,6 +621,7 @@ def test_answer_now_closes_the_thought_and_opens_final(etude_tokenizer: Tokenize
 
 
 EMPTY = "<|channel|>final<|message|><|return|>"
+HEADER = "the header of its message could not be read"
 ONLY_THOUGHTS = "<|channel|>analysis<|message|>Hm.<|return|>"
 LATE_CALL = "<|channel|>analysis to=python code<|message|>x=2<|call|>"
 LATE_DOUBLE = DOUBLE + "<|call|>"
@@ -773,3 +778,86 @@ def test_call_ids_count_through_the_session(etude_tokenizer: Tokenizer) -> None:
     assert [event.call for event in events if isinstance(event, ToolStarted)] == [
         ToolCall(f"call_{n}", "python", "x=1") for n in (1, 2, 3)
     ]
+
+
+# -- drawn again -------------------------------------------------------------------------------------------------------
+
+UNREADABLE = "<|channel|>commentary to=functions.double<|call|>"
+AGAIN = {
+    "an empty answer": ((THINK + NEXT + EMPTY, FINAL), ["+assistant/analysis: Hm.", "its answer was empty"]),
+    "blanks": (("<|channel|>final<|message|> \n<|return|>", FINAL), ["its answer was empty"]),
+    "a header": ((THINK + NEXT + UNREADABLE, FINAL), ["+assistant/analysis: Hm.", HEADER]),
+    "the last word": (
+        (ONLY_THOUGHTS, "<|return|>", "Done.<|return|>"),
+        ["+assistant/analysis: Hm.", "its answer was empty"],
+    ),
+}
+
+
+def drawing(tokenizer: Tokenizer, steps: tuple[str, ...]) -> Stage:
+    return Stage(tokenizer, steps, session=Session(Options(date="2025-06-28", sampling=Sampling(seed=7))))
+
+
+@pytest.mark.parametrize("name", AGAIN)
+def test_what_could_not_be_shown_is_drawn_again(name: str, etude_tokenizer: Tokenizer) -> None:
+    """Once, in its own series of draws; what the step had said before stays in the prompt."""
+    steps, told = AGAIN[name]
+    stage = drawing(etude_tokenizer, steps)
+    events = stage.play()
+    assert story(events)[1:] == [*told, "+assistant/final: Done.", "end answered"]
+    assert stage.session.ends == ("answered",)
+    assert [message.text for message in stage.session.messages if message.channel == "final"] == ["Done."]
+    assert "final<|message|><|" not in stage.prompt()
+
+
+def test_it_is_drawn_again_once(etude_tokenizer: Tokenizer) -> None:
+    """Then it counts as it is, as it does at once where the same would come again."""
+    stage = drawing(etude_tokenizer, (EMPTY, EMPTY))
+    assert story(stage.play())[1:] == ["its answer was empty", "+assistant/final: ", "end silent"]
+    mended = drawing(etude_tokenizer, (UNREADABLE, '<|channel|>commentary to=functions.double{"n": 2}<|call|>', FINAL))
+    assert story(mended.play())[1:3] == [HEADER, "repaired missing-message"]
+    assert [message.text for message in mended.session.messages if message.role == "tool"] == ["4"]
+
+
+def test_a_long_answer_without_a_header_is_kept(etude_tokenizer: Tokenizer) -> None:
+    stage = drawing(etude_tokenizer, ("<|channel|>final " + "word " * 100 + "<|return|>",))
+    assert end_of(stage.play()) == TurnEnded("answered")
+    assert stage.session.messages[-1].text.startswith("word word")
+
+
+# -- a model that goes round in a circle -------------------------------------------------------------------------------
+
+CIRCLE = "".join(f"{number} bottles of beer, " for number in range(10, 22))
+
+
+@pytest.mark.parametrize("text", ["ha", "ha ho ", CIRCLE], ids=["one", "two", "many"])
+@pytest.mark.parametrize("channel", ["final", "analysis"])
+def test_a_circle_is_stopped_and_what_came_stays(channel: str, text: str, etude_tokenizer: Tokenizer) -> None:
+    stage = Stage(etude_tokenizer, (f"<|channel|>{channel}<|message|>Well: {text * 400}<|end|>",))
+    events = stage.play()
+    assert end_of(events) == TurnEnded("loop")
+    said = stage.session.messages[-1].text
+    assert said.startswith(f"Well: {text}") and len(said) < len(text) * 400
+    assert "".join(event.text for event in events if isinstance(event, Delta)) == said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"```\n{CIRCLE * 40}\n```",
+        CIRCLE * 6,
+        "".join(f"{number} bottles of beer, " for number in range(2000)),
+    ],
+    ids=["code", "few", "a count"],
+)
+def test_what_is_no_circle_goes_on(text: str, etude_tokenizer: Tokenizer) -> None:
+    stage = Stage(etude_tokenizer, (f"<|channel|>final<|message|>{text}<|return|>",), context_tokens=60_000)
+    assert end_of(stage.play()) == TurnEnded("answered")
+    assert stage.session.messages[-1].text == text
+
+
+def test_calls_may_repeat_themselves(etude_tokenizer: Tokenizer) -> None:
+    code = "print('ha')\n" * 300
+    stage = Stage(etude_tokenizer, (f"<|channel|>analysis to=python code<|message|>{code}<|call|>", FINAL))
+    assert end_of(stage.play()) == TurnEnded("answered")
+    assert stage.echo.ran == [code]

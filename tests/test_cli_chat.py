@@ -15,11 +15,12 @@ from cli import paths
 from cli.exits import ExitError
 from cli.keeping import Wanted
 from tests.support.command import write_script
+from tests.support.documents import counted
 from tests.support.screen import ChatScreen, chatting
 
 THOUGHT = "<|channel|>analysis<|message|>Let me think about llamas.<|end|><|start|>assistant"
 ANSWER = "<|channel|>final<|message|>Llamas are **kind**.<|return|>"
-LONG = "<|channel|>analysis<|message|>" + "so it goes on and on, " * 100 + "<|end|><|start|>assistant" + ANSWER
+LONG = "<|channel|>analysis<|message|>" + counted("so it goes on and on, ", 100) + "<|end|><|start|>assistant" + ANSWER
 
 
 def thinks(stage: ChatScreen) -> bool:
@@ -121,7 +122,7 @@ def test_a_turn_without_an_answer_is_said_and_asked_again(tmp_path: Path) -> Non
 
     async def case() -> None:
         thoughts, empty = "<|channel|>analysis<|message|>Hm.<|return|>", "<|channel|>final<|message|><|return|>"
-        script = write_script(tmp_path, thoughts, "<|return|>", empty, ANSWER)
+        script = write_script(tmp_path, thoughts, "<|return|>", "<|return|>", empty, empty, ANSWER)
         async with ChatScreen(engine=script) as stage:
             await stage.type("Why?\r")
             await stage.until(lambda: "no answer came; /retry asks again" in stage.rows)
@@ -199,7 +200,7 @@ def test_a_store_that_is_torn_is_said_and_left_alone(tmp_path: Path) -> None:
 
 def test_older_turns_become_a_summary_that_is_said_and_shown(tmp_path: Path) -> None:
     """The script's third step is the summary."""
-    long = "<|channel|>final<|message|>" + "The llama hums all day. " * 40 + "<|return|>"
+    long = "<|channel|>final<|message|>" + counted("The llama hums all day. ", 35) + "<|return|>"
     script = write_script(tmp_path, long, long, "They spoke of llamas.<|return|>", ANSWER)
 
     async def case() -> None:

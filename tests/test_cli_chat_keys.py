@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import write_script
-from tests.support.documents import answer, thought
+from tests.support.documents import answer, counted, thought
 from tests.support.screen import ChatScreen, Clock, chatting
 from tests.support.site import Site
 
 CTRL_C, CTRL_D, CTRL_O, CTRL_T, ALT_ENTER, UP, ESC = "\x03", "\x04", "\x0f", "\x14", "\x1b\r", "\x1b[A", "\x1b"
-LONG = thought("so it goes " * 100) + answer("The end.")
+LONG = thought(counted("so it goes ", 100)) + answer("The end.")
 PREAMBLE = "<|channel|>commentary<|message|>I will look.<|end|><|start|>assistant"
 ON_THE_ALTERNATE_SCREEN, BACK = "\x1b[?1049h", "\x1b[?1049l"
 

@@ -16,14 +16,14 @@ import pytest
 
 from tests.oracle.scrollback import squashed, stream
 from tests.support.command import OSSIA, write_script
-from tests.support.documents import answer, thought
+from tests.support.documents import answer, counted, thought
 from tests.support.pty import IDLE, PtyChat
 from tests.support.tmux import Tmux, needs_tmux
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
 
-WORDS = "word " * 900
-THOUGHT = "so it goes " * 2000  # it doesn't end by itself while a test looks
+WORDS = counted("word ", 450)
+THOUGHT = counted("so it goes ", 1500)  # it doesn't end by itself while a test looks
 SLOW = 100.0
 
 
@@ -48,16 +48,16 @@ def test_ctrl_c_keeps_what_was_said_and_twice_leaves(script: str) -> None:
         chat.idle()
         assert not chat.cooked
         chat.press("hi\r")
-        chat.until("word word")
+        chat.until("word 1 word 2")
         chat.press("\x03")
         chat.idle()
-        assert "word word" in chat.text and "stopped" in chat.text
+        assert "word 1 word 2" in chat.text and "stopped" in chat.text
         chat.press("go on\r")
         chat.until("Done.")
         chat.idle()
         chat.press("\x03\x03")
         assert chat.wait() == 0
-        assert chat.cooked and "word word" in chat.text and "Done." in chat.text
+        assert chat.cooked and "word 1 word 2" in chat.text and "Done." in chat.text
         assert "Traceback" not in chat.text
 
 
@@ -65,10 +65,10 @@ def test_a_signal_ends_it_with_the_terminal_as_it_was(script: str) -> None:
     with PtyChat("--engine", script, "--no-tools") as chat:
         chat.idle()
         chat.press("hi\r")
-        chat.until("word word")
+        chat.until("word 1 word 2")
         chat.signal(signal.SIGTERM)
         assert chat.wait() == 130
-        assert chat.cooked and "word word" in chat.text and "Traceback" not in chat.text
+        assert chat.cooked and "word 1 word 2" in chat.text and "Traceback" not in chat.text
 
 
 def test_ctrl_z_and_back(script: str, tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_ctrl_z_and_back(script: str, tmp_path: Path) -> None:
         shell.press("fg\r")
         shell.until("› half a li")
         shell.press("ne\r")
-        shell.until("word word")
+        shell.until("word 1 word 2")
         shell.press("\x1a")  # in the middle of a turn
         shell.until(lambda: shell.display[_last(shell.display)].startswith("shell>"))
         shell.press("fg\r")
@@ -110,7 +110,7 @@ def test_a_terminal_that_is_closed_ends_it(ignored: bool, script: str) -> None:
     with PtyChat("--engine", script, "--no-tools", command=command) as chat:
         chat.idle()
         chat.press("hi\r")
-        chat.until("word word")
+        chat.until("word 1 word 2")
         chat.hang_up()
         until_gone(chat.pid)
 
@@ -199,7 +199,8 @@ def test_ctrl_t_in_tmux_leaves_no_trace_of_the_thinking(tmp_path: Path, home: Pa
 
 @needs_tmux
 def test_the_main_keys_in_tmux(tmp_path: Path, home: Path) -> None:
-    script = write_script(tmp_path, thought("so it goes " * 300) + answer("One."), answer("Two."), tokens_per_s=200)
+    thinking = thought(counted("so it goes ", 240))
+    script = write_script(tmp_path, thinking + answer("One."), answer("Two."), tokens_per_s=200)
     with Tmux([str(OSSIA), "--engine", script, "--no-tools"], rows=20) as tmux:
         tmux.until(lambda: tmux.title == IDLE)
         tmux.type("first")

@@ -23,6 +23,7 @@ from cli.keeping import Wanted
 from cli.tally import Sums
 from cli.terminal.question import QUIET_S
 from tests.support.command import write_script
+from tests.support.documents import counted
 from tests.support.hub import Hub
 from tests.support.screen import ChatScreen, Clock, chatting
 
@@ -676,7 +677,7 @@ def test_documents_are_indexed_from_the_chat(tmp_path: Path) -> None:
 
 def test_the_prompt_its_parts_and_its_cost_can_be_seen(tmp_path: Path) -> None:
     async def case() -> None:
-        script = write_script(tmp_path, answer("\x1b[31mOne."), answer("Two " * 900 + "."))
+        script = write_script(tmp_path, answer("\x1b[31mOne."), answer(counted("Two ", 450) + "."))
         async with ChatScreen(engine=script, rows=40) as stage:
             await send(stage, "/raw", "/stats", "hi", "/context", "/stats")
             assert "/raw: nothing was said yet" in stage.rows and "nothing was answered yet" in stage.rows

@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from tests.support.command import OSSIA, line_of, ossia, ossia_here, start, write_script
+from tests.support.documents import counted
 from tests.support.turns import wait_until
 
 FINAL = "<|channel|>final<|message|>Done.<|return|>"
@@ -104,7 +105,7 @@ class TestScripts:
         assert (done.returncode, done.stdout) == (6, b"")
 
     def test_cut_by_timeout(self, tmp_path: Path) -> None:
-        script = write_script(tmp_path, "<|channel|>final<|message|>" + "word " * 200, tokens_per_s=20)
+        script = write_script(tmp_path, "<|channel|>final<|message|>" + counted("word ", 100), tokens_per_s=20)
         began = time.monotonic()
         done = ossia("run", "hi", "--engine", script, "--timeout", "0.5")
         assert done.returncode == 6
@@ -112,9 +113,9 @@ class TestScripts:
         assert time.monotonic() - began < 20  # not the 10 s of tokens on top of a slow start
 
     def test_cut_by_the_context(self, tmp_path: Path) -> None:
-        script = write_script(tmp_path, "<|channel|>final<|message|>" + "word " * 400)
+        script = write_script(tmp_path, "<|channel|>final<|message|>" + counted("word ", 200))
         done = ossia("run", "hi", "--engine", script, "--context", "500", "--no-tools")
-        assert done.returncode == 6 and done.stdout.startswith(b"word word")
+        assert done.returncode == 6 and done.stdout.startswith(b"word 0 word 1")
 
     def test_a_prompt_longer_than_the_context(self, tmp_path: Path) -> None:
         done = ossia("run", "word " * 500, "--engine", write_script(tmp_path, FINAL), "--context", "300")
@@ -123,10 +124,14 @@ class TestScripts:
 
     def test_a_malformed_header_is_mended(self, tmp_path: Path) -> None:
         script = write_script(tmp_path, '<|channel|>final {"a": 1}<|return|>')
-        done = ossia("run", "hi", "--engine", script, "--json")
+        done = ossia("run", "hi", "--engine", script, "--json", "--temperature", "0")
         line = line_of(done)
         assert (line["answer"], line["end"], line["exit"]) == ('{"a": 1}', "answered", 0)
         assert [repair["code"] for repair in line["repairs"]] == ["missing-message"]
+        twice = write_script(tmp_path, '<|channel|>final {"a": 1}<|return|>', '<|channel|>final {"a": 2}<|return|>')
+        again = line_of(ossia("run", "hi", "--engine", twice, "--json"))
+        assert again["sampled_again"] == ["the header of its message could not be read"]
+        assert (again["answer"], len(again["repairs"])) == ('{"a": 2}', 1)
         assert set(line["repairs"][0]) == {"code", "message"}
 
     @pytest.mark.parametrize(
@@ -176,10 +181,10 @@ class TestScripts:
     )
     def test_no_answer_came(self, steps: tuple[str, ...], tmp_path: Path) -> None:
         script = write_script(tmp_path, *steps)
-        done = ossia("run", "hi", "--engine", script, "--quiet")
+        done = ossia("run", "hi", "--engine", script, "--quiet", "--temperature", "0")
         assert (done.returncode, done.stdout) == (9, b"")
         assert done.stderr.startswith(b"ossia: error: no answer came: ") and done.stderr.count(b"\n") == 1
-        line = line_of(ossia("run", "hi", "--engine", script, "--json", "--save"))
+        line = line_of(ossia("run", "hi", "--engine", script, "--json", "--save", "--temperature", "0"))
         assert (line["answer"], line["end"], line["exit"], line["error"]) == (None, "silent", 9, None)
         told = ossia("sessions", "export", line_of(ossia("sessions", "list", "--json"))["sessions"][0]["id"])
         assert told.stdout.endswith(b"*(no answer came)*\n") and b"interrupted" not in told.stdout
@@ -208,7 +213,7 @@ def test_the_json_line_has_every_field(tmp_path: Path) -> None:
     line = line_of(ossia("run", "hi", "--engine", write_script(tmp_path, FINAL), "--json"))
     assert list(line) == [
         *("version", "model", "answer", "citations", "messages", "calls", "refused", "usage", "timings", "repairs"),
-        *("trimmed", "end", "error", "exit"),
+        *("sampled_again", "trimmed", "end", "error", "exit"),
     ]
     assert list(line["usage"]) == ["prompt_tokens", "reused_tokens", "completion_tokens"]
     assert list(line["timings"]) == ["load_s", "prefill_s", "decode_s", "tokens_per_s"]
@@ -439,7 +444,7 @@ def test_closed_outputs(flag: str, tmp_path: Path) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_ends_the_turn(tmp_path: Path) -> None:
     """The rest of it, longer than the queue of events, isn't waited for."""
-    script = write_script(tmp_path, "<|channel|>analysis<|message|>" + "word " * 10_000)
+    script = write_script(tmp_path, "<|channel|>analysis<|message|>" + counted("word ", 5_000))
     with Path("/dev/full").open("wb") as full:
         command = [str(OSSIA), "run", "hi", "--engine", script, "--show-thinking", "--no-tools"]
         done = subprocess.run(
@@ -470,7 +475,7 @@ def test_a_python_of_ours_that_does_not_start(tmp_path: Path) -> None:
 
 
 def test_a_closed_pipe(tmp_path: Path) -> None:
-    script = write_script(tmp_path, "<|channel|>final<|message|>" + "word " * 20_000)
+    script = write_script(tmp_path, "<|channel|>final<|message|>" + counted("word ", 10_000))
     process = start("run", "hi", "--engine", script, "--raw")
     assert process.stdout is not None and process.stderr is not None
     process.stdout.read(10)
@@ -499,7 +504,7 @@ class TestInterrupt:
     """Ctrl-C at a moment each: exit 130, no child left, no traceback. How long it took is printed, not judged."""
 
     def test_while_generating(self, tmp_path: Path) -> None:
-        script = write_script(tmp_path, "<|channel|>analysis<|message|>" + "word " * 900, tokens_per_s=50)
+        script = write_script(tmp_path, "<|channel|>analysis<|message|>" + counted("word ", 450), tokens_per_s=50)
         process = start("run", "hi", "--engine", script, "--show-thinking")
         assert process.stderr is not None
         assert process.stderr.read(4) == b"word"
@@ -510,7 +515,7 @@ class TestInterrupt:
 
     def test_in_the_answer_keeps_what_there_is(self, tmp_path: Path) -> None:
         think = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant"
-        script = write_script(tmp_path, think + "<|channel|>final<|message|>" + "word " * 900, tokens_per_s=100)
+        script = write_script(tmp_path, think + "<|channel|>final<|message|>" + counted("word ", 450), tokens_per_s=100)
         process = start("run", "hi", "--engine", script, "--show-thinking", "--json")
         assert process.stderr is not None
         process.stderr.read(3)

@@ -21,6 +21,7 @@ from cli import paths
 from cli.main import invoke
 from harmony.messages import Message
 from tests.support.command import OSSIA, ossia, start, write_script
+from tests.support.documents import counted
 from tests.support.pages import opened
 from tests.support.turns import wait_until
 from tools.browser import Document
@@ -324,7 +325,7 @@ def test_a_run_that_cannot_store_says_so(here: Command, tmp_path: Path) -> None:
 
 
 def test_a_run_that_was_killed_goes_on(here: Command, store: SessionStore, tmp_path: Path) -> None:
-    slow = write_script(tmp_path, THOUGHT.replace("Four.", "Four. " * 100), tokens_per_s=10)
+    slow = write_script(tmp_path, THOUGHT.replace("Four.", counted("Four. ", 50)), tokens_per_s=10)
     process = start("run", "What is 2+2?", "--engine", slow, "--save", "--no-tools")
     try:
         wait_until(lambda: bool(store.list()), seconds=30)  # with the first message; the rest takes 20 s

@@ -12,6 +12,7 @@ import pytest
 
 from cli.progress import fitted
 from tests.support.command import OSSIA, write_script
+from tests.support.documents import counted
 
 THINK = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant"
 CALL = "<|channel|>analysis to=python code<|message|>print(6*7)<|call|>"
@@ -183,14 +184,14 @@ def test_why_calls_failed_and_what_helps_is_whole_at_any_width(columns: int, tmp
 def test_ctrl_c(tmp_path: Path) -> None:
     import os
 
-    script = write_script(tmp_path, "<|channel|>final<|message|>" + "word " * 900, tokens_per_s=100)
+    script = write_script(tmp_path, "<|channel|>final<|message|>" + counted("word ", 450), tokens_per_s=100)
     child = pexpect.spawn(
         str(OSSIA),
         ["run", "hi", "--engine", script],
         env={**os.environ, "TERM": "xterm"},
         timeout=60,  # type: ignore[arg-type]
     )
-    child.expect_exact("word word")
+    child.expect_exact("word 0 word 1")
     child.sendintr()
     rest = child.read()
     child.close()

@@ -28,7 +28,7 @@ class Sampling:
     """How the next id is drawn. The defaults are gpt-oss's recommendation.
 
     `temperature` 0 is greedy (the other settings are ignored). `top_k` 0, `top_p` 1.0 and `min_p` 0.0 are off.
-    `seed` None draws one.
+    `seed` None draws one. `attempt` 1 is another series of draws of the same seed, for a step that is drawn again.
     """
 
     temperature: float = 1.0
@@ -36,6 +36,7 @@ class Sampling:
     top_k: int = 0
     min_p: float = 0.0
     seed: int | None = None
+    attempt: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,8 @@ class StepStats:
     """One generation in numbers. `prefill_s` and `decode_s` are seconds of monotonic time; `end` says why it ended.
 
     end: "stop" a stop id came (it is the last id yielded); "tokens" max_tokens reached; "context" no room left;
-    "stopped": `Control` asked for it. ("answer_now" is the responder's: only it knows whether the answer has begun.)
+    "stopped": `Control` asked for it. (The others are the responder's, which alone reads what the ids say:
+    "answer_now"; "loop": the text repeated itself; "unreadable": a header without sense, to be drawn again.)
     """
 
     prompt_tokens: int

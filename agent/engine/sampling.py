@@ -46,7 +46,8 @@ class Sampler:
         self._settings = settings
         self._temperature = min(settings.temperature, _HOTTEST)
         self._size = size
-        self._random = np.random.default_rng(None if settings.seed is None else (settings.seed, salt))
+        series = (salt, settings.attempt) if settings.attempt else (salt,)
+        self._random = np.random.default_rng(None if settings.seed is None else (settings.seed, *series))
         self._columns = -(-size // _ROWS)
         self._rows = -(-size // self._columns)  # the last one may be cut short
         self._tries = self._prepared_tries()

@@ -30,7 +30,7 @@ from agent.engine.base import Constraint, Prompt, Sampling, StepStats
 from agent.engine.scripted import ScriptedEngine
 from tests.bench.report import Report, options
 from tests.support.command import write_script
-from tests.support.documents import answer, document, thought
+from tests.support.documents import answer, counted, document, thought
 from tests.support.pty import IDLE, PtyChat
 
 _PARTS = 8
@@ -75,7 +75,7 @@ def _measure(folder: Path, given: Any) -> tuple[list[_Sample], list[float]]:
 
     model = folder / "vocabulary.gguf"
     write_toy_gguf(model, vocabulary="real")
-    text = thought(f"{_THOUGHT} " * 130) + answer(document(given.tokens))
+    text = thought(counted(f"{_THOUGHT} ", 130)) + answer(document(given.tokens))
     how = {
         "engine": write_script(folder, text),
         "model": str(model),

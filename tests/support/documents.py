@@ -31,6 +31,11 @@ def answer(text: str) -> str:
     return f"<|channel|>final<|message|>{text}<|return|>"
 
 
+def counted(text: str, number: int) -> str:
+    """`text` so many times, numbered (what only repeats itself is stopped): `counted("so ", 3)` is `so 0 so 1 so 2 `."""
+    return "".join(f"{text}{count} " for count in range(number))
+
+
 def thought(text: str) -> str:
     """What goes before an `answer`."""
     return f"<|channel|>analysis<|message|>{text}<|end|><|start|>assistant"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.control import Control
+from agent.engine.base import Sampling
 from agent.engine.scripted import Script, ScriptedEngine
 from agent.events import Decision, Event, TurnEnded
 from agent.limits import Limits
@@ -20,6 +21,7 @@ from tools.policy import Policy, Rule
 from tools.spec import NoStop, Preview, Tool, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec, interrupted
 from tools.toolbox import Toolbox
 
+GREEDY = Sampling(temperature=0.0)
 NUMBER = {
     "type": "object",
     "properties": {"n": {"type": "integer"}},
@@ -79,7 +81,10 @@ class Double:
 
 @dataclass
 class Stage:
-    """Everything a scripted turn needs. `play` runs one and returns its events; the session keeps the rest."""
+    """Everything a scripted turn needs. `play` runs one and returns its events; the session keeps the rest.
+
+    Greedy, so that each entry of the script is a step: nothing is drawn again.
+    """
 
     tokenizer: Tokenizer
     steps: Sequence[str | tuple[int, ...]]
@@ -87,7 +92,7 @@ class Stage:
     tools: tuple[Tool, ...] | None = None
     context_tokens: int = 4096
     tokens_per_s: float = 0.0
-    session: Session = field(default_factory=lambda: Session(Options(date="2025-06-28")))
+    session: Session = field(default_factory=lambda: Session(Options(date="2025-06-28", sampling=GREEDY)))
     control: Control = field(default_factory=Control)
 
     def __post_init__(self) -> None:
