@@ -32,7 +32,7 @@ def answer(text: str) -> str:
 
 
 def counted(text: str, number: int) -> str:
-    """`text` so many times, numbered (what only repeats itself is stopped): `counted("so ", 3)` is `so 0 so 1 so 2 `."""
+    """`text` so many times, numbered, as what only repeats itself is stopped: `counted("so ", 2)` is `so 0 so 1 `."""
     return "".join(f"{text}{count} " for count in range(number))
 
 
