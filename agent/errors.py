@@ -7,6 +7,7 @@ AgentError
 ├── DoesNotFit                memory or context (exits 4)
 │   ├── OutOfMemory
 │   └── ContextFull
+├── SettingRefused            this machine, or this build of llama.cpp, can't do what a setting asks for (exits 2)
 ├── EngineFailed              the engine or its connection broke in the middle of a turn (exits 7)
 │   └── ScriptEnded           a script engine was asked for more steps than it has
 ├── DownloadFailed            a model can't be fetched: network, hub, disk, or a wrong hash (exits 7)
@@ -57,6 +58,10 @@ class ContextFull(DoesNotFit):
         )
         self.prompt_tokens = prompt_tokens
         self.context_tokens = context_tokens
+
+
+class SettingRefused(AgentError):
+    """What a setting asks for can't be done on this machine, or with this build of llama.cpp."""
 
 
 class EngineFailed(AgentError):

@@ -66,6 +66,7 @@ def exit_code(error: BaseException) -> ExitCode | None:
         SessionInUse,
         SessionInvalid,
         SessionMissing,
+        SettingRefused,
     )
     from cli.config import ConfigError
     from tools.functions.errors import FunctionsError
@@ -84,6 +85,7 @@ def exit_code(error: BaseException) -> ExitCode | None:
         (SessionInvalid, ExitCode.USAGE),
         (SessionMissing, ExitCode.USAGE),
         (SessionInUse, ExitCode.USAGE),
+        (SettingRefused, ExitCode.USAGE),
         (ConfigError, ExitCode.USAGE),
         (FunctionsError, ExitCode.USAGE),
         (TrustError, ExitCode.USAGE),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.engine.devices import free_gpu_bytes
+from agent.engine.devices import free_gpu_bytes, gpu_names
 from agent.engine.llama import gpu_free_bytes
 
 LIBRARY = """
@@ -21,6 +21,7 @@ size_t ggml_backend_dev_count(void) { return sizeof devices / sizeof *devices; }
 void *ggml_backend_dev_get(size_t n) { return &devices[n]; }
 int ggml_backend_dev_type(void *d) { return ((struct device *)d)->type; }
 void ggml_backend_dev_memory(void *d, size_t *f, size_t *t) { *f = ((struct device *)d)->free; *t = *f + 1; }
+const char *ggml_backend_dev_description(void *d) { return ((struct device *)d)->type == 1 ? "card" : "chip"; }
 """
 
 
@@ -48,7 +49,9 @@ def test_which_devices_count(devices: str, free: tuple[int, ...], tmp_path: Path
     source.write_text(LIBRARY.replace("DEVICES", devices))
     subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(source)], check=True, timeout=60)
     assert free_gpu_bytes(ctypes.CDLL(str(library))) == free
+    one = "card" if "{1, " in devices else "chip"
+    assert gpu_names(ctypes.CDLL(str(library))) == (one,) * len(free)
 
 
 def test_a_library_without_the_calls() -> None:
-    assert free_gpu_bytes(ctypes.CDLL(None)) == ()
+    assert free_gpu_bytes(ctypes.CDLL(None)) == gpu_names(ctypes.CDLL(None)) == ()

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+import shutil
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent.control import Control
 from agent.engine.base import Prompt
-from agent.engine.llama import LlamaEngine
+from agent.engine.llama import LlamaEngine, processor_features
+from agent.models.repack import reason_against
 from tests.support.engines import ETUDE, GREEDY, load_engine
 
 MIB = 1 << 20
@@ -126,6 +130,25 @@ def test_it_is_for_this_model_and_a_context_that_holds_it(tmp_path: Path) -> Non
     small = _engine(context=256)
     assert small.recall(tmp_path / "one") == 0
     small.close()
+
+
+def _fingerprint(**settings: Any) -> str:
+    engine = load_engine(ETUDE, **settings)
+    engine.close()
+    return engine.native.fingerprint
+
+
+def test_it_is_for_this_way_of_computing(tmp_path: Path) -> None:
+    plain = _fingerprint()
+    assert re.fullmatch("[0-9a-f]{32}", plain)
+    assert _fingerprint(context_tokens=4096) == plain, "a longer context is no other one"
+    copy = shutil.copyfile(ETUDE, tmp_path / ETUDE.name)
+    others = [_fingerprint(batch_tokens=256), _fingerprint(swa_full=True)]
+    if not reason_against(processor_features()):
+        others.append(_fingerprint(repack=True))
+    engine = load_engine(copy)
+    engine.close()
+    assert len({plain, *others, engine.native.fingerprint}) == len(others) + 2
 
 
 def test_more_than_is_allowed_is_not_kept_nor_is_what_was_there(tmp_path: Path) -> None:

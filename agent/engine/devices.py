@@ -14,18 +14,36 @@ def free_gpu_bytes(ggml: ctypes.CDLL) -> tuple[int, ...]:
     library doesn't export the calls.
     """
     try:
-        count, get = ggml.ggml_backend_dev_count, ggml.ggml_backend_dev_get
-        kind, memory = ggml.ggml_backend_dev_type, ggml.ggml_backend_dev_memory
+        devices, memory = _gpus(ggml), ggml.ggml_backend_dev_memory
     except AttributeError:
         return ()
-    count.restype, get.restype, get.argtypes = ctypes.c_size_t, ctypes.c_void_p, [ctypes.c_size_t]
-    kind.restype, kind.argtypes = ctypes.c_int, [ctypes.c_void_p]
     size = ctypes.POINTER(ctypes.c_size_t)
     memory.restype, memory.argtypes = None, [ctypes.c_void_p, size, size]
-    free: dict[int, list[int]] = {_GPU: [], _IGPU: []}
+    free = []
+    for device in devices:
+        room, total = ctypes.c_size_t(), ctypes.c_size_t()
+        memory(device, ctypes.byref(room), ctypes.byref(total))
+        free.append(room.value)
+    return tuple(free)
+
+
+def gpu_names(ggml: ctypes.CDLL) -> tuple[str, ...]:
+    """What each GPU is, in the same order: `("NVIDIA GeForce RTX 4070",)`. Empty as above."""
+    try:
+        devices, describe = _gpus(ggml), ggml.ggml_backend_dev_description
+    except AttributeError:
+        return ()
+    describe.restype, describe.argtypes = ctypes.c_char_p, [ctypes.c_void_p]
+    return tuple((describe(device) or b"").decode("utf-8", "replace") for device in devices)
+
+
+def _gpus(ggml: ctypes.CDLL) -> list[int]:
+    """The handles of the GPUs. Raises AttributeError where the library doesn't export the calls."""
+    count, get, kind = ggml.ggml_backend_dev_count, ggml.ggml_backend_dev_get, ggml.ggml_backend_dev_type
+    count.restype, get.restype, get.argtypes = ctypes.c_size_t, ctypes.c_void_p, [ctypes.c_size_t]
+    kind.restype, kind.argtypes = ctypes.c_int, [ctypes.c_void_p]
+    found: dict[int, list[int]] = {_GPU: [], _IGPU: []}
     for device in map(get, range(count())):
-        if kind(device) in free:
-            room, total = ctypes.c_size_t(), ctypes.c_size_t()
-            memory(device, ctypes.byref(room), ctypes.byref(total))
-            free[kind(device)].append(room.value)
-    return tuple(free[_GPU] or free[_IGPU])
+        if kind(device) in found:
+            found[kind(device)].append(device)
+    return found[_GPU] or found[_IGPU]

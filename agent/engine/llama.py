@@ -6,6 +6,8 @@ Its `Llama` class isn't used: it tokenises text again, samples slowly, and trust
 from __future__ import annotations
 
 import ctypes
+import hashlib
+import json
 import os
 import re
 import sys
@@ -22,7 +24,7 @@ from llama_cpp._ggml import libggml
 from agent.control import Control
 from agent.engine.base import Constraint, Prompt, Sampling
 from agent.engine.cache import Logits, PrefixCache
-from agent.engine.devices import free_gpu_bytes
+from agent.engine.devices import free_gpu_bytes, gpu_names
 from agent.engine.generation import Bounds, Lane, LocalGeneration, Piece, Prefill
 from agent.engine.kept import keep, recall
 from agent.engine.openmp import Waiting, waiting_for
@@ -47,6 +49,8 @@ class LlamaSettings:
     `gpu_layers` -1: all of them; it matters only where llama.cpp was built for a GPU. `threads` None: the physical
     cores. `batch_tokens` go through the network at once in a prefill, between two reports of progress. `swa_full` keeps
     all of the context in the sliding-window layers too (with gpt-oss-20b twice the memory): no checkpoints are needed.
+    `repack`: a second copy of what the processor computes with, in the order in which it takes it
+    (`agent.models.repack` says how large, and where there is none to be had).
     """
 
     context_tokens: int
@@ -54,6 +58,7 @@ class LlamaSettings:
     threads: int | None = None
     batch_tokens: int = 512
     use_mmap: bool = True
+    repack: bool = False
     swa_full: bool = False
     checkpoint_bytes: int = 64 << 20
 
@@ -209,7 +214,7 @@ class _Native:
         self.batch_tokens = int(lib.llama_n_batch(self._context))
         self.window = int(lib.llama_model_n_swa(self._model))
         self.vocabulary_size = int(lib.llama_vocab_n_tokens(lib.llama_model_get_vocab(self._model)))
-        self.fingerprint = _fingerprint(path, settings)
+        self.fingerprint = _fingerprint(path, settings, self._context)
         self._threads = self._threads_in_use = int(lib.llama_n_threads(self._context))
         self.may_use_fewer_threads = False
         self._waiting = waiting_for(self._threads)
@@ -401,7 +406,7 @@ def _load_model(path: Path, settings: LlamaSettings, on_progress: Callable[[floa
 
     params = lib.llama_model_default_params()
     params.n_gpu_layers = settings.gpu_layers
-    params.use_extra_bufts = not _BUILT_WITH_AMX
+    params.use_extra_bufts = settings.repack
     params.load_mode = lib.LLAMA_LOAD_MODE_MMAP if settings.use_mmap else lib.LLAMA_LOAD_MODE_NONE
     callback = lib.llama_progress_callback(report)
     params.progress_callback = callback
@@ -428,10 +433,24 @@ def _new_context(model: Any, path: Path, settings: LlamaSettings) -> Any:
     raise _load_error(path, f"a context of {settings.context_tokens} tokens")
 
 
-def _fingerprint(path: Path, settings: LlamaSettings) -> str:
-    """What a KV cache belongs to: the weights' file and the llama.cpp that made it."""
-    found = path.stat()
-    return f"{lib.__version__} {path.name} {found.st_size} {found.st_mtime_ns} {settings.swa_full}"
+def _fingerprint(path: Path, settings: LlamaSettings, context: Any) -> str:
+    """What a KV cache belongs to, in 32 digits: the weights' file, the llama.cpp that made it, and how it computed.
+
+    Another order of the weights, other instructions of a processor, another device: the numbers are rounded
+    differently, and the ids that are drawn after them wouldn't be the same again.
+    """
+    found, params = path.stat(), lib.llama_context_default_params()
+    facts = {
+        "llama.cpp": lib.__version__,
+        "file": (path.name, found.st_size, found.st_mtime_ns),
+        "kv": (int(params.type_k), int(params.type_v), settings.swa_full),
+        "flash attention": int(params.flash_attn_type),
+        "batch": int(lib.llama_n_batch(context)),
+        "repacked": settings.repack,
+        "devices": (settings.gpu_layers, gpu_names(libggml)) if lib.llama_supports_gpu_offload() else (),
+        "processor": sorted(processor_features()),
+    }
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def _load_error(path: Path, what: str) -> ModelUnusable | OutOfMemory:
@@ -448,19 +467,18 @@ def gpu_free_bytes() -> tuple[int, ...]:
     return free_gpu_bytes(libggml) if lib.llama_supports_gpu_offload() else ()
 
 
+def processor_features() -> frozenset[str]:
+    """What this build of llama.cpp uses of the processor: `{"AVX2", "AVX512", "FMA", "REPACK", …}`."""
+    said = lib.llama_print_system_info().decode("ascii", "replace")
+    return frozenset(re.findall(r"(\w+) = [1-9]", said))
+
+
 def _strlen() -> Any:
     library = ctypes.cdll.msvcrt if sys.platform == "win32" else ctypes.CDLL(None)
     return ctypes.cast(library.strlen, lib.ggml_abort_callback)
 
 
-# On a processor with AMX, llama.cpp compiled by GCC 12 ends the process (an illegal instruction) as soon
-# as it multiplies with Q8_0 weights: that compiler thinks that `_tile_loadconfig` reads 8 bytes of the 64, so the rest
-# is never set. (llama-bench, built by it, ends the same way unless it gets `--repack 0`.) Without the "extra" buffers
-# llama.cpp takes its AVX-512 way. They also rearrange MXFP4 experts; having that alone (`tensor_buft_overrides`) took,
-# on a 0.8 GB model, a quarter off a prefill and nothing off a token, for a copy of all experts in memory at each start.
-_BUILT_WITH_AMX = b"AMX_INT8 = 1" in lib.llama_print_system_info()
-
 _LOG = _Log()
 _STRLEN = _strlen()
 
-__all__ = ["LlamaEngine", "LlamaSettings", "gpu_free_bytes"]
+__all__ = ["LlamaEngine", "LlamaSettings", "gpu_free_bytes", "processor_features"]

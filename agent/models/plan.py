@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from agent.errors import OutOfMemory
+from agent.errors import OutOfMemory, SettingRefused
+from agent.models.gguf_parts import TensorInfo
 from agent.models.gpt_oss import Architecture
 from agent.models.memory import Memory, size_text
 from agent.models.model import ModelFile
+from agent.models.repack import Repack, reason_against, repacked_bytes
 
 CONTEXTS: Final = (32_768, 16_384, 8_192)
 """What is tried, in tokens, when no context is asked for."""
@@ -19,27 +21,29 @@ _CELLS_STEP: Final = 256  # llama.cpp rounds a context and a window's cache up t
 _KV_BYTES: Final = 2  # f16
 _FIXED_BYTES: Final = 16 << 20
 _GPU_SPARE_BYTES: Final = 256 << 20  # a driver's own use, and fragmentation
+_REPACK_SPARE_BYTES: Final = 2_000_000_000  # for everything else on the machine, before a second copy is made unasked
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a run takes, in bytes: weights, KV cache, compute and output buffers."""
+    """What a run takes, in bytes: weights, KV cache, compute and output buffers; `repacked`: the second copy."""
 
     weights: int
     kv: int
     buffers: int
+    repacked: int = 0
 
     @property
     def total(self) -> int:
-        return self.weights + self.kv + self.buffers
+        return self.weights + self.kv + self.buffers + self.repacked
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How to load a model: `Plan(context_tokens=32768, gpu_layers=25, use_mmap=True, needs=Needs(…), warnings=())`.
 
-    `gpu_layers` counts from the last layer back, the output layer included (`layers + 1` is all). `warnings` are
-    lines for the user.
+    `gpu_layers` counts from the last layer back, the output layer included (`layers + 1` is all). `repack`: the second
+    copy of `needs.repacked` bytes is made. `warnings` are lines for the user.
     """
 
     context_tokens: int
@@ -47,6 +51,10 @@ class Plan:
     use_mmap: bool
     needs: Needs
     warnings: tuple[str, ...] = ()
+
+    @property
+    def repack(self) -> bool:
+        return self.needs.repacked > 0
 
 
 def plan(
@@ -56,18 +64,24 @@ def plan(
     context: int | Literal["max"] | None = None,
     gpu_layers: int | None = None,
     use_mmap: bool = True,
+    repack: Repack = "off",
+    processor: frozenset[str] = frozenset(),
 ) -> Plan:
     """How to load `model` into `memory`. `context` None: the largest of 32k, 16k, 8k that fits; "max": the model's own.
 
-    `gpu_layers` None: all that fit. A context longer than the model's own is cut to it, with a warning. Raises
-    `OutOfMemory`, before anything is loaded, when KV cache and buffers don't fit, or the weights don't and
-    `use_mmap` is off; weights larger than free memory with mmap are one warning (they are read from disk again and
-    again).
+    `gpu_layers` None: all that fit. A context longer than the model's own is cut to it, with a warning. `repack`
+    "auto": where the second copy fits, too, and 2 GB stay free, and there is no GPU; `processor` says what there is to
+    be repacked. Raises `OutOfMemory`, before anything is loaded, when KV cache and buffers don't fit, or the weights
+    don't and `use_mmap` is off, or a copy that is asked for doesn't; weights larger than free memory with mmap are one
+    warning (they are read from disk again and again). Raises `SettingRefused` for a copy that this build can't make.
     """
+    if repack == "on" and (reason := reason_against(processor)):
+        raise SettingRefused(f"--repack on: {reason}: leave it away")
     own = model.architecture.context_tokens
     warnings = []
     if context is None:
-        tokens = _largest_that_fits(model, memory)
+        copy = repacked_bytes(model.tensors.values(), processor) if repack == "on" and not memory.gpu_free else 0
+        tokens = _largest_that_fits(model, memory, beside=copy)
     elif context == "max" or context > own:
         tokens = own
         if context != "max":
@@ -76,9 +90,11 @@ def plan(
         tokens = context
     needs = needs_of(model, tokens)
     layers = _gpu_layers(model, needs, memory) if gpu_layers is None else min(gpu_layers, model.architecture.layers + 1)
+    share = 1.0 if memory.shared or not memory.gpu_free else _share_in_ram(model, layers)
     if memory.ram_free is not None:
-        share = 1.0 if memory.shared or not memory.gpu_free else _share_in_ram(model, layers)
         warnings += _check_ram(model, tokens, needs, share, memory.ram_free, use_mmap=use_mmap)
+    if repack == "on" or (repack == "auto" and not memory.gpu_free):
+        needs = _with_copy(model, needs, repacked_bytes(_in_ram(model, layers), processor), share, memory, repack)
     return Plan(tokens, layers, use_mmap, needs, tuple(warnings))
 
 
@@ -116,13 +132,13 @@ def buffer_bytes(network: Architecture, context_tokens: int) -> int:
     return batch + 4 * network.vocabulary_size + _FIXED_BYTES
 
 
-def _largest_that_fits(model: ModelFile, memory: Memory) -> int:
+def _largest_that_fits(model: ModelFile, memory: Memory, *, beside: int) -> int:
     own = model.architecture.context_tokens
     choices = sorted({min(tokens, own) for tokens in CONTEXTS}, reverse=True)
     room = memory.all_free
     if room is None:
         return choices[0]
-    return next((tokens for tokens in choices if needs_of(model, tokens).total <= room), choices[-1])
+    return next((tokens for tokens in choices if needs_of(model, tokens).total + beside <= room), choices[-1])
 
 
 def _check_ram(model: ModelFile, tokens: int, needs: Needs, share: float, free: int, *, use_mmap: bool) -> list[str]:
@@ -141,6 +157,23 @@ def _check_ram(model: ModelFile, tokens: int, needs: Needs, share: float, free: 
         )
     needed = size_text(weights + working)
     return [f"{model.name} needs {needed}, {size_text(free)} are free: it is read from disk as it runs, slowly"]
+
+
+def _with_copy(model: ModelFile, needs: Needs, copy: int, share: float, memory: Memory, repack: Repack) -> Needs:
+    """What is needed with the second copy, where it may be made."""
+    whole = int((needs.weights + needs.kv) * share) + needs.buffers + copy
+    if repack == "on" and memory.ram_free is not None and whole > memory.ram_free:
+        raise OutOfMemory(
+            f"{model.name} needs {size_text(whole)} with a second, repacked copy of its weights, "
+            f"{size_text(memory.ram_free)} are free: leave --repack on away, or close other programs"
+        )
+    fits = repack == "on" or (memory.ram_free is not None and whole + _REPACK_SPARE_BYTES <= memory.ram_free)
+    return replace(needs, repacked=copy) if fits else needs
+
+
+def _in_ram(model: ModelFile, gpu_layers: int) -> list[TensorInfo]:
+    """The weights that stay with the processor."""
+    return [tensor for tensor in model.tensors.values() if _place(model, tensor) >= gpu_layers]
 
 
 def _gpu_layers(model: ModelFile, needs: Needs, memory: Memory) -> int:
@@ -162,13 +195,18 @@ def _gpu_layers(model: ModelFile, needs: Needs, memory: Memory) -> int:
 def _layer_bytes(model: ModelFile) -> list[int]:
     """The weights of the output layer, then of the network's layers from the last to the first."""
     network = model.architecture
-    sizes = [0] * (network.layers + 1)
+    sizes = [0] * (network.layers + 2)
     for tensor in model.tensors.values():
-        if tensor.name.startswith("blk."):
-            sizes[network.layers - int(tensor.name.split(".")[1])] += tensor.bytes
-        elif tensor.name.startswith("output"):
-            sizes[0] += tensor.bytes
-    return sizes
+        sizes[_place(model, tensor)] += tensor.bytes
+    return sizes[:-1]
+
+
+def _place(model: ModelFile, tensor: TensorInfo) -> int:
+    """Its part's turn to go to a GPU: 0 for the output layer, 1 for the last layer…; the embedding would be last."""
+    layers = model.architecture.layers
+    if tensor.name.startswith("blk."):
+        return layers - int(tensor.name.split(".")[1])
+    return 0 if tensor.name.startswith("output") else layers + 1
 
 
 def _share_in_ram(model: ModelFile, gpu_layers: int) -> float:

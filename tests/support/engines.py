@@ -28,6 +28,7 @@ def load_engine(
     *,
     context_tokens: int = 2048,
     batch_tokens: int = 512,
+    repack: bool = False,
     swa_full: bool = False,
     checkpoint_bytes: int = 64 << 20,
     log_path: Path | None = None,
@@ -35,7 +36,12 @@ def load_engine(
 ) -> LlamaEngine:
     """An engine on one thread: as many tests can run at once as there are processors."""
     settings = LlamaSettings(
-        context_tokens, threads=1, batch_tokens=batch_tokens, swa_full=swa_full, checkpoint_bytes=checkpoint_bytes
+        context_tokens,
+        threads=1,
+        batch_tokens=batch_tokens,
+        repack=repack,
+        swa_full=swa_full,
+        checkpoint_bytes=checkpoint_bytes,
     )
     vocabulary = read_vocabulary(read_header(path))
     return LlamaEngine.load(
@@ -72,7 +78,7 @@ def fresh_logits(path: Path, ids: Sequence[int], **settings: Any) -> Logits:
 def plain_greedy(path: Path, ids: Sequence[int], count: int) -> list[int]:
     """The oracle: `count` greedy ids from a context of its own, with a full-size cache and no bookkeeping."""
     params = lib.llama_model_default_params()
-    params.use_extra_bufts = False  # see agent/engine/llama.py about AMX
+    params.use_extra_bufts = False  # see agent/models/repack.py about AMX
     model = lib.llama_model_load_from_file(str(path).encode(), params)
     options = lib.llama_context_default_params()
     options.n_ctx, options.n_threads, options.n_threads_batch, options.swa_full = 2048, 1, 1, True
