@@ -130,9 +130,11 @@ class Display:
             case Repaired(code, message, token):
                 self.detail(f"repaired at token {token}: {message} ({code})")
             case Stats(step):
+                lost = f" ({step.lost_tokens} for the second time)" if step.lost_tokens else ""
                 self.detail(
-                    f"step: {step.prompt_tokens} prompt tokens, {step.reused_tokens} of them reused, prefill "
-                    f"{step.prefill_s:.2f} s; {step.completion_tokens} tokens in {step.decode_s:.2f} s; {step.end}"
+                    f"step: {step.prompt_tokens} prompt tokens: {step.reused_tokens} reused, {step.evaluated_tokens} "
+                    f"read{lost} in {step.prefill_s:.2f} s; {step.completion_tokens} tokens in {step.decode_s:.2f} s; "
+                    f"{step.end}"
                 )
 
     def note(self, text: str) -> None:

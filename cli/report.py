@@ -25,9 +25,11 @@ from harmony.messages import Message
 
 if TYPE_CHECKING:
     from agent.citations import Cited, Footnote
+    from agent.engine.base import StepStats
     from cli.ask import Unasked
 
 VERSION = 1
+_COUNTS = ("prompt_tokens", "reused_tokens", "evaluated_tokens", "lost_tokens", "completion_tokens")
 _CODES: dict[TurnEnd, ExitCode] = {
     "answered": ExitCode.ANSWERED,
     "silent": ExitCode.SILENT,
@@ -61,11 +63,7 @@ class Report:
     trimmed: list[ContextTrimmed] = field(default_factory=list)
     states: list[Mapping[str, object]] = field(default_factory=list)
     origin: Callable[[str], str | None] = lambda url: None  # where a document of the local library comes from
-    prompt_tokens: int = 0
-    reused_tokens: int = 0
-    completion_tokens: int = 0
-    prefill_s: float = 0.0
-    decode_s: float = 0.0
+    steps: list[StepStats] = field(default_factory=list)
 
     def see(self, event: Event) -> None:
         """Take note of one event."""
@@ -83,11 +81,7 @@ class Report:
             case ContextTrimmed():
                 self.trimmed.append(event)
             case Stats(step):
-                self.prompt_tokens += step.prompt_tokens
-                self.reused_tokens += step.reused_tokens
-                self.completion_tokens += step.completion_tokens
-                self.prefill_s += step.prefill_s
-                self.decode_s += step.decode_s
+                self.steps.append(step)
             case TurnEnded(end, error):
                 self.end, self.error = end, error
 
@@ -120,6 +114,16 @@ class Report:
 
         page = lookup_in(self.states)(cursor)
         return page and replace(page, url=self.origin(page.url) or page.url)
+
+    @property
+    def completion_tokens(self) -> int:
+        """What was generated in all steps."""
+        return sum(step.completion_tokens for step in self.steps)
+
+    @property
+    def decode_s(self) -> float:
+        """How long that took."""
+        return sum(step.decode_s for step in self.steps)
 
     @property
     def tokens_per_s(self) -> float | None:
@@ -158,14 +162,15 @@ class Report:
             "refused": [
                 {"id": one.call_id, "name": one.name, "reason": one.reason, "allow": one.allow} for one in self.refused
             ],
-            "usage": {
-                "prompt_tokens": self.prompt_tokens,
-                "reused_tokens": self.reused_tokens,
-                "completion_tokens": self.completion_tokens,
-            },
+            "usage": {name: sum(getattr(step, name) for step in self.steps) for name in _COUNTS},
+            "steps": [
+                {name: getattr(step, name) for name in _COUNTS}
+                | {"prefill_s": round(step.prefill_s, 4), "decode_s": round(step.decode_s, 4), "end": step.end}
+                for step in self.steps
+            ],
             "timings": {
                 "load_s": round(self.load_s, 4),
-                "prefill_s": round(self.prefill_s, 4),
+                "prefill_s": round(sum(step.prefill_s for step in self.steps), 4),
                 "decode_s": round(self.decode_s, 4),
                 "tokens_per_s": None if self.tokens_per_s is None else round(self.tokens_per_s, 2),
             },

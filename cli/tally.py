@@ -11,9 +11,10 @@ from agent.events import ContextTrimmed, Event, MessageAdded, Stats, ToolFinishe
 
 @dataclass(slots=True)
 class Sums:
-    """What some steps took. Seconds of monotonic time; `prompt` and `reused` are tokens, summed over the steps.
+    """What some steps took. Seconds of monotonic time; `prompt`, `reused`, `evaluated` and `lost` are
+    tokens, summed over the steps: see `agent.engine.base.StepStats`.
 
-    Sums(steps=2, calls=1, prompt=812, reused=640, completion=97, prefill_s=0.4, decode_s=2.1, tools_s=0.3)
+    Sums(steps=2, calls=1, prompt=812, reused=640, evaluated=172, completion=97, prefill_s=0.4, …)
     """
 
     turns: int = 0
@@ -21,6 +22,8 @@ class Sums:
     calls: int = 0
     prompt: int = 0
     reused: int = 0
+    evaluated: int = 0
+    lost: int = 0
     completion: int = 0
     prefill_s: float = 0.0
     decode_s: float = 0.0
@@ -35,8 +38,7 @@ class Sums:
     @property
     def prefill_per_s(self) -> float | None:
         """Prompt tokens read a second, without those that the cache held; None when there were none."""
-        read = self.prompt - self.reused
-        return read / self.prefill_s if self.prefill_s > 0 and read > 0 else None
+        return self.evaluated / self.prefill_s if self.prefill_s > 0 and self.evaluated else None
 
     @property
     def reused_share(self) -> float | None:
@@ -65,6 +67,8 @@ class Tally:
                     steps=1,
                     prompt=step.prompt_tokens,
                     reused=step.reused_tokens,
+                    evaluated=step.evaluated_tokens,
+                    lost=step.lost_tokens,
                     completion=step.completion_tokens,
                     prefill_s=step.prefill_s,
                     decode_s=step.decode_s,

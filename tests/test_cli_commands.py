@@ -722,5 +722,5 @@ def test_a_picture_is_shown_by_its_path(tmp_path: Path) -> None:
 
 def test_sums_say_none_where_nothing_was() -> None:
     assert (Sums().tokens_per_s, Sums().prefill_per_s, Sums().reused_share) == (None, None, None)
-    sums = Sums(prompt=100, reused=40, completion=50, prefill_s=0.5, decode_s=2.0)
+    sums = Sums(prompt=100, reused=40, evaluated=60, completion=50, prefill_s=0.5, decode_s=2.0)
     assert (sums.tokens_per_s, sums.prefill_per_s, sums.reused_share) == (25.0, 120.0, 0.4)

@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from agent.control import Control
 from agent.engine.base import Prompt
 from agent.engine.cache import Logits, PrefixCache
 from agent.engine.generation import Lane, Piece, Prefill, checkpoints_of
 from agent.engine.llama import LlamaEngine
-from tests.support.engines import fresh_logits, generate, load_engine, prefill
+from tests.support.engines import GREEDY, fresh_logits, generate, load_engine, prefill
 from tests.support.toy_gguf import write_toy_gguf
 
 # With 64 ids a batch, the sliding-window layers keep 256 positions. A roll-back of more than 128 is past them.
@@ -55,6 +56,23 @@ def test_a_roll_back_past_the_window_gives_the_logits_of_a_fresh_prefill(engine:
 
     assert reused == 300
     assert _distance(logits, fresh_logits(toy, following, batch_tokens=_BATCH)) < _NOISE
+
+
+def test_what_was_held_and_is_read_again_is_counted(engine: LlamaEngine) -> None:
+    def counts(prompt: Prompt) -> tuple[int, int, int]:
+        generation = engine.generate(
+            prompt, stops=frozenset(), max_tokens=300, sampling=GREEDY, constraint=None, control=Control()
+        )
+        ids.extend(item for item in generation if isinstance(item, int))
+        stats = generation.stats
+        return stats.reused_tokens, stats.evaluated_tokens, stats.lost_tokens
+
+    ids: list[int] = []
+    prompt = _ids(300, seed=1)
+    assert counts(Prompt(prompt, marks=(100, 300))) == (0, 300, 0)
+    following = (*prompt, *ids[:5], *_ids(20, seed=2))  # five of the answer's, behind what its window holds by now
+    assert counts(Prompt(following)) == (300, 25, 5)
+    assert counts(Prompt(prompt[:100])) == (0, 100, 100)  # logits after it were never asked for
 
 
 def test_without_the_checkpoint_the_logits_are_wrong(engine: LlamaEngine, toy: Path) -> None:

@@ -141,7 +141,7 @@ def test_what_a_generation_yields_and_counts(engine: LlamaEngine) -> None:
     assert items[:3] == [Progress(0, 600), Progress(512, 600), Progress(600, 600)]
     assert [type(item) for item in items[3:]] == [int] * 5  # plain ints, never numpy's
     stats = generation.stats
-    assert stats == StepStats(600, 0, 5, stats.prefill_s, stats.decode_s, "tokens")
+    assert stats == StepStats(600, 0, 5, stats.prefill_s, stats.decode_s, "tokens", evaluated_tokens=600)
     assert stats.prefill_s > 0 and stats.decode_s > 0
     assert (engine.name, engine.context_tokens, engine.capabilities) == ("toy", 2048, frozenset({"prefill", "keep"}))
     assert engine.vocabulary.size == 266
@@ -270,7 +270,8 @@ def test_prefill_ahead_is_reused(engine: LlamaEngine) -> None:
     engine.prefill(Prompt(ids[:280]), control=Control())
     generation = _start(engine, ids)
     _tokens(generation)
-    assert generation.stats.reused_tokens == 280
+    stats = generation.stats
+    assert (stats.reused_tokens, stats.evaluated_tokens, stats.lost_tokens) == (280, 20, 0)
 
 
 def test_prefill_ahead_can_be_stopped(engine: LlamaEngine) -> None:

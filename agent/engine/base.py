@@ -70,6 +70,10 @@ class Progress:
 class StepStats:
     """One generation in numbers. `prefill_s` and `decode_s` are seconds of monotonic time; `end` says why it ended.
 
+    Of the prompt's tokens `reused_tokens` were held when it began, by whatever brought them in; `evaluated_tokens` were
+    read in it. `lost_tokens` of these were held as well, and had to be read again: a sliding window had moved past
+    them, or the logits after the last one were gone.
+
     end: "stop" a stop id came (it is the last id yielded); "tokens" max_tokens reached; "context" no room left;
     "stopped": `Control` asked for it. (The others are the responder's, which alone reads what the ids say:
     "answer_now"; "loop": the text repeated itself; "unreadable": a header without sense, to be drawn again.)
@@ -81,6 +85,8 @@ class StepStats:
     prefill_s: float
     decode_s: float
     end: CompletionEnd
+    evaluated_tokens: int = 0
+    lost_tokens: int = 0
 
     @property
     def tokens_per_s(self) -> float | None:

@@ -76,6 +76,8 @@ class PrefixCache:
         self._max_bytes = max_bytes
         self._ids: list[int] = []
         self._checkpoints: list[Checkpoint] = []  # by length, ascending
+        self.lost = 0
+        """How many ids the last `rewind` shared with the prompt and yet gave up: they must be decoded again."""
 
     def __len__(self) -> int:
         """How many ids the memory holds."""
@@ -112,23 +114,10 @@ class PrefixCache:
         All of `ids` only if `logits` are known there: else the last id must be decoded again to get them. 0 when
         nothing is usable; the memory is then empty.
         """
-        length = _common(self._ids, ids)
-        self._drop_checkpoints_after(length)
-        if length == len(ids) and not self._has_logits_after(length):
-            length -= 1
-            self._drop_checkpoints_after(length)
-        if self._reaches(length):
-            self._truncate(length)
-            return length
-        while self._checkpoints:
-            checkpoint = self._checkpoints[-1]
-            if self._memory.restore_window(checkpoint.saved):
-                self._truncate(checkpoint.length)
-                if self._reaches(checkpoint.length):
-                    return checkpoint.length
-            self._checkpoints.pop()  # it doesn't hold what it should: of no use later either
-        self.clear()
-        return 0
+        shared = _common(self._ids, ids)
+        reached = self._roll_back(shared, ids)
+        self.lost = shared - reached
+        return reached
 
     def extend(self, ids: Sequence[int]) -> None:
         """These ids were decoded, right after those already held."""
@@ -163,6 +152,24 @@ class PrefixCache:
         """Forget everything."""
         self._checkpoints.clear()
         self._truncate(0)
+
+    def _roll_back(self, length: int, ids: Sequence[int]) -> int:
+        self._drop_checkpoints_after(length)
+        if length == len(ids) and not self._has_logits_after(length):
+            length -= 1
+            self._drop_checkpoints_after(length)
+        if self._reaches(length):
+            self._truncate(length)
+            return length
+        while self._checkpoints:
+            checkpoint = self._checkpoints[-1]
+            if self._memory.restore_window(checkpoint.saved):
+                self._truncate(checkpoint.length)
+                if self._reaches(checkpoint.length):
+                    return checkpoint.length
+            self._checkpoints.pop()  # it doesn't hold what it should: of no use later either
+        self.clear()
+        return 0
 
     def _has_logits_after(self, length: int) -> bool:
         last = self._checkpoints[-1] if self._checkpoints else None

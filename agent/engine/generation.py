@@ -101,6 +101,8 @@ class Prefill:
         self.prompt = prompt
         self.lane = lane
         self.reused = 0
+        self.evaluated = 0
+        self.lost = 0
         self.aborted = False
         self.seconds = 0.0
         self.logits: Logits | None = None
@@ -109,6 +111,7 @@ class Prefill:
         total = len(self.prompt.ids)
         began = time.monotonic()
         self.reused = done = self.lane.cache.rewind(self.prompt.ids)
+        self.lost = self.lane.cache.lost
         self.logits = self.lane.cache.logits
         self.seconds += time.monotonic() - began
         yield Progress(done, total, self.reused)
@@ -118,6 +121,7 @@ class Prefill:
             end = min([mark for mark in checkpoints if mark > done] + [total, done + self.lane.decoder.batch_tokens])
             self.aborted = not self.lane.advance(self.prompt.ids[done:end], logits=end == total)
             if not self.aborted:
+                self.evaluated += end - done
                 done = end
                 self._arrive(done, at_checkpoint=done in checkpoints)
             self.seconds += time.monotonic() - began
@@ -172,6 +176,8 @@ class LocalGeneration:
             prefill_s=self._prefill.seconds,
             decode_s=self._decode_s,
             end=self._end or "stop",
+            evaluated_tokens=self._prefill.evaluated,
+            lost_tokens=self._prefill.lost,
         )
 
     def close(self) -> None:

@@ -177,7 +177,8 @@ class _Replay:
 
     @property
     def stats(self) -> StepStats:
-        return StepStats(self._prompt_tokens, 0, self._done, 0.0, self._decode_s, self._end or "stop")
+        read = self._prompt_tokens
+        return StepStats(read, 0, self._done, 0.0, self._decode_s, self._end or "stop", evaluated_tokens=read)
 
     def close(self) -> None:
         if self._end is None:

@@ -149,8 +149,12 @@ def _sums(block: Block, sums: Sums, turn_s: float | None) -> None:
     block.row(f"  {took}{count(sums.steps, 'step')}, {count(sums.calls, 'call')} ({sums.tools_s:.1f} s in tools)")
     speed = f" · {sums.tokens_per_s:.1f} tok/s" if sums.tokens_per_s else ""
     block.row(f"  written  {sums.completion:>9,} tokens in {sums.decode_s:.1f} s{speed}")
-    share = f" · {100 * sums.reused_share:.0f} % from the cache" if sums.reused_share is not None else ""
+    share = f" · {100 * sums.reused_share:.0f} %" if sums.reused_share is not None else ""
     pace = f" · {short(round(sums.prefill_per_s))} tok/s" if sums.prefill_per_s else ""
-    block.row(f"  prompts  {sums.prompt:>9,} tokens in {sums.prefill_s:.1f} s{share}{pace}")
+    block.row(f"  prompts  {sums.prompt:>9,} tokens")
+    block.row(f"    reused {sums.reused:>9,} from the cache{share}")
+    block.row(f"    read   {sums.evaluated:>9,} in {sums.prefill_s:.1f} s{pace}")
+    if sums.lost:
+        block.row(f"    of these {sums.lost:,} for the second time: the cache had held them")
     if sums.trimmed:
         block.row(f"  older text made room {count(sums.trimmed, 'time')}: /context shows what")
