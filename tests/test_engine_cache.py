@@ -219,7 +219,8 @@ class _BrokenOff:
     def __init__(self, engine: LlamaEngine, error: type[BaseException] | None) -> None:
         self._native = engine.native
         self._error = error
-        self.batch_tokens = engine.native.batch_tokens
+        self.batch_tokens = self.step_tokens = engine.native.batch_tokens
+        self.meter = engine.native.meter
 
     def decode(self, pieces: Sequence[Piece]) -> bool:
         self._native.decode([Piece(piece.sequence, piece.start, piece.ids[:10]) for piece in pieces])
@@ -236,7 +237,8 @@ class _Watched:
 
     def __init__(self, engine: LlamaEngine) -> None:
         self._native = engine.native
-        self.batch_tokens = engine.native.batch_tokens
+        self.batch_tokens = self.step_tokens = engine.native.batch_tokens
+        self.meter = engine.native.meter
         self.pieces: list[tuple[int, bool]] = []
 
     def decode(self, pieces: Sequence[Piece]) -> bool:

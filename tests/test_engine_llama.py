@@ -17,7 +17,9 @@ from agent.control import Control
 from agent.engine.base import Constraint, Progress, Prompt, Sampling, StepStats
 from agent.engine.generation import Bounds, LocalGeneration, Prefill
 from agent.engine.llama import LlamaEngine, LlamaSettings
+from agent.engine.meter import Meter
 from agent.engine.sampling import Sampler
+from agent.engine.threads import step_tokens
 from agent.errors import ContextFull, EngineFailed, ModelUnusable
 from agent.models.gguf import read_header
 from agent.models.gpt_oss import read_vocabulary
@@ -221,7 +223,7 @@ def test_stopped_at_any_item(engine: LlamaEngine, after: int) -> None:
 def test_a_stop_from_another_thread_breaks_into_a_batch(tmp_path: Path) -> None:
     # One batch of 8,192 ids takes several seconds here; the stop comes while it runs.
     path = write_toy_gguf(tmp_path / "slow.gguf", layers=8, embd=256, heads=8, quantized=False, context=16384)
-    engine = load_engine(path, context_tokens=16384, batch_tokens=8192)
+    engine = load_engine(path, context_tokens=16384, batch_tokens=8192, step_tokens=8192)
     control = Control()
     ids = _ids(8192, seed=8)
     generation = _start(engine, ids, control=control)
@@ -233,6 +235,53 @@ def test_a_stop_from_another_thread_breaks_into_a_batch(tmp_path: Path) -> None:
     assert generation.stats.end == "stopped"
     assert len(engine.lane.cache) < 8192
     assert len(generate(engine, Prompt(ids[:40]), 3)) == 3
+    engine.close()
+
+
+def test_progress_moves_while_a_step_is_under_way(tmp_path: Path) -> None:
+    path = write_toy_gguf(tmp_path / "slow.gguf", layers=8, embd=256, heads=8, quantized=False, context=16384)
+    engine = load_engine(path, context_tokens=16384, batch_tokens=8192, step_tokens=8192)
+    control = Control()
+    generation = _start(engine, _ids(8192, seed=8), control=control)
+    progress = next(generation)
+    assert isinstance(progress, Progress) and progress.at_present == 0
+    step = threading.Thread(target=lambda: next(generation, None))
+    step.start()
+    seen = [0]
+    while step.is_alive() and len(set(seen)) < 4:
+        seen.append(progress.at_present)
+    control.stop()
+    step.join()
+    assert seen == sorted(seen)
+    if Meter().counts:
+        assert len(set(seen)) == 4 and 0 < seen[-1] < 8192
+    engine.close()
+
+
+@pytest.mark.skipif(not Meter().counts, reason="this system has no semaphores to count with")
+def test_a_step_has_as_many_operations_as_we_think() -> None:
+    engine = load_engine(ETUDE)
+    generation = _start(engine, _ids(70, seed=1), max_tokens=1)
+    before, after = next(generation), next(generation)
+    assert isinstance(before, Progress) and isinstance(after, Progress)
+    assert (before.done, before.at_present, after.at_present) == (0, 70, 70)
+    engine.close()
+
+
+@pytest.mark.parametrize(
+    ("threads", "expected"), [(1, 32), (2, 64), (3, 128), (4, 128), (6, 256), (8, 256), (9, 512), (64, 512)]
+)
+def test_what_so_many_threads_read_at_once(threads: int, expected: int) -> None:
+    assert step_tokens(threads) == expected
+
+
+def test_a_prompt_is_cut_the_same_way_each_time(toy: Path) -> None:
+    """By the threads that there are, and not by how fast anything went."""
+    engine = load_engine(toy, step_tokens=None)
+    for seed in range(3):
+        generation = _start(engine, _ids(150, seed=seed), max_tokens=1)
+        shown = [item.done for item in generation if isinstance(item, Progress)]
+        assert shown == ([0, 150] if llama_cpp.llama_supports_gpu_offload() else [0, 32, 64, 96, 128, 150])
     engine.close()
 
 

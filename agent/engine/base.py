@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from agent.control import Control
@@ -56,6 +56,7 @@ class Constraint:
 class Progress:
     """How far a prefill is: `done` of `total` prompt tokens, of which `reused` came from the cache.
 
+    `now` says how many are done at the moment it is called, from any thread, while the next step is under way.
     Phase "summary": older turns are being summarised to make room, `done` of at most `total` tokens are written. The
     first one (0 done) comes before the summary's own prefill.
     """
@@ -64,6 +65,12 @@ class Progress:
     total: int
     reused: int = 0
     phase: Literal["prefill", "summary"] = "prefill"
+    now: Callable[[], int] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def at_present(self) -> int:
+        """How many are done by now."""
+        return self.now() if self.now else self.done
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,15 @@ class Decoder(Protocol):
         """How many ids one step takes, of all its pieces together."""
         ...
 
+    @property
+    def step_tokens(self) -> int:
+        """How many ids of a prompt one step brings in: no more than `batch_tokens`, and the same for every prompt."""
+        ...
+
+    def meter(self) -> Callable[[], float]:
+        """What says, from any thread, which part of the next step is done, from 0.0 to 1.0; 0.0 where nobody knows."""
+        ...
+
     def decode(self, pieces: Sequence[Piece]) -> bool:
         """Run the network over the pieces. False: it was aborted. Raises `EngineFailed`."""
         ...
@@ -114,11 +123,11 @@ class Prefill:
         self.lost = self.lane.cache.lost
         self.logits = self.lane.cache.logits
         self.seconds += time.monotonic() - began
-        yield Progress(done, total, self.reused)
         checkpoints = checkpoints_of(self.prompt)
         while done < total:
+            end = min([mark for mark in checkpoints if mark > done] + [total, done + self.lane.decoder.step_tokens])
+            yield self._progress(done, end)
             began = time.monotonic()
-            end = min([mark for mark in checkpoints if mark > done] + [total, done + self.lane.decoder.batch_tokens])
             self.aborted = not self.lane.advance(self.prompt.ids[done:end], logits=end == total)
             if not self.aborted:
                 self.evaluated += end - done
@@ -127,7 +136,12 @@ class Prefill:
             self.seconds += time.monotonic() - began
             if self.aborted:
                 return
-            yield Progress(done, total, self.reused)
+        yield Progress(done, total, self.reused)
+
+    def _progress(self, done: int, end: int) -> Progress:
+        """How far it is before a step from `done` to `end`."""
+        share = self.lane.decoder.meter()
+        return Progress(done, len(self.prompt.ids), self.reused, now=lambda: done + int((end - done) * share()))
 
     def _arrive(self, done: int, *, at_checkpoint: bool) -> None:
         # Only the end's logits are there. Those that stood here before belong to where the prefill began.

@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import re
-import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,15 +26,17 @@ from agent.engine.cache import Logits, PrefixCache
 from agent.engine.devices import free_gpu_bytes, gpu_names
 from agent.engine.generation import Bounds, Lane, LocalGeneration, Piece, Prefill
 from agent.engine.kept import keep, recall
+from agent.engine.meter import Meter
 from agent.engine.openmp import Waiting, waiting_for
 from agent.engine.sampling import Sampler
-from agent.engine.threads import default_threads
+from agent.engine.threads import default_threads, step_tokens
 from agent.errors import ContextFull, EngineFailed, ModelUnusable, OutOfMemory
 from harmony.tokenizer import Vocabulary
 
 _DEBUG, _ERROR, _CONTINUES = 1, 4, 5  # ggml_log_level (ggml.h; llama-cpp-python gives others); 5 goes on with a line
 _MOST_THREADS = 512  # GGML_MAX_N_THREADS; OpenMP ends the process when it can't start a thread
 _DONE, _ABORTED = 0, 2  # what llama_decode returns
+_LAYER_OPERATIONS, _LESS = 34, 8  # of a layer of gpt-oss, and fewer in the whole network; a test counts them
 _NO_LOGITS: Logits = np.empty(0, np.float32)
 _WINDOW_ONLY = lib.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY
 
@@ -47,7 +48,8 @@ class LlamaSettings:
     """How a model is run. `LlamaSettings(context_tokens=8192, gpu_layers=0)`
 
     `gpu_layers` -1: all of them; it matters only where llama.cpp was built for a GPU. `threads` None: the physical
-    cores. `batch_tokens` go through the network at once in a prefill, between two reports of progress. `swa_full` keeps
+    cores. `batch_tokens` go through the network at once, at most; `step_tokens` of a prompt do, None: as many as its
+    threads are good for (`agent.engine.threads.step_tokens`), or a whole batch on a GPU. `swa_full` keeps
     all of the context in the sliding-window layers too (with gpt-oss-20b twice the memory): no checkpoints are needed.
     `repack`: a second copy of what the processor computes with, in the order in which it takes it
     (`agent.models.repack` says how large, and where there is none to be had).
@@ -57,6 +59,7 @@ class LlamaSettings:
     gpu_layers: int = -1
     threads: int | None = None
     batch_tokens: int = 512
+    step_tokens: int | None = None
     use_mmap: bool = True
     repack: bool = False
     swa_full: bool = False
@@ -212,15 +215,17 @@ class _Native:
             raise
         self._memory = lib.llama_get_memory(self._context)
         self.batch_tokens = int(lib.llama_n_batch(self._context))
+        self.step_tokens = min(settings.step_tokens or self._usual_step(settings), self.batch_tokens)
         self.window = int(lib.llama_model_n_swa(self._model))
         self.vocabulary_size = int(lib.llama_vocab_n_tokens(lib.llama_model_get_vocab(self._model)))
-        self.fingerprint = _fingerprint(path, settings, self._context)
+        self.fingerprint = _fingerprint(path, settings, self)
         self._threads = self._threads_in_use = int(lib.llama_n_threads(self._context))
         self.may_use_fewer_threads = False
         self._waiting = waiting_for(self._threads)
         self._batch = _Batch(self.batch_tokens)
         self._row_type, self._row_address, self._row = ctypes.c_float * self.vocabulary_size, 0, _NO_LOGITS
-        self._abort: Any = None
+        self._meter: Meter | None = None
+        self._operations = _LAYER_OPERATIONS * int(lib.llama_model_n_layer(self._model)) - _LESS  # of a step
 
     @property
     def is_open(self) -> bool:
@@ -238,18 +243,24 @@ class _Native:
     def new_abort_flag(self) -> Callable[[], None]:
         """A new, lowered flag that aborts a decode step; returns what raises it, from any thread.
 
-        llama.cpp asks before each of the network's hundreds of operations. A Python callback would need the
-        interpreter's lock each time, which another thread may hold for milliseconds; `strlen` of a buffer that is empty
-        (0, go on) or not (1, abort) needs none. A flag of its own for each generation: a late stop can't hit the next.
+        A flag of its own for each generation: a late stop can't hit the next.
         """
-        flag = ctypes.create_string_buffer(2)
-        lib.llama_set_abort_callback(self._context, _STRLEN, ctypes.cast(flag, ctypes.c_void_p))
-        self._abort = flag  # llama.cpp keeps only its address
+        meter = Meter()
+        callback = ctypes.cast(meter.callback, lib.ggml_abort_callback)
+        lib.llama_set_abort_callback(self._context, callback, meter.argument)
+        self._meter = meter
+        return meter.abort
 
-        def abort() -> None:
-            flag[0] = b"\x01"
+    def meter(self) -> Callable[[], float]:
+        meter, whole = self._meter, self._operations
+        if meter is None:
+            return lambda: 0.0
+        begin = meter.operations
+        return lambda: min((meter.operations - begin) / whole, 1.0)
 
-        return abort
+    def _usual_step(self, settings: LlamaSettings) -> int:
+        on_gpu = lib.llama_supports_gpu_offload() and settings.gpu_layers
+        return self.batch_tokens if on_gpu else step_tokens(int(lib.llama_n_threads(self._context)))
 
     def decode(self, pieces: Sequence[Piece]) -> bool:
         _LOG.errors.clear()
@@ -433,7 +444,7 @@ def _new_context(model: Any, path: Path, settings: LlamaSettings) -> Any:
     raise _load_error(path, f"a context of {settings.context_tokens} tokens")
 
 
-def _fingerprint(path: Path, settings: LlamaSettings, context: Any) -> str:
+def _fingerprint(path: Path, settings: LlamaSettings, native: _Native) -> str:
     """What a KV cache belongs to, in 32 digits: the weights' file, the llama.cpp that made it, and how it computed.
 
     Another order of the weights, other instructions of a processor, another device: the numbers are rounded
@@ -445,7 +456,7 @@ def _fingerprint(path: Path, settings: LlamaSettings, context: Any) -> str:
         "file": (path.name, found.st_size, found.st_mtime_ns),
         "kv": (int(params.type_k), int(params.type_v), settings.swa_full),
         "flash attention": int(params.flash_attn_type),
-        "batch": int(lib.llama_n_batch(context)),
+        "batch": (native.batch_tokens, native.step_tokens),
         "repacked": settings.repack,
         "devices": (settings.gpu_layers, gpu_names(libggml)) if lib.llama_supports_gpu_offload() else (),
         "processor": sorted(processor_features()),
@@ -473,12 +484,6 @@ def processor_features() -> frozenset[str]:
     return frozenset(re.findall(r"(\w+) = [1-9]", said))
 
 
-def _strlen() -> Any:
-    library = ctypes.cdll.msvcrt if sys.platform == "win32" else ctypes.CDLL(None)
-    return ctypes.cast(library.strlen, lib.ggml_abort_callback)
-
-
 _LOG = _Log()
-_STRLEN = _strlen()
 
 __all__ = ["LlamaEngine", "LlamaSettings", "gpu_free_bytes", "processor_features"]

@@ -1,0 +1,64 @@
+"""How far a step of the network is, and how it is ended, without the interpreter's lock.
+
+llama.cpp asks an "abort callback" after each of the network's operations, 34 in each of gpt-oss's layers. A callback in
+Python would need the interpreter's lock each time, which another thread may hold for milliseconds. So it gets a
+function of the C library. `sem_trywait` of a semaphore takes one away and says 0, "go on": what is left tells how many
+operations there were. Of an empty one it says -1, "abort". Where unnamed semaphores don't exist (macOS, Windows) it is
+`strlen` of a buffer that is empty or not: that ends a step as well, and counts nothing.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from typing import Any, Final
+
+_FULL: Final = 2**31 - 1  # SEM_VALUE_MAX: a step takes 808 with gpt-oss-20b, so this lasts for 2.6 million of them
+_SEMAPHORE_BYTES: Final = 64  # sem_t: 32 with glibc
+
+
+class Meter:
+    """Counts the operations of the steps it is asked in, until it is raised: then the step under way is aborted.
+
+    llama.cpp keeps only its address: keep it for as long as it may be asked. Its methods are for any thread.
+    """
+
+    def __init__(self) -> None:
+        self._memory = ctypes.create_string_buffer(_SEMAPHORE_BYTES)
+        self.counts = _set is not None and _set(self._memory, 0, _FULL) == 0
+
+    @property
+    def callback(self) -> Any:
+        """The C function to be asked, as an address."""
+        return ctypes.cast(_take if self.counts else _STRLEN, ctypes.c_void_p)
+
+    @property
+    def argument(self) -> Any:
+        """What it is asked with, an address, too."""
+        return ctypes.cast(self._memory, ctypes.c_void_p)
+
+    @property
+    def operations(self) -> int:
+        """How many there were; 0 where they can't be counted."""
+        if not self.counts:
+            return 0
+        left = ctypes.c_int()
+        _read(self._memory, ctypes.byref(left))
+        return _FULL - left.value
+
+    def abort(self) -> None:
+        """End the step under way, and every later one, at its next operation."""
+        if self.counts:
+            _set(self._memory, 0, 0)
+        else:
+            self._memory[0] = b"\x01"
+
+
+_C: Final = ctypes.cdll.msvcrt if sys.platform == "win32" else ctypes.CDLL(None)
+_STRLEN: Any = _C.strlen
+_set: Any
+_take: Any
+_read: Any
+_set, _take, _read = (getattr(_C, name, None) for name in ("sem_init", "sem_trywait", "sem_getvalue"))
+
+__all__ = ["Meter"]
