@@ -149,6 +149,7 @@ KINDS: Mapping[str, Kind] = {
     "context": _whole(1, "max"),
     "threads": _whole(1),
     "gpu_layers": _whole(0),
+    "repack": _one_of("auto", "on", "off"),
     "timeout": _number("a number of seconds above 0", lambda number: 0 < number < _INFINITY),
     "think": _one_of("off", "on", "peek"),
     "bell": _number("a number of seconds, 0 for never", lambda number: 0 <= number < _INFINITY),

@@ -23,6 +23,7 @@ from harmony.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from agent.models.plan import Plan
+    from agent.models.repack import Repack
 
 _MAX_LOG_BYTES = 1 << 20
 _R = TypeVar("_R")
@@ -46,6 +47,7 @@ class Assembly:
     today: str
     load_s: float
     display: Display
+    plan: Plan | None = None  # how the model was loaded; None: there are no weights
 
     def warn_of_control_names(self, text: str, where: str) -> None:
         """Say so when text from outside spells a control token: the model gets it as plain text."""
@@ -75,7 +77,7 @@ class Loading:
     _folder: Folder | None
     _display: Display
     _started: float
-    _engine: Callable[[], Engine]
+    _engine: Callable[[], tuple[Engine, Plan | None]]
     _tokenizer: Tokenizer
     note: str = ""  # which model is used; told once the settings have proved usable
 
@@ -86,7 +88,7 @@ class Loading:
         if self.note:
             self._display.note(self.note)
         try:
-            engine = self._engine()
+            engine, planned = self._engine()
         except BaseException:
             if own:
                 tools.close()
@@ -103,6 +105,7 @@ class Loading:
             today=datetime.date.today().isoformat(),
             load_s=time.monotonic() - self._started,
             display=self._display,
+            plan=planned,
         )
 
 
@@ -111,8 +114,12 @@ def sampling_of(settings: Settings) -> Sampling:
     return Sampling(settings.temperature, settings.top_p, settings.top_k, settings.min_p, settings.seed)
 
 
-def begin(resolved: Resolved, folder: Folder | None, display: Display, worker: Worker, wait: Wait) -> Loading:
+def begin(
+    resolved: Resolved, folder: Folder | None, display: Display, worker: Worker, wait: Wait, *, stays: bool = False
+) -> Loading:
     """Find the model, look at it, and let the worker load its weights; `wait` is how to wait for it.
+
+    `stays`: it will answer again and again, as in a chat: what makes it faster may take its time now.
 
     Raises ModelError, DoesNotFit, ScriptInvalid, or ExitError for settings that name nothing.
     """
@@ -121,14 +128,22 @@ def begin(resolved: Resolved, folder: Folder | None, display: Display, worker: W
     started = time.monotonic()
     if settings.engine.startswith("script:"):
         engine, tokenizer = _script(settings, display)
-        return Loading(engine.name, resolved, folder, display, started, lambda: engine, tokenizer)
-    name, loaded, tokenizer, note = _llama(settings, display, worker, wait)
+        return Loading(engine.name, resolved, folder, display, started, lambda: (engine, None), tokenizer)
+    name, loaded, tokenizer, note = _llama(settings, display, worker, wait, _repack(settings, stays=stays))
     return Loading(name, resolved, folder, display, started, loaded, tokenizer, note)
 
 
+def _repack(settings: Settings, *, stays: bool) -> Repack:
+    """"auto" becomes "off" where a copy isn't worth making, and where its rounding would be another one: what can be
+    had again, by a seed or greedily, doesn't depend on how much memory is free."""
+    if settings.repack == "auto" and (not stays or settings.seed is not None or settings.temperature == 0):
+        return "off"
+    return settings.repack
+
+
 def _llama(
-    settings: Settings, display: Display, worker: Worker, wait: Wait
-) -> tuple[str, Callable[[], Engine], Tokenizer, str]:
+    settings: Settings, display: Display, worker: Worker, wait: Wait, repack: Repack
+) -> tuple[str, Callable[[], tuple[Engine, Plan | None]], Tokenizer, str]:
     from agent.models.memory import read_memory
     from agent.models.plan import BATCH_TOKENS, plan
     from agent.models.resolve import resolve
@@ -146,16 +161,23 @@ def _llama(
     vocabulary = model.vocabulary()
 
     def load() -> tuple[Engine, Plan]:
-        from agent.engine.llama import LlamaEngine, LlamaSettings
+        from agent.engine.llama import LlamaEngine, LlamaSettings, processor_features
 
-        memory = read_memory(gpu_free.result())
-        planned = plan(model, memory=memory, context=settings.context, gpu_layers=settings.gpu_layers)
+        planned = plan(
+            model,
+            memory=read_memory(gpu_free.result()),
+            context=settings.context,
+            gpu_layers=settings.gpu_layers,
+            repack=repack,
+            processor=processor_features(),
+        )
         native = LlamaSettings(
             context_tokens=planned.context_tokens,
             gpu_layers=planned.gpu_layers,
             threads=settings.threads,
             batch_tokens=BATCH_TOKENS,
             use_mmap=planned.use_mmap,
+            repack=planned.repack,
         )
         engine = LlamaEngine.load(
             model.path, vocabulary=vocabulary, name=model.name, settings=native, log_path=_log_file()
@@ -164,15 +186,28 @@ def _llama(
 
     loading = worker.submit(load)
 
-    def loaded() -> Engine:
+    def loaded() -> tuple[Engine, Plan]:
         engine, planned = wait(loading)
         for warning in planned.warnings:
             display.warn(warning)
         context, layers = planned.context_tokens, planned.gpu_layers
         display.detail(f"{model.name}: {model.path}, context {context} tokens, {layers} layers on the GPU")
-        return engine
+        display.detail(memory_line(planned))
+        return engine, planned
 
     return model.name, loaded, Tokenizer(vocabulary), note
+
+
+def memory_line(planned: Plan) -> str:
+    """`memory: 13.2 GB: weights 12.1 GB, KV cache 0.8 GB, buffers 0.2 GB, the program 0.2 GB; not repacked`."""
+    from agent.models.memory import size_text
+
+    needs = planned.needs
+    parts = [("weights", needs.weights), ("KV cache", needs.kv), ("buffers", needs.buffers), ("the program", needs.own)]
+    if needs.repacked:
+        parts.append(("repacked weights", needs.repacked))
+    shares = ", ".join(f"{name} {size_text(size)}" for name, size in parts)
+    return f"memory: {size_text(needs.total)}: {shares}{'' if planned.repack else '; not repacked'}"
 
 
 def _gpu_free() -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from cli.assemble import Assembly, begin
 from cli.toolset import Toolset, collect
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from cli.folder import Folder
 
 _KEEP_S = 10.0
+_R = TypeVar("_R")
+
+
+def _result(future: Future[_R]) -> _R:
+    return future.result()
 
 
 class ChatModel:
@@ -49,7 +54,7 @@ class ChatModel:
         def work() -> Assembly:
             if before:
                 chat.worker.submit(before.close_engine).result()
-            loading = begin(chat.resolved, chat.folder, chat.notices, chat.worker, lambda future: future.result())
+            loading = begin(chat.resolved, chat.folder, chat.notices, chat.worker, _result, stays=True)
             loading.note = ""  # the greeting says it
             return loading.finish(tap=None, tools=tools)
 

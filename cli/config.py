@@ -47,7 +47,8 @@ class Settings:
     the default set, else names of trained tools, files (`*.py`) and packages; `workspace` a folder; `allow` and `deny`
     rules (`tools.policy.parse_rule`); `web` an address or a service's name, `web_key` the *name* of the variable with
     its key; `python` a path; `max_tokens` None is to the end of the context; `temperature` 0 is greedy; `top_k` 0,
-    `top_p` 1.0 and `min_p` 0.0 are off; `context` in tokens; `timeout` in seconds of the turn.
+    `top_p` 1.0 and `min_p` 0.0 are off; `context` in tokens; `repack`: a second copy of the weights
+    (`agent.models.repack`), "auto" for a chat where there is room; `timeout` in seconds of the turn.
 
     Of the chat: `think` shows the chain of thought as it comes ("on"), its last lines ("peek") or that there is one
     ("off"); `bell` rings after turns of so many seconds, 0 never; `vi`: keys as in vi; `private`: nothing is stored.
@@ -87,6 +88,7 @@ class Settings:
     context: int | Literal["max"] | None = None
     threads: int | None = None
     gpu_layers: int | None = None
+    repack: Literal["auto", "on", "off"] = "auto"
     timeout: float | None = None
     think: Literal["off", "on", "peek"] = "off"
     bell: float = 20.0

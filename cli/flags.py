@@ -82,6 +82,10 @@ Seed = Annotated[int | None, typer.Option(metavar="N", help="Make the drawing of
 Context = Annotated[str | None, typer.Option(metavar="N|max", help="Context size in tokens. [default: what fits]")]
 Threads = Annotated[int | None, typer.Option(metavar="N", help="Threads of the CPU. [default: its cores]")]
 GpuLayers = Annotated[int | None, typer.Option(metavar="N", help="Layers on the GPU. [default: all that fit]")]
+Repack = Annotated[
+    str | None,
+    typer.Option(metavar="HOW", help="A second copy of the weights, faster: auto (in a chat, where it fits), on, off."),
+]
 Timeout = Annotated[float | None, typer.Option(metavar="S", help="End the turn after S seconds, loading not counted.")]
 Raw = Annotated[bool | None, typer.Option("--raw", help="Print the Harmony stream as it comes.")]
 Json = Annotated[bool | None, typer.Option("--json", help="Print one line of JSON about the whole turn.")]
@@ -120,6 +124,7 @@ _ALL: dict[str, object] = {
     "context": Context,
     "threads": Threads,
     "gpu_layers": GpuLayers,
+    "repack": Repack,
     "timeout": Timeout,
     "raw": Raw,
     "json": Json,
@@ -149,7 +154,7 @@ _USUAL_IN_A_CHAT = frozenset(
 )
 _OF_THE_MODEL = frozenset(
     {"engine", "effort", "instructions", "show_thinking", "max_tokens", "context", "threads", "gpu_layers", "raw"}
-    | {"temperature", "top_p", "top_k", "min_p", "seed"}
+    | {"temperature", "top_p", "top_k", "min_p", "seed", "repack"}
 )
 _FOR_TOOLS: dict[str, object] = {
     **{name: _hidden(kind) if name in _OF_THE_MODEL else kind for name, kind in _ALL.items()},

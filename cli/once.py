@@ -153,7 +153,7 @@ class _Run:
         loading = begin(self._resolved, self._folder, self._display, self._worker, self._wait)
         self._report.model = loading.model_name
         assembly = loading.finish(tap=self._worker.tap(self._control) if self._raw else None)
-        self._report.load_s = assembly.load_s
+        self._report.load_s, self._report.plan = assembly.load_s, assembly.plan
         if self._raw:
             self._raw.codec = assembly.codec
         return assembly

@@ -26,6 +26,7 @@ from harmony.messages import Message
 if TYPE_CHECKING:
     from agent.citations import Cited, Footnote
     from agent.engine.base import StepStats
+    from agent.models.plan import Plan
     from cli.ask import Unasked
 
 VERSION = 1
@@ -52,6 +53,7 @@ class Report:
 
     model: str
     load_s: float = 0.0
+    plan: Plan | None = None  # how it was loaded
     end: TurnEnd = "error"
     error: BaseException | None = None
     messages: list[Message] = field(default_factory=list)
@@ -168,6 +170,7 @@ class Report:
                 | {"prefill_s": round(step.prefill_s, 4), "decode_s": round(step.decode_s, 4), "end": step.end}
                 for step in self.steps
             ],
+            "memory": self.plan and {**asdict(self.plan.needs), "total": self.plan.needs.total},
             "timings": {
                 "load_s": round(self.load_s, 4),
                 "prefill_s": round(sum(step.prefill_s for step in self.steps), 4),

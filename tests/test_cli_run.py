@@ -212,8 +212,8 @@ class TestScripts:
 def test_the_json_line_has_every_field(tmp_path: Path) -> None:
     line = line_of(ossia("run", "hi", "--engine", write_script(tmp_path, FINAL), "--json"))
     assert list(line) == [
-        *("version", "model", "answer", "citations", "messages", "calls", "refused", "usage", "steps", "timings"),
-        *("repairs", "sampled_again", "trimmed", "end", "error", "exit"),
+        *("version", "model", "answer", "citations", "messages", "calls", "refused", "usage", "steps", "memory"),
+        *("timings", "repairs", "sampled_again", "trimmed", "end", "error", "exit"),
     ]
     counts = ["prompt_tokens", "reused_tokens", "evaluated_tokens", "lost_tokens", "completion_tokens"]
     assert list(line["usage"]) == counts

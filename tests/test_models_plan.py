@@ -10,13 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import OutOfMemory
+from agent.engine.llama import processor_features
+from agent.errors import OutOfMemory, SettingRefused
 from agent.models.catalog import ETUDE_PATH
 from agent.models.gguf_parts import TensorInfo
 from agent.models.gpt_oss import Architecture
 from agent.models.memory import Memory, parse_vm_stat, read_memory
 from agent.models.model import ModelFile, open_model
 from agent.models.plan import Needs, Plan, buffer_bytes, fits, kv_bytes, needs_of, plan
+from agent.models.repack import Repack, reason_against, repacked_bytes
 from tests.support.toy_gguf import write_toy_gguf
 
 MB, GB = 10**6, 10**9
@@ -82,8 +84,11 @@ REAL = Architecture(
 def _real() -> ModelFile:
     """gpt-oss-20b's measures without its weights: 12.1 GB in tensors that are only announced."""
     sizes = {"token_embd.weight": 615_329_280, "output.weight": 615_329_280, "output_norm.weight": 11_520}
-    sizes |= {f"blk.{layer}.ffn_gate_exps.weight": 452_000_000 for layer in range(24)}
-    tensors = {name: TensorInfo(name, (1,), "F32", 0, size) for name, size in sizes.items()}
+    tensors = {name: TensorInfo(name, (2880, 201_088), "Q8_0", 0, size) for name, size in sizes.items()}
+    for layer in range(24):
+        name = f"blk.{layer}.ffn_gate_exps.weight"
+        tensors[name] = TensorInfo(name, (2880, 2880, 96), "MXFP4", 0, 423_014_400)
+        tensors[f"blk.{layer}.rest"] = TensorInfo(f"blk.{layer}.rest", (1,), "F32", 0, 29_000_000)
     return replace(open_model(ETUDE_PATH), name="gpt-oss-20b", architecture=REAL, tensors=tensors)
 
 
@@ -96,7 +101,7 @@ def test_the_real_measures() -> None:
 
 
 @pytest.mark.parametrize(
-    ("free", "tokens"), [(40 * GB, 32_768), (12_900 * MB, 16_384), (12_500 * MB, 8192), (9 * GB, 8192), (None, 32_768)]
+    ("free", "tokens"), [(40 * GB, 32_768), (13_000 * MB, 16_384), (12_700 * MB, 8192), (9 * GB, 8192), (None, 32_768)]
 )
 def test_the_largest_context_that_fits(free: int | None, tokens: int) -> None:
     planned = plan(_real(), memory=Memory(free))
@@ -105,7 +110,7 @@ def test_the_largest_context_that_fits(free: int | None, tokens: int) -> None:
     assert planned.use_mmap
     expected = ()
     if free == 9 * GB:
-        expected = ("gpt-oss-20b needs 12.4 GB, 9.0 GB are free: it is read from disk as it runs, slowly",)
+        expected = ("gpt-oss-20b needs 12.6 GB, 9.0 GB are free: it is read from disk as it runs, slowly",)
     assert planned.warnings == expected
 
 
@@ -120,9 +125,8 @@ def test_a_context_that_is_asked_for() -> None:
 
 def test_a_small_model_has_its_own_context() -> None:
     model = open_model(ETUDE_PATH)
-    needs = Needs(
-        weights=3_968_256, kv=kv_bytes(model.architecture, 4096), buffers=buffer_bytes(model.architecture, 4096)
-    )
+    network = model.architecture
+    needs = Needs(3_968_256, kv_bytes(network, 4096), buffer_bytes(network, 4096), own=51_898_820)
     assert plan(model, memory=Memory(GB)) == Plan(4096, 0, True, needs)
     assert needs_of(model, 4096) == needs
 
@@ -131,18 +135,18 @@ def test_cache_and_buffers_that_do_not_fit() -> None:
     with pytest.raises(OutOfMemory) as failure:
         plan(_real(), memory=Memory(2 * GB), context="max")
     assert str(failure.value) == (
-        "a context of 131072 tokens needs 3.5 GB beside the weights, 2.0 GB are free: "
+        "a context of 131072 tokens needs 3.7 GB beside the weights, 2.0 GB are free: "
         "use a smaller --context, or close other programs"
     )
-    with pytest.raises(OutOfMemory, match=r"a context of 8192 tokens needs 0\.4 GB"):
-        plan(_real(), memory=Memory(300 * MB))
+    with pytest.raises(OutOfMemory, match=r"a context of 8192 tokens needs 0\.6 GB"):
+        plan(_real(), memory=Memory(500 * MB))
 
 
 def test_weights_that_do_not_fit_without_mmap() -> None:
     with pytest.raises(OutOfMemory) as failure:
         plan(_real(), memory=Memory(9 * GB), use_mmap=False)
     assert str(failure.value) == (
-        "gpt-oss-20b needs 12.4 GB with a context of 8192 tokens, 9.0 GB are free: "
+        "gpt-oss-20b needs 12.6 GB with a context of 8192 tokens, 9.0 GB are free: "
         "leave mmap on, or close other programs"
     )
     assert not plan(_real(), memory=Memory(40 * GB), use_mmap=False).use_mmap
@@ -177,13 +181,95 @@ def test_a_gpu_that_shares_the_memory() -> None:
     assert plan(model, memory=replace(apple, ram_free=9 * GB)).warnings != ()
 
 
+# --- a second copy of the weights ---
+
+_AVX2 = frozenset({"AVX2", "REPACK"})
+_COPY = 24 * 423_014_400
+
+
+@pytest.mark.skipif(reason_against(processor_features()) is not None, reason="this build can't repack")
+@pytest.mark.parametrize("which", ["etude", "toy"])
+def test_the_copy_is_as_large_as_llama_cpp_s(which: str, tmp_path: Path) -> None:
+    path = ETUDE_PATH if which == "etude" else write_toy_gguf(tmp_path / "toy.gguf")
+    measure = _MEASURE.replace("use_extra_bufts = False", "use_extra_bufts = True")
+    command = [sys.executable, "-c", measure.partition("for context")[0] + "print(*log)", str(path)]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    mib = sum(map(float, re.findall(r"CPU_REPACK model buffer size = +([\d.]+) MiB", shown)))
+    assert repacked_bytes(open_model(path).tensors.values(), processor_features()) == pytest.approx(
+        mib * 2**20, abs=2**14
+    )
+
+
+@pytest.mark.parametrize(
+    ("processor", "expected"),
+    [
+        ({"AVX2"}, 0),  # a build without it
+        ({"REPACK"}, 0),
+        ({"AVX2", "REPACK"}, 1 << 8),
+        ({"AVX2", "AVX512", "REPACK"}, 1 << 8 | 1 << 12),
+        ({"NEON", "DOTPROD", "REPACK"}, 1 << 8 | 1 << 9 | 1 << 10),
+    ],
+)
+def test_what_is_repacked(processor: set[str], expected: int) -> None:
+    tensors = [
+        TensorInfo("blk.0.ffn_up_exps.weight", (64, 16, 4), "MXFP4", 0, 1 << 8),
+        TensorInfo("blk.0.ffn_down_exps.weight", (64, 12, 4), "MXFP4", 0, 1 << 9),
+        TensorInfo("output.weight", (64, 16), "Q8_0", 0, 1 << 10),
+        TensorInfo("token_embd.weight", (64, 16), "MXFP4", 0, 1 << 11),
+        TensorInfo("blk.0.attn_q.weight", (256, 16), "Q2_K", 0, 1 << 12),
+        TensorInfo("blk.0.attn_norm.weight", (64,), "F32", 0, 1 << 13),
+    ]
+    assert repacked_bytes(tensors, frozenset(processor)) == expected
+
+
+@pytest.mark.parametrize(
+    ("repack", "memory", "copy"),
+    [
+        ("off", Memory(99 * GB), 0),
+        ("auto", Memory(26 * GB), _COPY),
+        ("auto", Memory(25 * GB), 0),  # it would fit, and nothing else
+        ("auto", Memory(None), 0),
+        ("auto", Memory(99 * GB, (4 * GB,)), 0),
+        ("on", Memory(25 * GB), _COPY),
+        ("on", Memory(None), _COPY),
+        ("on", Memory(99 * GB, (4 * GB,)), 18 * 423_014_400),  # not what is on the GPU
+    ],
+)
+def test_where_the_copy_is_made(repack: Repack, memory: Memory, copy: int) -> None:
+    planned = plan(_real(), memory=memory, repack=repack, processor=_AVX2)
+    assert (planned.needs.repacked, planned.repack) == (copy, copy > 0)
+    assert planned.context_tokens == 32_768
+
+
+def test_a_copy_that_is_asked_for_comes_before_a_long_context() -> None:
+    planned = plan(_real(), memory=Memory(23 * GB), repack="on", processor=_AVX2)
+    assert (planned.context_tokens, planned.repack) == (16_384, True)
+
+
+def test_a_copy_that_can_not_be_made_is_refused() -> None:
+    with pytest.raises(OutOfMemory) as full:
+        plan(_real(), memory=Memory(20 * GB), repack="on", processor=_AVX2)
+    assert str(full.value) == (
+        "gpt-oss-20b needs 22.8 GB with a second, repacked copy of its weights, 20.0 GB are free: "
+        "leave --repack away, or close other programs"
+    )
+    with pytest.raises(SettingRefused) as refused:
+        plan(_real(), memory=Memory(99 * GB), repack="on", processor=_AVX2 | {"AMX_INT8"})
+    assert str(refused.value) == (
+        "--repack on: llama.cpp was built for a processor with AMX, where it can end the process then: leave it away"
+    )
+    assert not plan(_real(), memory=Memory(99 * GB), repack="auto", processor=_AVX2 | {"AMX_INT8"}).repack
+    with pytest.raises(SettingRefused, match=r"llama\.cpp was built without it"):
+        plan(_real(), memory=Memory(99 * GB), repack="on", processor=frozenset({"AVX2"}))
+
+
 def test_whether_it_fits() -> None:
     model = _real()
     assert fits(model, Memory(None))
     assert fits(model, Memory(13 * GB))
     assert not fits(model, Memory(12 * GB))
     assert fits(model, Memory(2 * GB, (16 * GB,)))
-    assert fits(open_model(ETUDE_PATH), Memory(40 * MB))
+    assert fits(open_model(ETUDE_PATH), Memory(90 * MB))
 
 
 # --- what is free ---

@@ -20,22 +20,28 @@ BATCH_TOKENS: Final = 512
 _CELLS_STEP: Final = 256  # llama.cpp rounds a context and a window's cache up to this
 _KV_BYTES: Final = 2  # f16
 _FIXED_BYTES: Final = 16 << 20
+_OWN_BYTES: Final = 50_000_000  # of `ossia run` with the étude, resident beside weights, cache and buffers
+_OWN_ID_BYTES: Final = 770  # each id of a vocabulary more; both measured, Python 3.11 on Linux
 _GPU_SPARE_BYTES: Final = 256 << 20  # a driver's own use, and fragmentation
 _REPACK_SPARE_BYTES: Final = 2_000_000_000  # for everything else on the machine, before a second copy is made unasked
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a run takes, in bytes: weights, KV cache, compute and output buffers; `repacked`: the second copy."""
+    """What a run takes, in bytes: weights, KV cache, compute and output buffers; `repacked`: the weights' second copy.
+
+    `own` is the rest of this process: Python, its libraries, the vocabulary.
+    """
 
     weights: int
     kv: int
     buffers: int
+    own: int
     repacked: int = 0
 
     @property
     def total(self) -> int:
-        return self.weights + self.kv + self.buffers + self.repacked
+        return self.weights + self.kv + self.buffers + self.own + self.repacked
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +105,12 @@ def plan(
 
 
 def needs_of(model: ModelFile, context_tokens: int) -> Needs:
-    """What `model` takes with a context of so many tokens. gpt-oss-20b with 32768: 12.1 GB, 0.8 GB, 0.2 GB."""
+    """What `model` takes with a context of so many tokens. gpt-oss-20b with 32768: 12.1 GB, 0.8 GB, 0.2 GB, 0.2 GB."""
     return Needs(
         model.weight_bytes,
         kv_bytes(model.architecture, context_tokens),
         buffer_bytes(model.architecture, context_tokens),
+        _OWN_BYTES + _OWN_ID_BYTES * model.architecture.vocabulary_size,
     )
 
 
@@ -142,7 +149,7 @@ def _largest_that_fits(model: ModelFile, memory: Memory, *, beside: int) -> int:
 
 
 def _check_ram(model: ModelFile, tokens: int, needs: Needs, share: float, free: int, *, use_mmap: bool) -> list[str]:
-    weights, working = int(needs.weights * share), int(needs.kv * share) + needs.buffers
+    weights, working = int(needs.weights * share), int(needs.kv * share) + needs.buffers + needs.own
     if working > free:
         raise OutOfMemory(
             f"a context of {tokens} tokens needs {size_text(working)} beside the weights, {size_text(free)} are free: "
@@ -161,11 +168,11 @@ def _check_ram(model: ModelFile, tokens: int, needs: Needs, share: float, free: 
 
 def _with_copy(model: ModelFile, needs: Needs, copy: int, share: float, memory: Memory, repack: Repack) -> Needs:
     """What is needed with the second copy, where it may be made."""
-    whole = int((needs.weights + needs.kv) * share) + needs.buffers + copy
+    whole = int((needs.weights + needs.kv) * share) + needs.buffers + needs.own + copy
     if repack == "on" and memory.ram_free is not None and whole > memory.ram_free:
         raise OutOfMemory(
             f"{model.name} needs {size_text(whole)} with a second, repacked copy of its weights, "
-            f"{size_text(memory.ram_free)} are free: leave --repack on away, or close other programs"
+            f"{size_text(memory.ram_free)} are free: leave --repack away, or close other programs"
         )
     fits = repack == "on" or (memory.ram_free is not None and whole + _REPACK_SPARE_BYTES <= memory.ram_free)
     return replace(needs, repacked=copy) if fits else needs

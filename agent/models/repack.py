@@ -30,7 +30,7 @@ def repacked_bytes(tensors: Iterable[TensorInfo], processor: frozenset[str]) -> 
     `processor`: what llama.cpp uses of it (`agent.engine.llama.processor_features`). Those that are only looked up
     (`token_embd`) stay as they are.
     """
-    if "REPACK" not in processor:
+    if reason_against(processor):
         return 0
     return sum(tensor.bytes for tensor in tensors if _is_repacked(tensor, processor))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from cli.assemble import memory_line
 from cli.chat_commands.common import Block, CommandError, expected, loaded, read_aside
 from cli.chat_status import short
 from cli.clean import one_line
@@ -34,7 +35,7 @@ _PARTS = {
 
 
 def context(chat: Chat, argument: str) -> None:
-    """`/context`: the meter part by part, and what older text stands shortened."""
+    """`/context`: the meter part by part, what older text stands shortened, and the memory that it all takes."""
     if argument:
         expected("nothing behind /context", argument)
     loaded(chat)
@@ -49,6 +50,8 @@ def context(chat: Chat, argument: str) -> None:
     free = max(0, use.total_tokens - use.used_tokens)
     block.row(f"  {'free':<14} {free:>8,}  {use.reserve_tokens:,} are kept for the answer", "dim")
     _replaced(block, chat.session)
+    if chat.assembly and chat.assembly.plan:
+        block.row(f"  {memory_line(chat.assembly.plan)}", "dim")
     block.show()
 
 
