@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 KEYS = "/help · Ctrl-T thinking · Ctrl-O transcript · Ctrl-C stop"
 PLAIN_KEYS = "/help · Ctrl-C stop · Ctrl-D leave"  # where lines are read, no keys
 
-_MORE_BYTES = 1_000_000_000
-"""What gpt-oss-20b takes beside its weights: KV cache and buffers for 32k tokens (`agent.models.plan`)."""
+_MORE_BYTES = 700_000_000
+"""What a model takes beside its weights with the shortest context of `agent.models.plan`, rounded up (gpt-oss-20b: 560
+MB, 120b: 680 MB)."""
 _LINE_BITS_PER_S = 100_000_000
 _GPU_FILES = ("/dev/nvidia0", "/dev/kfd")  # there may be memory that the system's tables don't count
 _TITLE_CHARS, _NAME_CHARS = 40, 60
@@ -90,13 +91,18 @@ def _offered(facts: Facts) -> str:
     offer, study = facts.offer, "étude, a small study model, answers now"
     if offer is None:
         return study
-    needs = f"needs {math.ceil((offer.bytes + _MORE_BYTES) / 1e9)} GB of memory"
+    needs = f"needs {needed_gb(offer.bytes)} GB of memory"
     free = f", {size_text(facts.free_bytes)} are free" if facts.free_bytes is not None else ""
     if offer.here:
         return f"{study}; {offer.name} is here, but {needs}{free}: /model {offer.name} takes it all the same"
     minutes = round(offer.bytes * 8 / _LINE_BITS_PER_S / 60)
     get = f"{size_text(offer.bytes)}, about {minutes} min at 100 Mbit/s, {needs}{free}"
     return f"no gpt-oss model on this machine: {study}; {offer.name} ({get}): /model pull {offer.name}"
+
+
+def needed_gb(model_bytes: int) -> int:
+    """The memory that has to be free for a model of so many bytes, in whole GB: 13 for gpt-oss-20b."""
+    return math.ceil((model_bytes + _MORE_BYTES) / 1e9)
 
 
 # -- the facts ---------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from agent.models.find import Locations
 from agent.models.memory import Memory
 from cli import __version__
 from cli.config import Settings
-from cli.welcome import KEYS, Facts, Offer, gather, greeting, model_facts
+from cli.welcome import KEYS, Facts, Offer, gather, greeting, model_facts, needed_gb
 
 GB = 1_000_000_000
 SIZE_20B, SIZE_120B = 12_110_000_000, 63_400_000_000
@@ -37,9 +37,15 @@ def _line(folder: Path, *, free: int | None, gpu: bool = False, settings: Settin
 def test_a_machine_without_a_model(tmp_path: Path) -> None:
     assert _line(tmp_path, free=24 * GB) == (
         "no gpt-oss model on this machine: étude, a small study model, answers now; gpt-oss-20b "
-        "(12.1 GB, about 16 min at 100 Mbit/s, needs 14 GB of memory, 24.0 GB are free): /model pull gpt-oss-20b"
+        "(12.1 GB, about 16 min at 100 Mbit/s, needs 13 GB of memory, 24.0 GB are free): /model pull gpt-oss-20b"
     )
-    assert "needs 14 GB of memory): /model pull" in _line(tmp_path, free=None)
+    assert "needs 13 GB of memory): /model pull" in _line(tmp_path, free=None)
+
+
+def test_the_readme_says_how_much_memory_they_need() -> None:
+    text = " ".join((Path(__file__).parents[1] / "README.md").read_text("utf-8").split())
+    for name, size in (("gpt-oss-20b", SIZE_20B), ("gpt-oss-120b", SIZE_120B)):
+        assert f"{name} needs {needed_gb(size)} GB of free memory" in text
 
 
 def test_a_model_that_fits(tmp_path: Path) -> None:
@@ -53,7 +59,7 @@ def test_a_model_that_is_too_large_is_passed_over_as_it_will_be(tmp_path: Path) 
     _model(tmp_path, "gpt-oss-20b-mxfp4", SIZE_20B)
     said = _line(tmp_path, free=8 * GB)
     assert said == (
-        "étude, a small study model, answers now; gpt-oss-20b is here, but needs 14 GB of memory, 8.0 GB are free: "
+        "étude, a small study model, answers now; gpt-oss-20b is here, but needs 13 GB of memory, 8.0 GB are free: "
         "/model gpt-oss-20b takes it all the same"
     )
     assert _line(tmp_path, free=8 * GB, gpu=True) == "gpt-oss-20b found (12.1 GB), fits", "the GPU's isn't known yet"
@@ -80,8 +86,8 @@ def test_what_was_asked_for(settings: Settings, said: str, tmp_path: Path) -> No
 def test_what_fits_is_more_than_the_weights(tmp_path: Path) -> None:
     _model(tmp_path, "gpt-oss-20b-mxfp4", SIZE_20B)
     asked = Settings(model="gpt-oss-20b")
-    assert _line(tmp_path, free=SIZE_20B + GB, settings=asked).endswith(", fits")
-    assert _line(tmp_path, free=SIZE_20B + GB - 1, settings=asked).endswith("of memory that are free")
+    assert _line(tmp_path, free=SIZE_20B + 700_000_000, settings=asked).endswith(", fits")
+    assert _line(tmp_path, free=SIZE_20B + 699_999_999, settings=asked).endswith("of memory that are free")
 
 
 def test_where_it_goes_on() -> None:
