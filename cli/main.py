@@ -24,6 +24,10 @@ def main() -> int:
         code = _flushed(invoke(sys.argv[1:]))
     except KeyboardInterrupt:
         code = 130
+    except RuntimeError as error:  # before 3.12, Python wraps what is raised while a class is made: during imports
+        if not isinstance(error.__cause__, KeyboardInterrupt):
+            raise
+        code = 130
     _leave_at_the_next_interrupt()
     return code
 
