@@ -228,6 +228,13 @@ def test_the_question_says_what_cannot_be_undone(shell: Shell) -> None:
     assert ran.text == "done"
 
 
+def test_without_a_question_the_first_result_says_what_cannot_be_undone(shell: Shell) -> None:
+    shell.journal = Journal(shell.data, shell.root, limits=KeepLimits(command_files=2))
+    (told,) = shell.run("echo x").result.notices
+    assert told.startswith("what commands change here can't be undone: the workspace holds more than 2 files")
+    assert shell.run("echo x").result.notices == ()
+
+
 def test_what_it_brings(shell: Shell) -> None:
     shell.trusted = False
     assert shell.run("echo x").result.brings == {"private", "outside"}

@@ -54,11 +54,12 @@ class ShellTiming:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What was previewed. `undoable`: nothing runs if that has become untrue."""
+    """What was previewed. `undoable`: nothing runs if that has become untrue; `cannot`: why it isn't."""
 
     command: str
     timeout_s: float
     undoable: bool
+    cannot: str = ""
 
 
 class ShellTool:
@@ -85,6 +86,7 @@ class ShellTool:
         self.spec = ToolSpec(NAME, DESCRIPTION, _PARAMETERS, effects=frozenset({"run", "write"}))
         self._confinement, self._home, self._search_path = confinement, home, search_path
         self._limits, self._timing, self._max_tokens = limits or ShellLimits(), timing or ShellTiming(), max_tokens
+        self._warned = False  # that nothing can be undone here: once, for where nobody is asked
 
     @property
     def confinement(self) -> ShellConfinement:
@@ -101,7 +103,7 @@ class ShellTool:
         name = self.confinement.name
         journal = workspace.keeper if isinstance(workspace.keeper, Journal) else None
         cannot = journal.commands_cannot_be_undone() if journal else "nothing keeps what it changes"
-        kept = not cannot
+        kept, why = not cannot, cannot
         confined = f"{name}, no network" if name != "unconfined" else "UNCONFINED: it can reach everything you can"
         if name == "unconfined" and not cannot:
             cannot = "only what it changes in the workspace, outside .git, is kept"
@@ -112,7 +114,7 @@ class ShellTool:
             subjects=(command,),
             command=True,
             unconfined=name == "unconfined",
-            plan=_Plan(command, timeout_s, kept),
+            plan=_Plan(command, timeout_s, kept, why),
         )
 
     def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
@@ -138,7 +140,14 @@ class ShellTool:
             job = self._job(plan.command, workspace, context, scratch.path, nested)
             result = yield from self._run_job(job, plan.timeout_s, call_id, context, workspace.brings)
             after.close()
-            return _with(result, told)
+            return self._warning(plan, _with(result, told))
+
+    def _warning(self, plan: _Plan, result: ToolResult) -> ToolResult:
+        """The result of the first command that can't be undone says so: with `--yes` no question did."""
+        if not plan.cannot or self._warned:
+            return result
+        self._warned = True
+        return replace(result, notices=(f"what commands change here can't be undone: {plan.cannot}", *result.notices))
 
     def _look(self, root: Path, *, journaled: bool) -> Look | None:
         """What a journal doesn't see of what runs or instructs later: the workspace's own repository, or all of it."""
