@@ -147,6 +147,7 @@ def _llama(
     from agent.models.memory import read_memory
     from agent.models.plan import BATCH_TOKENS, plan
     from agent.models.resolve import resolve
+    from cli.loading import LoadProgress
     from cli.models import locations
 
     gpu_free = worker.submit(_gpu_free)  # loads the library; beside the reading of the header, when the model is named
@@ -159,6 +160,8 @@ def _llama(
         real = "to get the real one (12 GB): ossia models pull gpt-oss-20b"
         note = f"ossia: using étude, the built-in study model; {real}"
     vocabulary = model.vocabulary()
+
+    progress = LoadProgress(model.file_bytes)
 
     def load() -> tuple[Engine, Plan]:
         from agent.engine.llama import LlamaEngine, LlamaSettings, processor_features
@@ -179,11 +182,18 @@ def _llama(
             use_mmap=planned.use_mmap,
             repack=planned.repack,
         )
+        progress.then = _what_takes_time(planned)
         engine = LlamaEngine.load(
-            model.path, vocabulary=vocabulary, name=model.name, settings=native, log_path=_log_file()
+            model.path,
+            vocabulary=vocabulary,
+            name=model.name,
+            settings=native,
+            log_path=_log_file(),
+            on_progress=progress.report,
         )
         return engine, planned
 
+    display.line.set(progress.text)
     loading = worker.submit(load)
 
     def loaded() -> tuple[Engine, Plan]:
@@ -196,6 +206,13 @@ def _llama(
         return engine, planned
 
     return model.name, loaded, Tokenizer(vocabulary), note
+
+
+def _what_takes_time(planned: Plan) -> str:
+    """What llama.cpp does with weights that are in memory, in words; "" nothing."""
+    if planned.repack:
+        return "repacking the weights"
+    return "bringing the weights to the GPU" if planned.gpu_layers else ""
 
 
 def memory_line(planned: Plan) -> str:

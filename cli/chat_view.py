@@ -25,6 +25,7 @@ from agent.events import (
 )
 from cli.clean import clean, one_line
 from cli.failures import failure_rows
+from cli.pace import Reading
 from cli.progress import fitted
 from cli.terminal.paint import Painter, Row
 from cli.terminal.segment import Segmenter
@@ -78,6 +79,7 @@ class ChatView:
         self._output = ""  # the last line that the call printed
         self._writing_call = ""
         self._progress: Progress | None = None
+        self._reading = Reading(clock)
         self._turn_since = 0.0
         self.keys = True
         """Are there keys to be named? Not on a terminal that can only print lines."""
@@ -153,6 +155,8 @@ class ChatView:
                 self.note(f"sampled again: {reason}")
             case Progress():
                 self._progress = event
+                if event.phase == "prefill":
+                    self._reading.see(event)
             case ToolStarted(call):
                 self._call, self._call_since, self._output, self._writing_call = call, self._clock(), "", ""
             case ToolOutput(text=text):
@@ -317,7 +321,7 @@ class ChatView:
         if self._progress and self._progress.phase == "summary":
             return f"summing up older turns · {self.turn_s:.0f} s"
         if self._progress:
-            return f"reading the prompt · {100 * self._progress.done // max(self._progress.total, 1)} %"
+            return self._reading.text()
         if self._writing_call:
             return f"calling {self._writing_call} · {self.turn_s:.0f} s"
         return f"{'writing' if self._segments else 'waiting'} · {self.turn_s:.0f} s · {count(self.tokens, 'token')}"

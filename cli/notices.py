@@ -17,7 +17,7 @@ class _Doing(LiveLine):
 
     @property
     def text(self) -> str:
-        return clean(self._text)
+        return clean(super().text)
 
 
 class Notices(Display):

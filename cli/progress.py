@@ -24,6 +24,7 @@ from agent.events import (
 )
 from cli.clean import clean, one_line
 from cli.config import Settings
+from cli.pace import Reading
 from cli.streams import stdout
 from cli.words import short_arguments
 from harmony.messages import ANALYSIS
@@ -36,27 +37,35 @@ _SHOWN_CHARS = 100  # of a call or a result, in the line about it
 
 
 class LiveLine:
-    """One line that is written over, on a terminal only: `⠋ prefill 42 %`. Cut to the terminal's width."""
+    """One line that is written over, on a terminal only: `⠋ reading the prompt · 212 of 633 · 24 s`.
+
+    It is cut to the terminal's width.
+    """
 
     def __init__(self, stream: TextIO, *, shown: bool) -> None:
         self._stream = stream
         self._shown = shown
-        self._text = ""
+        self.says: str | Callable[[], str] = ""
         self._drawn = False
         self._next = 0.0
 
-    def set(self, text: str) -> None:
-        """Change the text; it is drawn at the next `tick`."""
-        self._text = text
+    def set(self, text: str | Callable[[], str]) -> None:
+        """Change the text; it is drawn at the next `tick`. A function is asked for it each time, until then."""
+        self.says = text
+
+    @property
+    def text(self) -> str:
+        """What it says at this moment; it may be raw text from outside."""
+        return self.says if isinstance(self.says, str) else self.says()
 
     def tick(self) -> None:
         """Draw the next frame if it is time for one. Call it often."""
         now = time.monotonic()
-        if not self._shown or not self._text or now < self._next:
+        if not self._shown or now < self._next or not (text := self.text):
             return
         self._next = now + _FRAME_S
         frame = _FRAMES[int(now / _FRAME_S) % len(_FRAMES)]
-        self._stream.write(_ERASE + fitted(f"{frame} {clean(self._text)}", columns(self._stream) - 1))
+        self._stream.write(_ERASE + fitted(f"{frame} {clean(text)}", columns(self._stream) - 1))
         self._stream.flush()
         self._drawn = True
 
@@ -90,6 +99,7 @@ class Display:
         self.colour = colour
         self._verbose = verbose and not quiet
         self._tokens = 0
+        self._reading = Reading()
         self._index = -1  # of the message that the last delta belongs to
         self._open = False  # a line of thinking is under way, without its newline
 
@@ -98,8 +108,9 @@ class Display:
         match event:
             case Progress(done, phase="summary"):
                 self.line.set(f"summing up older turns · {done} tokens")
-            case Progress(done, total):
-                self.line.set(f"prefill {100 * done // max(total, 1)} %")
+            case Progress():
+                self._reading.see(event)
+                self.line.set(self._reading.text)
             case Delta(index=index, channel=channel, text=text, recipient=recipient):
                 if index != self._index:
                     self._index = index

@@ -325,9 +325,10 @@ class _Builder:
         servers = McpServers(configs, data_dir=data, log_dir=logs, environ=self._environ)
         self.closers.append(servers.close)
         line = self._display.line
+        before = line.says
         line.set(f"connecting to MCP servers: {', '.join(config.name for config in configs if config.enabled)}")
         statuses = servers.connect(waiting=line.tick)
-        line.set("loading")
+        line.set(before)
         line.erase()
         for status in statuses:
             self._warn(status.warnings)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import mmap
 import platform
 import re
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+_PAGE_BYTES = mmap.PAGESIZE
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,12 @@ def read_memory(gpu_free: tuple[int, ...] = (), *, root: Path = Path("/")) -> Me
         return Memory(_windows_free(), gpu_free)
     known = [free for free in (_linux_available(root), _cgroup_free(root)) if free is not None]
     return Memory(min(known) if known else None, gpu_free)
+
+
+def mapped_bytes(*, root: Path = Path("/")) -> int | None:
+    """How much of this process's resident memory is files that it has mapped, in bytes. None: Linux alone says."""
+    numbers = _text(root / "proc/self/statm").split()
+    return int(numbers[2]) * _PAGE_BYTES if len(numbers) > 2 else None
 
 
 def _linux_available(root: Path) -> int | None:
