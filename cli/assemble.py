@@ -202,7 +202,7 @@ def _llama(
             display.warn(warning)
         context, layers = planned.context_tokens, planned.gpu_layers
         display.detail(f"{model.name}: {model.path}, context {context} tokens, {layers} layers on the GPU")
-        display.detail(memory_line(planned))
+        display.detail(": ".join(memory_lines(planned)))
         return engine, planned
 
     return model.name, loaded, Tokenizer(vocabulary), note
@@ -215,16 +215,15 @@ def _what_takes_time(planned: Plan) -> str:
     return "bringing the weights to the GPU" if planned.gpu_layers else ""
 
 
-def memory_line(planned: Plan) -> str:
-    """`memory: 13.2 GB: weights 12.1 GB, KV cache 0.8 GB, buffers 0.2 GB, the program 0.2 GB; not repacked`."""
+def memory_lines(planned: Plan) -> tuple[str, str]:
+    """`("memory 13.3 GB, weights not repacked", "weights 12.1 GB, KV cache 0.8 GB, the rest 0.4 GB")`."""
     from agent.models.memory import size_text
 
     needs = planned.needs
-    parts = [("weights", needs.weights), ("KV cache", needs.kv), ("buffers", needs.buffers), ("the program", needs.own)]
-    if needs.repacked:
-        parts.append(("repacked weights", needs.repacked))
-    shares = ", ".join(f"{name} {size_text(size)}" for name, size in parts)
-    return f"memory: {size_text(needs.total)}: {shares}{'' if planned.repack else '; not repacked'}"
+    parts = [("weights", needs.weights), ("repacked", needs.repacked), ("KV cache", needs.kv)]
+    parts.append(("the rest", needs.buffers + needs.own))
+    head = f"memory {size_text(needs.total)}, weights {'' if planned.repack else 'not '}repacked"
+    return head, ", ".join(f"{name} {size_text(size)}" for name, size in parts if size)
 
 
 def _gpu_free() -> tuple[int, ...]:

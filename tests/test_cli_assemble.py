@@ -6,7 +6,15 @@ import datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from agent.engine.base import Sampling
+from agent.engine.llama import gpu_free_bytes, processor_features
+from agent.models.catalog import ETUDE_PATH
+from agent.models.memory import Memory, read_memory
+from agent.models.model import open_model
+from agent.models.plan import plan
+from agent.models.repack import reason_against
 from agent.worker import Worker
 from cli.assemble import Assembly, begin
 from cli.config import Resolved, Settings
@@ -31,6 +39,36 @@ def test_every_sampling_flag_reaches_the_engine(tmp_path: Path) -> None:
     assembly = _assembled(tmp_path, temperature=0.5, top_p=0.9, top_k=40, min_p=0.05, seed=7)
     assert assembly.sampling == Sampling(0.5, 0.9, 40, 0.05, seed=7)
     assert _assembled(tmp_path).sampling == Sampling(1.0, 1.0, 0, 0.0, None)
+
+
+def _repacked(*, stays: bool, **settings: Any) -> int:
+    """The bytes of the second copy that the étude is loaded with."""
+    worker = Worker()
+    try:
+        resolved = Resolved(Settings(model="etude", no_tools=True, **settings), {})
+        loading = begin(resolved, None, QUIET, worker, lambda future: future.result(), stays=stays)
+        assembly = loading.finish(tap=None)
+        worker.submit(assembly.close_engine).result()
+        assert assembly.plan is not None
+        return assembly.plan.needs.repacked
+    finally:
+        worker.close()
+
+
+@pytest.mark.skipif(reason_against(processor_features()) is not None, reason="this build can't repack")
+def test_weights_are_repacked_for_a_chat_that_need_not_be_had_again() -> None:
+    model = open_model(ETUDE_PATH)
+    copy = plan(model, memory=Memory(None), repack="on", processor=processor_features()).needs.repacked
+    free = read_memory(gpu_free_bytes()).ram_free or 0
+    assert _repacked(stays=True) == (copy if free > 2.2e9 and not gpu_free_bytes() else 0)
+    assert _repacked(stays=True, repack="on") == _repacked(stays=False, repack="on", seed=1) == copy
+    off = [
+        _repacked(stays=False),
+        _repacked(stays=True, repack="off"),
+        _repacked(stays=True, seed=1),
+        _repacked(stays=True, temperature=0.0),
+    ]
+    assert off == [0, 0, 0, 0]
 
 
 def test_today_is_today(tmp_path: Path) -> None:

@@ -701,6 +701,23 @@ def test_the_prompt_its_parts_and_its_cost_can_be_seen(tmp_path: Path) -> None:
     chatting(case)
 
 
+def test_the_memory_and_what_was_read_of_a_prompt_can_be_seen() -> None:
+    async def case() -> None:
+        async with ChatScreen(model="etude", temperature=0.0, no_tools=True) as stage:
+            await send_until(stage, "/context", "the rest")
+            said = "  memory 85.0 MB, weights not repacked:"
+            assert stage.rows[stage.rows.index(said) + 1] == "    weights 4.0 MB, KV cache 5.0 MB, the rest 76.0 MB"
+            await send(stage, "Hello!", "Thanks!", "/stats")
+            last = text_of(stage).rpartition("All 2 turns")[2]
+            prompts, reused, read = (
+                int(re.search(rf"{name} +([\d,]+) ", last)[1].replace(",", ""))  # type: ignore[index]
+                for name in ("prompts", "reused", "read")
+            )
+            assert prompts == reused + read and reused > 0 and read > 0
+
+    chatting(case)
+
+
 def test_a_picture_is_shown_by_its_path(tmp_path: Path) -> None:
     from PIL import Image
 

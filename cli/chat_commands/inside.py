@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cli.assemble import memory_line
+from cli.assemble import memory_lines
 from cli.chat_commands.common import Block, CommandError, expected, loaded, read_aside
 from cli.chat_status import short
 from cli.clean import one_line
@@ -51,7 +51,9 @@ def context(chat: Chat, argument: str) -> None:
     block.row(f"  {'free':<14} {free:>8,}  {use.reserve_tokens:,} are kept for the answer", "dim")
     _replaced(block, chat.session)
     if chat.assembly and chat.assembly.plan:
-        block.row(f"  {memory_line(chat.assembly.plan)}", "dim")
+        head, parts = memory_lines(chat.assembly.plan)
+        block.row(f"  {head}:", "dim")
+        block.row(f"    {parts}", "dim")
     block.show()
 
 
