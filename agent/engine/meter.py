@@ -25,6 +25,7 @@ class Meter:
 
     def __init__(self) -> None:
         self._memory = ctypes.create_string_buffer(_SEMAPHORE_BYTES)
+        self._at_abort: int | None = None
         self.counts = _set is not None and _set(self._memory, 0, _FULL) == 0
 
     @property
@@ -39,9 +40,9 @@ class Meter:
 
     @property
     def operations(self) -> int:
-        """How many there were; 0 where they can't be counted."""
-        if not self.counts:
-            return 0
+        """How many there were till now, or till it was raised; 0 where they can't be counted."""
+        if not self.counts or self._at_abort is not None:
+            return self._at_abort or 0
         left = ctypes.c_int()
         _read(self._memory, ctypes.byref(left))
         return _FULL - left.value
@@ -49,6 +50,7 @@ class Meter:
     def abort(self) -> None:
         """End the step under way, and every later one, at its next operation."""
         if self.counts:
+            self._at_abort = self.operations
             _set(self._memory, 0, 0)
         else:
             self._memory[0] = b"\x01"
