@@ -182,7 +182,7 @@ def _llama(
             use_mmap=planned.use_mmap,
             repack=planned.repack,
         )
-        progress.then = _what_takes_time(planned)
+        progress.begin(then=_what_takes_time(planned))
         engine = LlamaEngine.load(
             model.path,
             vocabulary=vocabulary,

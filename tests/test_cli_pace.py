@@ -123,18 +123,24 @@ def test_the_chat_says_the_same() -> None:
 def test_loading_tells_what_takes_its_time() -> None:
     clock, mapped = Clock(), 7_000
     progress = LoadProgress(100_000, mapped=lambda: mapped, clock=clock)
+    assert progress.text() == "loading the model", "it is planned, and libraries are loaded"
+    progress.begin(then="repacking the weights")
     assert progress.text() == "reading the model · 0 %"
-    clock.now, mapped = 110.0, 32_000
-    assert progress.text() == "reading the model · 25 % · 30 s"
-    progress.then = "repacking the weights"
+    clock.now, mapped = 110.0, 7_900  # of the vocabulary
+    assert progress.text() == "reading the model · 0 %"
+    clock.now, mapped = 120.0, 12_000
+    assert progress.text() == "reading the model · 5 %"
+    clock.now, mapped = 130.0, 32_000
+    assert progress.text() == "reading the model · 25 % · 38 s"
     assert progress.report(0.05) is True
     assert progress.text() == "repacking the weights · 5 %"
-    clock.now, _ = 120.0, progress.report(0.25)
+    clock.now, _ = 140.0, progress.report(0.25)
     assert progress.text() == "repacking the weights · 25 % · 38 s"
 
 
 def test_loading_where_nothing_is_known() -> None:
     progress = LoadProgress(100_000, mapped=lambda: None, clock=Clock())
+    progress.begin()
     assert progress.text() == "loading the model"
     progress.report(0.5)
     assert progress.text() == "loading the model", "nothing takes its time there: it isn't worth a number"
