@@ -43,8 +43,10 @@ class LoadProgress:
 
     def text(self) -> str:
         """`repacking the weights · 12 % · 26 s`."""
-        if self._share and self._then:
+        if 0 < self._share < 1 and self._then:
             return self._worded(self._then, self._share, self._second)
+        if self._share == 1.0:  # some seconds where it is long: its cache is filled with zeros
+            return "preparing the context"
         mapped, before = self._mapped(), self._mapped_before
         if self._share or mapped is None or before is None:
             return "loading the model"

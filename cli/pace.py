@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from agent.engine.base import Progress
 
-_FIRST_S = 2.0
-"""What is over sooner needs no forecast, and what went before is too little for one."""
+_FIRST_S, _FIRST_SHARE = 2.0, 0.02
+"""What is over sooner needs no forecast, and less than this is too little for one."""
 _OFF_S, _OFF_SHARE = 2.0, 0.2
 """How wrong a forecast may be before it is taken back: the number counts down with the clock till then."""
 
@@ -34,7 +34,7 @@ class Pace:
         if self._began_at is None:
             self._began_at, self._began_with = now, done
         took, brought = now - self._began_at, done - self._began_with
-        if took < _FIRST_S or brought <= 0:
+        if took < _FIRST_S or brought < _FIRST_SHARE * (total - self._began_with) or not brought:
             return None
         left_s = (total - done) * took / brought
         if self._ends_at is None or abs(now + left_s - self._ends_at) > max(_OFF_S, _OFF_SHARE * left_s):

@@ -48,6 +48,16 @@ def test_nothing_is_forecast_of_what_does_not_move() -> None:
     assert told == [None, None, None, 12]
 
 
+def test_nothing_is_forecast_from_the_first_words_of_a_long_prompt() -> None:
+    clock = Clock()
+    pace = Pace(clock)
+    told = []
+    for done in (0, 1, 9, 10):
+        told.append(pace.seconds_left(done, 500))
+        clock.now += 3
+    assert told == [None, None, None, 441]
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_the_seconds_do_not_jump_up_and_down(seed: int) -> None:
     """Steps of 64 that take between 4 and 6 s, asked ten times a second."""
@@ -93,8 +103,8 @@ def test_reading_a_prompt() -> None:
     reading.see(Progress(100, 1733, 100, now=lambda: done))
     assert reading.text() == "reading the prompt · 0 of 1,633"
     clock.now += 4
-    done = 132
-    assert reading.text() == "reading the prompt · 32 of 1,633 · 3 min 21 s"
+    done = 140
+    assert reading.text() == "reading the prompt · 40 of 1,633 · 2 min 40 s"
     reading.see(Progress(164, 1733, 100))
     assert reading.text() == "reading the prompt · 64 of 1,633 · 99 s"
     reading.see(Progress(0, 50))
@@ -136,6 +146,8 @@ def test_loading_tells_what_takes_its_time() -> None:
     assert progress.text() == "repacking the weights · 5 %"
     clock.now, _ = 140.0, progress.report(0.25)
     assert progress.text() == "repacking the weights · 25 % · 38 s"
+    progress.report(1.0)
+    assert progress.text() == "preparing the context"
 
 
 def test_loading_where_nothing_is_known() -> None:
