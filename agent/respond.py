@@ -11,7 +11,7 @@ from agent.adapt import is_answer, is_call
 from agent.again import can_be_drawn_again, is_unreadable
 from agent.context import context_use
 from agent.control import Control
-from agent.engine.base import Engine, Generation, Prompt
+from agent.engine.base import Engine, Generation, Progress, Prompt, Static
 from agent.errors import ContextFull, EngineFailed
 from agent.events import Stats
 from agent.prompt import compose
@@ -84,6 +84,26 @@ class LocalResponder:
         yield Stats(stats)
         return _completion(parser, stats.end, stats.completion_tokens)
 
+    def prefill(
+        self, request: Request, *, control: Control, told: Callable[[Progress], None] = lambda progress: None
+    ) -> None:
+        """Read what the next prompt surely begins with, up to the header of the user's next message.
+
+        `request` has the history as it will stand there (`Session.request_ahead`). What doesn't fit isn't read.
+        """
+        prompt = self._ahead(request)
+        if len(prompt.ids) < self.engine.context_tokens:
+            self.engine.prefill(prompt, control=control, told=told)
+
+    def _ahead(self, request: Request) -> Prompt:
+        """No mark at its end: as many checkpoints as without it, so that the way back to older ones is as short."""
+        head = self._head_of(request).messages
+        messages = (*head, *request.history)
+        drop = drop_past_analysis((*messages, Message("user", ("",))))[:-1]
+        rendered = self.codec.render(messages, purpose="completion", role="user", drop=lambda _: drop)
+        marks, static = _marks(request, messages, head, rendered.ends)
+        return Prompt((*rendered.ids, self.codec.tokenizer.control.message), marks, static)
+
     def _read(
         self, generation: Generation, parser: StreamParser, request: Request, control: Control
     ) -> Generator[StepEvent, None, CompletionEnd | None]:
@@ -136,9 +156,9 @@ class LocalResponder:
         if request.open_with:
             control = self.codec.tokenizer.control
             ids += [control.channel, *self.codec.tokenizer.encode(request.open_with), control.message]
-        marks = {end for index, end in rendered.ends if index == len(head) - 1 or messages[index].role == "user"}
+        marks, static = _marks(request, messages, head, rendered.ends)
         opening = ids[rendered.ends[-1][1] :]
-        prompt = Prompt(tuple(ids), tuple(sorted(marks | {len(ids)})))
+        prompt = Prompt(tuple(ids), (*marks, len(ids)), static)
         return _Rendered(request, prompt, tuple(opening), rendered.ends)
 
     def _head_of(self, request: Request) -> _Head:
@@ -187,6 +207,17 @@ class _Rendered:
     prompt: Prompt
     opening: tuple[int, ...]
     ends: tuple[tuple[int, int], ...]
+
+
+def _marks(
+    request: Request, messages: Sequence[Message], head: Sequence[Message], ends: Sequence[tuple[int, int]]
+) -> tuple[tuple[int, ...], tuple[Static, ...]]:
+    """The offsets worth a checkpoint, and the parts worth keeping on disk: the system message, then the whole head."""
+    marks = tuple(end for index, end in ends if index < len(head) or messages[index].role == "user")
+    personal = bool(request.instructions or request.response_format)
+    personal = personal or any(spec.source != "built-in" or spec.brings for spec in request.tools)
+    static = [Static(end, personal and index > 0) for index, end in ends if index < len(head)]
+    return marks, tuple(static)
 
 
 def _completion(parser: StreamParser, end: CompletionEnd, tokens: int) -> Completion:

@@ -305,6 +305,14 @@ class Session:
             summarised=self._summary is not None,
         )
 
+    def request_ahead(self, specs: Sequence[ToolSpec]) -> Request:
+        """What the next turn's first step will need, as far as that is sure: all of it but what the user says."""
+        ahead = Session(self._options, entries=self._entries, ends=self._ends, summary=self._summary)
+        ahead.vocabulary = self.vocabulary
+        ahead.open_turn("")
+        request = ahead.request(specs)
+        return replace(request, history=request.history[:-1])
+
     @property
     def prompted(self) -> tuple[int, ...]:
         """Which entries stand in a request's history, in order; the summary, if there is one, stands before them."""

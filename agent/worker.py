@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -14,6 +15,7 @@ from agent.control import Control
 from agent.events import ApprovalAsked, Decision, Event
 
 _R = TypeVar("_R")
+Idle = Callable[[Control], float | None]
 _PATIENCE_S = 0.1
 
 
@@ -26,6 +28,8 @@ class Tapped:
 
 class Worker:
     """Runs jobs one after another on a thread of its own; a turn's events come through `inbox`.
+
+    While no job waits it does what `when_idle` was given; a job that is submitted stops that.
 
     The terminal's thread reads `inbox`, answers an `ApprovalAsked` with `answer`, and stops a turn with
     `control.stop()` followed by `answer(None)`. It never touches the turn itself. `on_event` is called on the worker's
@@ -42,6 +46,10 @@ class Worker:
         self._answers: queue.SimpleQueue[Decision | None] = queue.SimpleQueue()
         self._last: Future[Any] | None = None
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._idle: Idle | None = None
+        self._idle_at: float | None = None  # when it is to be called, in monotonic seconds; None: not any more
+        self._idle_control: Control | None = None  # while it runs
         # A daemon: a process that is told to end must not wait for a C call to return.
         self._thread = threading.Thread(target=self._work, name="ossia-worker", daemon=True)
         self._thread.start()
@@ -57,8 +65,18 @@ class Worker:
                 future.set_exception(error)
 
         self._last = future
-        self._jobs.put(run)
+        self._put_job(run)
         return future
+
+    def when_idle(self, do: Idle | None) -> None:
+        """From now on `do` is called on the worker's thread while no job waits, in place of what was done so far.
+
+        A job that is submitted stops it through its `Control`; it is called again afterwards. Otherwise it is called
+        again after as many seconds as it returns, None: it is done. It must raise nothing.
+        """
+        with self._lock:
+            self._idle, self._idle_at = do, time.monotonic()
+        self._put_job(lambda: None)  # wakes the thread, and stops what it does
 
     @property
     def busy(self) -> bool:
@@ -88,12 +106,39 @@ class Worker:
 
     def close(self, timeout_s: float | None = None) -> None:
         """End the thread after the jobs that wait."""
-        self._jobs.put(None)
+        self._put_job(None)
         self._thread.join(timeout_s)
 
+    def _put_job(self, job: Callable[[], None] | None) -> None:
+        self._jobs.put(job)
+        with self._lock:
+            control = self._idle_control
+        if control is not None:
+            control.stop()
+
     def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
+        while (job := self._next_job()) is not None:
             job()
+
+    def _next_job(self) -> Callable[[], None] | None:
+        """The next job, once there is one; until then what is to be done while idle."""
+        while True:
+            with self._lock:
+                idle, at = self._idle, self._idle_at
+                due = idle is not None and at is not None and at <= time.monotonic() and self._jobs.empty()
+                control = self._idle_control = Control() if due else None
+            if idle is None or at is None:
+                return self._jobs.get()
+            if control is None:
+                with suppress(queue.Empty):
+                    return self._jobs.get(timeout=max(0.0, at - time.monotonic()))
+                continue
+            again_s = idle(control)
+            with self._lock:
+                self._idle_control = None
+                if idle is self._idle:
+                    again_s = 0.0 if control.stopped and again_s is None else again_s
+                    self._idle_at = None if again_s is None else time.monotonic() + again_s
 
     def _put(self, event: Event | Tapped, control: Control) -> None:
         while True:

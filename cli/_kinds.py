@@ -154,5 +154,6 @@ KINDS: Mapping[str, Kind] = {
     "think": _one_of("off", "on", "peek"),
     "bell": _number("a number of seconds, 0 for never", lambda number: 0 <= number < _INFINITY),
     "vi": _switch(),
+    "prefill_ahead": _one_of("auto", "on", "off"),
     "private": _switch(),
 }

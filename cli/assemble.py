@@ -18,6 +18,7 @@ from cli.config import Resolved, Settings
 from cli.folder import Folder
 from cli.progress import Display
 from cli.toolset import Toolset, collect, wanted
+from cli.warm import prompts_kept
 from harmony.codec import Codec
 from harmony.tokenizer import Tokenizer
 
@@ -191,6 +192,7 @@ def _llama(
             log_path=_log_file(),
             on_progress=progress.report,
         )
+        engine.prompts = prompts_kept(private=settings.private)
         return engine, planned
 
     display.line.set(progress.text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 import os
 import queue
 import time
@@ -22,6 +23,7 @@ from agent.session import Entry, Options, Session, UserText
 from agent.worker import Tapped, Worker
 from cli import paths
 from cli.attaching import Attaching
+from cli.chat_ahead import ReadingAhead
 from cli.chat_approvals import Approvals
 from cli.chat_background import Background
 from cli.chat_greeting import greet
@@ -103,6 +105,7 @@ class Chat:
         output: Output | None = None,
         frame_s: float | None = None,
         clock: Callable[[], float] = time.monotonic,
+        today: Callable[[], datetime.date] = datetime.date.today,
     ) -> None:
         settings = resolved.settings
         self.resolved, self.folder = resolved, folder
@@ -113,6 +116,7 @@ class Chat:
         self.queue: deque[Waiting] = deque()
         self.tally = Tally()
         self.model = ChatModel(self)
+        self.ahead = ReadingAhead(self, today=today)
         self.editing: int | None = None  # the turn whose place the line in the input takes, once that is sent
         self.cancel: Callable[[], None] | None = None  # ends a job that isn't a turn, e.g. a download
         self._between: list[Callable[[], object]] = []  # waits for the end of the turn under way
@@ -180,6 +184,7 @@ class Chat:
         self.background.begin()
         greet(self)
         self.model.load()
+        self.ahead.watch_the_date()
         await self.screen.run()
 
     def finish(self) -> int:
@@ -302,6 +307,8 @@ class Chat:
         if replaces is not None:
             self.go_back(replaces)
         assembly, control, session = self.assembly, Control(), self.session
+        self.ahead.end()
+        self.ahead.date_it()
         self.model.reads()
         self.control = control
         self.view.begin()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import TypeVar
 
@@ -17,6 +17,7 @@ class Background:
     def __init__(self, *, wake: Callable[[], object], failed: Callable[[Exception], object]) -> None:
         self._wake, self._failed = wake, failed
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._tasks: set[asyncio.Task[None]] = set()  # the loop itself holds them only weakly
 
     def begin(self) -> None:
         """The loop runs: called on its thread, before anything else."""
@@ -36,6 +37,12 @@ class Background:
                 self.on_loop(lambda: then(result))
 
         threading.Thread(target=work, daemon=True).start()
+
+    def task(self, work: Coroutine[object, object, None]) -> None:
+        """Let it run beside the screen, on the loop's thread, as long as there is one."""
+        assert self._loop is not None
+        self._tasks.add(task := self._loop.create_task(work))
+        task.add_done_callback(self._tasks.discard)
 
     def on_loop(self, call: Callable[[], object]) -> None:
         """Call it soon on the loop's thread, from whatever thread."""

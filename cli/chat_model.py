@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cli.assemble import Assembly, begin
 from cli.toolset import Toolset, collect
-from cli.warm import keep_warm, warm_up
+from cli.warm import keep_static, keep_warm, set_private, warm_up
 
 if TYPE_CHECKING:
     from agent.request import ContextUse
@@ -49,6 +49,7 @@ class ChatModel:
         """
         chat = self._chat
         before, self.assembly, self._read = self.assembly, None, None
+        chat.ahead.end()
         chat.notices.line.set("loading the model")
 
         def work() -> Assembly:
@@ -71,6 +72,7 @@ class ChatModel:
         """
         chat = self._chat
         before, self.assembly = self.assembly, None
+        chat.ahead.end()
         assert before is not None and chat.control is None
         chat.notices.line.set("collecting the tools")
 
@@ -102,11 +104,14 @@ class ChatModel:
 
     def close(self) -> None:
         """Give all of it back, what saves time at the next start being kept. After the screen."""
+        self._chat.ahead.end()
         if self.assembly is None:
             return
         self.assembly.close_tools()
+        engine = self.assembly.engine
         with suppress(TimeoutError, KeyboardInterrupt):  # it only saves time
             self.keep_cache().result(_KEEP_S)
+            self._chat.worker.submit(lambda: keep_static(engine)).result(_KEEP_S)
         self._chat.worker.submit(self.assembly.close_engine)
 
     # -- the model and the session -------------------------------------------------------------------------------------
@@ -121,6 +126,7 @@ class ChatModel:
             assembly.tools.pages.private = self._chat.settings.private
         session.vocabulary = assembly.engine.vocabulary.digest
         session.model = assembly.engine.name
+        set_private(assembly.engine, self._chat.settings.private)
         self.restore_pages()
         self.measure()
 
@@ -137,7 +143,7 @@ class ChatModel:
             chat.worker.submit(lambda: python.begin_anew(told=used))
 
     def measure(self) -> None:
-        """Find out how full the context is; on the worker, which owns the engine."""
+        """Find out how full the context is; on the worker, which owns the engine. Then the next prompt is begun."""
         chat, assembly = self._chat, self.assembly
         if assembly is None:
             return
@@ -147,6 +153,7 @@ class ChatModel:
             chat.background.on_loop(lambda: setattr(self, "use", future.result()))
 
         chat.worker.submit(lambda: assembly.responder.measure(request)).add_done_callback(done)
+        chat.ahead.begin()
 
     # -- its cache -----------------------------------------------------------------------------------------------------
 

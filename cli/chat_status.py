@@ -48,6 +48,9 @@ class Status:
             parts.append("not stored")
         if chat.view.tokens_per_s:
             parts.append(f"{chat.view.tokens_per_s:.{0 if chat.view.tokens_per_s >= 100 else 1}f} tok/s")
+        if chat.ahead.progress:
+            done, total = chat.ahead.progress
+            parts.append(f"reading ahead {done} of {total}")
         text = ""
         for part in parts:
             longer = f"{text} · {part}" if text else part

@@ -51,7 +51,9 @@ class Settings:
     (`agent.models.repack`), "auto" for a chat where there is room; `timeout` in seconds of the turn.
 
     Of the chat: `think` shows the chain of thought as it comes ("on"), its last lines ("peek") or that there is one
-    ("off"); `bell` rings after turns of so many seconds, 0 never; `vi`: keys as in vi; `private`: nothing is stored.
+    ("off"); `bell` rings after turns of so many seconds, 0 never; `vi`: keys as in vi; `prefill_ahead`: what the next
+    prompt begins with is read while nothing else goes on ("auto": not on battery, nor where others need the
+    processors); `private`: nothing is stored.
     """
 
     model: str | None = None
@@ -93,6 +95,7 @@ class Settings:
     think: Literal["off", "on", "peek"] = "off"
     bell: float = 20.0
     vi: bool = False
+    prefill_ahead: Literal["auto", "on", "off"] = "auto"
     private: bool = False
 
 

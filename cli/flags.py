@@ -89,6 +89,7 @@ Repack = Annotated[
 Timeout = Annotated[float | None, typer.Option(metavar="S", help="End the turn after S seconds, loading not counted.")]
 Raw = Annotated[bool | None, typer.Option("--raw", help="Print the Harmony stream as it comes.")]
 Json = Annotated[bool | None, typer.Option("--json", help="Print one line of JSON about the whole turn.")]
+Private = Annotated[bool | None, typer.Option("--private", help="Store nothing, not even what the prompt begins with.")]
 
 
 _ALL: dict[str, object] = {
@@ -128,6 +129,7 @@ _ALL: dict[str, object] = {
     "timeout": Timeout,
     "raw": Raw,
     "json": Json,
+    "private": Private,
 }
 """The flags of `ossia run`, by their setting, in the order of its help."""
 
@@ -147,6 +149,10 @@ _OF_THE_CHAT: dict[str, object] = {
     ],
     "bell": Annotated[float | None, typer.Option(metavar="S", help="Ring after turns of S seconds. [default: 20]")],
     "vi": Annotated[bool | None, typer.Option("--vi", help="Keys as in vi.")],
+    "prefill_ahead": Annotated[
+        str | None,
+        typer.Option(metavar="WHEN", help="Read the prompt while you type: auto (default: spares others), on, off."),
+    ],
     "private": Annotated[bool | None, typer.Option("--private", help="Store nothing of this chat.")],
 }
 _USUAL_IN_A_CHAT = frozenset(
@@ -154,7 +160,7 @@ _USUAL_IN_A_CHAT = frozenset(
 )
 _OF_THE_MODEL = frozenset(
     {"engine", "effort", "instructions", "show_thinking", "max_tokens", "context", "threads", "gpu_layers", "raw"}
-    | {"temperature", "top_p", "top_k", "min_p", "seed", "repack"}
+    | {"temperature", "top_p", "top_k", "min_p", "seed", "repack", "private"}
 )
 _FOR_TOOLS: dict[str, object] = {
     **{name: _hidden(kind) if name in _OF_THE_MODEL else kind for name, kind in _ALL.items()},

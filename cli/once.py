@@ -28,8 +28,8 @@ from cli.output import Answer, Json, Output, Raw
 from cli.progress import Display, make_display
 from cli.report import Report
 from cli.stdin import read_stdin
-from cli.streams import stdout
-from cli.warm import keep_warm, warm_up
+from cli.streams import end_stdout, stdout
+from cli.warm import keep_static, keep_warm, warm_up
 
 _TICK_S = 0.05
 _FRAME_S = 0.03
@@ -133,13 +133,14 @@ class _Run:
             look_to_the_end(self._display.warn)
         if self._worker.busy and self._report.end == "stopped":
             end_now(self._report.code)  # it is in a C call that doesn't know of Ctrl-C; Python's way out would wait
+        if self._report.refused:
+            self._display.note(f"ossia: {told_of(self._report.refused)}")
         if assembly:
-            self._keep_cache(assembly)
+            end_stdout()  # what is kept for later is written now: nobody waits for that
+            self._keep_caches(assembly)
             self._worker.submit(assembly.close_engine)
         self._worker.close()
         self._close_session()
-        if self._report.refused:
-            self._display.note(f"ossia: {told_of(self._report.refused)}")
         if isinstance(self._report.error, Exception):
             raise self._report.error
         if self._report.end == "silent":
@@ -202,11 +203,16 @@ class _Run:
                 session_id = kept.session_id
                 self._wait(self._worker.submit(lambda: warm_up(assembly.engine, session_id)))
 
-    def _keep_cache(self, assembly: Assembly) -> None:
-        """Keep the model's cache beside a session that is stored: going on with it needs no prefill."""
+    def _keep_caches(self, assembly: Assembly) -> None:
+        """Keep the model's cache beside a session that is stored, and what its prompt began with for any other run.
+
+        In this order: for the second one the cache is cut back. Whoever interrupted the run waits for neither.
+        """
         session_id = self._kept.session_id
         if self._kept.store and session_id and self._kept.session.entries:
             self._worker.submit(lambda: keep_warm(assembly.engine, session_id))
+        if self._report.end != "stopped":
+            self._worker.submit(lambda: keep_static(assembly.engine))
 
     def _close_session(self) -> None:
         kept = self._kept

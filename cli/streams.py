@@ -50,6 +50,19 @@ def stdout() -> TextIO:
     return _ours or sys.stdout
 
 
+def end_stdout() -> None:
+    """Nothing more comes: whoever reads our stdout needn't wait until we have ended."""
+    if _ours is None or _ours.isatty():
+        return
+    from contextlib import suppress
+
+    with suppress(OSError):  # a reader that is gone
+        _ours.flush()
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, _ours.fileno())
+    os.close(nowhere)
+
+
 def stdout_for_programs() -> TextIO | None:
     """What to start a program of the user's with that has the terminal for itself; None: as it is (descriptor 1)."""
     return _ours

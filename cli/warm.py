@@ -1,21 +1,24 @@
-"""The KV caches of stored sessions, so that one that is resumed goes on without reading its prompt again.
+"""KV caches in the cache folder: of stored sessions, and of what prompts begin with. What was read isn't read again.
 
-They lie in the cache folder, closed to other users: they may be lost, and cost a prefill then.
+The folder is closed to other users. They may be lost, and cost a prefill then.
 """
 
 from __future__ import annotations
 
-import shutil
-from contextlib import suppress
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from agent.engine.base import Engine
 from cli import paths
 
+if TYPE_CHECKING:
+    from agent.engine.prompts import KeptPrompts
+
 SESSION_BYTES = 1 << 30
 TOTAL_BYTES = 4 << 30
 """More than this in all, and those go that weren't used for longest. gpt-oss-20b takes about 25 kB a token."""
+PROMPT_BYTES = 512 << 20
+"""The same for the static parts of prompts, beside the sessions'."""
 
 
 @runtime_checkable
@@ -25,6 +28,36 @@ class _Keeps(Protocol):
     def keep(self, folder: Path, *, max_bytes: int) -> int: ...
 
     def recall(self, folder: Path) -> int: ...
+
+
+@runtime_checkable
+class _KeepsPrompts(Protocol):
+    """An engine that keeps what prompts begin with."""
+
+    prompts: KeptPrompts | None
+
+    def keep_prompts(self) -> int: ...
+
+
+def prompts_kept(*, private: bool) -> KeptPrompts:
+    """Where an engine finds what prompts begin with, and keeps it unless `private`. Imports numpy."""
+    from agent.engine.prompts import KeptPrompts
+
+    return KeptPrompts(folder(), max_bytes=PROMPT_BYTES, writes=not private)
+
+
+def keep_static(engine: Engine) -> int:
+    """Keep what the last prompt began with, for later processes; on the worker's thread. Returns the bytes.
+
+    At the end of a process: the engine's cache is cut back for it.
+    """
+    return engine.keep_prompts() if isinstance(engine, _KeepsPrompts) else 0
+
+
+def set_private(engine: Engine, private: bool) -> None:
+    """From now on nothing of prompts is kept on disk, or is again."""
+    if isinstance(engine, _KeepsPrompts) and engine.prompts is not None:
+        engine.prompts.writes = not private
 
 
 def keep_warm(engine: Engine, session_id: str) -> int:
@@ -45,24 +78,21 @@ def warm_up(engine: Engine, session_id: str) -> int:
 
 def forget(session_id: str) -> None:
     """The session is gone: so is its cache, and what a crash left of one that was being written."""
-    from agent.engine.kept import unfinished  # with numpy, which takes its time
+    from agent.engine.kept import forget as gone  # with numpy, which takes its time
 
-    for folder in (_folder(session_id), unfinished(_folder(session_id))):
-        shutil.rmtree(folder, ignore_errors=True)
+    gone(_folder(session_id))
+
+
+def folder() -> Path:
+    """Where all of them lie, e.g. `~/.cache/ossia/kv`."""
+    return paths.cache_dir() / "kv"
 
 
 def _folder(session_id: str) -> Path:
-    return paths.cache_dir() / "kv" / session_id
+    return folder() / session_id
 
 
 def _make_room() -> None:
-    found = []
-    for folder in (paths.cache_dir() / "kv").glob("*/"):  # a file that isn't ours is passed by
-        with suppress(OSError):
-            size = sum(file.stat().st_size for file in folder.iterdir())
-            found.append((folder.stat().st_mtime, size, folder))
-    total = 0
-    for _, size, folder in sorted(found, reverse=True):
-        total += size
-        if total > TOTAL_BYTES:
-            shutil.rmtree(folder, ignore_errors=True)
+    from agent.engine.prompts import kept_in, make_room
+
+    make_room(kept_in(folder(), prompts=False), TOTAL_BYTES)

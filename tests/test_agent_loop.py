@@ -502,8 +502,10 @@ def test_the_thoughts_of_the_turn_stay_while_it_is_under_way(etude_tokenizer: To
         def generate(self, prompt: Prompt, **settings: Any) -> Any:
             prompts.append(etude_tokenizer.decode(prompt.ids))
             ends = [etude_tokenizer.decode(prompt.ids[:mark]) for mark in prompt.marks]
-            assert [end.rsplit("<|start|>", 1)[1].split("<|message|>")[0] for end in ends][:2] == ["developer", "user"]
-            assert all(end.endswith("<|end|>") for end in ends[:2]) and ends[-1] == prompts[-1]
+            assert [end.rsplit("<|start|>", 1)[1].split("<|message|>")[0] for end in ends][:3] == [
+                "system", "developer", "user"
+            ]  # fmt: skip
+            assert all(end.endswith("<|end|>") for end in ends[:3]) and ends[-1] == prompts[-1]
             return generate(prompt, **settings)
 
     stage.responder.engine = Watched(Script(()), etude_tokenizer)

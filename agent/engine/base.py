@@ -12,15 +12,28 @@ from harmony.tokenizer import Vocabulary
 
 
 @dataclass(frozen=True, slots=True)
+class Static:
+    """The first `length` ids of a prompt, which other conversations begin with, too: worth keeping on disk.
+
+    `personal`: texts of the user's stand in it (instructions, AGENTS.md, functions and servers of theirs, a schema).
+    """
+
+    length: int
+    personal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Prompt:
     """The ids of a prompt and the offsets in it worth a checkpoint, ascending.
 
-    `marks`: the end of the static part (system and developer message), the end of each user message, the end of the
-    prompt. `Prompt((200006, …), marks=(61, 75, 77))`.
+    `marks`: the ends of the static parts, the end of each user message, the end of the prompt. `static`: the system
+    message, and the system and the developer message; shortest first, each one's end is a mark.
+    `Prompt((200006, …), marks=(61, 75, 77), static=(Static(61),))`.
     """
 
     ids: tuple[int, ...]
     marks: tuple[int, ...] = ()
+    static: tuple[Static, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +166,13 @@ class Engine(Protocol):
         control: Control,
     ) -> Generation: ...
 
-    def prefill(self, prompt: Prompt, *, control: Control) -> None: ...
+    def prefill(
+        self, prompt: Prompt, *, control: Control, told: Callable[[Progress], None] = lambda progress: None
+    ) -> None:
+        """Bring a prompt in that is expected, while there is nothing else to do. `told` is called after each batch.
+
+        Batches are short: a stop ends it within 50 ms, and nothing is lost but the batch under way.
+        """
+        ...
 
     def close(self) -> None: ...

@@ -46,11 +46,15 @@ class Memory(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The sliding-window part after the first `length` ids; `logits` are those for the id that comes next."""
+    """The sliding-window part after the first `length` ids; `logits` are those for the id that comes next.
+
+    `stays`: a static part ends there, which every prompt begins with.
+    """
 
     length: int
     saved: bytes
     logits: Logits | None = None
+    stays: bool = False
 
     @property
     def size_bytes(self) -> int:
@@ -67,7 +71,7 @@ class PrefixCache:
         cache.checkpoint(logits)
 
     `window` is the number of tokens that a sliding-window layer sees (128); 0: there are no such layers. Checkpoints
-    take `max_bytes` at most: the first one (the static part of every prompt) stays, then those furthest on.
+    take `max_bytes` at most: the first one and those of static parts stay, then those furthest on.
     """
 
     def __init__(self, memory: Memory, *, window: int, max_bytes: int) -> None:
@@ -108,29 +112,49 @@ class PrefixCache:
         """The logits for the id after those held, where a checkpoint has them. Not to be written to."""
         return self._checkpoints[-1].logits if self._has_logits_after(len(self._ids)) else None
 
-    def rewind(self, ids: Sequence[int]) -> int:
+    def shared(self, ids: Sequence[int]) -> int:
+        """How many ids at the beginning are those of `ids`, usable or not."""
+        return _common(self._ids, ids)
+
+    def holds(self, ids: Sequence[int]) -> bool:
+        """Can what comes after `ids` be decoded without decoding anything of them again?"""
+        return self.shared(ids) == len(ids) and self._reaches(len(ids))
+
+    def rewind(self, ids: Sequence[int], *, logits: bool = True) -> int:
         """Roll the memory back to the longest usable prefix that it shares with `ids`; its length.
 
-        All of `ids` only if `logits` are known there: else the last id must be decoded again to get them. 0 when
-        nothing is usable; the memory is then empty.
+        All of `ids` only if their `logits` are known or not wanted: else the last id must be decoded again to get them.
+        0 when nothing is usable; the memory is then empty.
         """
         shared = _common(self._ids, ids)
-        reached = self._roll_back(shared, ids)
+        reached = self._roll_back(shared, ids, logits=logits)
         self.lost = shared - reached
         return reached
+
+    def cut_back(self, length: int) -> bool:
+        """Roll back to exactly this many ids. False, and nothing was done: there is no way back to there."""
+        if length > len(self._ids):
+            return False
+        if self._reaches(length):
+            self._drop_checkpoints_after(length)
+            self._truncate(length)
+            return True
+        if length not in self.checkpoint_lengths:
+            return False
+        return self._roll_back(length, self._ids[:length], logits=False) == length
 
     def extend(self, ids: Sequence[int]) -> None:
         """These ids were decoded, right after those already held."""
         self._ids += ids
 
-    def checkpoint(self, logits: Logits | None = None) -> None:
+    def checkpoint(self, logits: Logits | None = None, *, stays: bool = False) -> None:
         """Make the present length one that can be returned to, if memory allows. `logits` are copied."""
         length = len(self._ids)
         if not self._window or not length or length in self.checkpoint_lengths:
             return
         saved = self._memory.save_window()
         if saved is not None:
-            self._checkpoints.append(Checkpoint(length, saved, None if logits is None else logits.copy()))
+            self._checkpoints.append(Checkpoint(length, saved, None if logits is None else logits.copy(), stays))
             self._keep_within_budget()
 
     def adopt(self, ids: Sequence[int], checkpoints: Sequence[Checkpoint]) -> int:
@@ -153,9 +177,9 @@ class PrefixCache:
         self._checkpoints.clear()
         self._truncate(0)
 
-    def _roll_back(self, length: int, ids: Sequence[int]) -> int:
+    def _roll_back(self, length: int, ids: Sequence[int], *, logits: bool) -> int:
         self._drop_checkpoints_after(length)
-        if length == len(ids) and not self._has_logits_after(length):
+        if logits and length == len(ids) and not self._has_logits_after(length):
             length -= 1
             self._drop_checkpoints_after(length)
         if self._reaches(length):
@@ -191,7 +215,8 @@ class PrefixCache:
 
     def _keep_within_budget(self) -> None:
         while self._checkpoints and self.checkpoint_bytes > self._max_bytes:
-            self._checkpoints.pop(1 if len(self._checkpoints) > 2 else -1)
+            spare = (place for place, one in enumerate(self._checkpoints) if place and not one.stays)
+            self._checkpoints.pop(next(spare, -1))
 
 
 def _common(held: Sequence[int], wanted: Sequence[int]) -> int:

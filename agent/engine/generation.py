@@ -94,21 +94,29 @@ class Bounds:
 
 
 def checkpoints_of(prompt: Prompt) -> tuple[int, ...]:
-    """The marks to stop at for a checkpoint: `(61, 77)` for the marks 61, 75 and 77. The first and last one always."""
+    """The marks to stop at for a checkpoint: `(61, 77)` for the marks 61, 75 and 77.
+
+    The first and the last one always, and the ends of static parts: what is kept on disk ends there.
+    """
     marks = sorted({mark for mark in prompt.marks if 0 < mark <= len(prompt.ids)})
     near = {mark for mark, following in pairwise(marks[1:]) if following - mark < _LEAST_GAP}
+    near -= {part.length for part in prompt.static}
     return tuple(mark for mark in marks if mark not in near)
 
 
 class Prefill:
     """Brings a prompt into the memory: an iterator of `Progress`, the first one before any work.
 
-    Afterwards `logits` are those for the id after the prompt, unless it was `aborted`.
+    Afterwards `logits` are those for the id after the prompt, unless it was `aborted`, or they aren't wanted (`ahead`).
+    `ahead`: nobody waits for it, and what comes after it isn't known yet. Steps are then half as long (32 ids on two
+    cores): a stop comes between two operations of one, and whoever stops it does wait.
     """
 
-    def __init__(self, prompt: Prompt, lane: Lane) -> None:
+    def __init__(self, prompt: Prompt, lane: Lane, *, ahead: bool = False) -> None:
         self.prompt = prompt
         self.lane = lane
+        self._ahead = ahead
+        self._step_tokens = lane.decoder.step_tokens // (2 if ahead else 1) or 1
         self.reused = 0
         self.evaluated = 0
         self.lost = 0
@@ -119,16 +127,16 @@ class Prefill:
     def __iter__(self) -> Iterator[Progress]:
         total = len(self.prompt.ids)
         began = time.monotonic()
-        self.reused = done = self.lane.cache.rewind(self.prompt.ids)
+        self.reused = done = self.lane.cache.rewind(self.prompt.ids, logits=not self._ahead)
         self.lost = self.lane.cache.lost
         self.logits = self.lane.cache.logits
         self.seconds += time.monotonic() - began
         checkpoints = checkpoints_of(self.prompt)
         while done < total:
-            end = min([mark for mark in checkpoints if mark > done] + [total, done + self.lane.decoder.step_tokens])
+            end = min([mark for mark in checkpoints if mark > done] + [total, done + self._step_tokens])
             yield self._progress(done, end)
             began = time.monotonic()
-            self.aborted = not self.lane.advance(self.prompt.ids[done:end], logits=end == total)
+            self.aborted = not self.lane.advance(self.prompt.ids[done:end], logits=end == total and not self._ahead)
             if not self.aborted:
                 self.evaluated += end - done
                 done = end
@@ -145,9 +153,10 @@ class Prefill:
 
     def _arrive(self, done: int, *, at_checkpoint: bool) -> None:
         # Only the end's logits are there. Those that stood here before belong to where the prefill began.
-        self.logits = self.lane.decoder.logits(0) if done == len(self.prompt.ids) else None
+        at_end = done == len(self.prompt.ids) and not self._ahead
+        self.logits = self.lane.decoder.logits(0) if at_end else None
         if at_checkpoint:
-            self.lane.cache.checkpoint(self.logits)
+            self.lane.cache.checkpoint(self.logits, stays=any(part.length == done for part in self.prompt.static))
 
 
 class LocalGeneration:

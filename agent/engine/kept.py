@@ -1,20 +1,24 @@
 """What the KV cache holds, kept in a folder: a later process goes on without reading the prompt again.
 
 FOLDER/state    llama.cpp's own form of one sequence
-FOLDER/marks    a line with the SHA-256 of the rest; a line of JSON (version, fingerprint, ids, the state's SHA-256, the
-                lengths and sizes of the checkpoints); the checkpoints' bytes
+FOLDER/marks    a line with the SHA-256 of the rest; a line of JSON (version, fingerprint, model, personal, ids, the
+                state's SHA-256, the lengths and sizes of the checkpoints); the checkpoints' bytes
 
 A cache is a conversation in another form: the folder is for its owner only. Whatever is wrong with it (torn, of another
-model, of another version) makes it useless, never an error: the prompt is then read as ever.
+model, of another version, of another user) makes it useless, never an error: the prompt is then read as ever.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
-from collections.abc import Sequence
+import stat
+import tempfile
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,6 +28,7 @@ from agent.engine.cache import Checkpoint, PrefixCache
 
 VERSION = 1
 _STATE, _MARKS = "state", "marks"
+_UNFINISHED = ".new"
 
 
 class Storable(Protocol):
@@ -36,40 +41,128 @@ class Storable(Protocol):
 
     def save_state(self, path: Path, ids: Sequence[int]) -> bool: ...
 
+    def copy_state(self, ids: Sequence[int]) -> bytearray | None:
+        """What `save_state` would write. None: it can't be had."""
+        ...
+
     def load_state(self, path: Path, ids: Sequence[int]) -> bool:
         """Put what the file holds in place of what is held now. False: it failed, and nothing is certain."""
         ...
 
 
-def keep(folder: Path, cache: PrefixCache, memory: Storable, *, fingerprint: str, max_bytes: int) -> int:
+@dataclass(frozen=True, slots=True)
+class About:
+    """What is told of a kept cache beside what it holds: whose it is, and whether texts of the user's are in it.
+
+    `About("0.3.36 gpt-oss-20b.gguf 12109558592 …", "gpt-oss-20b", personal=True)`
+    """
+
+    fingerprint: str
+    model: str
+    personal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A copy of a cache at one moment: the engine goes on, any thread may write it."""
+
+    ids: tuple[int, ...]
+    checkpoints: tuple[Checkpoint, ...]
+    state: bytearray
+    about: About
+
+    def write(self, folder: Path) -> int:
+        """Write it into `folder`, unless there is one already. Returns the bytes written, 0: it can't be written."""
+
+        def save(path: Path) -> bool:
+            path.write_bytes(self.state)
+            return True
+
+        return _written(folder, save, self.ids, self.checkpoints, self.about)
+
+
+def take(cache: PrefixCache, memory: Storable, about: About, *, max_bytes: int) -> Snapshot | None:
+    """A copy of what `cache` holds. None: nothing is held, or it would take more than `max_bytes`."""
+    if not len(cache) or memory.state_bytes + cache.checkpoint_bytes > max_bytes:
+        return None
+    state = memory.copy_state(cache.ids)
+    return None if state is None else Snapshot(cache.ids, cache.checkpoints, state, about)
+
+
+def keep(folder: Path, cache: PrefixCache, memory: Storable, about: About, *, max_bytes: int) -> int:
     """Write what `cache` holds into `folder`, in place of what is there. Returns the bytes written.
 
     0: nothing is held, it would take more than `max_bytes`, or it can't be written; the folder is then gone.
     """
-    _forget(folder)
+    forget(folder)
     if not len(cache) or memory.state_bytes + cache.checkpoint_bytes > max_bytes:
         return 0
-    new = unfinished(folder)
+    return _written(folder, lambda path: memory.save_state(path, cache.ids), cache.ids, cache.checkpoints, about)
+
+
+def _written(
+    folder: Path,
+    save: Callable[[Path], bool],
+    ids: tuple[int, ...],
+    checkpoints: tuple[Checkpoint, ...],
+    about: About,
+) -> int:
+    new: Path | None = None
     try:
-        _forget(new)
-        new.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # with `parents` alone its mode would be a usual one
-        new.mkdir(mode=0o700)
-        if not memory.save_state(new / _STATE, cache.ids):
+        folder.parent.mkdir(
+            mode=0o700, parents=True, exist_ok=True
+        )  # with `parents` alone its mode would be a usual one
+        if not is_own(folder.parent):
             return 0
-        marks = _marks(cache, fingerprint, _digest(new / _STATE))
+        # A name of its own, for its owner only: another process may be writing the same.
+        new = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", suffix=_UNFINISHED, dir=folder.parent))
+        if not save(new / _STATE):
+            return 0
+        marks = _marks(ids, checkpoints, about, _digest(new / _STATE))
         (new / _MARKS).write_bytes(marks)
+        for file in (new / _STATE, new / _MARKS):
+            file.chmod(0o600)
         written = (new / _STATE).stat().st_size + len(marks)
-        new.rename(folder)
+        new.rename(folder)  # fails where one is already
     except OSError:
         return 0
     finally:
-        _forget(new)
+        if new is not None:
+            forget(new)
     return written
 
 
-def unfinished(folder: Path) -> Path:
-    """Where `folder` is put together; a crash leaves it there."""
-    return folder.with_name(f"{folder.name}.new")
+def is_unfinished(folder: Path) -> bool:
+    """Is one being written there? A crash leaves it."""
+    return folder.name.endswith(_UNFINISHED)
+
+
+def forget(folder: Path) -> None:
+    """It is gone, and what a crash left of it while it was written."""
+    for found in (folder, *folder.parent.glob(f"{folder.name}.*{_UNFINISHED}")):
+        with suppress(OSError):
+            shutil.rmtree(found)
+
+
+def is_own(folder: Path) -> bool:
+    """Is it a folder of this user's, that nobody else may write into?"""
+    try:
+        found = folder.lstat()
+    except OSError:
+        return False
+    if not hasattr(os, "getuid"):  # Windows: the folder of a user's profile is theirs
+        return stat.S_ISDIR(found.st_mode)
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
+
+
+def look(folder: Path) -> tuple[About, int] | None:
+    """What is told of the cache kept in `folder`, and how many ids it holds. None: nothing usable."""
+    try:
+        header, _ = _read(folder / _MARKS)
+        about = About(str(header["fingerprint"]), str(header["model"]), bool(header["personal"]))
+        return about, len(header["ids"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
 
 
 def recall(folder: Path, cache: PrefixCache, memory: Storable, *, fingerprint: str, room: int) -> int:
@@ -77,6 +170,8 @@ def recall(folder: Path, cache: PrefixCache, memory: Storable, *, fingerprint: s
 
     `room` is how many the memory can hold.
     """
+    if not is_own(folder.parent) or not is_own(folder):
+        return 0
     try:
         header, blobs = _read(folder / _MARKS)
         ids = [int(token) for token in header["ids"]]
@@ -93,18 +188,21 @@ def recall(folder: Path, cache: PrefixCache, memory: Storable, *, fingerprint: s
     return cache.adopt(ids, checkpoints)
 
 
-def _marks(cache: PrefixCache, fingerprint: str, state: str) -> bytes:
+def _marks(ids: tuple[int, ...], checkpoints: tuple[Checkpoint, ...], about: About, state: str) -> bytes:
     header = {
         "version": VERSION,
-        "fingerprint": fingerprint,
-        "ids": cache.ids,
+        "fingerprint": about.fingerprint,
+        "model": about.model,
+        "personal": about.personal,
+        "ids": ids,
         "state": state,
         "checkpoints": [
-            [one.length, len(one.saved), None if one.logits is None else one.logits.size] for one in cache.checkpoints
+            [one.length, len(one.saved), None if one.logits is None else one.logits.size, one.stays]
+            for one in checkpoints
         ],
     }
     parts = [json.dumps(header).encode(), b"\n"]
-    for one in cache.checkpoints:
+    for one in checkpoints:
         parts += [one.saved, b"" if one.logits is None else one.logits.tobytes()]
     rest = b"".join(parts)
     return hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest
@@ -120,7 +218,7 @@ def _read(path: Path) -> tuple[dict[str, Any], bytes]:
 
 def _checkpoints(sizes: Sequence[Sequence[Any]], blobs: bytes) -> list[Checkpoint]:
     found, at = [], 0
-    for length, saved_bytes, logits_size in sizes:
+    for length, saved_bytes, logits_size, *stays in sizes:
         if not (isinstance(length, int) and isinstance(saved_bytes, int)):
             raise ValueError("lengths that are none")
         saved, at = blobs[at : at + saved_bytes], at + saved_bytes
@@ -128,15 +226,10 @@ def _checkpoints(sizes: Sequence[Sequence[Any]], blobs: bytes) -> list[Checkpoin
         if logits_size is not None:
             logits = np.frombuffer(blobs, np.float32, logits_size, at).copy()
             at += logits.nbytes
-        found.append(Checkpoint(length, saved, logits))
+        found.append(Checkpoint(length, saved, logits, stays == [True]))
     return found
 
 
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _forget(folder: Path) -> None:
-    with suppress(OSError):
-        shutil.rmtree(folder)

@@ -21,13 +21,14 @@ import numpy as np
 from llama_cpp._ggml import libggml
 
 from agent.control import Control
-from agent.engine.base import Constraint, Prompt, Sampling
+from agent.engine.base import Constraint, Progress, Prompt, Sampling
 from agent.engine.cache import Logits, PrefixCache
 from agent.engine.devices import free_gpu_bytes, gpu_names
 from agent.engine.generation import Bounds, Lane, LocalGeneration, Piece, Prefill
-from agent.engine.kept import keep, recall
+from agent.engine.kept import About, keep, recall, take
 from agent.engine.meter import Meter
 from agent.engine.openmp import Waiting, waiting_for
+from agent.engine.prompts import KeptPrompts
 from agent.engine.sampling import Sampler
 from agent.engine.threads import default_threads, step_tokens
 from agent.errors import ContextFull, EngineFailed, ModelUnusable, OutOfMemory
@@ -67,7 +68,10 @@ class LlamaSettings:
 
 
 class LlamaEngine:
-    """Runs a GGUF through llama.cpp. See `agent.engine.base.Engine`; made by `load`."""
+    """Runs a GGUF through llama.cpp. See `agent.engine.base.Engine`; made by `load`.
+
+    `prompts`: where the static parts of prompts are kept for later processes; None: nowhere.
+    """
 
     capabilities: frozenset[str] = frozenset({"prefill", "keep"})
 
@@ -79,6 +83,8 @@ class LlamaEngine:
         window = 0 if settings.swa_full else native.window
         self.lane = Lane(native, PrefixCache(native, window=window, max_bytes=settings.checkpoint_bytes))
         self._open: LocalGeneration | None = None
+        self.prompts: KeptPrompts | None = None
+        self._static: Prompt | None = None  # of the prompt that was read last, its static part
 
     @classmethod
     def load(
@@ -144,20 +150,60 @@ class LlamaEngine:
         self._open = LocalGeneration(prefill, sampler, bounds, control, self._abort_on_stop(control))
         return self._open
 
-    def prefill(self, prompt: Prompt, *, control: Control) -> None:
-        """Bring the prompt into the KV cache, as far as `control` lets it."""
-        prefill = self._prefill(prompt)
+    def prefill(
+        self, prompt: Prompt, *, control: Control, told: Callable[[Progress], None] = lambda progress: None
+    ) -> None:
+        """Bring the prompt into the KV cache, as far as `control` lets it, in short batches.
+
+        Its static parts are kept for later processes as they are passed.
+        """
+        cache = self.lane.cache
+        prefill = self._prefill(prompt, ahead=True)
+        if cache.holds(prompt.ids):
+            return
         done = self._abort_on_stop(control)
         try:
-            for _ in prefill:
+            for progress in prefill:
+                told(progress)
                 if control.stopped:
                     break
+                self._keep_static(progress.done, beside=True)
         finally:
             done()
 
     def keep(self, folder: Path, *, max_bytes: int) -> int:
         """Write the KV cache into `folder` (`agent.engine.kept`); returns the bytes, 0 when nothing was kept."""
-        return keep(folder, self.lane.cache, self.native, fingerprint=self.native.fingerprint, max_bytes=max_bytes)
+        return keep(folder, self.lane.cache, self.native, self._about(personal=True), max_bytes=max_bytes)
+
+    def keep_prompts(self) -> int:
+        """Write the static parts of the prompt that was read last, those that aren't kept yet; returns the bytes.
+
+        The cache is cut back to them: nothing of what stood behind reaches the disk. For the end of a process.
+        """
+        parts = self._static.static if self._static else ()
+        return sum(self._keep_static(part.length, beside=False) for part in reversed(parts))
+
+    def _keep_static(self, length: int, *, beside: bool) -> int:
+        """Keep the static part of this length, if there is one, it isn't kept yet, and the cache can go back to it."""
+        prompt, prompts = self._static, self.prompts
+        part = next((part for part in prompt.static if part.length == length), None) if prompt else None
+        if prompt is None or prompts is None or part is None:
+            return 0
+        ids = prompt.ids[:length]
+        if self.lane.cache.shared(ids) < length or not prompts.wants(ids, self.native.fingerprint):
+            return 0
+        if not self.lane.cache.cut_back(length):
+            return 0
+        snapshot = take(self.lane.cache, self.native, self._about(part.personal), max_bytes=prompts.max_bytes // 2)
+        if snapshot is None:
+            return 0
+        if beside:
+            prompts.add_beside(snapshot)
+            return 0
+        return prompts.add(snapshot)
+
+    def _about(self, personal: bool) -> About:
+        return About(self.native.fingerprint, self._name, personal)
 
     def recall(self, folder: Path) -> int:
         """Bring the KV cache back that `folder` holds; returns its tokens, 0 when nothing in it is of use."""
@@ -173,11 +219,13 @@ class LlamaEngine:
         """Give everything back. Ends a generation that is still open; nothing can be generated afterwards."""
         if self._open is not None:
             self._open.close()
+        if self.prompts is not None:
+            self.prompts.close()
         self.native.close()
         if _LOG.owner is self.native:
             _LOG.open(None)
 
-    def _prefill(self, prompt: Prompt) -> Prefill:
+    def _prefill(self, prompt: Prompt, *, ahead: bool = False) -> Prefill:
         if self._open is not None:
             raise RuntimeError("the generation before must be closed or exhausted first")
         if not self.native.is_open:
@@ -186,7 +234,20 @@ class LlamaEngine:
             raise ValueError("expected a prompt of at least one id")
         if len(prompt.ids) >= self._context_tokens:
             raise ContextFull(len(prompt.ids), self._context_tokens)
-        return Prefill(prompt, self.lane)
+        if prompt.static:
+            end = prompt.static[-1].length
+            self._static = Prompt(prompt.ids[:end], static=prompt.static)
+            self._recall_static(prompt.ids)
+        return Prefill(prompt, self.lane, ahead=ahead)
+
+    def _recall_static(self, ids: Sequence[int]) -> None:
+        """Bring back what is kept of the prompt's beginning, if that is more than the cache holds."""
+        shared, prompts, static = self.lane.cache.shared(ids), self.prompts, self._static
+        if prompts is None or static is None or shared >= len(static.ids):
+            return
+        folder = prompts.longest(ids, self.native.fingerprint, beyond=shared)
+        if folder is not None and self.recall(folder):
+            prompts.used(folder)
 
     def _abort_on_stop(self, control: Control) -> Callable[[], None]:
         """From now on a stop ends even a decode step that is under way. Returns what ends this."""
@@ -312,6 +373,14 @@ class _Native:
     def save_state(self, path: Path, ids: Sequence[int]) -> bool:
         tokens = (ctypes.c_int32 * len(ids))(*ids)
         return bool(lib.llama_state_seq_save_file(self._context, os.fsencode(path), 0, tokens, len(ids)))
+
+    def copy_state(self, ids: Sequence[int]) -> bytearray | None:
+        head = (ctypes.c_uint32 * 3)(lib.LLAMA_STATE_SEQ_MAGIC, lib.LLAMA_STATE_SEQ_VERSION, len(ids))
+        start, size = ctypes.sizeof(head) + 4 * len(ids), self.state_bytes
+        buffer = bytearray(start + size)
+        buffer[:start] = bytes(head) + bytes((ctypes.c_int32 * len(ids))(*ids))
+        data = (ctypes.c_uint8 * size).from_buffer(buffer, start)
+        return buffer if int(lib.llama_state_seq_get_data(self._context, data, size, 0)) == size else None
 
     def load_state(self, path: Path, ids: Sequence[int]) -> bool:
         tokens, count = (ctypes.c_int32 * len(ids))(), ctypes.c_size_t()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -127,7 +127,9 @@ class ScriptedEngine:
             self._seconds_per_token,
         )
 
-    def prefill(self, prompt: Prompt, *, control: Control) -> None:
+    def prefill(
+        self, prompt: Prompt, *, control: Control, told: Callable[[Progress], None] = lambda progress: None
+    ) -> None:
         """There is nothing to prepare."""
 
     def close(self) -> None:

@@ -1,0 +1,112 @@
+"""The static parts of prompts, kept on disk: a process doesn't read again what one before it has read.
+
+FOLDER/prompt-<ids>-<SHA-256 of the model's fingerprint and the ids>    each as `agent.engine.kept` has it
+
+So the longest one that a prompt begins with is found by its name; no other is opened. Whatever is wrong with it, it is
+as if it weren't there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import threading
+from array import array
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from agent.engine.kept import Snapshot, forget, is_own, is_unfinished
+
+_ABANDONED_S = 3600
+"""What is being written for longer was left by a crash."""
+_NAME = re.compile(r"prompt-(\d{1,9})-[0-9a-f]{64}")
+
+
+class KeptPrompts:
+    """What of prompts is kept in `folder`, which others share. `writes` False: what is there is used, nothing changes.
+
+    `max_bytes`: when all of them take more, those go that weren't used for longest.
+    """
+
+    def __init__(self, folder: Path, *, max_bytes: int, writes: bool = True) -> None:
+        self.folder = folder
+        self.max_bytes = max_bytes
+        self.writes = writes
+        self._writing: list[threading.Thread] = []
+
+    def longest(self, ids: Sequence[int], fingerprint: str, *, beyond: int = 0) -> Path | None:
+        """The longest part at the beginning of `ids` that is kept, if it has more than `beyond` ids."""
+        with suppress(OSError):
+            lengths = {int(name[1]) for one in self.folder.iterdir() if (name := _NAME.fullmatch(one.name))}
+            for length in sorted((one for one in lengths if beyond < one < len(ids)), reverse=True):
+                folder = self._folder(ids[:length], fingerprint)
+                if folder.exists():
+                    return folder
+        return None
+
+    def used(self, folder: Path) -> None:
+        """Just now."""
+        if self.writes:
+            with suppress(OSError):
+                os.utime(folder)
+
+    def wants(self, ids: Sequence[int], fingerprint: str) -> bool:
+        """Should this be kept, which isn't yet?"""
+        return self.writes and not self._folder(ids, fingerprint).exists()
+
+    def add(self, snapshot: Snapshot) -> int:
+        """Keep it; the bytes that took, 0: it can't be kept."""
+        if not self.writes:
+            return 0
+        written = snapshot.write(self._folder(snapshot.ids, snapshot.about.fingerprint))
+        self._make_room()
+        return written
+
+    def add_beside(self, snapshot: Snapshot) -> None:
+        """Keep it; on a thread of its own, so that nobody waits for a disk."""
+        thread = threading.Thread(target=self.add, args=(snapshot,), name="ossia-keep", daemon=True)
+        thread.start()
+        self._writing = [one for one in self._writing if one.is_alive()] + [thread]
+
+    def close(self, timeout_s: float = 2.0) -> None:
+        """Wait for what is being written, but not for a disk that hangs."""
+        for thread in self._writing:
+            thread.join(timeout_s)
+
+    def _folder(self, ids: Sequence[int], fingerprint: str) -> Path:
+        digest = hashlib.sha256(fingerprint.encode() + b"\0" + array("q", ids).tobytes())
+        return self.folder / f"prompt-{len(ids)}-{digest.hexdigest()}"
+
+    def _make_room(self) -> None:
+        kept = kept_in(self.folder, prompts=True)
+        make_room(kept, self.max_bytes)
+        now = max((used for used, _, _ in kept), default=0.0)
+        for folder in filter(is_unfinished, self.folder.glob("prompt-*/")):
+            with suppress(OSError):
+                if folder.stat().st_mtime < now - _ABANDONED_S:
+                    forget(folder)
+
+
+def make_room(kept: Sequence[tuple[float, int, Path]], max_bytes: int) -> None:
+    """Remove those that weren't used for longest, until the others take no more than `max_bytes`."""
+    total = 0
+    for _, size, folder in sorted(kept, reverse=True):
+        total += size
+        if total > max_bytes:
+            forget(folder)
+
+
+def kept_in(folder: Path, *, prompts: bool) -> list[tuple[float, int, Path]]:
+    """The caches kept there, of prompts or of sessions: when each was last used, its bytes, its folder.
+
+    Those that are being written aren't among them.
+    """
+    found = []
+    for one in folder.glob("*/"):
+        if (_NAME.fullmatch(one.name) is not None) != prompts or is_unfinished(one) or not is_own(one):
+            continue
+        with suppress(OSError):  # gone meanwhile
+            found.append((one.stat().st_mtime, sum(file.stat().st_size for file in one.iterdir()), one))
+    return found
