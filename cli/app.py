@@ -11,7 +11,7 @@ from typing import Annotated, cast
 
 import typer
 
-from cli import __version__, config_cmd, docs, harmony, mcp, models, python_cmd, sessions, tools
+from cli import __version__, cache_cmd, config_cmd, docs, harmony, mcp, models, python_cmd, sessions, tools
 from cli.flags import with_chat_flags
 from cli.run import run
 from cli.trust import trust
@@ -75,6 +75,7 @@ app.command()(undo)
 app.add_typer(config_cmd.app, name="config")
 app.add_typer(models.app, name="models")
 app.add_typer(sessions.app, name="sessions")
+app.add_typer(cache_cmd.app, name="cache")
 app.add_typer(docs.app, name="docs")
 app.add_typer(tools.app, name="tools")
 app.add_typer(mcp.app, name="mcp")

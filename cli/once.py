@@ -86,6 +86,8 @@ def _prepared(
     if settings.raw and settings.json:
         raise ExitError("--raw and --json both want stdout: expected one of them", ExitCode.USAGE)
     text = _question(prompt, quiet=settings.quiet)
+    if save and settings.private and resolved.origins["private"] == "--private":
+        raise ExitError("--save stores the session, --private nothing: expected one of them", ExitCode.USAGE)
     display = make_display(settings)
     for warning in resolved.warnings:
         display.warn(warning)

@@ -90,6 +90,7 @@ timeout = 2.5
 think = "peek"
 bell = 0
 vi = true
+prefill_ahead = "off"
 private = true
 """
 EVERY_SETTING = Settings(
@@ -132,6 +133,7 @@ EVERY_SETTING = Settings(
     think="peek",
     bell=0.0,
     vi=True,
+    prefill_ahead="off",
     private=True,
 )
 

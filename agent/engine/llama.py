@@ -38,6 +38,8 @@ _DEBUG, _ERROR, _CONTINUES = 1, 4, 5  # ggml_log_level (ggml.h; llama-cpp-python
 _MOST_THREADS = 512  # GGML_MAX_N_THREADS; OpenMP ends the process when it can't start a thread
 _DONE, _ABORTED = 0, 2  # what llama_decode returns
 _LAYER_OPERATIONS, _LESS = 34, 8  # of a layer of gpt-oss, and fewer in the whole network; a test counts them
+_COPY_HEAD_BYTES = 8
+"""A copy of a sequence's state in memory begins with so many bytes that the file has not (llama-context.cpp)."""
 _NO_LOGITS: Logits = np.empty(0, np.float32)
 _WINDOW_ONLY = lib.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY
 
@@ -376,11 +378,14 @@ class _Native:
 
     def copy_state(self, ids: Sequence[int]) -> bytearray | None:
         head = (ctypes.c_uint32 * 3)(lib.LLAMA_STATE_SEQ_MAGIC, lib.LLAMA_STATE_SEQ_VERSION, len(ids))
-        start, size = ctypes.sizeof(head) + 4 * len(ids), self.state_bytes
-        buffer = bytearray(start + size)
-        buffer[:start] = bytes(head) + bytes((ctypes.c_int32 * len(ids))(*ids))
-        data = (ctypes.c_uint8 * size).from_buffer(buffer, start)
-        return buffer if int(lib.llama_state_seq_get_data(self._context, data, size, 0)) == size else None
+        head_bytes = bytes(head) + bytes((ctypes.c_int32 * len(ids))(*ids))
+        at, size = len(head_bytes) - _COPY_HEAD_BYTES, self.state_bytes
+        buffer = bytearray(at + size)
+        data = (ctypes.c_uint8 * size).from_buffer(buffer, at)
+        complete = int(lib.llama_state_seq_get_data(self._context, data, size, 0)) == size
+        del data  # it holds on to the buffer
+        buffer[: len(head_bytes)] = head_bytes
+        return buffer if complete else None
 
     def load_state(self, path: Path, ids: Sequence[int]) -> bool:
         tokens, count = (ctypes.c_int32 * len(ids))(), ctypes.c_size_t()

@@ -83,7 +83,7 @@ class KeptPrompts:
         kept = kept_in(self.folder, prompts=True)
         make_room(kept, self.max_bytes)
         now = max((used for used, _, _ in kept), default=0.0)
-        for folder in filter(is_unfinished, self.folder.glob("prompt-*/")):
+        for folder in unfinished_in(self.folder):
             with suppress(OSError):
                 if folder.stat().st_mtime < now - _ABANDONED_S:
                     forget(folder)
@@ -110,3 +110,8 @@ def kept_in(folder: Path, *, prompts: bool) -> list[tuple[float, int, Path]]:
         with suppress(OSError):  # gone meanwhile
             found.append((one.stat().st_mtime, sum(file.stat().st_size for file in one.iterdir()), one))
     return found
+
+
+def unfinished_in(folder: Path) -> list[Path]:
+    """Those that are being written there, and what crashes left of others."""
+    return [one for one in folder.glob("*/") if is_unfinished(one) and is_own(one)]
