@@ -11,9 +11,10 @@ app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
 
 @app.callback(invoke_without_command=True)
 def cache(context: typer.Context) -> None:
-    """What models have read and needn't read again: the beginnings of prompts, and stored sessions.
+    """Look at what was read and needn't be read again: show, rm.
 
-    It lies in the cache folder, for you alone, and only saves time. --private keeps nothing there.
+    It is what prompts begin with, and stored sessions, as a model has them once it has read them. It lies in the cache
+    folder, for you alone, and only saves time. --private keeps nothing there.
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())

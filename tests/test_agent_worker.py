@@ -136,3 +136,84 @@ class TestControl:
         thread.start()
         thread.join(5)
         assert inner == [True]
+
+
+# -- while no job waits ------------------------------------------------------------------------------------------------
+
+
+def test_a_job_stops_what_is_done_while_idle_which_then_goes_on(worker: Worker) -> None:
+    began, calls = threading.Event(), list[str]()
+    finished = threading.Event()
+
+    def idle(control: Control) -> float | None:
+        calls.append("idle")
+        if len(calls) == 1:
+            stopped = threading.Event()
+            control.on_stop(stopped.set)
+            began.set()
+            assert stopped.wait(10)
+            return None
+        finished.set()
+        return None
+
+    worker.when_idle(idle)
+    assert began.wait(10) and not worker.busy
+    assert worker.submit(lambda: calls.append("job")).result(10) is None
+    assert finished.wait(10)
+    worker.submit(lambda: calls.append("job")).result(10)  # it was done: it isn't begun again
+    assert calls == ["idle", "job", "idle", "job"]
+
+
+def test_it_is_called_again_after_as_long_as_it_says(worker: Worker) -> None:
+    calls, third = list[int](), threading.Event()
+
+    def idle(control: Control) -> float | None:
+        calls.append(len(calls))
+        if len(calls) < 3:
+            return 0.001
+        third.set()
+        return None
+
+    worker.when_idle(idle)
+    assert third.wait(10)
+    worker.submit(lambda: None).result(10)
+    assert calls == [0, 1, 2]
+
+
+def test_another_one_takes_its_place_at_once(worker: Worker) -> None:
+    began, other = threading.Event(), threading.Event()
+
+    def first(control: Control) -> float | None:
+        stopped = threading.Event()
+        control.on_stop(stopped.set)
+        began.set()
+        assert stopped.wait(10)
+        return 0.0
+
+    def second(control: Control) -> float | None:
+        other.set()
+        return None
+
+    worker.when_idle(first)
+    assert began.wait(10)
+    worker.when_idle(second)
+    assert other.wait(10)
+    worker.when_idle(None)
+    worker.submit(lambda: None).result(10)
+
+
+def test_closing_does_not_wait_for_what_is_done_while_idle() -> None:
+    worker, began, ended = Worker(), threading.Event(), threading.Event()
+
+    def idle(control: Control) -> float | None:
+        stopped = threading.Event()
+        control.on_stop(stopped.set)
+        began.set()
+        assert stopped.wait(10)
+        ended.set()
+        return None
+
+    worker.when_idle(idle)
+    assert began.wait(10)
+    worker.close(timeout_s=10)
+    assert ended.is_set() and not worker._thread.is_alive()

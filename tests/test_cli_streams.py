@@ -149,3 +149,17 @@ def test_an_output_that_is_closed_or_full(run: tuple[str, ...]) -> None:
         done_full = _in_a_shell('"$0" "$@" > /dev/full', *run)
         assert done_full.returncode == 1 and "No space left on device" in done_full.stderr
         assert "Traceback" not in done_full.stderr
+
+
+def test_a_reader_sees_the_end_while_we_still_work() -> None:
+    """What comes later leads nowhere, and is no error."""
+    code = (
+        "import sys\nfrom cli.streams import end_stdout, stdout, take_stdout\ntake_stdout()\n"
+        "stdout().write('Done.\\n')\nend_stdout()\nsys.stdin.read()\nprint('more')\nsys.stdout.flush()"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None and process.stdout is not None
+        assert process.stdout.read() == b"Done.\n"  # to its end
+        assert process.poll() is None
+        process.stdin.close()
+        assert process.wait(60) == 0

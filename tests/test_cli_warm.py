@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 from cli import paths, warm
-from tests.support.command import line_of, ossia
+from tests.support.command import line_of, ossia, start
 
 
 def _kept(pattern: str = "*") -> list[Path]:
@@ -33,6 +33,68 @@ def test_a_run_that_goes_on_reads_only_what_is_new() -> None:
 def test_a_run_that_is_not_stored_keeps_nothing_of_what_was_said() -> None:
     ossia("run", "--seed", "1", "--no-tools", "Hello")
     assert _sessions() == []
+
+
+def test_a_second_run_with_another_question_reads_only_its_own_part() -> None:
+    run = ("run", "--temperature", "0", "--json")
+    first = line_of(ossia(*run, "Hello"))["usage"]
+    assert first["reused_tokens"] == 0
+    lengths = sorted(int(folder.name.split("-")[1]) for folder in _kept("prompt-*"))
+    expected = line_of(ossia(*run, "--private", "Who are you?", env={"XDG_CACHE_HOME": "/nonexistent"}))
+    second = line_of(ossia(*run, "Who are you?"))
+    assert second["usage"]["reused_tokens"] == lengths[-1] > 0.9 * second["usage"]["prompt_tokens"]
+    assert second["answer"] == expected["answer"]
+    other = line_of(ossia(*run, "--instructions", "Be kind.", "Who are you?"))["usage"]
+    assert other["reused_tokens"] == lengths[0]
+    assert expected["usage"]["reused_tokens"] == 0
+
+
+def test_a_private_run_reads_what_is_there_and_leaves_nothing() -> None:
+    """Its instructions are in no file."""
+    ossia("run", "--no-tools", "Hello")
+    before = {
+        file: (file.read_bytes(), file.stat().st_mtime_ns) for file in paths.cache_dir().rglob("*") if file.is_file()
+    }
+    marked = ("--instructions", "Speak of llamas only.")
+    done = ossia("run", "--json", "--no-tools", "--private", *marked, "Hello")
+    assert line_of(done)["usage"]["reused_tokens"] > 0  # the system message's part
+    after = {
+        file: (file.read_bytes(), file.stat().st_mtime_ns) for file in paths.cache_dir().rglob("*") if file.is_file()
+    }
+    assert after == before
+
+
+def test_private_and_save_is_one_too_many() -> None:
+    done = ossia("run", "--private", "--save", "Hello")
+    assert done.returncode == 2 and b"expected one of them" in done.stderr
+
+
+def test_two_runs_at_once_leave_what_one_would() -> None:
+    runs = [start("run", "--no-tools", "--json", question) for question in ("Hello", "Who are you?")]
+    assert [run.wait(60) for run in runs] == [0, 0]
+    for run in runs:
+        run.communicate()
+    assert len(_kept()) == 1  # no tools, no instructions: the system message is all
+    usage = line_of(ossia("run", "--no-tools", "--json", "Hello"))["usage"]
+    assert usage["reused_tokens"] == int(_kept()[0].name.split("-")[1])
+
+
+def test_the_cache_is_shown_and_emptied() -> None:
+    assert ossia("cache", "show").stdout == b""
+    ossia("run", "--no-tools", "--save", "--instructions", "Be kind.", "Hello")
+    shown = ossia("cache", "show").stdout.decode().splitlines()
+    assert sorted(line.split()[0] for line in shown) == ["KIND", "prompt", "prompt", "session"]
+    kept = line_of(ossia("cache", "show", "--json"))["kept"]
+    assert {(one["kind"], one["personal"], one["model"]) for one in kept} == {
+        ("session", True, "etude"),
+        ("prompt", True, "etude"),
+        ("prompt", False, "etude"),
+    }
+    assert all(one["bytes"] > 1000 and one["tokens"] > 20 for one in kept)
+    _kept()[0].with_name("prompt-5-x.y1.new").mkdir(mode=0o700)  # as a crash would leave it
+    assert b"removed 3 kept" in ossia("cache", "rm").stdout
+    assert _kept() == []
+    assert ossia("run", "--continue", "Who are you?").returncode == 0
 
 
 def test_the_oldest_go_when_there_are_too_many(home: Path) -> None:

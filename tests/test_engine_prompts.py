@@ -312,5 +312,6 @@ def test_a_stop_loses_only_the_batch_under_way(batches: int, start: Callable[...
             control.stop()
 
     engine.prefill(SECOND, control=control, told=told)
+    engine.native.new_abort_flag()  # as each generation begins
     logits, reused = prefill(engine, SECOND)
     assert reused == steps[-1].done and _distance(logits, fresh_logits(ETUDE, SECOND.ids)) < _NOISE

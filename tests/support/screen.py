@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 import io
 import time
 from collections.abc import Callable, Coroutine, Mapping
@@ -156,7 +157,7 @@ class ChatScreen:
     """A running chat and its terminal. The flags are those of `ossia`; `engine` defaults to none given.
 
     `loaded=False`: it isn't waited for the model. `frame_s`: seconds between two frames, 0: one for each event.
-    `clock`: the chat's, e.g. a `Clock`: a question listens half a second after it was shown.
+    `clock`: the chat's, e.g. a `Clock`: a question listens half a second after it was shown. `today`: its date.
     """
 
     def __init__(
@@ -168,10 +169,11 @@ class ChatScreen:
         loaded: bool = True,
         frame_s: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
+        today: Callable[[], datetime.date] = datetime.date.today,
         **flags: object,
     ) -> None:
         self.terminal = Terminal(columns, rows)
-        self._loaded, self._frame_s, self._clock = loaded, frame_s, clock
+        self._loaded, self._frame_s, self._clock, self._today = loaded, frame_s, clock, today
         self._wanted = wanted or Wanted()
         self._flags: Mapping[str, object] = {"no_tools": True, "model": "etude", **flags}
         self._pipe = create_pipe_input()
@@ -182,7 +184,7 @@ class ChatScreen:
         kept = open_kept(resolved, folder, wanted=self._wanted)
         self.chat = Chat(
             resolved, folder, kept, input=self.keys, output=self.terminal.output, frame_s=self._frame_s,
-            clock=self._clock,
+            clock=self._clock, today=self._today,
         )  # fmt: skip
         self._task = asyncio.create_task(self.chat.run())
         await self.until(lambda: self.chat.assembly is not None or not self._loaded or self._task.done())

@@ -1,0 +1,117 @@
+"""What is read ahead is the beginning of the prompt that comes next, whatever the turn before it came to."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.control import Control
+from agent.engine.base import Prompt, Static
+from agent.limits import Limits
+from agent.request import Request
+from agent.session import Options, Session, Summary
+from harmony import Tokenizer
+from harmony.messages import Message
+from tests.support.turns import Stage
+from tools.spec import ToolSpec
+
+THINK = "<|channel|>analysis<|message|>Let me see.<|end|><|start|>assistant"
+CALL = "<|channel|>analysis to=python code<|message|>x=1<|call|>"
+FINAL = "<|channel|>final<|message|>Done.<|return|>"
+SECOND = "<|channel|>final<|message|>Two.<|return|>"
+TURNS: dict[str, tuple[str, ...]] = {
+    "an answer": (THINK + FINAL,),
+    "a call": (THINK + CALL, THINK + FINAL),
+    "a call that was cut": (THINK + "<|channel|>commentary to=functions.double json<|message|>{",),
+    "thoughts that were cut": ("<|channel|>analysis<|message|>Let me",),
+    "an answer that was cut": ("<|channel|>final<|message|>Well, ",),
+    "an empty answer": ("<|channel|>final<|message|><|return|>",),
+    "nothing": ("<|return|>",),
+}
+
+
+def _watched(stage: Stage) -> list[Prompt]:
+    """The prompts that the engine gets from now on, to generate and ahead."""
+    prompts: list[Prompt] = []
+    generate = stage.engine.generate
+
+    def note(prompt: Prompt, **settings: object) -> object:
+        prompts.append(prompt)
+        return generate(prompt, **settings) if "stops" in settings else None  # type: ignore[arg-type]
+
+    stage.engine.generate = stage.engine.prefill = note  # type: ignore[method-assign, assignment]
+    return prompts
+
+
+@pytest.mark.parametrize("steps", TURNS.values(), ids=TURNS.keys())
+@pytest.mark.parametrize("stops", [False, True])
+def test_it_is_the_beginning_of_the_next_prompt(
+    steps: tuple[str, ...], stops: bool, etude_tokenizer: Tokenizer
+) -> None:
+    stage = Stage(etude_tokenizer, (THINK + FINAL, *steps, SECOND, SECOND))
+    stage.play("hi")
+    limits = Limits(max_tokens=6) if stops else None  # in the middle of whatever it was about to say
+    stage.play("and then?", limits=limits)
+    prompts = _watched(stage)
+    before = stage.session.messages
+    stage.responder.prefill(stage.session.request_ahead(stage.toolbox.specs), control=Control())
+    assert stage.session.messages == before
+    stage.play("more")
+    ahead, real = prompts[:2]
+    assert ahead.ids == real.ids[: len(ahead.ids)]
+    rest = etude_tokenizer.decode(real.ids[len(ahead.ids) :])
+    assert rest == "more<|end|><|start|>assistant"
+    assert (ahead.marks, ahead.static) == (real.marks[: len(ahead.marks)], real.static)
+    assert ahead.marks == real.marks[:-2]  # and none of its own: it costs no checkpoint
+
+
+def test_a_new_conversation_begins_with_its_static_part(etude_tokenizer: Tokenizer) -> None:
+    stage = Stage(etude_tokenizer, (FINAL,))
+    prompts = _watched(stage)
+    stage.responder.prefill(stage.session.request_ahead(stage.toolbox.specs), control=Control())
+    stage.play("hi")
+    ahead, real = prompts
+    assert etude_tokenizer.decode(real.ids[len(ahead.ids) :]) == "hi<|end|><|start|>assistant"
+    assert etude_tokenizer.decode(ahead.ids[ahead.static[-1].length :]) == "<|start|>user<|message|>"
+
+
+def test_a_summary_stands_where_it_will(etude_tokenizer: Tokenizer) -> None:
+    stage = Stage(etude_tokenizer, (FINAL, SECOND, SECOND))
+    stage.play("hi")
+    stage.play("more")
+    stage.session.summarise(Summary("They greeted.", 1))
+    prompts = _watched(stage)
+    stage.responder.prefill(stage.session.request_ahead(stage.toolbox.specs), control=Control())
+    stage.play("again")
+    assert prompts[0].ids == prompts[1].ids[: len(prompts[0].ids)]
+
+
+def test_what_does_not_fit_is_not_read(etude_tokenizer: Tokenizer) -> None:
+    stage = Stage(etude_tokenizer, (), context_tokens=64)
+    prompts = _watched(stage)
+    stage.responder.prefill(stage.session.request_ahead(stage.toolbox.specs), control=Control())
+    assert prompts == []
+
+
+OWN = ToolSpec("functions.mine", "Mine.", source="tools.py")
+OURS = ToolSpec("functions.read_file", "Reads.")
+
+
+@pytest.mark.parametrize(
+    ("instructions", "tools", "personal"),
+    [(None, (OURS,), [False, False]), (None, (OWN,), [False, True]), ("Be kind.", (OURS,), [False, True])],
+)
+def test_a_static_part_says_whether_texts_of_the_users_are_in_it(
+    instructions: str | None, tools: tuple[ToolSpec, ...], personal: list[bool], etude_tokenizer: Tokenizer
+) -> None:
+    stage = Stage(etude_tokenizer, ())
+    prompts = _watched(stage)
+    session = Session(Options(instructions=instructions))
+    stage.responder.prefill(session.request_ahead(tools), control=Control())
+    assert [part.personal for part in prompts[0].static] == personal
+    system = stage.responder.codec.render([Message("system", ("",))])
+    assert prompts[0].static[0] != Static(len(system.ids))
+
+
+def test_a_request_ahead_has_the_options_of_the_session() -> None:
+    session = Session(Options(effort="high", date="2025-06-28"))
+    assert session.request_ahead((OURS,)) == Request((), (OURS,), effort="high", date="2025-06-28")

@@ -1,0 +1,93 @@
+"""Whether the machine has anything better to do than to read ahead: on files as the system shows them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli.leisure import Leisure, on_battery
+from tests.support.screen import Clock
+
+pytestmark = pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="they are asked in other ways")
+CPUS = os.cpu_count() or 1
+PER_S = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+
+
+class Machine:
+    """One that others, and we, keep busy."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.busy_s, self.own_s, self.clock = root, 1000.0, 10.0, Clock()
+        (root / "proc").mkdir()
+        self.passes(0)
+
+    def passes(self, seconds: float, *, others: float = 0, ours: float = 0) -> None:
+        """`others` and `ours`: so many processors are kept busy."""
+        self.clock.now += seconds
+        self.busy_s += seconds * (others + ours)
+        self.own_s += seconds * ours
+        stat = f"cpu  {round(self.busy_s * PER_S)} 0 0 99999 12345 0 0 0 77 0\ncpu0 1 2 3\n"
+        (self.root / "proc/stat").write_text(stat)
+
+    def battery(self, name: str, **values: str) -> None:
+        folder = self.root / "sys/class/power_supply" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        for key, value in values.items():
+            (folder / key).write_text(value + "\n")
+
+    def leisure(self, threads: int) -> Leisure:
+        return Leisure(threads, root=self.root, clock=self.clock, own=lambda: self.own_s)
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def test_others_count_and_we_do_not(machine: Machine) -> None:
+    leisure = machine.leisure(CPUS)
+    machine.passes(1, others=0.2)
+    assert leisure.now()
+    machine.passes(2, others=1.0)
+    assert not leisure.now()
+    machine.passes(2, ours=CPUS)
+    assert leisure.now()
+    machine.passes(2, ours=CPUS - 1, others=1)
+    assert not leisure.now()
+
+
+def test_where_there_is_room_for_both_both_go_on(machine: Machine) -> None:
+    leisure = machine.leisure(CPUS - 1)
+    machine.passes(1, others=1)
+    assert leisure.now()
+    machine.passes(1, others=2)
+    assert not leisure.now()
+
+
+def test_a_look_too_soon_says_what_the_last_one_said(machine: Machine) -> None:
+    leisure = machine.leisure(CPUS)
+    machine.passes(1, others=1)
+    assert not leisure.now()
+    machine.passes(0.01)
+    assert not leisure.now()
+
+
+def test_a_system_that_does_not_tell_is_taken_to_be_idle(machine: Machine) -> None:
+    (machine.root / "proc/stat").unlink()
+    assert machine.leisure(CPUS).now()
+
+
+def test_a_battery_that_gives_power_is_spared(machine: Machine) -> None:
+    machine.battery("AC", type="Mains", online="0")
+    machine.battery("hidpp_battery_0", type="Battery", scope="Device", status="Discharging")  # a mouse's
+    assert not on_battery(machine.root)
+    machine.battery("BAT0", type="Battery", status="Charging")
+    leisure = machine.leisure(CPUS)
+    assert leisure.now()
+    machine.battery("BAT0", status="Discharging")
+    assert on_battery(machine.root)
+    machine.passes(60)
+    assert not leisure.now()
