@@ -44,7 +44,7 @@ def start(folder: Path) -> Iterator[Callable[..., LlamaEngine]]:
     engines = []
 
     def begin(*, writes: bool = True, max_bytes: int = 64 << 20, context: int = 2048) -> LlamaEngine:
-        engine = load_engine(ETUDE, context_tokens=context)
+        engine = load_engine(ETUDE, context_tokens=context, step_tokens=64)
         engine.prompts = KeptPrompts(folder, max_bytes=max_bytes, writes=writes)
         engines.append(engine)
         return engine
