@@ -6,7 +6,7 @@ pp, 512 random ids in one batch. What they do for that:
 - llama-bench's tg decodes 128 random ids and draws none. Ours generates 128 ids after a prompt of one: 128 decode steps
   as well (that of the prompt, and 127 of drawn ids), and 128 ids drawn at the recommended setting from all that the
   vocabulary has. The time is that of `LlamaEngine.generate` from the call to its end, no stop ends it earlier.
-- llama-bench's pp decodes one batch. Ours is `LlamaEngine.prefill` of a prompt that is marked as `ossia` marks one: it
+- llama-bench's pp decodes one batch. Ours is the prefill of a prompt that is marked as `ossia` marks one: it
   ends with a checkpoint. (A real prompt has more marks, each of which may cut it into one batch more.)
 - Each run is a process of its own that loads the file, computes once what isn't counted (llama-bench: one pp, one id;
   ours the same), then once what is. The runs take turns, every second round the other way round, so that none always
@@ -34,6 +34,7 @@ from typing import Any
 
 from agent.control import Control
 from agent.engine.base import Prompt, Sampling
+from agent.engine.generation import Prefill
 from agent.engine.threads import default_threads
 from agent.models.plan import BATCH_TOKENS
 from tests.bench.native import load_as_ossia, watch_repacking
@@ -195,7 +196,8 @@ def _child(how: Mapping[str, Any]) -> None:
 
         def prefill() -> None:
             count = how["prefill_tokens"]
-            engine.prefill(Prompt(ids(count), marks=(count,)), control=Control())
+            for _ in Prefill(Prompt(ids(count), marks=(count,)), engine.lane):
+                pass
 
         def decode(count: int) -> None:
             generation = engine.generate(

@@ -1,6 +1,6 @@
 """To the first word: `python -m tests.bench.first_word [MODEL.gguf] [--llama-cli PATH] [--runs 3] [--wait 60,20]`.
 
-    run, nothing kept              ossia run "hi" with all default tools, and nothing kept of any prompt: the day's first
+    run, nothing kept              ossia run "hi" with all default tools, and nothing kept yet: the day's first one
     run, kept                      the same once more: what the prompt begins with is on disk
     run, kept, another question    … asked something else
     chat, sent after 60 s          the chat, left alone for so long, then "hi"; the second time it is started
@@ -89,7 +89,7 @@ def _contenders(given: Any, home: Mapping[str, str]) -> dict[str, Callable[[], t
 
 
 def _run(question: str, model: Path, home: Mapping[str, str]) -> tuple[float, Mapping[str, int]]:
-    """The time of one run; then, from a second one that isn't timed, what it read (not where it would change that)."""
+    """The time of one run; and what it read, from one that isn't timed, unless that would keep the prompt for it."""
     flags = ["--model", str(model), "--max-tokens", "1", "--quiet"]
     kept = any(Path(home["XDG_CACHE_HOME"]).rglob("prompt-*"))
     counted = {} if not kept else _usage(["run", question, *flags, "--json"], home)
