@@ -163,22 +163,23 @@ def _as_link(folder: Path) -> None:
         one.symlink_to(elsewhere)
 
 
-HARMS: dict[str, Callable[[Path], object]] = {
-    "cut": _each_file(lambda file: file.write_bytes(file.read_bytes()[:-100])),
-    "flipped": _each_file(_flip),
-    "empty": _each_file(lambda file: file.write_bytes(b"")),
-    "gone": _each_file(Path.unlink),
-    "another user's": _to_another_user,
-    "links": _as_link,
-    "open to all": lambda folder: folder.chmod(0o777),
-    "a file in its place": lambda folder: (shutil.rmtree(folder), folder.touch()),
+HARMS: dict[str, tuple[Callable[[Path], object], bool]] = {
+    "cut": (_each_file(lambda file: file.write_bytes(file.read_bytes()[:-100])), True),
+    "flipped": (_each_file(_flip), True),
+    "empty": (_each_file(lambda file: file.write_bytes(b"")), True),
+    "gone": (_each_file(Path.unlink), True),
+    "another user's": (_to_another_user, False),
+    "links": (_as_link, False),
+    "open to all": (lambda folder: folder.chmod(0o777), False),
+    "a file in its place": (lambda folder: (shutil.rmtree(folder), folder.touch()), False),
 }
+"""What is done to the folder, and whether the next process puts it right: ours that is torn."""
 
 
-@pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS.keys())
+@pytest.mark.parametrize(("harm", "mended"), HARMS.values(), ids=HARMS.keys())
 @pytest.mark.skipif(sys.platform == "win32", reason="modes and owners are POSIX's")
 def test_the_answer_is_the_same(
-    harm: Callable[[Path], object], folder: Path, start: Callable[..., LlamaEngine]
+    harm: Callable[[Path], object], mended: bool, folder: Path, start: Callable[..., LlamaEngine]
 ) -> None:
     before = start()
     _answer(before, FIRST)
@@ -188,6 +189,7 @@ def test_the_answer_is_the_same(
     after = start()
     assert _answer(after, SECOND) == (expected, 0)
     after.keep_prompts()
+    assert _answer(start(), SECOND) == (expected, len(HEAD) if mended else 0)
 
 
 def test_another_model_another_build_and_a_small_context_have_no_use_for_it(

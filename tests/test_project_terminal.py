@@ -13,8 +13,8 @@ from tests.support.command import ROOT
 _FOLDER = ROOT / "cli" / "terminal"
 # Of cli/'s own modules those that print, for commands that run and end. Everything else may be at work in a chat.
 _PRINTS = {
-    *("config_cmd", "docs", "docs_report", "harmony", "main", "mcp", "models", "output", "progress", "python_cmd"),
-    *("sessions_report", "stdin", "tools_call", "tools_list", "trust", "undo", "vocabulary"),
+    *("cache_report", "config_cmd", "docs", "docs_report", "harmony", "main", "mcp", "models", "output", "progress"),
+    *("python_cmd", "sessions_report", "stdin", "tools_call", "tools_list", "trust", "undo", "vocabulary"),
 }
 
 # Who may call `write_raw`, which escapes nothing. Text from outside comes through Painter.ansi; copied text as base64.

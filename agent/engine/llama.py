@@ -248,8 +248,8 @@ class LlamaEngine:
         if prompts is None or static is None or shared >= len(static.ids):
             return
         folder = prompts.longest(ids, self.native.fingerprint, beyond=shared)
-        if folder is not None and self.recall(folder):
-            prompts.used(folder)
+        if folder is not None:
+            prompts.used(folder) if self.recall(folder) else prompts.useless(folder)
 
     def _abort_on_stop(self, control: Control) -> Callable[[], None]:
         """From now on a stop ends even a decode step that is under way. Returns what ends this."""

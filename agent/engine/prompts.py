@@ -52,6 +52,11 @@ class KeptPrompts:
             with suppress(OSError):
                 os.utime(folder)
 
+    def useless(self, folder: Path) -> None:
+        """What lies there is torn: it makes room for a whole one."""
+        if self.writes and is_own(folder):
+            forget(folder)
+
     def wants(self, ids: Sequence[int], fingerprint: str) -> bool:
         """Should this be kept, which isn't yet?"""
         return self.writes and not self._folder(ids, fingerprint).exists()
