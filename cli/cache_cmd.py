@@ -11,13 +11,13 @@ app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
 
 @app.callback(invoke_without_command=True)
 def cache(context: typer.Context) -> None:
-    """Look at what was read and needn't be read again: show, rm.
+    """Show what was read and needn't be read again, or remove it: show, rm.
 
     It is what prompts begin with, and stored sessions, as a model has them once it has read them. It lies in the cache
     folder, for you alone, and only saves time. --private keeps nothing there.
     """
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+        show()
 
 
 @app.command()

@@ -80,7 +80,7 @@ def test_two_runs_at_once_leave_what_one_would() -> None:
 
 
 def test_the_cache_is_shown_and_emptied() -> None:
-    assert ossia("cache", "show").stdout == b""
+    assert ossia("cache").stdout == b""
     ossia("run", "--no-tools", "--save", "--instructions", "Be kind.", "Hello")
     shown = ossia("cache", "show").stdout.decode().splitlines()
     assert sorted(line.split()[0] for line in shown) == ["KIND", "prompt", "prompt", "session"]
