@@ -13,7 +13,7 @@ import pytest
 
 from agent.control import Control
 from agent.engine.base import Progress, Prompt, Static
-from agent.engine.kept import look
+from agent.engine.kept import About, look, take
 from agent.engine.llama import LlamaEngine
 from agent.engine.prompts import KeptPrompts, kept_in
 from tests.support.engines import ETUDE, GREEDY, Logits, fresh_logits, load_engine, prefill
@@ -113,6 +113,9 @@ def test_where_nothing_may_be_written_what_is_there_is_read(folder: Path, start:
     _answer(silent, FIRST)
     assert silent.keep_prompts() == 0
     silent.prefill(SECOND, control=Control())
+    assert silent.prompts is not None and not silent.prompts.wants(HEAD, silent.native.fingerprint)
+    under_way = take(silent.lane.cache, silent.native, About("any", "etude", False), max_bytes=64 << 20)
+    assert under_way is not None and silent.prompts.add(under_way) == 0  # it became private meanwhile
     silent.close()
     assert not folder.exists()
     writer = start()
