@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from agent._shortening import cut_to_fit, transcript
 from agent.adapt import is_answer
 from agent.control import Control
-from agent.engine.base import Progress
+from agent.engine.base import LetGo, Progress
 from agent.events import Stats
 from agent.limits import Budget
 from agent.request import Request, Responder, StepEvent
@@ -99,7 +99,7 @@ class SummaryMaker:
                 if isinstance(event, Delta):
                     written += 1
                     yield Progress(written, self.most, phase="summary")
-                elif not isinstance(event, Repaired):
+                elif not isinstance(event, Repaired | LetGo):
                     yield event
                 if self.control.answer_now_asked:
                     hand.stop()

@@ -11,6 +11,7 @@ AgentError
 ├── EngineFailed              the engine or its connection broke in the middle of a turn (exits 7)
 │   └── ScriptEnded           a script engine was asked for more steps than it has
 ├── DownloadFailed            a model can't be fetched: network, hub, disk, or a wrong hash (exits 7)
+├── SchemaUnusable            a JSON Schema that what is sampled can't follow (exits 2)
 ├── ScriptInvalid             a script file is missing or malformed (exits 2)
 ├── SessionInvalid            a file is no session that can be imported (exits 2)
 └── SessionsError             stored sessions
@@ -76,6 +77,10 @@ class ScriptEnded(EngineFailed):
 
 class DownloadFailed(AgentError):
     """A model can't be fetched: the network, the hub, the disk, or what came isn't what the hub has."""
+
+
+class SchemaUnusable(AgentError):
+    """What is sampled can't follow this JSON Schema; the message says what in it, and names the keyword."""
 
 
 class ScriptInvalid(AgentError):

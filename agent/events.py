@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from agent.engine.base import Progress, StepStats
+from agent.engine.base import LetGo, Progress, StepStats
 from agent.errors import AgentError
 from harmony.messages import Delta, Message, Repaired
 from tools.spec import ApprovalAsked, ApprovalDecided, Decision, ToolFinished, ToolOutput, ToolShown, ToolStarted
@@ -75,6 +75,7 @@ Event = (
     | ToolFinished
     | Progress
     | Repaired
+    | LetGo
     | ContextTrimmed
     | SampledAgain
     | Stats
@@ -88,6 +89,7 @@ __all__ = [
     "Decision",
     "Delta",
     "Event",
+    "LetGo",
     "MessageAdded",
     "Progress",
     "Repaired",

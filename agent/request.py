@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from agent.control import Control
-from agent.engine.base import Progress, Sampling
+from agent.engine.base import LetGo, Progress, Sampling
 from agent.events import Stats
 from harmony.messages import Channel, Completion, Delta, Effort, Message, Repaired, ResponseFormat
 from tools.spec import ToolSpec
@@ -72,7 +72,7 @@ class ContextUse:
         return self.used_tokens + self.reserve_tokens <= self.total_tokens
 
 
-StepEvent = Delta | Repaired | Progress | Stats
+StepEvent = Delta | Repaired | LetGo | Progress | Stats
 
 
 class Responder(Protocol):

@@ -11,15 +11,17 @@ from agent.adapt import is_answer, is_call
 from agent.again import can_be_drawn_again, is_unreadable
 from agent.context import context_use
 from agent.control import Control
-from agent.engine.base import Engine, Generation, Progress, Prompt, Static
+from agent.engine.base import Constraint, Engine, Generation, Progress, Prompt, Static
 from agent.errors import ContextFull, EngineFailed
 from agent.events import Stats
 from agent.prompt import compose
 from agent.request import ContextUse, PartName, Request, StepEvent
+from harmony.builtins import TRAINED_NAMES
 from harmony.codec import Codec
 from harmony.messages import FINAL, Completion, CompletionEnd, Message
 from harmony.parse import StreamParser
 from harmony.render import drop_past_analysis
+from tools.arguments import NO_ARGUMENTS
 
 Tap = Callable[[Sequence[int]], None]
 
@@ -28,12 +30,14 @@ class LocalResponder:
     """A responder wherever ids can be sent: llama.cpp in this process, or a server that takes ids.
 
     `tap` sees the ids of each step as they come: first those the step was opened with (from `<|start|>` on), then every
-    generated one, stop ids included.
+    generated one, stop ids included. `guided`: what is sampled is held to valid headers, arguments and answers, where
+    the engine can do that.
     """
 
-    def __init__(self, codec: Codec, engine: Engine, *, tap: Tap | None = None) -> None:
+    def __init__(self, codec: Codec, engine: Engine, *, tap: Tap | None = None, guided: bool = True) -> None:
         self.codec = codec
         self.engine = engine
+        self.guided = guided and "constraint" in engine.capabilities
         self._tap = tap
         self._head: _Head | None = None
         self._last: _Rendered | None = None
@@ -67,7 +71,7 @@ class LocalResponder:
             stops=stops,
             max_tokens=request.max_tokens,
             sampling=request.sampling,
-            constraint=None,
+            constraint=constraint_of(request) if self.guided else None,
             control=control,
         )
         if self._tap:
@@ -178,6 +182,20 @@ class LocalResponder:
                 ),
             )
         return self._head
+
+
+def constraint_of(request: Request) -> Constraint:
+    """What may be generated for a request: calls of the tools on offer, and of those that the model was trained with.
+
+    One that isn't on offer is answered in band; not to let the model write its name would make it call another tool.
+    """
+    offered = tuple(spec.name for spec in request.tools)
+    return Constraint(
+        recipients=(*offered, *(name for name in TRAINED_NAMES if name not in offered)),
+        arguments={spec.name: spec.parameters or NO_ARGUMENTS for spec in request.tools if spec.input == "json"},
+        answer=request.response_format.schema if request.response_format else None,
+        open_with=request.open_with,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,3 +90,17 @@ PYTHON = Namespace(
 
 TRAINED: Mapping[str, Namespace] = MappingProxyType({"browser": BROWSER, "python": PYTHON})
 """The blocks of the system prompt's `# Tools`, by the key that orders them there."""
+
+TRAINED_NAMES = (
+    "python",
+    "browser.search",
+    "browser.open",
+    "browser.find",
+    "container.exec",
+    "repo_browser.apply_patch",
+    "repo_browser.list_dir",
+    "repo_browser.open_file",
+    "repo_browser.print_tree",
+    "repo_browser.search",
+)
+"""Tools that the model calls since it was trained with them, whether or not anybody offers them."""

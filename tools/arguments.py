@@ -13,9 +13,10 @@ from tools.spec import ToolFailed, ToolSpec
 
 PATCH_TOOL = "functions.apply_patch"
 SHELL_TOOL = "functions.shell"
+NO_ARGUMENTS: Mapping[str, object] = {"type": "object", "properties": {}, "additionalProperties": False}
+"""The schema of a tool that has none."""
 
 _SHOWN_CHARS = 600
-_NO_ARGUMENTS: Mapping[str, object] = {"type": "object", "properties": {}, "additionalProperties": False}
 _WRAPPER_NAMES = frozenset({"name", "tool", "function", "recipient"})
 _WRAPPERS = ("parameters", "arguments", "args", "kwargs", "input")
 
@@ -36,7 +37,7 @@ class ArgumentReader:
 
     def __init__(self, spec: ToolSpec) -> None:
         self._spec = spec
-        self._schema = spec.parameters or _NO_ARGUMENTS
+        self._schema = spec.parameters or NO_ARGUMENTS
         self._validator: Any = None
 
     def read(self, text: str) -> object:

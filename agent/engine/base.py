@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from agent.control import Control
-from harmony.messages import CompletionEnd
+from harmony.messages import Channel, CompletionEnd
 from harmony.tokenizer import Vocabulary
 
 
@@ -56,13 +56,35 @@ class Sampling:
 class Constraint:
     """What a generation must look like, as data: each engine compiles it, or says that it can't (`capabilities`).
 
-    `recipients` are the tools that may be called, `arguments` the JSON Schema of each one's arguments, `answer` the
-    JSON Schema of the `final` message.
+    `recipients` are the names that a header may carry, `arguments` the JSON Schema of the arguments of some of them
+    (the body of the others is free), `answer` the JSON Schema of the `final` message. `open_with`: the prompt ends
+    inside a message on that channel; None: behind the role of a header.
+
+        Constraint(("python", "functions.f"), {"functions.f": {"type": "object", …}})
     """
 
     recipients: tuple[str, ...] = ()
-    arguments: Mapping[str, object] | None = None
+    arguments: Mapping[str, object] = field(default_factory=dict)
     answer: object | None = None
+    open_with: Channel | None = None
+
+
+class Forced(int):
+    """An id that was the only one possible: it wasn't sampled. An int like any other."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LetGo:
+    """The guide let go of what the model is writing: from here on it writes as it likes.
+
+    `what`: "header" until it ends, since the model wants another one; "arguments" or "answer", whose grammar has become
+    too much. `reason` is for people.
+    """
+
+    what: Literal["header", "arguments", "answer"]
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +119,7 @@ class StepStats:
     end: "stop" a stop id came (it is the last id yielded); "tokens" max_tokens reached; "context" no room left;
     "stopped": `Control` asked for it. (The others are the responder's, which alone reads what the ids say:
     "answer_now"; "loop": the text repeated itself; "unreadable": a header without sense, to be drawn again.)
+    `forced_tokens` of the completion's were the only ones possible (see `Forced`).
     """
 
     prompt_tokens: int
@@ -107,6 +130,7 @@ class StepStats:
     end: CompletionEnd
     evaluated_tokens: int = 0
     lost_tokens: int = 0
+    forced_tokens: int = 0
 
     @property
     def tokens_per_s(self) -> float | None:
@@ -115,15 +139,15 @@ class StepStats:
 
 
 class Generation(Protocol):
-    """An iterator of ids (plain ints) and prefill `Progress`.
+    """An iterator of ids (plain ints, or `Forced`), prefill `Progress`, and `LetGo`.
 
     The stop id is yielded too. `close()` ends it at any item, from the thread that iterates; the engine is then ready
     for the next prompt. `stats` is complete once the iterator is exhausted or closed (closed early: end is "stop").
     """
 
-    def __iter__(self) -> Iterator[int | Progress]: ...
+    def __iter__(self) -> Iterator[int | Progress | LetGo]: ...
 
-    def __next__(self) -> int | Progress: ...
+    def __next__(self) -> int | Progress | LetGo: ...
 
     @property
     def stats(self) -> StepStats: ...

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
 from agent.control import Control
-from agent.engine.base import Progress, Prompt, StepStats
+from agent.engine.base import Forced, LetGo, Progress, Prompt, StepStats
 from agent.engine.cache import Logits, PrefixCache
+from agent.engine.guiding import Guide, OneOf
 from agent.engine.sampling import Sampler
 from harmony.messages import CompletionEnd
 
@@ -163,27 +165,38 @@ class LocalGeneration:
     """The ids of one completion, after the progress of its prefill. See `agent.engine.base.Generation`.
 
     Asking for the answer (`Control.answer_now`) doesn't end it: only who reads the messages knows whether the answer
-    has begun, and closes it then. `on_close` is called once, when it is exhausted, closed or broken.
+    has begun, and closes it then. `on_close` is called once, when it is exhausted, closed or broken. `guide`: says what
+    may come; ids that must come aren't sampled, and go through the network together with the one before them.
     """
 
     def __init__(
-        self, prefill: Prefill, sampler: Sampler, bounds: Bounds, control: Control, on_close: Callable[[], None]
+        self,
+        prefill: Prefill,
+        sampler: Sampler,
+        bounds: Bounds,
+        control: Control,
+        on_close: Callable[[], None],
+        guide: Guide | None = None,
     ) -> None:
         self._prefill = prefill
         self._sampler = sampler
         self._bounds = bounds
         self._control = control
         self._on_close = on_close
-        self._count = 0
+        self._guide = guide
+        self._undecoded: list[int] = []  # ids that were given out and haven't gone through the network
+        self._following: deque[int] = deque()  # ids that must come next
+        self._told: LetGo | None = None
+        self._count = self._forced = 0
         self._decode_s = 0.0
         self._end: CompletionEnd | None = None
         self._closed = False
         self._items = self._run()
 
-    def __iter__(self) -> Iterator[int | Progress]:
+    def __iter__(self) -> Iterator[int | Progress | LetGo]:
         return self
 
-    def __next__(self) -> int | Progress:
+    def __next__(self) -> int | Progress | LetGo:
         try:
             return next(self._items)
         except BaseException:  # its end (StopIteration) as well as a failure
@@ -201,6 +214,7 @@ class LocalGeneration:
             end=self._end or "stop",
             evaluated_tokens=self._prefill.evaluated,
             lost_tokens=self._prefill.lost,
+            forced_tokens=self._forced,
         )
 
     def close(self) -> None:
@@ -213,7 +227,7 @@ class LocalGeneration:
             self._closed = True
             self._on_close()
 
-    def _run(self) -> Generator[int | Progress, None, None]:
+    def _run(self) -> Generator[int | Progress | LetGo, None, None]:
         for progress in self._prefill:
             yield progress
             if self._control.stopped:
@@ -221,12 +235,15 @@ class LocalGeneration:
         token: int | None = None
         while (end := self._reason_to_end(token)) is None:
             began = time.monotonic()
-            token = self._next(token)
+            token = self._next()
             self._decode_s += time.monotonic() - began
             if token is None:
                 end = "stopped"
                 break
             self._count += 1
+            if self._told is not None:
+                told, self._told = self._told, None
+                yield told
             yield token
         self._end = end
 
@@ -237,9 +254,40 @@ class LocalGeneration:
             return "stopped"
         return self._bounds.name if self._count >= self._bounds.most else None
 
-    def _next(self, last: int | None) -> int | None:
-        """The id after `last` (None: after the prompt). None: aborted."""
-        lane, logits = self._prefill.lane, self._prefill.logits
-        if last is not None:
-            logits = lane.decoder.logits(0) if lane.advance((last,)) else None
-        return None if logits is None else self._sampler.pick(logits)
+    def _next(self) -> int | None:
+        """The next id. None: aborted."""
+        if self._following:
+            self._undecoded.append(self._following.popleft())
+            self._forced += 1
+            return Forced(self._undecoded[-1])
+        logits = self._logits()
+        if logits is None:
+            return None
+        token = self._sampler.pick(logits) if self._guide is None else self._guided(self._guide, logits)
+        self._undecoded.append(token)
+        return token
+
+    def _logits(self) -> Logits | None:
+        """Those behind the last id that was given out. None: aborted."""
+        if not self._undecoded:
+            return self._prefill.logits
+        lane, ids = self._prefill.lane, self._undecoded
+        self._undecoded = []
+        most = lane.decoder.batch_tokens
+        for start in range(0, len(ids), most):
+            if not lane.advance(ids[start : start + most], logits=start + most >= len(ids)):
+                return None
+        return lane.decoder.logits(0)
+
+    def _guided(self, guide: Guide, logits: Logits) -> int:
+        allowed = guide.next()
+        if isinstance(allowed, OneOf) and self._sampler.wants_others(logits, allowed.ids):
+            self._told = guide.unlikely()
+            allowed = guide.next()
+        token = self._sampler.pick(logits, allowed)
+        self._following.extend(guide.take(token))
+        self._told = self._told or guide.told()
+        if isinstance(allowed, OneOf) and len(allowed.ids) == 1:
+            self._forced += 1
+            return Forced(token)
+        return token

@@ -25,6 +25,7 @@ from agent.engine.base import Constraint, Progress, Prompt, Sampling
 from agent.engine.cache import Logits, PrefixCache
 from agent.engine.devices import free_gpu_bytes, gpu_names
 from agent.engine.generation import Bounds, Lane, LocalGeneration, Piece, Prefill
+from agent.engine.guiding import Guides
 from agent.engine.kept import About, keep, recall, take
 from agent.engine.meter import Meter
 from agent.engine.openmp import Waiting, waiting_for
@@ -75,10 +76,11 @@ class LlamaEngine:
     `prompts`: where the static parts of prompts are kept for later processes; None: nowhere.
     """
 
-    capabilities: frozenset[str] = frozenset({"prefill", "keep"})
-
-    def __init__(self, native: _Native, vocabulary: Vocabulary, name: str, settings: LlamaSettings) -> None:
+    def __init__(
+        self, native: _Native, vocabulary: Vocabulary, name: str, settings: LlamaSettings, guides: Guides | None = None
+    ) -> None:
         self.native = native
+        self._guides = guides
         self._vocabulary = vocabulary
         self._name = name
         self._context_tokens = settings.context_tokens
@@ -98,13 +100,15 @@ class LlamaEngine:
         settings: LlamaSettings,
         log_path: Path | None = None,
         on_progress: Callable[[float], bool] | None = None,
+        guides: Guides | None = None,
     ) -> LlamaEngine:
         """The model at `path`, ready to run.
 
         Check the file's header first (`agent.models`): llama.cpp ends the process on some broken ones. `vocabulary` is
         what that header says. llama.cpp's log is appended to `log_path` (None: dropped); a process has one log, so the
         engine loaded last says where it goes. `on_progress` gets the share of the weights that is loaded, 0.0 to 1.0;
-        False from it gives up. Raises `ModelUnusable`, `OutOfMemory`, or `EngineFailed` when given up.
+        False from it gives up. `guides` compiles constraints (None: it can't). Raises `ModelUnusable`, `OutOfMemory`,
+        or `EngineFailed` when given up.
         """
         _LOG.open(log_path)
         native = _Native(path, settings, on_progress)
@@ -114,7 +118,11 @@ class LlamaEngine:
                 f"{path}: expected {vocabulary.size} tokens, llama.cpp sees {native.vocabulary_size}: get it again"
             )
         _LOG.owner = native
-        return cls(native, vocabulary, name, settings)
+        return cls(native, vocabulary, name, settings, guides)
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        return frozenset({"prefill", "keep"} | ({"constraint"} if self._guides else set()))
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -138,9 +146,10 @@ class LlamaEngine:
         constraint: Constraint | None,
         control: Control,
     ) -> LocalGeneration:
-        if constraint is not None:
+        if constraint is not None and self._guides is None:
             raise ValueError("this engine compiles no constraint: see capabilities")
         prefill = self._prefill(prompt)
+        guide = self._guides(constraint) if constraint is not None and self._guides else None
         room = self._context_tokens - len(prompt.ids)
         bounds = Bounds(stops, room, "context")
         if max_tokens is not None and max_tokens < room:
@@ -149,7 +158,7 @@ class LlamaEngine:
         # With another number of threads llama.cpp rounds differently over a long context: what can be had again, by a
         # seed or greedily, is computed with the same number whatever else runs.
         self.native.may_use_fewer_threads = sampling.seed is None and sampling.temperature > 0
-        self._open = LocalGeneration(prefill, sampler, bounds, control, self._abort_on_stop(control))
+        self._open = LocalGeneration(prefill, sampler, bounds, control, self._abort_on_stop(control), guide)
         return self._open
 
     def prefill(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent.engine.base import Sampling
+from agent.engine.guiding import AllBut, Choice, Mask, OneOf
 from agent.errors import EngineFailed
 
 _Floats = NDArray[np.float32]
@@ -27,6 +28,18 @@ and then it is the number of different things to do that costs."""
 
 _BLOCK = 16_384  # logits that are weighed at a time: 64 KiB, which the processor's cache holds
 
+_MOST_MISSES = 128
+"""So many ids that may not come are drawn in vain before those that may are looked at one by one (0.5 ms for all)."""
+
+_FEW = 4096  # ids that are sooner looked at by themselves than in a copy of all logits
+
+_NOTHING = 1e-9
+"""What weighs less, beside all, moves no cut: the weights themselves are rounded to a ten-millionth."""
+
+_HARDLY, _SURE = 0.01, 0.1
+"""The model wants something else: what may come has less than the one, and an id that may not more than the other. (A
+model that knows nothing spreads its probability over all ids, and wants nothing.)"""
+
 _GREEDY_BELOW = 1e-6  # float32 logits don't tell apart what such a temperature would
 _HOTTEST = 1e38  # all finite logits of a model are alike long before, and float32 has no number for much more
 
@@ -35,10 +48,11 @@ class Sampler:
     """Draws ids for one generation: `Sampler(Sampling(seed=7), size=201_088).pick(logits)` → `4913`.
 
     The order is temperature, top-k, min-p, top-p: min-p compares with the likeliest id, top-p counts within what top-k
-    and min-p left. Every id of the vocabulary can be drawn, reserved ones too: the model gives those next to nothing,
-    and masking them would only make its distribution another one. With a seed, the same logits give the same ids;
-    `salt` makes another series of draws of one seed, so that the steps of a turn don't all repeat the same one.
-    Raises `ValueError` for settings that mean nothing (a negative temperature, NaN).
+    and min-p left. What may not come (`allowed`) is out before all of that: the distribution is the model's own over
+    the others. Without a guide every id of the vocabulary can be drawn, reserved ones too: the model gives those next
+    to nothing, and masking them would only make its distribution another one. With a seed, the same logits give the
+    same ids; `salt` makes another series of draws of one seed, so that the steps of a turn don't all repeat the same
+    one. Raises `ValueError` for settings that mean nothing (a negative temperature, NaN).
     """
 
     def __init__(self, settings: Sampling, size: int, *, salt: int = 0) -> None:
@@ -55,19 +69,36 @@ class Sampler:
         self._largest = np.empty(self._columns, np.float32)
         self._ends = np.empty(self._columns, np.float64)
 
-    def pick(self, logits: _Floats) -> int:
-        """The next id. `logits`: (size,) float32, read only, not kept.
+    def pick(self, logits: _Floats, allowed: Choice = None) -> int:
+        """The next id, of those that may come. `logits`: (size,) float32, read only, not kept.
 
         Raises `EngineFailed` when the largest logit isn't a finite number.
         """
+        if isinstance(allowed, OneOf):
+            return self._pick_of(logits, allowed.ids)
         if self._temperature < _GREEDY_BELOW:
             best = int(logits.argmax())  # a NaN counts as the largest
             _require_finite(float(logits[best]))
-            return best
+            if allowed is None or _may_come(best, allowed):
+                return best
+            return self._pick_of(logits, allowed.listed(self._size))
         maxima = self._maxima(logits)
         top = float(np.maximum.reduce(maxima))
         _require_finite(top)
-        return self._pick_among(logits, maxima, top) if self._cuts else self._pick_of_all(logits, maxima, top)
+        if not self._cuts:
+            return self._pick_of_all(logits, maxima, top, allowed)
+        return self._pick_cut(logits, maxima, top, allowed)
+
+    def wants_others(self, logits: _Floats, ids: _Ids) -> bool:
+        """Does the model give hardly anything to these ids, and want another one? At temperature 1."""
+        best = int(logits.argmax())
+        if best in ids:
+            return False
+        top = float(logits[best])
+        starts = range(0, self._size, _BLOCK)
+        total = sum(float(np.exp(logits[start : start + _BLOCK] - np.float32(top)).sum()) for start in starts)
+        share = float(np.exp(logits[ids] - np.float32(top)).sum()) / total
+        return share < _HARDLY and 1 / total > _SURE
 
     @property
     def _cuts(self) -> bool:
@@ -84,19 +115,21 @@ class Sampler:
             np.maximum(maxima[:rest], logits[whole:], out=maxima[:rest])
         return maxima
 
-    def _pick_of_all(self, logits: _Floats, maxima: _Floats, top: float) -> int:
+    def _pick_of_all(self, logits: _Floats, maxima: _Floats, top: float, allowed: AllBut | Mask | None) -> int:
         """Draws by the softmax of all logits, without computing it: most weights are never looked at.
 
         A column is drawn by the weight of its largest logit, a row blindly, and the id that stands there is taken with
         the probability of its weight by that largest one's; else all is drawn again. So an id's chance is
         maximum / (sum of maxima) · 1 / rows · weight / maximum: its weight, over what is the same for every id.
-        Of 201,088 ids this takes 0.06 ms; computing all the weights takes 0.2 to 0.3.
+        Of 201,088 ids this takes 0.06 ms; computing all the weights takes 0.2 to 0.3. What is drawn and may not come is
+        drawn again, `_MOST_MISSES` times at most.
         """
         ends = np.subtract(maxima, top, out=self._ends, dtype=np.float64)  # in which no difference of theirs overflows
         if self._temperature != 1.0:
             ends /= self._temperature
         np.add.accumulate(np.exp(ends, out=ends), out=ends)
-        while True:
+        misses = 0
+        while misses < _MOST_MISSES:
             chance, starts, heights = next(self._tries)
             columns = ends.searchsorted(chance * ends[-1], side="right")
             ids = starts + columns
@@ -106,7 +139,16 @@ class Sampler:
                 taken &= ids < self._size
             first = int(taken.argmax())
             if taken[first]:
-                return int(ids[first])
+                drawn = int(ids[first])
+                if allowed is None or (isinstance(allowed, AllBut) and drawn not in allowed.known):
+                    return drawn
+                others = ids[taken]  # each a draw of its own
+                fitting = others[allowed.holds(others)]
+                if len(fitting):
+                    return int(fitting[0])
+                misses += len(others)
+        assert allowed is not None
+        return self._pick_of(logits, allowed.listed(self._size))
 
     def _prepared_tries(self) -> Iterator[tuple[_Doubles, _Ids, _Doubles]]:
         """Random numbers for `_TRIES` ids at a time, without end: 0.0 to 1.0, which gives the column; where the row
@@ -115,6 +157,46 @@ class Sampler:
             chance = self._random.random((3, _AHEAD, _TRIES))
             starts = (chance[1] * self._rows).astype(np.intp) * self._columns
             yield from zip(chance[0], starts, np.log1p(-chance[2]) * self._temperature, strict=True)
+
+    @np.errstate(over="ignore")  # to -inf, which is a weight of 0
+    def _pick_of(self, logits: _Floats, ids: _Ids) -> int:
+        """One of these ids, every one of which is looked at."""
+        settings, values = self._settings, logits[ids]
+        best = int(values.argmax())
+        top = float(values[best])
+        _require_finite(top)
+        if self._temperature < _GREEDY_BELOW or len(ids) == 1:
+            return int(ids[best])
+        if 0 < settings.top_k < len(ids):
+            kept = _largest(values, settings.top_k)
+            ids, values = ids[kept], values[kept]
+        weights = self._weights(values, top)
+        if settings.min_p > 0.0:
+            kept = np.flatnonzero(weights >= min(settings.min_p, 1.0))
+            ids, weights = ids[kept], weights[kept]
+        if settings.top_p < 1.0:
+            kept = _nucleus(weights, settings.top_p * float(weights.sum(dtype=np.float64)))
+            ids, weights = ids[kept], weights[kept]
+        return int(ids[self._drawn(weights)])
+
+    def _pick_cut(self, logits: _Floats, maxima: _Floats, top: float, allowed: AllBut | Mask | None) -> int:
+        """With cuts: what may not come is out before them."""
+        if allowed is None:
+            return self._pick_among(logits, maxima, top)
+        if isinstance(allowed, AllBut):
+            heaviest = math.exp(min(0.0, (float(logits[allowed.ids].max(initial=-math.inf)) - top) / self._temperature))
+            if heaviest * len(allowed.ids) < _NOTHING:
+                drawn = self._pick_among(logits, maxima, top)
+                return drawn if drawn not in allowed.known else self._pick_of(logits, allowed.listed(self._size))
+        ids = allowed.listed(self._size)
+        if len(ids) <= _FEW:
+            return self._pick_of(logits, ids)
+        within = np.full(self._size, -np.inf, np.float32)
+        within[ids] = logits[ids]
+        maxima = self._maxima(within)
+        top = float(np.maximum.reduce(maxima))
+        _require_finite(top)
+        return self._pick_among(within, maxima, top)
 
     @np.errstate(over="ignore")  # to -inf, which is a weight of 0
     def _pick_among(self, logits: _Floats, maxima: _Floats, top: float) -> int:
@@ -128,8 +210,12 @@ class Sampler:
         if settings.top_p < 1.0:
             chosen = _nucleus(weights, wanted)
             weights, ids = weights[chosen], ids[chosen]
+        return int(ids[self._drawn(weights)])
+
+    def _drawn(self, weights: _Floats) -> int:
+        """Where one stands that was drawn by its weight."""
         ends = weights.cumsum(dtype=np.float64)
-        return int(ids[int(ends.searchsorted(self._random.random() * ends[-1], side="right"))])
+        return int(ends.searchsorted(self._random.random() * ends[-1], side="right"))
 
     def _largest_ids(self, logits: _Floats, maxima: _Floats, top: float) -> _Ids:
         """What top-k and min-p leave, ascending but where top-k has cut."""
@@ -162,6 +248,12 @@ class Sampler:
         if self._temperature != 1.0:
             np.divide(scores, np.float32(self._temperature), out=scores)
         return np.exp(scores, out=scores)
+
+
+def _may_come(token: int, allowed: AllBut | Mask) -> bool:
+    if isinstance(allowed, AllBut):
+        return token not in allowed.known
+    return bool(allowed.words[token >> 5] >> (token & 31) & 1)
 
 
 def _check(settings: Sampling) -> None:

@@ -1,0 +1,91 @@
+"""What the generation loop asks a guide: which ids may come next, and which ones must."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agent.engine.base import Constraint, LetGo
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AllBut:
+    """Every id but these: free text, in which no control token may stray. `ids`: ascending, (n,) intp; `known` too."""
+
+    ids: NDArray[np.intp]
+    known: frozenset[int]
+
+    @classmethod
+    def of(cls, ids: frozenset[int]) -> AllBut:
+        return cls(np.array(sorted(ids), np.intp), ids)
+
+    def holds(self, ids: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Which of `ids` may come."""
+        return ~np.isin(ids, self.ids)
+
+    def listed(self, size: int) -> NDArray[np.intp]:
+        """All that may come in a vocabulary of that size, ascending."""
+        return np.delete(np.arange(size), self.ids)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OneOf:
+    """One of these few ids. `ids`: ascending, (n,) intp, at least one."""
+
+    ids: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, ids: Sequence[int]) -> OneOf:
+        return cls(np.array(sorted(ids), np.intp))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mask:
+    """The ids whose bit is set: id `i` is bit `i % 32` of `words[i // 32]`. (⌈vocabulary / 32⌉,) uint32; not kept."""
+
+    words: NDArray[np.uint32]
+
+    def holds(self, ids: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Which of `ids` may come."""
+        bits: NDArray[np.uint32] = self.words[ids >> 5] >> (ids & 31).astype(np.uint32)
+        return (bits & np.uint32(1)).astype(np.bool_)
+
+    def listed(self, size: int) -> NDArray[np.intp]:
+        """All that may come in a vocabulary of that size, ascending."""
+        some = np.flatnonzero(self.words)  # mostly few words have any: the others needn't be unpacked
+        bits = np.unpackbits(self.words[some].astype("<u4").view(np.uint8).reshape(-1, 4), axis=1, bitorder="little")
+        rows, columns = np.nonzero(bits)
+        ids = some[rows] * 32 + columns
+        return ids[ids < size]
+
+
+Choice = AllBut | OneOf | Mask | None
+"""What may come next. None: anything."""
+
+
+class Guide(Protocol):
+    """Follows one generation. Call `next` for each id that is to be sampled, then `take` with what was sampled."""
+
+    def next(self) -> Choice:
+        """What may come now. Valid until `take`; asking again gives the same."""
+        ...
+
+    def unlikely(self) -> LetGo | None:
+        """The model gives what may come hardly any probability: the guide lets go, or (None) insists."""
+        ...
+
+    def take(self, token: int) -> Sequence[int]:
+        """This id was sampled. Returns the ids that must follow, which count as taken, too: `[200005]`."""
+        ...
+
+    def told(self) -> LetGo | None:
+        """What there is to tell of the id taken last: that the guide has let go by itself. Once."""
+        ...
+
+
+Guides = Callable[[Constraint], Guide]
+"""Compiles what an engine is asked for; it knows the tokenizer, which the engine doesn't."""

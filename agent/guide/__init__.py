@@ -1,0 +1,13 @@
+"""Constrained decoding in process: which ids may come next, and which must.
+
+    guides = GuideCompiler(tokenizer)
+    guide = guides(Constraint(("functions.f",), {"functions.f": {"type": "object", …}}))
+
+What is guided: headers (`headers`), the arguments of calls and an answer with a schema (`schemas`). Free text is not,
+but for control tokens that would stray in it (`follower`).
+"""
+
+from agent.guide.compiler import GuideCompiler
+from agent.guide.schemas import require_usable, unusable
+
+__all__ = ["GuideCompiler", "require_usable", "unusable"]

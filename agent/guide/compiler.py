@@ -1,0 +1,68 @@
+"""From a `Constraint` to a guide."""
+
+from __future__ import annotations
+
+from agent.engine.base import Constraint
+from agent.engine.guiding import AllBut
+from agent.errors import SchemaUnusable
+from agent.guide.follower import Body, Follower, FreeText, JsonText, closers_of
+from agent.guide.headers import Node, Opened, between, headers
+from agent.guide.schemas import Grammars
+from harmony.messages import FINAL
+from harmony.tokenizer import Tokenizer
+
+
+class GuideCompiler:
+    """Makes guides for one vocabulary; what several need (the headers of the same tools, grammars) is made once.
+
+    guide = GuideCompiler(tokenizer)(Constraint(("python", "functions.f"), {"functions.f": {…}}))
+    """
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._grammars = Grammars(tokenizer)
+        self._headers: tuple[tuple[str, ...], Node] = ((), Node())
+        vocabulary = tokenizer.vocabulary
+        nothing = (token for token, text in enumerate(vocabulary.tokens) if not text)
+        self._stray = frozenset(vocabulary.control.values()).union(nothing)
+        self._free: dict[frozenset[int], FreeText] = {}
+
+    def __call__(self, constraint: Constraint) -> Follower:
+        control = self._tokenizer.control
+        root = self._root(constraint.recipients)
+
+        def body(opened: Opened) -> Body:
+            return self._body(opened, constraint)
+
+        return Follower(
+            root if constraint.open_with is None else body(Opened(constraint.open_with)),
+            between=between(root, self._tokenizer),
+            bodies=body,
+            loose=self._free_text(control.generation_stops | control.message_ends),
+            control=control,
+        )
+
+    def _root(self, names: tuple[str, ...]) -> Node:
+        """The headers of these tools. The last ones are kept: the steps of a turn offer the same."""
+        if self._headers[0] != names or not self._headers[1].children:
+            self._headers = (names, headers(names, self._tokenizer))
+        return self._headers[1]
+
+    def _body(self, opened: Opened, constraint: Constraint) -> Body:
+        free = self._free_text(closers_of(opened, self._tokenizer.control))
+        if opened.recipient is not None:
+            schema = constraint.arguments.get(opened.recipient)
+        else:
+            schema = constraint.answer if opened.channel == FINAL else None
+        if schema is None:
+            return free
+        try:
+            matcher = self._grammars.matcher(schema)
+        except SchemaUnusable:  # told when it was offered
+            return free
+        return JsonText(matcher, free, "answer" if opened.recipient is None else "arguments")
+
+    def _free_text(self, closers: frozenset[int]) -> FreeText:
+        if closers not in self._free:
+            self._free[closers] = FreeText(closers, AllBut.of(self._stray - closers))
+        return self._free[closers]

@@ -1,0 +1,175 @@
+"""Follows one generation through its headers and messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+
+from agent.engine.base import LetGo
+from agent.engine.guiding import AllBut, Choice, Mask
+from agent.guide.headers import Node, Opened
+from agent.guide.schemas import Matcher
+from harmony.messages import FINAL
+from harmony.tokens import ControlTokens
+
+
+class Body(Protocol):
+    """A message being written. `closers`: the control tokens that may end it."""
+
+    @property
+    def closers(self) -> frozenset[int]: ...
+
+    def next(self) -> Choice: ...
+
+    def take(self, token: int) -> None: ...
+
+    def forced(self) -> Sequence[int]: ...
+
+    def told(self) -> LetGo | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FreeText:
+    """Anything but control tokens that would stray in it: thoughts, preambles, answers, code."""
+
+    closers: frozenset[int]
+    choice: AllBut
+
+    def next(self) -> Choice:
+        return self.choice
+
+    def take(self, token: int) -> None:
+        """Nothing is kept of it."""
+
+    def forced(self) -> Sequence[int]:
+        return ()
+
+    def told(self) -> LetGo | None:
+        return None
+
+
+class JsonText:
+    """A value by its schema, then one of `closers`. What can't be followed any more is free from there on."""
+
+    def __init__(self, matcher: Matcher, free: FreeText, what: Literal["arguments", "answer"]) -> None:
+        self.closers = free.closers
+        self._matcher: Matcher | None = matcher
+        self._free = free
+        self._what: Literal["arguments", "answer"] = what
+        self._told: LetGo | None = None
+        self._closers = np.array(sorted(free.closers))
+
+    def next(self) -> Choice:
+        matcher = self._matcher
+        words = matcher.mask() if matcher else None
+        if matcher is None or words is None:
+            self._let_go()
+            return self._free.choice
+        words[self._free.choice.ids >> 5] &= ~(np.uint32(1) << (self._free.choice.ids & 31).astype(np.uint32))
+        if matcher.whole:
+            for token in self.closers:
+                words[token >> 5] |= np.uint32(1 << (token & 31))
+        elif not words.any():
+            self._let_go()
+            return self._free.choice
+        return Mask(words)
+
+    def take(self, token: int) -> None:
+        if self._matcher:
+            self._matcher.take(token)
+
+    def forced(self) -> Sequence[int]:
+        return self._matcher.forced() if self._matcher else ()
+
+    def told(self) -> LetGo | None:
+        told, self._told = self._told, None
+        return told
+
+    def _let_go(self) -> None:
+        if self._matcher:
+            reason = self._matcher.stuck or "nothing can follow"
+            self._told = LetGo(self._what, f"its schema can't be followed any further: {reason}")
+            self._matcher = None
+
+
+class Follower:
+    """A guide (`agent.engine.guiding.Guide`): in a header, in a message, or (after a stop) nowhere.
+
+    `bodies` makes the body of a message that a header opened. `loose` is that of one whose header the model wrote as it
+    liked.
+    """
+
+    def __init__(
+        self,
+        at: Node | Body,
+        *,
+        between: Node,
+        bodies: Callable[[Opened], Body],
+        loose: FreeText,
+        control: ControlTokens,
+    ) -> None:
+        self._at: Node | Body | None = at  # None: in a header that was let go, or behind the end
+        self._between = between
+        self._bodies = bodies
+        self._loose = loose
+        self._control = control
+
+    def next(self) -> Choice:
+        at = self._at
+        if at is None:
+            return None
+        return at.choice if isinstance(at, Node) else at.next()
+
+    def unlikely(self) -> LetGo | None:
+        if not isinstance(self._at, Node):
+            return None
+        self._at = None
+        return LetGo("header", "the model wants another header than any that is valid here")
+
+    def take(self, token: int) -> Sequence[int]:
+        self._step(token)
+        following: list[int] = []
+        while more := self._forced():
+            for forced in more:
+                self._step(forced)
+            following += more
+        return following
+
+    def told(self) -> LetGo | None:
+        return None if self._at is None or isinstance(self._at, Node) else self._at.told()
+
+    def _forced(self) -> Sequence[int]:
+        at = self._at
+        if isinstance(at, Node):
+            return () if at.only is None else (at.only,)
+        return at.forced() if at is not None else ()
+
+    def _step(self, token: int) -> None:
+        at = self._at
+        if isinstance(at, Node):
+            child = at.children[token]
+            self._at = self._bodies(child) if isinstance(child, Opened) else child
+        elif at is None:
+            self._step_loosely(token)
+        elif token in at.closers:
+            self._at = self._between if token == self._control.end else None
+        else:
+            at.take(token)
+
+    def _step_loosely(self, token: int) -> None:
+        if token == self._control.message:
+            self._at = self._loose
+        elif token == self._control.end:
+            self._at = self._between
+        elif token == self._control.start:
+            self._at = self._between.children[token]  # type: ignore[assignment]
+
+
+def closers_of(opened: Opened, control: ControlTokens) -> frozenset[int]:
+    """What may end a message: a call ends with `<|call|>`, thoughts and preambles with `<|end|>`."""
+    if opened.recipient is not None:
+        return frozenset((control.call,))
+    return frozenset((control.return_, control.end) if opened.channel == FINAL else (control.end,))
