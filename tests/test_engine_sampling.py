@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from agent.engine.base import Sampling
+from agent.engine.guiding import AllBut, Choice, Mask, OneOf
 from agent.engine.sampling import Sampler
 from agent.errors import EngineFailed
 
@@ -86,6 +87,102 @@ def test_the_distribution(settings: Sampling, size: int) -> None:
     assert all(expected[token] > 0 for token in draws)
     statistic, limit = _chi_square(draws, expected, count)
     assert statistic < limit
+
+
+def _mask(ids: NDArray[np.intp], size: int) -> Mask:
+    bits = np.zeros(-(-size // 32) * 32, np.uint8)
+    bits[ids] = 1
+    return Mask(np.packbits(bits, bitorder="little").view("<u4").astype(np.uint32))
+
+
+def _choices(size: int) -> dict[str, tuple[Choice, NDArray[np.intp]]]:
+    """What may come, in each of its forms, and the ids of it."""
+    numbers = np.random.default_rng(9)
+    half = np.sort(numbers.choice(size, size // 2, replace=False))
+    few = np.sort(numbers.choice(size, 5, replace=False))
+    banned = frozenset(range(0, size, 3))
+    others = np.array([token for token in range(size) if token not in banned])
+    return {
+        "half in a mask": (_mask(half, size), half),
+        "few in a mask": (_mask(few, size), few),
+        "a few": (OneOf(few), few),
+        "all but a third": (AllBut.of(banned), others),
+    }
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [Sampling(), Sampling(temperature=0.5), Sampling(top_k=5), Sampling(top_p=0.7), Sampling(0.8, 0.9, 20, 0.02)],
+    ids=str,
+)
+@pytest.mark.parametrize("size", [12, 9001])  # half of 9001 in a mask are drawn among all, the others one by one
+@pytest.mark.parametrize("kind", ["half in a mask", "few in a mask", "a few", "all but a third"])
+def test_the_distribution_of_what_may_come(settings: Sampling, size: int, kind: str) -> None:
+    """The model's own, renormalised: what may not come is out before the cuts."""
+    logits = _normal(size, seed=size)
+    choice, ids = _choices(size)[kind]
+    masked = np.full(size, -np.inf, np.float32)
+    masked[ids] = logits[ids]
+    expected = _expected(masked, settings)
+    seeded = Sampling(settings.temperature, settings.top_p, settings.top_k, settings.min_p, seed=1)
+    sampler = Sampler(seeded, size)
+    count = 1500
+
+    draws = Counter(sampler.pick(logits, choice) for _ in range(count))
+
+    assert all(expected[token] > 0 for token in draws)
+    statistic, limit = _chi_square(draws, expected, count)
+    assert statistic < limit
+
+
+@pytest.mark.parametrize(
+    "settings", [Sampling(), Sampling(top_p=0.9), Sampling(top_k=50), Sampling(temperature=0)], ids=str
+)
+@pytest.mark.parametrize("form", ["mask", "all but", "one of"])
+def test_one_id_of_gpt_oss_vocabulary_that_the_model_would_never_write(settings: Sampling, form: str) -> None:
+    size, only = 201_088, 123_456
+    logits = _normal(size, seed=5)
+    logits[only], logits[7] = -60.0, 30.0  # all the probability lies elsewhere
+    choice = {
+        "mask": _mask(np.array([only]), size),
+        "all but": AllBut(np.delete(np.arange(size), only), frozenset(range(size)) - {only}),
+        "one of": OneOf.of([only]),
+    }[form]
+    sampler = Sampler(Sampling(settings.temperature, settings.top_p, settings.top_k, seed=1), size)
+    assert {sampler.pick(logits, choice) for _ in range(5)} == {only}
+
+
+@pytest.mark.parametrize(
+    "settings", [Sampling(), Sampling(top_p=0.9), Sampling(top_k=2), Sampling(temperature=0)], ids=str
+)
+def test_what_may_not_come_never_comes_however_likely(settings: Sampling) -> None:
+    logits = np.array([0.0, 12.0, 1.0, 11.0], np.float32)
+    sampler = Sampler(Sampling(settings.temperature, settings.top_p, settings.top_k, seed=3), 4)
+    assert {sampler.pick(logits, AllBut.of(frozenset({1, 3}))) for _ in range(300)} <= {0, 2}
+
+
+def test_no_guide_draws_as_before_it() -> None:
+    logits = _normal(3000)
+    guided, plain = (Sampler(Sampling(seed=4), 3000) for _ in range(2))
+    free = AllBut.of(frozenset())
+    assert [guided.pick(logits, free) for _ in range(50)] == [plain.pick(logits) for _ in range(50)]
+
+
+@pytest.mark.parametrize(
+    ("logits", "wants"),
+    [
+        ([9.0, 9.0, 0.0, 0.0], False),  # what may come is as likely
+        ([0.0, 0.0, 9.0, 0.0], True),  # something else is nearly sure
+        ([0.0, 1.0, 4.0, 4.0], False),  # 2 % are enough
+    ],
+)
+def test_whether_the_model_wants_something_else(logits: list[float], wants: bool) -> None:
+    sampler = Sampler(Sampling(temperature=0), 4)
+    assert sampler.wants_others(np.array(logits, np.float32), np.array([0, 1])) is wants
+
+
+def test_a_model_that_knows_nothing_wants_nothing_else() -> None:
+    assert not Sampler(Sampling(), 20_000).wants_others(_normal(20_000), np.array([3, 4, 5]))
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.6])

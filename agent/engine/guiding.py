@@ -31,6 +31,12 @@ class AllBut:
         """All that may come in a vocabulary of that size, ascending."""
         return np.delete(np.arange(size), self.ids)
 
+    def within(self, logits: NDArray[np.float32]) -> NDArray[np.float32]:
+        """A copy of the logits, -inf where an id may not come."""
+        copy = logits.copy()
+        copy[self.ids] = -np.inf
+        return copy
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OneOf:
@@ -49,6 +55,11 @@ class Mask:
 
     words: NDArray[np.uint32]
 
+    @property
+    def count(self) -> int:
+        """How many ids it has."""
+        return int(np.bitwise_count(self.words).sum())
+
     def holds(self, ids: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Which of `ids` may come."""
         bits: NDArray[np.uint32] = self.words[ids >> 5] >> (ids & 31).astype(np.uint32)
@@ -56,11 +67,15 @@ class Mask:
 
     def listed(self, size: int) -> NDArray[np.intp]:
         """All that may come in a vocabulary of that size, ascending."""
-        some = np.flatnonzero(self.words)  # mostly few words have any: the others needn't be unpacked
-        bits = np.unpackbits(self.words[some].astype("<u4").view(np.uint8).reshape(-1, 4), axis=1, bitorder="little")
-        rows, columns = np.nonzero(bits)
-        ids = some[rows] * 32 + columns
-        return ids[ids < size]
+        return np.flatnonzero(self._bits(size))
+
+    def within(self, logits: NDArray[np.float32]) -> NDArray[np.float32]:
+        """A copy of the logits, -inf where an id may not come."""
+        return np.where(self._bits(len(logits)), logits, np.float32(-np.inf))
+
+    def _bits(self, size: int) -> NDArray[np.bool_]:
+        packed = self.words.astype("<u4", copy=False).view(np.uint8)
+        return np.unpackbits(packed, count=size, bitorder="little").view(np.bool_)
 
 
 Choice = AllBut | OneOf | Mask | None

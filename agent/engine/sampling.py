@@ -31,12 +31,12 @@ _BLOCK = 16_384  # logits that are weighed at a time: 64 KiB, which the processo
 _MOST_MISSES = 128
 """So many ids that may not come are drawn in vain before those that may are looked at one by one (0.5 ms for all)."""
 
-_FEW = 4096  # ids that are sooner looked at by themselves than in a copy of all logits
+_FEW = 256  # ids that are sooner looked at one by one than drawn among all
 
 _NOTHING = 1e-9
 """What weighs less, beside all, moves no cut: the weights themselves are rounded to a ten-millionth."""
 
-_HARDLY, _SURE = 0.01, 0.1
+_HARDLY, _SURE = 0.01, 0.5
 """The model wants something else: what may come has less than the one, and an id that may not more than the other. (A
 model that knows nothing spreads its probability over all ids, and wants nothing.)"""
 
@@ -76,12 +76,16 @@ class Sampler:
         """
         if isinstance(allowed, OneOf):
             return self._pick_of(logits, allowed.ids)
+        if isinstance(allowed, Mask) and allowed.count <= _FEW:
+            return self._pick_of(logits, allowed.listed(self._size))
         if self._temperature < _GREEDY_BELOW:
             best = int(logits.argmax())  # a NaN counts as the largest
             _require_finite(float(logits[best]))
             if allowed is None or _may_come(best, allowed):
                 return best
-            return self._pick_of(logits, allowed.listed(self._size))
+            best = int(allowed.within(logits).argmax())
+            _require_finite(float(logits[best]))
+            return best
         maxima = self._maxima(logits)
         top = float(np.maximum.reduce(maxima))
         _require_finite(top)
@@ -188,11 +192,7 @@ class Sampler:
             if heaviest * len(allowed.ids) < _NOTHING:
                 drawn = self._pick_among(logits, maxima, top)
                 return drawn if drawn not in allowed.known else self._pick_of(logits, allowed.listed(self._size))
-        ids = allowed.listed(self._size)
-        if len(ids) <= _FEW:
-            return self._pick_of(logits, ids)
-        within = np.full(self._size, -np.inf, np.float32)
-        within[ids] = logits[ids]
+        within = allowed.within(logits)
         maxima = self._maxima(within)
         top = float(np.maximum.reduce(maxima))
         _require_finite(top)

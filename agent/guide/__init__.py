@@ -8,6 +8,6 @@ but for control tokens that would stray in it (`follower`).
 """
 
 from agent.guide.compiler import GuideCompiler
-from agent.guide.schemas import require_usable, unusable
+from agent.guide.schemas import require_usable
 
-__all__ = ["GuideCompiler", "require_usable", "unusable"]
+__all__ = ["GuideCompiler", "require_usable"]

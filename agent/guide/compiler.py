@@ -7,7 +7,7 @@ from agent.engine.guiding import AllBut
 from agent.errors import SchemaUnusable
 from agent.guide.follower import Body, Follower, FreeText, JsonText, closers_of
 from agent.guide.headers import Node, Opened, between, headers
-from agent.guide.schemas import Grammars
+from agent.guide.schemas import Grammars, Matcher
 from harmony.messages import FINAL
 from harmony.tokenizer import Tokenizer
 
@@ -16,10 +16,13 @@ class GuideCompiler:
     """Makes guides for one vocabulary; what several need (the headers of the same tools, grammars) is made once.
 
     guide = GuideCompiler(tokenizer)(Constraint(("python", "functions.f"), {"functions.f": {…}}))
+
+    `insists`: no header is let go, however unlikely it is: for weights that mean nothing.
     """
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    def __init__(self, tokenizer: Tokenizer, *, insists: bool = False) -> None:
         self._tokenizer = tokenizer
+        self._insists = insists
         self._grammars = Grammars(tokenizer)
         self._headers: tuple[tuple[str, ...], Node] = ((), Node())
         vocabulary = tokenizer.vocabulary
@@ -40,6 +43,7 @@ class GuideCompiler:
             bodies=body,
             loose=self._free_text(control.generation_stops | control.message_ends),
             control=control,
+            insists=self._insists,
         )
 
     def _root(self, names: tuple[str, ...]) -> Node:
@@ -57,9 +61,9 @@ class GuideCompiler:
         if schema is None:
             return free
         try:
-            matcher = self._grammars.matcher(schema)
-        except SchemaUnusable:  # told when it was offered
-            return free
+            matcher: Matcher | str = self._grammars.matcher(schema)
+        except SchemaUnusable as error:
+            matcher = str(error)
         return JsonText(matcher, free, "answer" if opened.recipient is None else "arguments")
 
     def _free_text(self, closers: frozenset[int]) -> FreeText:

@@ -52,15 +52,17 @@ class FreeText:
 
 
 class JsonText:
-    """A value by its schema, then one of `closers`. What can't be followed any more is free from there on."""
+    """A value by its schema, then one of `closers`. What can't be followed any more is free from there on.
 
-    def __init__(self, matcher: Matcher, free: FreeText, what: Literal["arguments", "answer"]) -> None:
+    `matcher`: or why there is none, and all of it is free.
+    """
+
+    def __init__(self, matcher: Matcher | str, free: FreeText, what: Literal["arguments", "answer"]) -> None:
         self.closers = free.closers
-        self._matcher: Matcher | None = matcher
+        self._matcher = matcher if isinstance(matcher, Matcher) else None
         self._free = free
         self._what: Literal["arguments", "answer"] = what
-        self._told: LetGo | None = None
-        self._closers = np.array(sorted(free.closers))
+        self._told = LetGo(what, f"its schema can't be followed: {matcher}") if isinstance(matcher, str) else None
 
     def next(self) -> Choice:
         matcher = self._matcher
@@ -110,12 +112,14 @@ class Follower:
         bodies: Callable[[Opened], Body],
         loose: FreeText,
         control: ControlTokens,
+        insists: bool = False,
     ) -> None:
         self._at: Node | Body | None = at  # None: in a header that was let go, or behind the end
         self._between = between
         self._bodies = bodies
         self._loose = loose
         self._control = control
+        self._insists = insists
 
     def next(self) -> Choice:
         at = self._at
@@ -124,7 +128,7 @@ class Follower:
         return at.choice if isinstance(at, Node) else at.next()
 
     def unlikely(self) -> LetGo | None:
-        if not isinstance(self._at, Node):
+        if self._insists or not isinstance(self._at, Node):
             return None
         self._at = None
         return LetGo("header", "the model wants another header than any that is valid here")

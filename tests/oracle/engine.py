@@ -25,11 +25,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise, takewhile
 from pathlib import Path
+from typing import Any
 
 import llama_cpp
 
@@ -239,12 +240,14 @@ class LlamaServer:
     Raises `ServerError` when it doesn't come up.
     """
 
-    def __init__(self, program: Path, model: Path, *, log: Path) -> None:
+    def __init__(
+        self, program: Path, model: Path, *, log: Path, threads: int = 1, context_tokens: int = CONTEXT_TOKENS
+    ) -> None:
         self._log = log
         self._port = _free_port()
         settings = {
             "--model": model, "--host": "127.0.0.1", "--port": self._port, "--parallel": 1, "--fit": "off",
-            "--ctx-size": CONTEXT_TOKENS, "--threads": 1, "--threads-batch": 1,
+            "--ctx-size": context_tokens, "--threads": threads, "--threads-batch": threads,
             "--batch-size": _BATCH_TOKENS, "--ubatch-size": _BATCH_TOKENS, "--cache-ram": 0, "--ctx-checkpoints": 0,
         }  # fmt: skip
         flags = [str(part) for setting in settings.items() for part in setting]
@@ -288,13 +291,17 @@ class LlamaServer:
             "prompt": list(ids), "n_predict": count, "temperature": 0, "samplers": ["temperature"],
             "cache_prompt": False, "return_tokens": True,
         }  # fmt: skip
-        status, body = self._exchange("POST", "/completion", json.dumps(asked))
-        if status != 200:
-            raise ServerError(f"llama-server answered {status}: {body[:200]!r}")
-        answer = json.loads(body)
+        answer = self.complete(asked)
         if answer["timings"]["cache_n"]:
             raise ServerError(f"llama-server reused {answer['timings']['cache_n']} ids, expected none")
         return [int(token) for token in answer["tokens"]][:count]
+
+    def complete(self, asked: Mapping[str, object]) -> Any:
+        """What it answers to that (`POST /completion`). Raises `ServerError`."""
+        status, body = self._exchange("POST", "/completion", json.dumps(asked))
+        if status != 200:
+            raise ServerError(f"llama-server answered {status}: {body[:200]!r}")
+        return json.loads(body)
 
     def _await_health(self, *, seconds: float) -> None:
         until = time.monotonic() + seconds

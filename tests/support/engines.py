@@ -15,8 +15,10 @@ from agent.control import Control
 from agent.engine.base import Prompt, Sampling
 from agent.engine.generation import Prefill
 from agent.engine.llama import LlamaEngine, LlamaSettings
+from agent.guide import GuideCompiler
 from agent.models.gguf import read_header
 from agent.models.gpt_oss import read_vocabulary
+from harmony import Tokenizer
 
 ETUDE = Path(__file__).parents[2] / "agent/models/etude.gguf"
 GREEDY = Sampling(temperature=0)
@@ -34,8 +36,13 @@ def load_engine(
     checkpoint_bytes: int = 64 << 20,
     log_path: Path | None = None,
     on_progress: Callable[[float], bool] | None = None,
+    guided: bool = False,
+    insists: bool = False,
 ) -> LlamaEngine:
-    """An engine on one thread: as many tests can run at once as there are processors."""
+    """An engine on one thread: as many tests can run at once as there are processors.
+
+    `guided`: it can be; `insists`: its guide lets go of no header.
+    """
     settings = LlamaSettings(
         context_tokens,
         threads=1,
@@ -47,7 +54,13 @@ def load_engine(
     )
     vocabulary = read_vocabulary(read_header(path))
     return LlamaEngine.load(
-        path, vocabulary=vocabulary, name=path.stem, settings=settings, log_path=log_path, on_progress=on_progress
+        path,
+        vocabulary=vocabulary,
+        name=path.stem,
+        settings=settings,
+        log_path=log_path,
+        on_progress=on_progress,
+        guides=GuideCompiler(Tokenizer(vocabulary), insists=insists) if guided else None,
     )
 
 
