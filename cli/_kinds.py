@@ -50,6 +50,17 @@ def _one_of(*choices: str) -> Kind:
     return Kind(expected, lambda value: value if isinstance(value, str) and value in choices else _fail())
 
 
+def _on_or_off() -> Kind:
+    """Kept as the words; a file may have true and false, and so has a flag."""
+
+    def check(value: object) -> Value:
+        if isinstance(value, bool):
+            return "on" if value else "off"
+        return value if isinstance(value, str) and value in ("on", "off") else _fail()
+
+    return Kind("on or off", check)
+
+
 def _engine() -> Kind:
     def check(value: object) -> Value:
         known = isinstance(value, str) and (value == "llama" or (value.startswith("script:") and value != "script:"))
@@ -140,6 +151,7 @@ KINDS: Mapping[str, Kind] = {
     "quiet": _switch(),
     "raw": _switch(),
     "json": _switch(),
+    "guide": _on_or_off(),
     "max_tokens": _whole(1),
     "temperature": _number("a number from 0 on", lambda number: 0 <= number < _INFINITY),
     "top_p": _number("a number above 0, up to 1", lambda number: 0 < number <= 1),

@@ -23,6 +23,7 @@ from harmony.codec import Codec
 from harmony.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
+    from agent.engine.guiding import Guides
     from agent.models.plan import Plan
     from agent.models.repack import Repack
 
@@ -100,7 +101,7 @@ class Loading:
         return Assembly(
             engine=engine,
             codec=codec,
-            responder=LocalResponder(codec, engine, tap=tap),
+            responder=LocalResponder(codec, engine, tap=tap, guided=self._resolved.settings.guide == "on"),
             tools=tools,
             sampling=sampling_of(self._resolved.settings),
             today=datetime.date.today().isoformat(),
@@ -145,6 +146,7 @@ def _repack(settings: Settings, *, stays: bool) -> Repack:
 def _llama(
     settings: Settings, display: Display, worker: Worker, wait: Wait, repack: Repack
 ) -> tuple[str, Callable[[], tuple[Engine, Plan | None]], Tokenizer, str]:
+    from agent.guide import GuideCompiler
     from agent.models.memory import read_memory
     from agent.models.plan import BATCH_TOKENS, plan
     from agent.models.resolve import resolve
@@ -163,6 +165,7 @@ def _llama(
     vocabulary = model.vocabulary()
 
     progress = LoadProgress(model.file_bytes)
+    guides: Future[Guides] = Future()  # the tokenizer is made while the weights are loaded
 
     def load() -> tuple[Engine, Plan]:
         from agent.engine.llama import LlamaEngine, LlamaSettings, processor_features
@@ -191,6 +194,7 @@ def _llama(
             settings=native,
             log_path=_log_file(),
             on_progress=progress.report,
+            guides=lambda constraint: guides.result()(constraint),
         )
         engine.prompts = prompts_kept(private=settings.private)
         return engine, planned
@@ -207,7 +211,9 @@ def _llama(
         display.detail(": ".join(memory_lines(planned)))
         return engine, planned
 
-    return model.name, loaded, Tokenizer(vocabulary), note
+    tokenizer = Tokenizer(vocabulary)
+    guides.set_result(GuideCompiler(tokenizer))
+    return model.name, loaded, tokenizer, note
 
 
 def _what_takes_time(planned: Plan) -> str:

@@ -46,9 +46,10 @@ class Settings:
     `model` is a path or a name; `engine` "llama" or "script:FILE"; `instructions` a text or "@FILE"; `tools` None is
     the default set, else names of trained tools, files (`*.py`) and packages; `workspace` a folder; `allow` and `deny`
     rules (`tools.policy.parse_rule`); `web` an address or a service's name, `web_key` the *name* of the variable with
-    its key; `python` a path; `max_tokens` None is to the end of the context; `temperature` 0 is greedy; `top_k` 0,
-    `top_p` 1.0 and `min_p` 0.0 are off; `context` in tokens; `repack`: a second copy of the weights
-    (`agent.models.repack`), "auto" for a chat where there is room; `timeout` in seconds of the turn.
+    its key; `python` a path; `guide` holds what is sampled to valid headers, arguments and answers ("on"); `max_tokens`
+    None is to the end of the context; `temperature` 0 is greedy; `top_k` 0, `top_p` 1.0 and `min_p` 0.0 are off;
+    `context` in tokens; `repack`: a second copy of the weights (`agent.models.repack`), "auto" for a chat where
+    there is room; `timeout` in seconds of the turn.
 
     Of the chat: `think` shows the chain of thought as it comes ("on"), its last lines ("peek") or that there is one
     ("off"); `bell` rings after turns of so many seconds, 0 never; `vi`: keys as in vi; `prefill_ahead`: what the next
@@ -81,6 +82,7 @@ class Settings:
     quiet: bool = False
     raw: bool = False
     json: bool = False
+    guide: Literal["on", "off"] = "on"
     max_tokens: int | None = None
     temperature: float = 1.0
     top_p: float = 1.0

@@ -8,10 +8,11 @@
 | 3 | the model is missing or unusable |
 | 4 | out of memory or context |
 | 5 | the step limit was reached; the answer from what there was, was printed |
-| 6 | cut by `--max-tokens`, the end of the context, `--timeout`, or a loop; what there is of the answer was printed |
+| 6 | cut by `--max-tokens`, the context's end, `--timeout`, or a loop; what there is was printed (not by a schema) |
 | 7 | the engine or the network failed in the middle of a turn |
 | 8 | with `--strict-approvals`: answered, but a call was refused since nobody could be asked |
 | 9 | no answer came: the model ended its turn without one |
+| 10 | with `--schema`: the answer doesn't follow the schema (only without the guide); nothing was printed |
 | 130 | interrupted, by Ctrl-C, SIGTERM or a closed terminal |
 | 141 | whoever read our output closed the pipe |
 """
@@ -39,6 +40,7 @@ class ExitCode(IntEnum):
     ENGINE = 7
     UNASKED = 8
     SILENT = 9
+    MISFIT = 10
     INTERRUPTED = 130
     CLOSED_PIPE = 141
 

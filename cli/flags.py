@@ -69,6 +69,14 @@ Unconfined = Annotated[bool | None, typer.Option("--unconfined", help="Run code 
 ShowThinking = Annotated[bool | None, typer.Option("--show-thinking", help="Show the chain of thought, on stderr.")]
 Verbose = Annotated[bool | None, typer.Option("--verbose", help="Say more, on stderr.")]
 Quiet = Annotated[bool | None, typer.Option("--quiet", help="On stderr only errors, and what a command planted.")]
+Guide = Annotated[
+    bool | None,
+    typer.Option(
+        "--no-guide",
+        help="Don't hold the model to valid headers, arguments and answers.",
+        callback=lambda given: False if given else None,
+    ),
+]
 MaxTokens = Annotated[int | None, typer.Option(metavar="N", help="Generate at most N tokens, thinking included.")]
 Temperature = Annotated[float | None, typer.Option(metavar="T", help="Randomness; 0 is greedy. [default: 1.0]")]
 TopP = Annotated[
@@ -116,6 +124,7 @@ _ALL: dict[str, object] = {
     "show_thinking": ShowThinking,
     "verbose": Verbose,
     "quiet": Quiet,
+    "guide": Guide,
     "max_tokens": MaxTokens,
     "temperature": Temperature,
     "top_p": TopP,
@@ -160,7 +169,7 @@ _USUAL_IN_A_CHAT = frozenset(
 )
 _OF_THE_MODEL = frozenset(
     {"engine", "effort", "instructions", "show_thinking", "max_tokens", "context", "threads", "gpu_layers", "raw"}
-    | {"temperature", "top_p", "top_k", "min_p", "seed", "repack", "private"}
+    | {"temperature", "top_p", "top_k", "min_p", "seed", "repack", "guide", "private"}
 )
 _FOR_TOOLS: dict[str, object] = {
     **{name: _hidden(kind) if name in _OF_THE_MODEL else kind for name, kind in _ALL.items()},

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import replace
 from typing import NoReturn, TypeVar
 
 from agent.control import Control
@@ -27,6 +28,7 @@ from cli.options import read_instructions
 from cli.output import Answer, Json, Output, Raw
 from cli.progress import Display, make_display
 from cli.report import Report
+from cli.schema import read_schema
 from cli.stdin import read_stdin
 from cli.streams import end_stdout, stdout
 from cli.warm import keep_static, keep_warm, warm_up
@@ -46,20 +48,28 @@ _CUT: dict[TurnEnd, str] = {
 }
 
 _SILENT = "no answer came: the model ended its turn without one; ask again, or with another --seed"
+_MISFIT = "the answer doesn't follow the schema, so nothing is printed"
+_NOT_WHOLE = "; nothing is printed, since half of it is no answer by the schema"
 
 _R = TypeVar("_R")
 
 
 def run_once(
-    prompt: str | None, flags: Mapping[str, object], *, wanted: Wanted = NO_OLDER, save: bool = False
+    prompt: str | None,
+    flags: Mapping[str, object],
+    *,
+    wanted: Wanted = NO_OLDER,
+    save: bool = False,
+    schema: str | None = None,
 ) -> int:
     """Answer one prompt; returns the exit code. Raises what `cli.main` turns into one line and a code.
 
-    `wanted`: the stored session to go on with; `save`: store what is a new one. What ends it before there is a turn is
+    `wanted`: the stored session to go on with; `save`: store what is a new one; `schema`: a JSON Schema, or its file,
+    that the answer must follow. What ends it before there is a turn is
     `--json`'s line, too.
     """
     try:
-        run, text = _prepared(prompt, flags, wanted=wanted, save=save)
+        run, text = _prepared(prompt, flags, wanted=wanted, save=save, schema=schema)
     except (KeyboardInterrupt, Exception) as error:
         if _as_json(flags):
             report = Report(model=str(flags.get("model") or ""))
@@ -78,13 +88,14 @@ def _as_json(flags: Mapping[str, object]) -> bool:
 
 
 def _prepared(
-    prompt: str | None, flags: Mapping[str, object], *, wanted: Wanted, save: bool
+    prompt: str | None, flags: Mapping[str, object], *, wanted: Wanted, save: bool, schema: str | None
 ) -> tuple[_Run, str]:
     """The run, and what is asked: all that can be refused before anything is loaded."""
     resolved, folder = settle(flags)
     settings = resolved.settings
     if settings.raw and settings.json:
         raise ExitError("--raw and --json both want stdout: expected one of them", ExitCode.USAGE)
+    answer = read_schema(schema, of="--schema") if schema is not None else None
     text = _question(prompt, quiet=settings.quiet)
     if save and settings.private and resolved.origins["private"] == "--private":
         raise ExitError("--save stores the session, --private nothing: expected one of them", ExitCode.USAGE)
@@ -94,6 +105,8 @@ def _prepared(
     kept = open_saved(resolved, folder, wanted=wanted, save=save)
     if kept.problem:
         display.warn(kept.problem)
+    if answer:
+        kept.session.options = replace(kept.session.options, response_format=answer)
     return _Run(resolved, folder, display, kept), text
 
 
@@ -106,7 +119,10 @@ class _Run:
         self._display, self._kept = display, kept
         self._worker = Worker()
         self._control = Control()
-        self._report = Report(model=settings.model or "", strict=settings.strict_approvals)
+        answer = kept.session.options.response_format
+        self._report = Report(
+            model=settings.model or "", strict=settings.strict_approvals, schema=answer.schema if answer else None
+        )
         self._raw = Raw() if settings.raw else None
         self._out: Output = self._raw or (Json() if settings.json else Answer(self._report, before=display.pause))
         if isinstance(self._out, Answer):
@@ -147,6 +163,8 @@ class _Run:
             raise self._report.error
         if self._report.end == "silent":
             raise ExitError(_SILENT, ExitCode.SILENT)
+        if self._report.code == ExitCode.MISFIT:
+            raise ExitError(f"{_MISFIT}: {self._report.misfit}", ExitCode.MISFIT)
         self._last_line()
         return int(self._report.code)
 
@@ -261,7 +279,8 @@ class _Run:
     def _last_line(self) -> None:
         report = self._report
         if report.end in _CUT:
-            self._display.note(f"ossia: {_CUT[report.end]}")
+            nothing = "" if report.schema is None or report.answer is not None else _NOT_WHOLE
+            self._display.note(f"ossia: {_CUT[report.end]}{nothing}")
         elif report.end == "answered":
             speed = f" · {_speed(report.tokens_per_s)} tok/s" if report.tokens_per_s else ""
             self._display.aside(f"{report.model} · {report.completion_tokens} tokens{speed}")

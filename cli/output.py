@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from agent.adapt import is_answer
+from agent.engine.base import Forced
 from agent.events import Delta, Event, MessageAdded, Progress
 from agent.worker import Tapped
 from cli.clean import clean
@@ -18,6 +19,10 @@ from harmony.codec import Codec
 
 if TYPE_CHECKING:
     from agent.citations import Citations, Footnote
+
+
+FORCED = "⟨⟩"
+"""What ids that weren't sampled stand between, where a person reads."""
 
 
 class Output(Protocol):
@@ -38,7 +43,7 @@ class Answer:
     """
 
     def __init__(self, report: Report, *, before: Callable[[], None]) -> None:
-        self._streams = stdout().isatty()
+        self._streams = stdout().isatty() and report.schema is None  # half a structured answer is none
         self._before = before
         self._report = report
         self._citations: Citations | None = None
@@ -101,9 +106,14 @@ def _footnotes(notes: tuple[Footnote, ...], *, links: bool) -> list[str]:
 
 
 class Raw:
-    """The Harmony stream as the engine gives it, with the results of the tools where the model reads them."""
+    """The Harmony stream as the engine gives it, with the results of the tools where the model reads them.
+
+    On a terminal what the guide forced stands between ⟨ and ⟩; into a pipe goes the exact stream.
+    """
 
     def __init__(self) -> None:
+        self._marks = stdout().isatty()
+        self._forced = False
         self._clean = clean if stdout().isatty() else str
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.codec: Codec | None = None
@@ -115,14 +125,18 @@ class Raw:
             self._write(tuple(self.codec.render([event.message]).ids))
 
     def finish(self, report: Report) -> None:
-        stdout().write(self._decoder.decode(b"", final=True) + "\n")
+        mark = FORCED[1] if self._forced else ""
+        stdout().write(self._decoder.decode(b"", final=True) + mark + "\n")
         stdout().flush()
 
     def _write(self, ids: tuple[int, ...]) -> None:
         assert self.codec is not None
         token_bytes = self.codec.tokenizer.token_bytes
+        forced = self._marks and isinstance(ids[-1] if ids else 0, Forced)
+        mark = "" if forced == self._forced else FORCED[0] if forced else FORCED[1]
+        self._forced = forced
         text = self._decoder.decode(b"".join(token_bytes(i) or b"\xef\xbf\xbd" for i in ids))
-        stdout().write(self._clean(text))
+        stdout().write(mark + self._clean(text))
         stdout().flush()
 
 

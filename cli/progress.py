@@ -12,6 +12,7 @@ from agent.events import (
     ContextTrimmed,
     Delta,
     Event,
+    LetGo,
     MessageAdded,
     Progress,
     Repaired,
@@ -140,12 +141,14 @@ class Display:
                 self.detail(f"sampled again: {reason}")
             case Repaired(code, message, token):
                 self.detail(f"repaired at token {token}: {message} ({code})")
+            case LetGo(what, reason):
+                self.detail(f"the guide let go of the {what}: {reason}")
             case Stats(step):
                 lost = f" ({step.lost_tokens} for the second time)" if step.lost_tokens else ""
                 self.detail(
                     f"step: {step.prompt_tokens} prompt tokens: {step.reused_tokens} reused, {step.evaluated_tokens} "
-                    f"read{lost} in {step.prefill_s:.2f} s; {step.completion_tokens} tokens in {step.decode_s:.2f} s; "
-                    f"{step.end}"
+                    f"read{lost} in {step.prefill_s:.2f} s; {step.completion_tokens} tokens, {step.forced_tokens} of them "
+                    f"forced, in {step.decode_s:.2f} s; {step.end}"
                 )
 
     def note(self, text: str) -> None:

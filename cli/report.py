@@ -11,6 +11,7 @@ from agent.errors import AgentError
 from agent.events import (
     ContextTrimmed,
     Event,
+    LetGo,
     MessageAdded,
     Repaired,
     SampledAgain,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from cli.ask import Unasked
 
 VERSION = 1
-_COUNTS = ("prompt_tokens", "reused_tokens", "evaluated_tokens", "lost_tokens", "completion_tokens")
+_COUNTS = ("prompt_tokens", "reused_tokens", "evaluated_tokens", "lost_tokens", "completion_tokens", "forced_tokens")
 _CODES: dict[TurnEnd, ExitCode] = {
     "answered": ExitCode.ANSWERED,
     "silent": ExitCode.SILENT,
@@ -49,6 +50,7 @@ class Report:
     """The account of one turn. Feed it every event; `load_s` is set by whoever loads the model.
 
     `refused`: the calls about which nobody could be asked; `strict`: an answer with such calls has a code of its own.
+    `schema`: what the answer must follow, else it is none; None: anything is an answer.
     """
 
     model: str
@@ -62,16 +64,20 @@ class Report:
     strict: bool = False
     repairs: list[Repaired] = field(default_factory=list)
     sampled_again: list[SampledAgain] = field(default_factory=list)
+    let_go: list[LetGo] = field(default_factory=list)
     trimmed: list[ContextTrimmed] = field(default_factory=list)
     states: list[Mapping[str, object]] = field(default_factory=list)
     origin: Callable[[str], str | None] = lambda url: None  # where a document of the local library comes from
     steps: list[StepStats] = field(default_factory=list)
+    schema: object | None = None
+    _whole: str | None = None  # the last answer that came to its end
 
     def see(self, event: Event) -> None:
         """Take note of one event."""
         match event:
-            case MessageAdded(message):
+            case MessageAdded(message, cut):
                 self.messages.append(message)
+                self._whole = message.text if is_answer(message) and not cut else self._whole
             case ToolFinished():
                 self.calls.append(event)
                 if event.result.state is not None:
@@ -80,6 +86,8 @@ class Report:
                 self.repairs.append(event)
             case SampledAgain():
                 self.sampled_again.append(event)
+            case LetGo():
+                self.let_go.append(event)
             case ContextTrimmed():
                 self.trimmed.append(event)
             case Stats(step):
@@ -97,14 +105,28 @@ class Report:
 
     @property
     def answer(self) -> str | None:
-        """The text of the last `final` message that says anything; None when there is none."""
+        """The text of the last `final` message that says anything; None when there is none.
+
+        By a schema, only one that is whole and follows it.
+        """
+        if self.schema is not None:
+            return self._whole if self._whole is not None and self.misfit is None else None
         finals = [message.text for message in self.messages if is_answer(message)]
         return next((text for text in reversed(finals) if text.strip()), None)
 
     @property
+    def misfit(self) -> str | None:
+        """What is wrong with a whole answer by its schema; None: nothing, or there is none of either."""
+        if self.schema is None or self._whole is None:
+            return None
+        from cli.schema import fault_of
+
+        return fault_of(self._whole, self.schema)
+
+    @property
     def cited_answer(self) -> tuple[str | None, tuple[Footnote, ...]]:
         """The answer with its citations numbered, and their footnotes."""
-        if self.answer is None or "【" not in self.answer:
+        if self.answer is None or self.schema is not None or "【" not in self.answer:
             return self.answer, ()
         from agent.citations import cite
 
@@ -137,6 +159,8 @@ class Report:
         """The exit code of the process."""
         if self.error is not None and self.end != "stopped":
             return exit_code(self.error) or ExitCode.FAILED
+        if self.end in ("answered", "steps") and self.misfit:
+            return ExitCode.MISFIT
         unasked = self.end == "answered" and self.strict and self.refused
         return ExitCode.UNASKED if unasked else _CODES[self.end]
 
@@ -179,6 +203,7 @@ class Report:
             },
             "repairs": [{"code": repair.code, "message": repair.message} for repair in self.repairs],
             "sampled_again": [again.reason for again in self.sampled_again],
+            "let_go": [asdict(one) for one in self.let_go],
             "trimmed": [asdict(trim) for trim in self.trimmed],
             "end": self.end,
             "error": None if self.error is None else " ".join(str(self.error).split()) or type(self.error).__name__,

@@ -15,6 +15,10 @@ def run(
     prompt: Annotated[
         str | None, typer.Argument(metavar="[PROMPT]", help="The question. Piped input is added after it.")
     ] = None,
+    schema: Annotated[
+        str | None,
+        typer.Option(metavar="FILE|JSON", help="Answer in JSON by this JSON Schema: it alone goes to stdout."),
+    ] = None,
     save: Annotated[bool, typer.Option("--save", help="Store the session. (A run stores nothing otherwise.)")] = False,
     latest: Annotated[
         bool, typer.Option("--continue", help="Go on with the session that was used last, and store that.")
@@ -28,4 +32,4 @@ def run(
     from cli.keeping import Wanted
     from cli.once import run_once
 
-    raise typer.Exit(run_once(prompt, given, wanted=Wanted(latest, resume), save=save))
+    raise typer.Exit(run_once(prompt, given, wanted=Wanted(latest, resume), save=save, schema=schema))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING
 
+from agent.engine.base import Forced
 from cli.assemble import memory_lines
 from cli.chat_commands.common import Block, CommandError, expected, loaded, read_aside
 from cli.chat_status import short
 from cli.clean import one_line
+from cli.output import FORCED
 from cli.words import count
 
 if TYPE_CHECKING:
@@ -100,10 +104,15 @@ def harmony_of(session: Session, assembly: Assembly) -> tuple[str, str]:
     for message in request.history[start:end]:
         reply += message.sampled.ids if message.sampled else codec.render([message]).ids
 
-    def text(ids: list[int]) -> str:
+    def text(ids: Iterable[int]) -> str:
         return b"".join(tokenizer.token_bytes(one) or b"\xef\xbf\xbd" for one in ids).decode("utf-8", "replace")
 
-    return text(prompt), text(reply)
+    def marked(ids: list[int]) -> str:
+        """What was forced stands between marks. (A session from the store doesn't know it any more.)"""
+        runs = groupby(ids, key=lambda one: isinstance(one, Forced))
+        return "".join(f"{FORCED[0]}{text(run)}{FORCED[1]}" if forced else text(run) for forced, run in runs)
+
+    return text(prompt), marked(reply)
 
 
 # -- within ------------------------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
-"""/effort, /think, /system, /set, /temp: how the next turns are answered."""
+"""/effort, /think, /system, /schema, /set, /temp: how the next turns are answered."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ THINKS: Sequence[Choice] = (
     ("off", "one line says that it thinks"),
     ("peek", "its last lines are shown"),
 )
+SCHEMAS: Sequence[Choice] = (("off", "answers in free text"),)
 SYSTEMS: Sequence[Choice] = (
     ("off", "no instructions of yours"),
     ("edit", "in your editor ($VISUAL, $EDITOR)"),
@@ -95,6 +97,29 @@ def system(chat: Chat, argument: str) -> None:
         block.show()
     else:
         chat.note("there are no instructions: /system TEXT sets some")
+
+
+def schema(chat: Chat, argument: str) -> None:
+    """`/schema [FILE|JSON|off]`: answers in JSON by a schema."""
+    if not argument:
+        answer = chat.session.options.response_format
+        if answer is None:
+            return chat.note("answers are free text: /schema FILE or /schema {…} has them in JSON by a JSON Schema")
+        block = Block(chat, "Answers are JSON by this schema (/schema off ends that)")
+        block.text(json.dumps(answer.schema, ensure_ascii=False, indent=2))
+        return block.show()
+    from cli.exits import ExitError
+    from cli.schema import read_schema
+
+    try:
+        found = None if argument.lower() in _OFF else read_schema(argument, of="the schema")
+    except ExitError as error:
+        raise CommandError(str(error)) from None
+    now = chat.change_options(lambda options: replace(options, response_format=found))
+    chat.note(f"{'answers are JSON by your schema' if found else 'answers are free text'}{later(now)}")
+    if found and chat.assembly and not chat.assembly.responder.guided:
+        chat.note("nothing holds the model to it here (the guide is off): look at what it writes", "yellow")
+    return None
 
 
 def values(chat: Chat, prefix: str) -> Sequence[Choice]:

@@ -1,0 +1,113 @@
+"""`ossia run --schema`: JSON by a schema, or nothing; and the guide's own flag and figures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import line_of, ossia, ossia_here, write_script
+
+PERSON = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
+    "required": ["name", "age"],
+    "additionalProperties": False,
+}
+ASKED = ("run", "My friend Wilhelmina is 47.", "--model", "etude", "--no-tools", "--temperature", "0")
+AGE = '{"type":"object","properties":{"age":{"type":"integer"}},"required":["age"],"additionalProperties":false}'
+"""The étude answers with a name as well, unless it is held to this."""
+
+
+def _answered(body: str) -> str:
+    return f"<|channel|>final<|message|>{body}<|return|>"
+
+
+def test_the_json_alone_goes_to_stdout(tmp_path: Path) -> None:
+    schema = tmp_path / "person.json"
+    schema.write_text(json.dumps(PERSON))
+    done = ossia(*ASKED, "--schema", str(schema), "--quiet")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b'{"name":"Wilhelmina","age":47}\n', b"")
+
+
+def test_it_is_held_to_the_schema() -> None:
+    done = ossia(*ASKED, "--schema", AGE, "--json")
+    line = line_of(done)
+    assert (done.returncode, json.loads(line["answer"])) == (0, {"age": 47})
+    assert line["usage"]["forced_tokens"] > 0 and line["let_go"] == []
+
+
+def test_without_the_guide_what_does_not_follow_it_is_not_printed() -> None:
+    done = ossia(*ASKED, "--schema", AGE, "--no-guide", "--quiet")
+    assert (done.returncode, done.stdout) == (10, b"")
+    assert done.stderr.startswith(b"ossia: error: the answer doesn't follow the schema, so nothing is printed: ")
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_half_an_answer_is_none() -> None:
+    done = ossia(*ASKED, "--schema", AGE, "--max-tokens", "12")
+    assert (done.returncode, done.stdout) == (6, b"")
+    told = (
+        b"the answer is cut: --max-tokens was reached; nothing is printed, since half of it is no answer by the schema"
+    )
+    assert told in done.stderr
+    line = line_of(ossia(*ASKED, "--schema", AGE, "--max-tokens", "12", "--json"))
+    assert (line["answer"], line["exit"], line["end"]) == (None, 6, "tokens")
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "told"),
+    [
+        ('{"age":3}\n', 0, ""),
+        ('{"age":"3"}', 10, "'3' is not of type 'integer' (at $.age)"),
+        ("three", 10, "it is no JSON (Expecting value: line 1 column 1 (char 0))"),
+    ],
+)
+def test_an_engine_that_cannot_be_guided_is_looked_at_afterwards(
+    body: str, code: int, told: str, tmp_path: Path
+) -> None:
+    done = ossia_here("run", "hi", "--engine", write_script(tmp_path, _answered(body)), "--schema", AGE, "--quiet")
+    assert (done.returncode, done.stdout.decode()) == (code, "" if code else '{"age":3}\n')
+    assert told in done.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    ("schema", "told"),
+    [
+        ('{"type":"object","not":{}}', "this schema can't be used: the keyword 'not' can't be followed while sampling"),
+        ('{"requried":["a"]}', "this schema can't be used: no JSON Schema has the keyword 'requried'"),
+        ('{"$ref":"#"}', "this schema can't be used: nothing can be written by it: does a $ref lead back to itself?"),
+        ('{"items":' * 200 + "{}" + "}" * 200, "this schema can't be used: it is nested deeper than 64 levels"),
+        ('{"items":' * 40_000 + "{}" + "}" * 40_000, "expected a JSON Schema: "),
+        (json.dumps({"enum": ["x" * 100_000]}), "this schema can't be used: it has more than 64 KiB"),
+        ('{"type":', "expected a JSON Schema: Expecting value: line 1 column 9 (char 8)"),
+        ("[]", "expected a file, or a schema that begins with {: can't read []: No such file or directory"),
+    ],
+)
+def test_a_schema_that_cannot_be_used_is_one_line_before_anything_runs(
+    schema: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if len(schema) > 100_000:  # more than a command line takes
+        Path("schema.json").write_text(schema)
+    given = "schema.json" if len(schema) > 100_000 else schema
+    done = ossia_here("run", "hi", "--schema", given)
+    place = "--schema: " if given == schema else "--schema schema.json: "
+    assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (2, b"", 1)
+    assert done.stderr.decode().startswith(f"ossia: error: {place}{told}")
+
+
+def test_a_file_of_megabytes_is_not_read(tmp_path: Path) -> None:
+    schema = tmp_path / "huge.json"
+    schema.write_bytes(b'{"enum":["' + b"x" * (2 << 20) + b'"]}')
+    done = ossia_here("run", "hi", "--schema", str(schema))
+    assert (done.returncode, done.stderr) == (2, f"ossia: error: --schema {schema}: has more than 1 MiB\n".encode())
+
+
+def test_the_guide_can_be_turned_off_by_a_setting(tmp_path: Path) -> None:
+    done = ossia(*ASKED, "--json", env={"OSSIA_GUIDE": "off"})
+    assert line_of(done)["usage"]["forced_tokens"] == 0
+    assert line_of(ossia(*ASKED, "--json"))["usage"]["forced_tokens"] > 0
+    done = ossia_here("run", "hi", "--engine", write_script(tmp_path, _answered("Hi.")), "--no-guide")
+    assert done.stdout == b"Hi.\n"
