@@ -147,7 +147,7 @@ class Display:
                 lost = f" ({step.lost_tokens} for the second time)" if step.lost_tokens else ""
                 self.detail(
                     f"step: {step.prompt_tokens} prompt tokens: {step.reused_tokens} reused, {step.evaluated_tokens} "
-                    f"read{lost} in {step.prefill_s:.2f} s; {step.completion_tokens} tokens, {step.forced_tokens} of them "
+                    f"read{lost} in {step.prefill_s:.2f} s; {step.completion_tokens} tokens, {step.forced_tokens} "
                     f"forced, in {step.decode_s:.2f} s; {step.end}"
                 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -123,6 +123,13 @@ class Counting:
     @property
     def batch_tokens(self) -> int:
         return self.inner.batch_tokens
+
+    @property
+    def step_tokens(self) -> int:
+        return self.inner.step_tokens
+
+    def meter(self) -> Callable[[], float]:
+        return self.inner.meter()
 
     def decode(self, pieces: Sequence[Piece]) -> bool:
         self.sizes += [len(piece.ids) for piece in pieces]

@@ -96,7 +96,7 @@ words, names and numbers that it never saw. *New phrasings*: the questions' word
 ## Transcripts
 
 Made by `python -m tests.etude.transcripts`: each question through `ossia run --temperature 0` with the real tools (the
-JSON answers through `Request.response_format`, for which the command has no flag). The site's port, another one each
+JSON answers through `Request.response_format`, freely). The site's port, another one each
 time, reads 8080. None of these questions was in its training data; the answers are as they came, faults included.
 
 {transcripts}"""
