@@ -22,6 +22,7 @@ from cli.copying import MAX_TERMINAL_BYTES, copy_with_programs, copyable, fits_t
 from cli.keeping import Wanted
 from cli.tally import Sums
 from cli.terminal.question import QUIET_S
+from harmony.messages import ResponseFormat
 from tests.support.command import write_script
 from tests.support.documents import counted
 from tests.support.hub import Hub
@@ -234,6 +235,30 @@ def test_settings_hold_from_the_next_turn(tmp_path: Path) -> None:
             assert after.instructions == "Be kind."
             await stage.until(lambda: "1 tool on: functions.double" in stage.rows)
             assert "effort high from the next turn" in stage.rows
+
+    chatting(case)
+
+
+def test_answers_by_a_schema(tmp_path: Path) -> None:
+    schema = tmp_path / "person.json"
+    schema.write_text('{"type": "object", "properties": {"name": {"type": "string"}}}')
+
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, answer('{"name":"Ann"}'))) as stage:
+            chat = stage.chat
+            await send(stage, "/schema", f"/schema {schema}", "/schema")
+            assert chat.session.options.response_format == ResponseFormat(
+                "answer", {"type": "object", "properties": {"name": {"type": "string"}}}
+            )
+            told = text_of(stage)
+            assert "answers are free text: /schema FILE" in told and "answers are JSON by your schema" in told
+            assert "nothing holds the model to it here" in told  # a script can't be held to anything
+            assert any(row.strip() == '"name": {' for row in stage.rows)
+            await send(stage, '/schema {"not": {}}')
+            assert "/schema: the schema: this schema can't be used: the keyword 'not' can't be" in text_of(stage)
+            assert chat.session.options.response_format is not None
+            await send(stage, "/schema off")
+            assert chat.session.options.response_format is None
 
     chatting(case)
 
