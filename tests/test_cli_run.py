@@ -214,9 +214,9 @@ def test_the_json_line_has_every_field(tmp_path: Path) -> None:
     line = line_of(ossia("run", "hi", "--engine", write_script(tmp_path, FINAL), "--json"))
     assert list(line) == [
         *("version", "model", "answer", "citations", "messages", "calls", "refused", "usage", "steps", "memory"),
-        *("timings", "repairs", "sampled_again", "trimmed", "end", "error", "exit"),
+        *("timings", "repairs", "sampled_again", "let_go", "trimmed", "end", "error", "exit"),
     ]
-    counts = ["prompt_tokens", "reused_tokens", "evaluated_tokens", "lost_tokens", "completion_tokens"]
+    counts = ["prompt_tokens", "reused_tokens", "evaluated_tokens", "lost_tokens", "completion_tokens", "forced_tokens"]
     assert list(line["usage"]) == counts
     assert [list(step) for step in line["steps"]] == [[*counts, "prefill_s", "decode_s", "end"]]
     assert list(line["timings"]) == ["load_s", "prefill_s", "decode_s", "tokens_per_s"]
