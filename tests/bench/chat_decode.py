@@ -104,7 +104,7 @@ def _child(how: Mapping[str, Any]) -> None:
     from cli.main import invoke
 
     asked = [] if how["chat"] else ["run", _QUESTION, "--quiet"]
-    given = ["--no-tools", "--model", how["model"], "--max-tokens", str(how["tokens"]), "--seed", "1"]
+    given = ["--no-tools", "--model", how["model"], "--max-tokens", str(how["tokens"]), "--seed", "1", "--no-guide"]
     invoke([*asked, *given])
     answer(how, stamps.figures(how["tokens"]))
 
