@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Sequence
 
@@ -10,6 +11,7 @@ LOOK_EVERY = 64
 _BLOCK_IDS, _BLOCKS = 32, 8
 _WINDOW_IDS = 8192
 _WIDTH = array("i").itemsize
+_FENCE = re.compile(r"\s*(?:(?:>|[-*+]|\d{1,9}[.)])\s*)*(```+|~~~+)")  # in a list or a quotation, too
 
 
 def repeats(ids: Sequence[int]) -> bool:
@@ -38,5 +40,13 @@ def _period(data: bytes) -> int:
 
 
 def in_code(text: str) -> bool:
-    """Does `text` end inside a block of code? Repetition is nothing odd there."""
-    return sum(line.lstrip().startswith("```") for line in text.splitlines()) % 2 == 1
+    """Does `text` end inside a block of code, fenced or indented? Repetition is nothing odd there."""
+    fence, line = "", ""
+    for line in text.splitlines():
+        found = _FENCE.match(line)
+        mark = found[1] if found else ""
+        if not fence:
+            fence = mark
+        elif mark.startswith(fence):
+            fence = ""
+    return bool(fence) or line.startswith(("    ", "\t"))

@@ -22,6 +22,7 @@ from harmony.messages import FINAL, Completion, CompletionEnd, Message
 from harmony.parse import StreamParser
 from harmony.render import drop_past_analysis
 from tools.arguments import NO_ARGUMENTS
+from tools.spec import ToolSpec
 
 Tap = Callable[[Sequence[int]], None]
 
@@ -121,7 +122,7 @@ class LocalResponder:
                 if self._tap:
                     self._tap((item,))
                 told = parser.push(item)
-                if draws_again and len(told) > 1 and is_unreadable(told):
+                if draws_again and len(told) > 1 and is_unreadable(told) and not _answered(parser):
                     return "unreadable"
                 yield from told
                 if parser.call_ended:  # whatever closed it: nothing after a call belongs to this step
@@ -192,10 +193,15 @@ def constraint_of(request: Request) -> Constraint:
     offered = tuple(spec.name for spec in request.tools)
     return Constraint(
         recipients=(*offered, *(name for name in TRAINED_NAMES if name not in offered)),
-        arguments={spec.name: spec.parameters or NO_ARGUMENTS for spec in request.tools if spec.input == "json"},
+        arguments={spec.name: spec.parameters or NO_ARGUMENTS for spec in request.tools if _is_json(spec)},
         answer=request.response_format.schema if request.response_format else None,
         open_with=request.open_with,
     )
+
+
+def _is_json(spec: ToolSpec) -> bool:
+    """Does the model write its arguments as JSON? A patch, which is a text, it writes as it is."""
+    return spec.input == "json" and (spec.parameters or NO_ARGUMENTS).get("type") != "string"
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +252,11 @@ def _completion(parser: StreamParser, end: CompletionEnd, tokens: int) -> Comple
         messages = tuple(message for message in messages if message.sampled is None or not message.sampled.headless)
     calls = [number for number, message in enumerate(messages, 1) if is_call(message)]
     return replace(completion, messages=messages[: calls[0]] if calls else messages, tokens=tokens)
+
+
+def _answered(parser: StreamParser) -> bool:
+    """Was a whole answer shown?"""
+    return any(is_answer(one) and not (one.sampled and one.sampled.headless) for one in parser.messages)
 
 
 def _answering(parser: StreamParser) -> bool:

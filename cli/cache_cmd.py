@@ -11,10 +11,10 @@ app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
 
 @app.callback(invoke_without_command=True)
 def cache(context: typer.Context) -> None:
-    """Show what was read and needn't be read again, or remove it: show, rm.
+    """Show or remove the KV caches that are kept on disk: show, rm.
 
-    It is what prompts begin with, and stored sessions, as a model has them once it has read them. It lies in the cache
-    folder, for you alone, and only saves time. --private keeps nothing there.
+    A KV cache is what a model makes of a text that it has read. Kept are those of stored sessions, and of what prompts
+    begin with, so that they needn't be read again. Only you can read them. --private keeps none.
     """
     if context.invoked_subcommand is None:
         show()
@@ -22,7 +22,7 @@ def cache(context: typer.Context) -> None:
 
 @app.command()
 def show(json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False) -> None:
-    """Print what is kept: kind, tokens, size, last use, whether it holds text of yours, and the model."""
+    """List them: kind, tokens, size, last use, whether text of yours is in it, model."""
     from cli.cache_report import kept, print_kept
 
     print_kept(kept(), json=json)
@@ -30,7 +30,7 @@ def show(json: Annotated[bool, typer.Option("--json", help="Print one line of JS
 
 @app.command()
 def rm() -> None:
-    """Remove all of it. Sessions stay; their prompts are read anew once."""
+    """Remove all of them. Sessions stay; their prompts are read anew once."""
     from cli.cache_report import print_removed, remove
 
     print_removed(remove())

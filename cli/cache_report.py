@@ -16,6 +16,7 @@ from cli import warm
 from cli.clean import clean, one_line
 from cli.exits import ExitCode, ExitError
 from cli.export_parts import when
+from cli.words import count
 
 VERSION = 1
 """Of what `--json` prints."""
@@ -87,12 +88,12 @@ def print_kept(found: Sequence[KeptCache], *, json: bool) -> None:
             f"{one.kind:<7}  {_short(one.id):<14}  {tokens:>7}  {size_text(one.bytes):>8}  {when(one.used):<16}  "
             f"{personal:<5}  {clean(one_line(one.model or '?'))}"
         )
-    print(f"ossia: {_many(len(found), sum(one.bytes for one in found))} in {warm.folder()}", file=sys.stderr)
+    print(f"ossia: {_many(len(found), sum(one.bytes for one in found))}, in {warm.folder()}", file=sys.stderr)
 
 
 def print_removed(removed: tuple[int, int]) -> None:
     """One line."""
-    print(f"removed {_many(*removed)}")
+    print(f"removed {_many(*removed)}" if removed[0] else "nothing was kept")
 
 
 def _folders() -> list[tuple[float, int, Path]]:
@@ -100,10 +101,10 @@ def _folders() -> list[tuple[float, int, Path]]:
     return sorted([*kept_in(folder, prompts=True), *kept_in(folder, prompts=False)], reverse=True)
 
 
-def _many(count: int, size: int) -> str:
-    return f"{count} kept, {size_text(size)}"
+def _many(number: int, size: int) -> str:
+    return f"{count(number, 'kept cache')}, {size_text(size)}"
 
 
 def _short(name: str) -> str:
     """`prompt-633-4be2…` as its digest's beginning: the tokens have a column of their own."""
-    return name.rpartition("-")[2][:14]
+    return clean(one_line(name.rpartition("-")[2]))[:14]

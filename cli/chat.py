@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from prompt_toolkit.input import Input
 
@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from agent.request import ContextUse
     from agent.store import SessionStore
     from cli.assemble import Assembly
+
+_R = TypeVar("_R")
 
 AGAIN_S = 1.5
 """Within this a second Ctrl-C leaves."""
@@ -221,6 +223,24 @@ class Chat:
             return True
         self._between.append(act)
         return False
+
+    def before_next_turn(self, job: Callable[[], _R], then: Callable[[_R], object]) -> None:
+        """Run `job` beside the screen, then the other; what is said meanwhile waits for it. Between turns.
+
+        Ctrl-C ends the waiting: what comes of the job is dropped.
+        """
+        self.control = control = Control()
+
+        def over(act: Callable[[], object]) -> None:
+            if self.control is control:
+                self.control = None
+                act()
+                self.go_on()
+
+        control.on_stop(lambda: self.background.on_loop(lambda: over(lambda: None)))
+        self.background.run(
+            job, lambda done: over(lambda: then(done)), lambda error: over(lambda: self.tell(error))
+        )
 
     def change_settings(self, **values: Any) -> None:
         """Set values of the settings for the rest of this chat."""

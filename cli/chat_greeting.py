@@ -41,5 +41,7 @@ def _show(chat: Chat, lines: list[str]) -> None:
         chat.note(line)
     for warning in (*chat.resolved.warnings, *filter(None, [chat.kept.problem])):
         chat.note(warning, "yellow")
+    if chat.session.options.response_format:
+        chat.note("answers are JSON by this session's schema: /schema off ends that")
     if chat.kept.resumed:
         recall(chat)

@@ -127,6 +127,8 @@ class ChatModel:
         session.vocabulary = assembly.engine.vocabulary.digest
         session.model = assembly.engine.name
         set_private(assembly.engine, self._chat.settings.private)
+        if self._chat.settings.private:
+            self._read = None  # from now on the cache holds what is private, when that is over, too
         self.restore_pages()
         self.measure()
 
@@ -173,7 +175,7 @@ class ChatModel:
 
     def warm_up(self, assembly: Assembly) -> None:
         """Bring back what was kept of a session that goes on."""
-        kept = self._chat.kept
+        kept, self._read = self._chat.kept, None
         session_id = kept.session_id
         if session_id is not None and kept.resumed:
             self._chat.worker.submit(lambda: warm_up(assembly.engine, session_id))

@@ -39,6 +39,9 @@ class Status:
         chat = self._chat
         effort = chat.session.options.effort
         parts = [chat.assembly.engine.name if chat.assembly else chat.settings.model or "…", effort]
+        if chat.ahead.progress:
+            done, total = chat.ahead.progress
+            parts.append(f"reading ahead {done} of {total}")
         if chat.use:
             used, total = chat.view.context_tokens or chat.use.used_tokens, chat.use.total_tokens
             parts.append(f"▕{bar(used / max(total, 1))}▏ {short(used)} of {short(total)}")
@@ -48,9 +51,6 @@ class Status:
             parts.append("not stored")
         if chat.view.tokens_per_s:
             parts.append(f"{chat.view.tokens_per_s:.{0 if chat.view.tokens_per_s >= 100 else 1}f} tok/s")
-        if chat.ahead.progress:
-            done, total = chat.ahead.progress
-            parts.append(f"reading ahead {done} of {total}")
         text = ""
         for part in parts:
             longer = f"{text} · {part}" if text else part

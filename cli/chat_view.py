@@ -13,6 +13,7 @@ from agent.events import (
     ContextTrimmed,
     Delta,
     Event,
+    LetGo,
     MessageAdded,
     Progress,
     SampledAgain,
@@ -153,6 +154,8 @@ class ChatView:
             case SampledAgain(reason):
                 self._close_message()
                 self.note(f"sampled again: {reason}")
+            case LetGo(what, reason):
+                self.note(f"the guide let go of the {what}: {reason}")
             case Progress():
                 self._progress = event
                 if event.phase == "prefill":

@@ -52,7 +52,7 @@ class LoadProgress:
             return "loading the model"
         share = (mapped - before) / self._file_bytes
         if share < _BEGUN:  # llama.cpp reads the header and the vocabulary first: that says nothing of the rest
-            return worded("reading the model", "0 %", None)
+            return "loading the model"
         return self._worded("reading the model", min(max(share, 0.0), 1.0), self._first)
 
     def _worded(self, what: str, share: float, pace: Pace) -> str:

@@ -48,7 +48,8 @@ _CUT: dict[TurnEnd, str] = {
 }
 
 _SILENT = "no answer came: the model ended its turn without one; ask again, or with another --seed"
-_MISFIT = "the answer doesn't follow the schema, so nothing is printed"
+_NO_SCHEMA = "off"
+_MISFIT = "the answer doesn't follow the schema"
 _NOT_WHOLE = "; nothing is printed, since half of it is no answer by the schema"
 
 _R = TypeVar("_R")
@@ -95,7 +96,7 @@ def _prepared(
     settings = resolved.settings
     if settings.raw and settings.json:
         raise ExitError("--raw and --json both want stdout: expected one of them", ExitCode.USAGE)
-    answer = read_schema(schema, of="--schema") if schema is not None else None
+    answer = read_schema(schema, of="--schema") if schema not in (None, _NO_SCHEMA) else None
     text = _question(prompt, quiet=settings.quiet)
     if save and settings.private and resolved.origins["private"] == "--private":
         raise ExitError("--save stores the session, --private nothing: expected one of them", ExitCode.USAGE)
@@ -105,8 +106,10 @@ def _prepared(
     kept = open_saved(resolved, folder, wanted=wanted, save=save)
     if kept.problem:
         display.warn(kept.problem)
-    if answer:
+    if schema is not None:
         kept.session.options = replace(kept.session.options, response_format=answer)
+    elif kept.session.options.response_format:
+        display.note("ossia: the answer follows the session's schema; --schema off ends that")
     return _Run(resolved, folder, display, kept), text
 
 
@@ -164,7 +167,8 @@ class _Run:
         if self._report.end == "silent":
             raise ExitError(_SILENT, ExitCode.SILENT)
         if self._report.code == ExitCode.MISFIT:
-            raise ExitError(f"{_MISFIT}: {self._report.misfit}", ExitCode.MISFIT)
+            nothing = ", so nothing is printed" if isinstance(self._out, Answer) else ""
+            raise ExitError(f"{_MISFIT}{nothing}: {self._report.misfit}", ExitCode.MISFIT)
         self._last_line()
         return int(self._report.code)
 
@@ -279,8 +283,8 @@ class _Run:
     def _last_line(self) -> None:
         report = self._report
         if report.end in _CUT:
-            nothing = "" if report.schema is None or report.answer is not None else _NOT_WHOLE
-            self._display.note(f"ossia: {_CUT[report.end]}{nothing}")
+            half = isinstance(self._out, Answer) and report.schema is not None and report.answer is None
+            self._display.note(f"ossia: {_CUT[report.end]}{_NOT_WHOLE if half else ''}")
         elif report.end == "answered":
             speed = f" · {_speed(report.tokens_per_s)} tok/s" if report.tokens_per_s else ""
             self._display.aside(f"{report.model} · {report.completion_tokens} tokens{speed}")

@@ -67,7 +67,8 @@ class Answer:
         else:
             answer, notes = report.cited_answer
             if answer is not None:
-                stdout().write(answer.rstrip("\n") + "\n")
+                shown = _escaped(answer) if stdout().isatty() else answer  # JSON by a schema: else it would stream
+                stdout().write(shown.rstrip("\n") + "\n")
         if notes:
             links = self._streams and os.environ.get("TERM", "dumb") not in ("dumb", "linux")
             stdout().write("\n" + "".join(f"{line}\n" for line in _footnotes(notes, links=links)))
@@ -97,6 +98,11 @@ class Answer:
             stdout().write("\n")
             stdout().flush()
             self._in_line = False
+
+
+def _escaped(text: str) -> str:
+    """The same JSON, without what a terminal would obey: that can only stand in its strings."""
+    return "".join(char if clean(char) == char else json.dumps(char)[1:-1] for char in text)
 
 
 def _footnotes(notes: tuple[Footnote, ...], *, links: bool) -> list[str]:

@@ -206,6 +206,10 @@ class Report:
             "let_go": [asdict(one) for one in self.let_go],
             "trimmed": [asdict(trim) for trim in self.trimmed],
             "end": self.end,
-            "error": None if self.error is None else " ".join(str(self.error).split()) or type(self.error).__name__,
+            "error": self.misfit if self.error is None else _in_a_line(self.error),
             "exit": int(self.code),
         }
+
+
+def _in_a_line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

@@ -17,7 +17,7 @@ def run(
     ] = None,
     schema: Annotated[
         str | None,
-        typer.Option(metavar="FILE|JSON", help="Answer in JSON by this JSON Schema: it alone goes to stdout."),
+        typer.Option(metavar="FILE|JSON", help="Answer in JSON by this schema and nothing else; off: free text."),
     ] = None,
     save: Annotated[bool, typer.Option("--save", help="Store the session. (A run stores nothing otherwise.)")] = False,
     latest: Annotated[

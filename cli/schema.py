@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from cli.clean import one_line
 from cli.exits import ExitCode, ExitError
@@ -18,15 +22,14 @@ _MAX_BYTES = 1 << 20  # what is read; less can be followed
 def read_schema(given: str, *, of: str) -> ResponseFormat:
     """The schema in a file, or written out: `{"type": "object", …}`. `of`: who asks, for errors ("--schema").
 
-    Raises ExitError, in one line that names the keyword, when no answer could be sampled by it.
+    Raises ExitError, in one line that names the keyword, when no answer could be sampled by it, or checked.
     """
     from agent.errors import SchemaUnusable
-    from agent.guide import require_usable
 
     text, where = (given, of) if given.lstrip().startswith("{") else (_read(given, of), f"{of} {one_line(given, 200)}")
     try:
         schema = json.loads(text)
-        require_usable(schema, known_only=True)
+        _aside(lambda: _require_usable(schema))
     except (ValueError, RecursionError) as error:
         raise ExitError(f"{where}: expected a JSON Schema: {one_line(str(error), 200)}", ExitCode.USAGE) from None
     except SchemaUnusable as error:
@@ -35,17 +38,61 @@ def read_schema(given: str, *, of: str) -> ResponseFormat:
 
 
 def fault_of(text: str, schema: Any) -> str | None:
-    """What is wrong with an answer by its schema: `"it is no JSON (…)"`. None: nothing."""
+    """What is wrong with an answer by its schema: `"it is no JSON (…)"`. None: nothing. A `$ref` is fetched nowhere."""
     from jsonschema.exceptions import best_match
-    from jsonschema.validators import Draft202012Validator, validator_for
+    from referencing import Registry
+    from referencing.exceptions import Unresolvable
 
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_constant=_refuse)
+        fault = best_match(_draft_of(schema)(schema, registry=Registry()).iter_errors(value))
     except (ValueError, RecursionError) as error:
         return f"it is no JSON ({one_line(str(error), 200)})"
-    kind = validator_for(schema, default=Draft202012Validator)
-    fault = best_match(kind(schema).iter_errors(value))
+    except Unresolvable as error:
+        return f"its schema refers to what isn't in it ({one_line(str(error), 200)})"
     return None if fault is None else f"{one_line(fault.message, 200)} (at {fault.json_path})"
+
+
+def _require_usable(schema: Any) -> None:
+    from jsonschema.exceptions import SchemaError
+
+    from agent.errors import SchemaUnusable
+    from agent.guide import require_usable
+
+    require_usable(schema, known_only=True)
+    try:
+        _draft_of(schema).check_schema(schema)  # a pattern that Python doesn't know is a fault, too
+    except SchemaError as error:
+        raise SchemaUnusable(f"{one_line(error.message, 200)} (at {error.json_path})") from None
+
+
+def _draft_of(schema: Any) -> Any:
+    from jsonschema.validators import Draft202012Validator, validator_for
+
+    named = isinstance(schema, dict) and isinstance(schema.get("$schema"), str)
+    return validator_for(schema, default=Draft202012Validator) if named else Draft202012Validator
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is none of its numbers")
+
+
+def _aside(call: Callable[[], None]) -> None:
+    """Call it on a thread of its own: Ctrl-C would be taken for a fault of the schema by what compiles it."""
+    done: Future[None] = Future()
+
+    def work() -> None:
+        try:
+            call()
+            done.set_result(None)
+        except Exception as error:
+            done.set_exception(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    while not done.done():
+        with suppress(TimeoutError):
+            done.exception(timeout=0.1)  # in steps, since Windows can't interrupt a wait
+    done.result()
 
 
 def _read(name: str, of: str) -> str:

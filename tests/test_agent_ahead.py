@@ -10,7 +10,7 @@ from agent.limits import Limits
 from agent.request import Request
 from agent.session import Options, Session, Summary
 from harmony import Tokenizer
-from harmony.messages import Message
+from harmony.messages import Message, ResponseFormat
 from tests.support.turns import Stage
 from tools.spec import ToolSpec
 
@@ -97,15 +97,20 @@ OURS = ToolSpec("functions.read_file", "Reads.")
 
 
 @pytest.mark.parametrize(
-    ("instructions", "tools", "personal"),
-    [(None, (OURS,), [False, False]), (None, (OWN,), [False, True]), ("Be kind.", (OURS,), [False, True])],
+    ("options", "tools", "personal"),
+    [
+        (Options(), (OURS,), [False, False]),
+        (Options(), (OWN,), [False, True]),
+        (Options(instructions="Be kind."), (OURS,), [False, True]),
+        (Options(response_format=ResponseFormat("answer", {"type": "object"})), (OURS,), [False, True]),
+    ],
 )
 def test_a_static_part_says_whether_texts_of_the_users_are_in_it(
-    instructions: str | None, tools: tuple[ToolSpec, ...], personal: list[bool], etude_tokenizer: Tokenizer
+    options: Options, tools: tuple[ToolSpec, ...], personal: list[bool], etude_tokenizer: Tokenizer
 ) -> None:
     stage = Stage(etude_tokenizer, ())
     prompts = _watched(stage)
-    session = Session(Options(instructions=instructions))
+    session = Session(options)
     stage.responder.prefill(session.request_ahead(tools), control=Control())
     assert [part.personal for part in prompts[0].static] == personal
     system = stage.responder.codec.render([Message("system", ("",))])

@@ -203,6 +203,18 @@ def test_a_mask_is_of_the_ids_that_go_on_with_the_value(etude_tokenizer: Tokeniz
     assert choice.count == len(choice.listed(size))
 
 
+def test_behind_a_whole_value_only_what_closes_it_comes(etude_tokenizer: Tokenizer) -> None:
+    """The other control tokens don't, nor ids without a token: several of them share a word of the mask."""
+    guide = _guide(etude_tokenizer)
+    follow(guide, ids_of("<|channel|>commentary to=functions.get_time<|message|>{}", etude_tokenizer))
+    choice = guide.next()
+    assert isinstance(choice, Mask)
+    vocabulary = etude_tokenizer.vocabulary
+    listed = set(map(int, choice.listed(vocabulary.size)))
+    none = {token for token, text in enumerate(vocabulary.tokens) if not text}
+    assert listed & (none | set(vocabulary.control.values())) == {etude_tokenizer.control.call}
+
+
 @pytest.mark.parametrize(
     ("schema", "told"),
     [

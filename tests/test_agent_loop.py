@@ -33,7 +33,7 @@ from agent.loop import GIVE_UP, TOO_LATE
 from agent.session import Options, Session
 from agent.session_json import dump_session, parse_session
 from harmony import Tokenizer
-from harmony.messages import Message
+from harmony.messages import Message, ResponseFormat
 from tests.support.turns import Stage, drive, end_of, wait_until
 from tools.policy import Rule
 from tools.spec import INTERRUPTED, ToolCall
@@ -821,6 +821,13 @@ def test_it_is_drawn_again_once(etude_tokenizer: Tokenizer) -> None:
     assert [message.text for message in mended.session.messages if message.role == "tool"] == ["4"]
 
 
+def test_nothing_is_drawn_again_behind_an_answer(etude_tokenizer: Tokenizer) -> None:
+    """It was shown."""
+    stage = drawing(etude_tokenizer, (f"<|channel|>final<|message|>Done.<|end|><|start|>assistant{UNREADABLE}", FINAL))
+    told = story(stage.play())
+    assert "+assistant/final: Done." in told and HEADER not in told
+
+
 def test_a_long_answer_without_a_header_is_kept(etude_tokenizer: Tokenizer) -> None:
     stage = drawing(etude_tokenizer, ("<|channel|>final " + "word " * 100 + "<|return|>",))
     assert end_of(stage.play()) == TurnEnded("answered")
@@ -847,15 +854,25 @@ def test_a_circle_is_stopped_and_what_came_stays(channel: str, text: str, etude_
     "text",
     [
         f"```\n{CIRCLE * 40}\n```",
+        f"> 1. ~~~~ text\n> ```\n> {CIRCLE * 40}",
+        f"So:\n\n    {CIRCLE * 40}",
         CIRCLE * 6,
         "".join(f"{number} bottles of beer, " for number in range(2000)),
     ],
-    ids=["code", "few", "a count"],
+    ids=["code", "quoted code", "indented code", "few", "a count"],
 )
 def test_what_is_no_circle_goes_on(text: str, etude_tokenizer: Tokenizer) -> None:
     stage = Stage(etude_tokenizer, (f"<|channel|>final<|message|>{text}<|return|>",), context_tokens=60_000)
     assert end_of(stage.play()) == TurnEnded("answered")
     assert stage.session.messages[-1].text == text
+
+
+def test_an_answer_by_a_schema_may_repeat_itself(etude_tokenizer: Tokenizer) -> None:
+    text = f'["{CIRCLE * 40}"]'
+    session = Session(Options(date="2025-06-28", response_format=ResponseFormat("answer", {"type": "array"})))
+    steps = (f"<|channel|>final<|message|>{text}<|return|>",)
+    stage = Stage(etude_tokenizer, steps, context_tokens=60_000, session=session)
+    assert end_of(stage.play()) == TurnEnded("answered")
 
 
 def test_calls_may_repeat_themselves(etude_tokenizer: Tokenizer) -> None:

@@ -13,6 +13,7 @@ import pytest
 from agent.engine.llama import LlamaEngine
 from cli import paths
 from cli.keeping import Wanted
+from harmony import Tokenizer
 from tests.support.screen import ChatScreen, chatting
 
 TODAY = datetime.date(2026, 11, 23)
@@ -49,9 +50,9 @@ async def _send(stage: ChatScreen, text: str) -> None:
     await stage.settle()
 
 
-def _kept() -> list[dict[str, Any]]:
+def _kept(which: str = "prompt-*") -> list[dict[str, Any]]:
     """The headers of the prompts on disk, shortest first."""
-    found = [one.read_bytes().split(b"\n")[1] for one in (paths.cache_dir() / "kv").glob("prompt-*/marks")]
+    found = [one.read_bytes().split(b"\n")[1] for one in (paths.cache_dir() / "kv").glob(f"{which}/marks")]
     return sorted(map(json.loads, found), key=lambda header: len(header["ids"]))
 
 
@@ -115,6 +116,34 @@ def test_a_chat_that_becomes_private_writes_nothing_more() -> None:
 
     chatting(case)
     assert [header["personal"] for header in _kept()] == [False, False]
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_what_was_read_in_private_is_not_kept_once_that_is_over(asked: bool) -> None:
+    """Neither what the prompt began with, nor for the session, which is stored again."""
+    tokenizers: list[Tokenizer] = []
+
+    async def case() -> None:
+        async with _chat() as stage:
+            await _ahead(stage)
+            await _send(stage, "Hello")
+            for line in ("/private", "/system Speak of llamas."):
+                await stage.type(f"{line}\r")
+                await stage.settle()
+            await _ahead(stage)
+            assert "Speak of llamas." in _held(stage)
+            stage.chat.change_settings(prefill_ahead="off")
+            if asked:
+                await _send(stage, "Who are you?")
+            for line in (*(("/new", "/system off") if asked else ()), "/private off"):
+                await stage.type(f"{line}\r")
+                await stage.settle()
+            assert stage.chat.store is not None and stage.chat.assembly is not None
+            tokenizers.append(stage.chat.assembly.codec.tokenizer)
+
+    chatting(case)
+    texts = [tokenizers[0].decode(header["ids"]) for header in _kept("*")]
+    assert texts and not any("llamas" in text for text in texts)
 
 
 @pytest.mark.parametrize("command", ["/effort high", "/system Speak of llamas.", "/tools off python", "/new"])
@@ -197,16 +226,16 @@ def test_a_resumed_conversation_is_read_ahead_where_its_cache_is_gone() -> None:
     chatting(second)
 
 
-def test_across_midnight_the_new_days_prompt_is_read() -> None:
+def test_across_midnight_the_new_days_prompt_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cli.chat_ahead._DATE_EVERY_S", 0.05)
     days = [TODAY]
 
     async def case() -> None:
         async with ChatScreen(today=lambda: days[0], prefill_ahead="on", temperature=0.0) as stage:
             await _ahead(stage)
             days[0] = TODAY + datetime.timedelta(1)
-            stage.chat.ahead.new_day()
+            await stage.until(lambda: "Current date: 2026-11-24" in _held(stage))  # noticed by itself
             await _ahead(stage)
-            assert "Current date: 2026-11-24" in _held(stage)
             held = len(_engine(stage).lane.cache)
             await _send(stage, "Hello")
             assert stage.chat.tally.turn.reused == held

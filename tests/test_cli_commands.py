@@ -255,10 +255,16 @@ def test_answers_by_a_schema(tmp_path: Path) -> None:
             assert "nothing holds the model to it here" in told  # a script can't be held to anything
             assert any(row.strip() == '"name": {' for row in stage.rows)
             await send(stage, '/schema {"not": {}}')
-            assert "/schema: the schema: this schema can't be used: the keyword 'not' can't be" in text_of(stage)
+            assert "/schema: this schema can't be used: the keyword 'not' can't be" in text_of(stage)
             assert chat.session.options.response_format is not None
             await send(stage, "/schema off")
             assert chat.session.options.response_format is None
+            os.mkfifo(tmp_path / "fifo")
+            await stage.type(f"/schema {tmp_path / 'fifo'}\rhi\r")
+            await stage.until(lambda: chat.queue)
+            await stage.type("\x03")  # nobody writes into it: what was said goes back into the input
+            await stage.settle()
+            assert stage.chat.editor.text == "hi" and not chat.session.entries
 
     chatting(case)
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import socket
 from pathlib import Path
 
+import pexpect
 import pytest
 
+from cli.schema import fault_of
 from tests.support.command import line_of, ossia, ossia_here, write_script
+from tests.support.pty import PtyChat
 
 PERSON = {
     "type": "object",
@@ -81,6 +85,9 @@ def test_an_engine_that_cannot_be_guided_is_looked_at_afterwards(
         ('{"items":' * 200 + "{}" + "}" * 200, "this schema can't be used: it is nested deeper than 64 levels"),
         ('{"items":' * 40_000 + "{}" + "}" * 40_000, "expected a JSON Schema: "),
         (json.dumps({"enum": ["x" * 100_000]}), "this schema can't be used: it has more than 64 KiB"),
+        (r'{"pattern":"\\p{L}"}', r"this schema can't be used: '\\p{L}' is not a 'regex' (at $.pattern)"),
+        ('{"items":[{}]}', "this schema can't be used: [{}] is not of type 'object', 'boolean' (at $.items)"),
+        ('{"$schema":5}', "this schema can't be used: "),
         ('{"type":', "expected a JSON Schema: Expecting value: line 1 column 9 (char 8)"),
         ("[]", "expected a file, or a schema that begins with {: can't read []: No such file or directory"),
     ],
@@ -111,3 +118,55 @@ def test_the_guide_can_be_turned_off_by_a_setting(tmp_path: Path) -> None:
     assert line_of(ossia(*ASKED, "--json"))["usage"]["forced_tokens"] > 0
     done = ossia_here("run", "hi", "--engine", write_script(tmp_path, _answered("Hi.")), "--no-guide")
     assert done.stdout == b"Hi.\n"
+
+
+@pytest.mark.parametrize("constant", ["NaN", "-Infinity"])
+def test_json_has_no_such_numbers(constant: str) -> None:
+    assert fault_of(f'{{"a": {constant}}}', {}) == f"it is no JSON ({constant} is none of its numbers)"
+
+
+def test_a_reference_to_elsewhere_is_not_followed() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0.2)
+        schema = {"$ref": f"http://127.0.0.1:{server.getsockname()[1]}/schema.json"}
+        assert str(fault_of("{}", schema)).startswith("its schema refers to what isn't in it (")
+        with pytest.raises(TimeoutError):
+            server.accept()
+
+
+def test_a_terminal_gets_no_control_characters_but_the_same_json(tmp_path: Path) -> None:
+    """They may stand raw in JSON's strings, and would be obeyed."""
+    body = '{"name": "a\x9b31m\u202eb\x7f"}'
+    script = write_script(tmp_path, _answered(body))
+    arguments = ("run", "hi", "--engine", script, "--schema", '{"type":"object"}', "--quiet")
+    with PtyChat(*arguments) as shown:
+        shown.child.expect(pexpect.EOF)
+        assert shown.child.before == b'{"name": "a\\u009b31m\\u202eb\\u007f"}\r\n'
+    assert ossia_here(*arguments).stdout.decode() == f"{body}\n"
+
+
+def test_a_session_keeps_its_schema_until_it_is_off(tmp_path: Path) -> None:
+    home = {"XDG_DATA_HOME": str(tmp_path)}
+    answered = write_script(tmp_path, _answered('{"age":3}'))
+    ossia("run", "hi", "--save", "--engine", answered, "--schema", AGE, env=home)
+    kept = ossia("run", "again", "--continue", "--engine", answered, env=home)
+    assert "the answer follows the session's schema; --schema off ends that" in kept.stderr.decode()
+    free = write_script(tmp_path, _answered("Three."))
+    assert ossia("run", "again", "--continue", "--engine", free, env=home).returncode == 10
+    for flags in (("--schema", "off"), ()):
+        done = ossia("run", "again", "--continue", "--engine", free, *flags, env=home)
+        assert done.stdout == b"Three.\n"
+
+
+def test_the_json_line_says_why_there_is_no_answer(tmp_path: Path) -> None:
+    done = ossia_here("run", "hi", "--engine", write_script(tmp_path, _answered("three")), "--schema", AGE, "--json")
+    line = line_of(done)
+    assert (line["answer"], line["exit"], done.returncode) == (None, 10, 10)
+    assert line["error"] == "it is no JSON (Expecting value: line 1 column 1 (char 0))"
+    assert done.stderr.decode().endswith("the answer doesn't follow the schema: " + line["error"] + "\n")
+
+
+@pytest.mark.parametrize("flag", ["--raw", "--json"])
+def test_what_is_printed_is_not_said_not_to_be(flag: str) -> None:
+    cut = ossia(*ASKED, "--schema", AGE, "--max-tokens", "6", flag)
+    assert cut.returncode == 6 and "nothing is printed" not in cut.stderr.decode()

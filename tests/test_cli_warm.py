@@ -92,9 +92,28 @@ def test_the_cache_is_shown_and_emptied() -> None:
     }
     assert all(one["bytes"] > 1000 and one["tokens"] > 20 for one in kept)
     _kept()[0].with_name("prompt-5-x.y1.new").mkdir(mode=0o700)  # as a crash would leave it
-    assert b"removed 3 kept" in ossia("cache", "rm").stdout
+    assert b"removed 3 kept caches, " in ossia("cache", "rm").stdout
     assert _kept() == []
     assert ossia("run", "--continue", "Who are you?").returncode == 0
+
+
+def test_what_is_no_cache_of_ours_is_left_alone(tmp_path: Path) -> None:
+    documents, folder = tmp_path / "documents", paths.cache_dir() / "kv"
+    (documents / "letters").mkdir(parents=True, mode=0o700)
+    (documents / "letters/a.txt").write_text("mine")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.symlink_to(documents)
+    assert ossia("cache", "rm").stdout == b"nothing was kept\n"
+    assert (documents / "letters/a.txt").exists()
+    folder.unlink()
+    for name in ("notes", "torn"):
+        (folder / name).mkdir(parents=True, mode=0o700)
+    folder.chmod(0o700)
+    (folder / "notes/a.txt").write_text("mine")
+    os.mkfifo(folder / "torn/marks")
+    assert [line["tokens"] for line in line_of(ossia("cache", "show", "--json"))["kept"]] == [None]
+    assert ossia("cache", "rm").stdout.startswith(b"removed 1 kept cache, ")
+    assert (folder / "notes/a.txt").exists() and not (folder / "torn").exists()
 
 
 def test_the_oldest_go_when_there_are_too_many(home: Path) -> None:

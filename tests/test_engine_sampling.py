@@ -173,6 +173,7 @@ def test_no_guide_draws_as_before_it() -> None:
     [
         ([9.0, 9.0, 0.0, 0.0], False),  # what may come is as likely
         ([0.0, 0.0, 9.0, 0.0], True),  # something else is nearly sure
+        ([0.0, 0.0, 9.0, 9.0], True),  # two others share it
         ([0.0, 1.0, 4.0, 4.0], False),  # 2 % are enough
     ],
 )
@@ -253,9 +254,10 @@ def test_a_seed_repeats_and_the_logits_are_left_as_they_are() -> None:
     before = logits.copy()
     samplers = [Sampler(Sampling(temperature=0.9, seed=seed), 3000) for seed in (5, 5, 6, None, None)]
     samplers.append(Sampler(Sampling(temperature=0.9, seed=5), 3000, salt=1))
+    samplers.append(Sampler(Sampling(temperature=0.9, seed=5, attempt=1), 3000))
     drawn = [[sampler.pick(logits) for _ in range(20)] for sampler in samplers]
     assert drawn[0] == drawn[1]
-    assert len({tuple(ids) for ids in drawn}) == 5
+    assert len({tuple(ids) for ids in drawn}) == 6
     assert (logits == before).all()
 
 

@@ -101,8 +101,10 @@ class ArgumentReader:
     def _check(self, args: object) -> None:
         if self._validator is None:
             from jsonschema import Draft202012Validator  # 60 ms, and python alone never needs it
+            from referencing import Registry
 
-            self._validator = Draft202012Validator(self._schema)
+            # With a registry of its own a `$ref` to elsewhere is an error; without one it would be fetched.
+            self._validator = Draft202012Validator(self._schema, registry=Registry())
         fault = next(self._validator.iter_errors(args), None)
         if fault is not None:
             place = "/".join(map(str, fault.absolute_path)) or "arguments"

@@ -110,15 +110,14 @@ class Prefill:
     """Brings a prompt into the memory: an iterator of `Progress`, the first one before any work.
 
     Afterwards `logits` are those for the id after the prompt, unless it was `aborted`, or they aren't wanted (`ahead`).
-    `ahead`: nobody waits for it, and what comes after it isn't known yet. Steps are then half as long (32 ids on two
-    cores): a stop comes between two operations of one, and whoever stops it does wait.
+    `ahead`: nobody waits for it, and what comes after it isn't known yet. Its steps are those of any prefill: cut
+    otherwise, the same prompt would be rounded otherwise, and what is kept of it would make other answers.
     """
 
     def __init__(self, prompt: Prompt, lane: Lane, *, ahead: bool = False) -> None:
         self.prompt = prompt
         self.lane = lane
         self._ahead = ahead
-        self._step_tokens = lane.decoder.step_tokens // (2 if ahead else 1) or 1
         self.reused = 0
         self.evaluated = 0
         self.lost = 0
@@ -135,7 +134,7 @@ class Prefill:
         self.seconds += time.monotonic() - began
         checkpoints = checkpoints_of(self.prompt)
         while done < total:
-            end = min([mark for mark in checkpoints if mark > done] + [total, done + self._step_tokens])
+            end = min([mark for mark in checkpoints if mark > done] + [total, done + self.lane.decoder.step_tokens])
             yield self._progress(done, end)
             began = time.monotonic()
             self.aborted = not self.lane.advance(self.prompt.ids[done:end], logits=end == total and not self._ahead)

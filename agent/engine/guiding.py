@@ -23,6 +23,12 @@ class AllBut:
     def of(cls, ids: frozenset[int]) -> AllBut:
         return cls(np.array(sorted(ids), np.intp), ids)
 
+    def bits(self, size: int) -> NDArray[np.uint32]:
+        """As the words of a `Mask` for a vocabulary of that size."""
+        words = np.full(-(-size // 32), 0xFFFFFFFF, np.uint32)
+        np.bitwise_and.at(words, self.ids >> 5, ~(np.uint32(1) << (self.ids & 31).astype(np.uint32)))  # two in one word
+        return words
+
     def holds(self, ids: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Which of `ids` may come."""
         return ~np.isin(ids, self.ids)

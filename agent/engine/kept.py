@@ -155,6 +155,13 @@ def is_own(folder: Path) -> bool:
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
 
 
+def holds_cache(folder: Path) -> bool:
+    """Is nothing in it but a kept cache, or a part of one?"""
+    with suppress(OSError):
+        return {one.name for one in folder.iterdir()} <= {_STATE, _MARKS}
+    return False
+
+
 def look(folder: Path) -> tuple[About, int] | None:
     """What is told of the cache kept in `folder`, and how many ids it holds. None: nothing usable."""
     try:
@@ -209,6 +216,8 @@ def _marks(ids: tuple[int, ...], checkpoints: tuple[Checkpoint, ...], about: Abo
 
 
 def _read(path: Path) -> tuple[dict[str, Any], bytes]:
+    if not stat.S_ISREG(path.lstat().st_mode):
+        raise ValueError("not a file")  # a FIFO would never end
     digest, _, rest = path.read_bytes().partition(b"\n")
     if hashlib.sha256(rest).hexdigest().encode() != digest:
         raise ValueError("torn")

@@ -88,7 +88,7 @@ class LlamaEngine:
         self.lane = Lane(native, PrefixCache(native, window=window, max_bytes=settings.checkpoint_bytes))
         self._open: LocalGeneration | None = None
         self.prompts: KeptPrompts | None = None
-        self._static: Prompt | None = None  # of the prompt that was read last, its static part
+        self._static: Prompt | None = None  # of the prompt that was read last, what may be kept on disk
 
     @classmethod
     def load(
@@ -164,7 +164,7 @@ class LlamaEngine:
     def prefill(
         self, prompt: Prompt, *, control: Control, told: Callable[[Progress], None] = lambda progress: None
     ) -> None:
-        """Bring the prompt into the KV cache, as far as `control` lets it, in short batches.
+        """Bring the prompt into the KV cache, as far as `control` lets it.
 
         Its static parts are kept for later processes as they are passed.
         """
@@ -245,16 +245,18 @@ class LlamaEngine:
             raise ValueError("expected a prompt of at least one id")
         if len(prompt.ids) >= self._context_tokens:
             raise ContextFull(len(prompt.ids), self._context_tokens)
-        if prompt.static:
+        self._static = None
+        if prompt.static and self.prompts:
             end = prompt.static[-1].length
-            self._static = Prompt(prompt.ids[:end], static=prompt.static)
-            self._recall_static(prompt.ids)
+            self._recall_static(self.prompts, prompt.ids, end)
+            if self.prompts.writes:  # now: what is read in private isn't kept when that is over, either
+                self._static = Prompt(prompt.ids[:end], static=prompt.static)
         return Prefill(prompt, self.lane, ahead=ahead)
 
-    def _recall_static(self, ids: Sequence[int]) -> None:
-        """Bring back what is kept of the prompt's beginning, if that is more than the cache holds."""
-        shared, prompts, static = self.lane.cache.shared(ids), self.prompts, self._static
-        if prompts is None or static is None or shared >= len(static.ids):
+    def _recall_static(self, prompts: KeptPrompts, ids: Sequence[int], end: int) -> None:
+        """Bring back what is kept of the prompt's beginning, up to `end`, if that is more than the cache holds."""
+        shared = self.lane.cache.shared(ids)
+        if shared >= end:
             return
         folder = prompts.longest(ids, self.native.fingerprint, beyond=shared)
         if folder is not None:

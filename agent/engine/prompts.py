@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from agent.engine.kept import Snapshot, forget, is_own, is_unfinished
+from agent.engine.kept import Snapshot, forget, holds_cache, is_own, is_unfinished
 
 _ABANDONED_S = 3600
 """What is being written for longer was left by a crash."""
@@ -109,8 +109,8 @@ def kept_in(folder: Path, *, prompts: bool) -> list[tuple[float, int, Path]]:
     Those that are being written aren't among them.
     """
     found = []
-    for one in folder.glob("*/"):
-        if (_NAME.fullmatch(one.name) is not None) != prompts or is_unfinished(one) or not is_own(one):
+    for one in _folders(folder):
+        if (_NAME.fullmatch(one.name) is not None) != prompts or is_unfinished(one):
             continue
         with suppress(OSError):  # gone meanwhile
             found.append((one.stat().st_mtime, sum(file.stat().st_size for file in one.iterdir()), one))
@@ -119,4 +119,9 @@ def kept_in(folder: Path, *, prompts: bool) -> list[tuple[float, int, Path]]:
 
 def unfinished_in(folder: Path) -> list[Path]:
     """Those that are being written there, and what crashes left of others."""
-    return [one for one in folder.glob("*/") if is_unfinished(one) and is_own(one)]
+    return [one for one in _folders(folder) if is_unfinished(one)]
+
+
+def _folders(folder: Path) -> list[Path]:
+    """Those in `folder` that hold a kept cache and nothing else. None where it is a link: it may lead anywhere."""
+    return [one for one in folder.glob("*/") if is_own(one) and holds_cache(one)] if is_own(folder) else []

@@ -36,9 +36,9 @@ _FEW = 256  # ids that are sooner looked at one by one than drawn among all
 _NOTHING = 1e-9
 """What weighs less, beside all, moves no cut: the weights themselves are rounded to a ten-millionth."""
 
-_HARDLY, _SURE = 0.01, 0.5
-"""The model wants something else: what may come has less than the one, and an id that may not more than the other. (A
-model that knows nothing spreads its probability over all ids, and wants nothing.)"""
+_HARDLY, _SURE, _LEADERS = 0.01, 0.5, 8
+"""The model wants something else: what may come has less than the first share, and the likeliest ids together more than
+the second. (A model that knows nothing spreads its probability over all ids, and wants nothing.)"""
 
 _GREEDY_BELOW = 1e-6  # float32 logits don't tell apart what such a temperature would
 _HOTTEST = 1e38  # all finite logits of a model are alike long before, and float32 has no number for much more
@@ -94,15 +94,19 @@ class Sampler:
         return self._pick_cut(logits, maxima, top, allowed)
 
     def wants_others(self, logits: _Floats, ids: _Ids) -> bool:
-        """Does the model give hardly anything to these ids, and want another one? At temperature 1."""
+        """Does the model give hardly anything to these ids, and most of it to a few others? At temperature 1."""
         best = int(logits.argmax())
         if best in ids:
             return False
         top = float(logits[best])
         starts = range(0, self._size, _BLOCK)
         total = sum(float(np.exp(logits[start : start + _BLOCK] - np.float32(top)).sum()) for start in starts)
-        share = float(np.exp(logits[ids] - np.float32(top)).sum()) / total
-        return share < _HARDLY and 1 / total > _SURE
+        leaders = min(_LEADERS, self._size)
+        share, wanted = (
+            float(np.exp(few - np.float32(top)).sum()) / total
+            for few in (logits[ids], np.partition(logits, -leaders)[-leaders:])
+        )
+        return share < _HARDLY and wanted > _SURE
 
     @property
     def _cuts(self) -> bool:

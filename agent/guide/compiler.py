@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from agent.engine.base import Constraint
-from agent.engine.guiding import AllBut
 from agent.errors import SchemaUnusable
 from agent.guide.follower import Body, Follower, FreeText, JsonText, closers_of
 from agent.guide.headers import Node, Opened, between, headers
@@ -68,5 +67,5 @@ class GuideCompiler:
 
     def _free_text(self, closers: frozenset[int]) -> FreeText:
         if closers not in self._free:
-            self._free[closers] = FreeText(closers, AllBut.of(self._stray - closers))
+            self._free[closers] = FreeText.of(closers, self._stray, self._tokenizer.vocabulary.size)
         return self._free[closers]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agent.engine.base import LetGo
 from agent.engine.guiding import AllBut, Choice, Mask
@@ -37,6 +38,13 @@ class FreeText:
 
     closers: frozenset[int]
     choice: AllBut
+    bits: NDArray[np.uint32]  # the same ids
+
+    @classmethod
+    def of(cls, closers: frozenset[int], stray: frozenset[int], size: int) -> FreeText:
+        """Of a vocabulary of that size, in which `stray` are the ids that aren't text."""
+        choice = AllBut.of(stray - closers)
+        return cls(closers, choice, choice.bits(size))
 
     def next(self) -> Choice:
         return self.choice
@@ -70,7 +78,7 @@ class JsonText:
         if matcher is None or words is None:
             self._let_go()
             return self._free.choice
-        words[self._free.choice.ids >> 5] &= ~(np.uint32(1) << (self._free.choice.ids & 31).astype(np.uint32))
+        words &= self._free.bits
         if matcher.whole:
             for token in self.closers:
                 words[token >> 5] |= np.uint32(1 << (token & 31))

@@ -13,6 +13,7 @@ from cli.config import Settings
 
 if TYPE_CHECKING:
     from cli.chat import Chat
+    from harmony.messages import ResponseFormat
 
 EFFORTS: Sequence[Choice] = (
     ("low", "answers quickly, thinks little"),
@@ -108,18 +109,17 @@ def schema(chat: Chat, argument: str) -> None:
         block = Block(chat, "Answers are JSON by this schema (/schema off ends that)")
         block.text(json.dumps(answer.schema, ensure_ascii=False, indent=2))
         return block.show()
-    from cli.exits import ExitError
     from cli.schema import read_schema
 
-    try:
-        found = None if argument.lower() in _OFF else read_schema(argument, of="the schema")
-    except ExitError as error:
-        raise CommandError(str(error)) from None
-    now = chat.change_options(lambda options: replace(options, response_format=found))
-    chat.note(f"{'answers are JSON by your schema' if found else 'answers are free text'}{later(now)}")
-    if found and chat.assembly and not chat.assembly.responder.guided:
-        chat.note("nothing holds the model to it here (the guide is off): look at what it writes", "yellow")
-    return None
+    def use(found: ResponseFormat | None) -> None:
+        now = chat.change_options(lambda options: replace(options, response_format=found))
+        chat.note(f"{'answers are JSON by your schema' if found else 'answers are free text'}{later(now)}")
+        if found and chat.assembly and not chat.assembly.responder.guided:
+            chat.note("nothing holds the model to it here (the guide is off): look at what it writes", "yellow")
+
+    if argument.lower() in _OFF:
+        return use(None)
+    return chat.before_next_turn(lambda: read_schema(argument, of="/schema"), use)  # a large one takes its time
 
 
 def values(chat: Chat, prefix: str) -> Sequence[Choice]:
