@@ -53,6 +53,16 @@ def test_what_a_killed_process_left_goes_and_a_living_ones_stays(tmp_path: Path)
     assert (kept / "file").read_text() == "mine"
 
 
+def test_where_nothing_can_be_locked_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(descriptor: int, how: int) -> None:
+        raise OSError("too many locks")
+
+    monkeypatch.setattr("fcntl.flock", refused)
+    with pytest.raises(OSError, match="No locks available"):
+        Scratch(tmp_path)
+    assert _folders(tmp_path) == []
+
+
 def test_nothing_else_is_touched(tmp_path: Path) -> None:
     place, kept = tmp_path / "tmp", tmp_path / "kept"
     place.mkdir(), kept.mkdir()

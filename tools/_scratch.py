@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -13,6 +14,7 @@ from tools import _data
 
 _PREFIX = "ossia-run-"
 _NAME = re.compile(r"ossia-run-[a-z0-9_]{8}")
+_TRIES = 8
 _REMOVED_AT_ONCE = 5
 """So many at the most for one that is made: a folder may hold 100,000 files."""
 _SURELY_LEFT_S = 3600.0
@@ -59,12 +61,18 @@ def remove_left_files(folder: int, name: str, pattern: re.Pattern[str]) -> None:
 
 
 def _made(parent: Path | None) -> tuple[Path, int]:
-    """A folder and its lock. Whoever removes leftovers may have been faster than the lock: then another one."""
-    while True:
+    """A folder and its lock. Whoever removes leftovers may have been faster than the lock: then another one.
+
+    Raises OSError where nothing can be locked: too many open files, a filesystem that knows no locks.
+    """
+    for _ in range(_TRIES):
         path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent)).resolve()
         lock = _locked(path)
         if lock is not None:
             return path, lock
+        with suppress(OSError):
+            path.rmdir()
+    raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK), str(path))
 
 
 def _locked(folder: Path) -> int | None:
