@@ -1,8 +1,8 @@
 """A prompt recalled from disk answers like one that was read: `python -m tests.oracle.recalled [MODEL.gguf]`.
 
-Four engines, one after the other: one reads a prompt of 633 ids and keeps its static part; one recalls that; one reads
-all of it in the same batches; one reads it in other batches. The second and third must give the same greedy ids as the
-first, and the same logits after the prompt, to the bit. For the other batches it prints how far the logits lie apart,
+Engines, one after the other: one reads a prompt of 633 ids and keeps its static part; one recalls that; one recalls what
+another kept that read ahead; one reads all of it in the same batches; one reads it in other batches. But for the last
+one they must give the same greedy ids as the first, and the same logits after the prompt, to the bit. For the other batches it prints how far the logits lie apart,
 and at the first id that differs how far those of both ids do: that is what rounding does.
 """
 
@@ -36,10 +36,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     ids = tuple(draw.randrange(1000) for _ in range(_STATIC + _OWN))
     prompt = Prompt(ids, (_STATIC, len(ids)), (Static(_STATIC),))
     wrong = 0
-    with tempfile.TemporaryDirectory() as kept:
+    with tempfile.TemporaryDirectory() as kept, tempfile.TemporaryDirectory() as ahead:
         logits, answer, _ = _ask(given, prompt, Path(kept))
+        _read_ahead(given, prompt, Path(ahead))
         for what, folder, step, reused in (
             ("recalled", Path(kept), _STEP_TOKENS, _STATIC),
+            ("recalled, from a chat that read ahead", Path(ahead), _STEP_TOKENS, _STATIC),
             ("read in the same batches", None, _STEP_TOKENS, 0),
             ("read in other batches", None, _OTHER_STEP_TOKENS, 0),
         ):
@@ -68,6 +70,15 @@ def _ask(
         return logits, ids, answer.stats.reused_tokens
     finally:
         engine.close()
+
+
+def _read_ahead(given: argparse.Namespace, prompt: Prompt, folder: Path) -> None:
+    """As a chat does before anything is said."""
+    engine = load_engine(given.model, step_tokens=_STEP_TOKENS)
+    engine.prompts = KeptPrompts(folder, max_bytes=1 << 30)
+    opened = (*prompt.ids[:_STATIC], 1, 2, 3)
+    engine.prefill(Prompt(opened, prompt.marks[:1], prompt.static), control=Control())
+    engine.close()
 
 
 def _difference(given: argparse.Namespace, prompt: Prompt, one: list[int], other: list[int]) -> str:
