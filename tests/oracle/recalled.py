@@ -1,9 +1,9 @@
 """A prompt recalled from disk answers like one that was read: `python -m tests.oracle.recalled [MODEL.gguf]`.
 
-Engines, one after the other: one reads a prompt of 633 ids and keeps its static part; one recalls that; one recalls what
-another kept that read ahead; one reads all of it in the same batches; one reads it in other batches. But for the last
-one they must give the same greedy ids as the first, and the same logits after the prompt, to the bit. For the other batches it prints how far the logits lie apart,
-and at the first id that differs how far those of both ids do: that is what rounding does.
+Engines, one after the other: one reads a prompt of 633 ids and keeps its static part; one recalls that; one recalls
+what another kept that read ahead; one reads all of it in the same batches; one reads it in other batches. But for the
+last one they must give the same greedy ids as the first, and the same logits after the prompt, to the bit. For that it
+prints how far the logits lie apart, and at the first id that differs how far those of both ids do: that is rounding.
 """
 
 from __future__ import annotations
