@@ -105,7 +105,7 @@ class Fixes:
         if text.startswith("Error: there is no tool "):
             return self._of_missing(call)
         spec = self.specs.get(call.name)
-        server = spec.source.removeprefix("mcp ") if spec and spec.source.startswith("mcp ") else ""
+        server = spec.origin if spec and spec.provenance == "mcp" else ""
         if server and text.startswith(f"Error: {call.name}: the MCP server {server}: "):
             return f"ossia mcp test {server} tries that server alone, and says more"
         if call.name == "python":

@@ -92,8 +92,8 @@ def test_what_does_not_fit_is_not_read(etude_tokenizer: Tokenizer) -> None:
     assert prompts == []
 
 
-OWN = ToolSpec("functions.mine", "Mine.", source="tools.py")
-OURS = ToolSpec("functions.read_file", "Reads.")
+OWN = ToolSpec("functions.mine", "Mine.", provenance="user", origin="file tools.py")
+OURS = ToolSpec("functions.read_file", "Reads.", provenance="built-in")
 
 
 @pytest.mark.parametrize(

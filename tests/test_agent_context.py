@@ -50,7 +50,9 @@ class Read:
     """A function whose result is long: n words, which somebody else wrote."""
 
     spec: ToolSpec = field(
-        default_factory=lambda: ToolSpec("functions.read", "Reads.", parameters=NUMBER, effects=frozenset({"read"}))
+        default_factory=lambda: ToolSpec(
+            "functions.read", "Reads.", parameters=NUMBER, effects=frozenset({"read"}), provenance="built-in"
+        )
     )
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:

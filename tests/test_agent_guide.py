@@ -38,11 +38,17 @@ PERSON = {
     "additionalProperties": False,
 }
 TOOLS = (
-    ToolSpec("python", "", input="text", trained=True),
-    ToolSpec("browser.search", "", {"type": "object", "properties": {"query": {"type": "string"}}}, trained=True),
-    ToolSpec("functions.get_weather", "", PLACE),
-    ToolSpec("functions.get_time", ""),
-    ToolSpec("functions.odd", "", {"type": "object", "not": {"required": ["a"]}}),
+    ToolSpec("python", "", input="text", trained=True, provenance="built-in"),
+    ToolSpec(
+        "browser.search",
+        "",
+        {"type": "object", "properties": {"query": {"type": "string"}}},
+        trained=True,
+        provenance="built-in",
+    ),
+    ToolSpec("functions.get_weather", "", PLACE, provenance="built-in"),
+    ToolSpec("functions.get_time", "", provenance="built-in"),
+    ToolSpec("functions.odd", "", {"type": "object", "not": {"required": ["a"]}}, provenance="built-in"),
 )
 WEATHER = '{"place_name": "Berlin, Mitte", "unit": "celsius", "days": 3, "tags": ["a \\"b\\"", "ü"]}'
 

@@ -305,7 +305,10 @@ def test_the_browser_goes_on_from_json(etude_tokenizer: Tokenizer) -> None:
 
 def test_outside_text_is_announced_as_data_once_a_tool_reads_it() -> None:
     def developer(*names: str) -> list[str | None]:
-        specs = [ToolSpec(name, "Does it.", trained=not name.startswith("functions.")) for name in names]
+        specs = [
+            ToolSpec(name, "Does it.", trained=not name.startswith("functions."), provenance="built-in")
+            for name in names
+        ]
         request = Session(Options(instructions="Be brief.")).request(specs)
         parts = [part for message in compose(request) for part in message.content]
         return [part.instructions for part in parts if isinstance(part, DeveloperPrompt)]
@@ -316,7 +319,9 @@ def test_outside_text_is_announced_as_data_once_a_tool_reads_it() -> None:
 
 
 def test_a_section_of_a_trained_tool_may_name_its_sources() -> None:
-    spec = ToolSpec("browser.search", "Searches.", trained=True, section="Tool for browsing.\nsources=docs")
+    spec = ToolSpec(
+        "browser.search", "Searches.", trained=True, section="Tool for browsing.\nsources=docs", provenance="built-in"
+    )
     (system, *_) = compose(Session().request([spec]))
     (prompt,) = system.content
     assert isinstance(prompt, SystemPrompt) and prompt.tools is not None

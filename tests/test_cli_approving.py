@@ -20,7 +20,7 @@ from tools.policy import FROM_OUTSIDE
 from tools.spec import Preview, ToolCall, ToolSpec
 from tools.toolbox import CHANGED
 
-SHELL = ToolSpec("functions.shell", "", effects=frozenset({"run", "write"}))
+SHELL = ToolSpec("functions.shell", "", effects=frozenset({"run", "write"}), provenance="built-in")
 
 
 def _asked(name: str, arguments: object, preview: Preview | None = None, **more: object) -> ApprovalAsked:
@@ -96,14 +96,17 @@ def test_a_key_is_a_decision(key: str, decision: Decision, stored: list[str]) ->
 
 
 PATCH = "*** Begin Patch\n*** Add File: a\n+x\n*** End Patch"
-TEXT = ToolSpec("functions.apply_patch", "", {"type": "string"})
+TEXT = ToolSpec("functions.apply_patch", "", {"type": "string"}, provenance="built-in")
 COMMAND = ToolSpec(
-    "functions.shell", "", {"type": "object", "properties": {"command": {"type": "string"}, "timeout_s": {}}}
+    "functions.shell",
+    "",
+    {"type": "object", "properties": {"command": {"type": "string"}, "timeout_s": {}}},
+    provenance="built-in",
 )
 STRINGS = {"path": {"type": "string"}, "content": {"type": "string"}}
-WRITE = ToolSpec("functions.write_file", "", {"type": "object", "properties": STRINGS})
-OBJECT = ToolSpec("functions.f", "", {"type": "object", "properties": {"x": {}, "y": {}}})
-PYTHON = ToolSpec("python", "", input="text")
+WRITE = ToolSpec("functions.write_file", "", {"type": "object", "properties": STRINGS}, provenance="built-in")
+OBJECT = ToolSpec("functions.f", "", {"type": "object", "properties": {"x": {}, "y": {}}}, provenance="built-in")
+PYTHON = ToolSpec("python", "", input="text", provenance="built-in")
 
 
 @pytest.mark.parametrize(

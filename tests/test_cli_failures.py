@@ -45,7 +45,7 @@ def missing(name: str) -> ToolFinished:
     return failed(name, f"Error: there is no tool {name!r}. The tools are: x")
 
 
-SERVED = {"functions.db__ask": ToolSpec("functions.db__ask", "", source="mcp db")}
+SERVED = {"functions.db__ask": ToolSpec("functions.db__ask", "", provenance="mcp", origin="db")}
 HERE = Fixes(Settings(), SERVED)
 NO_MODULE = "Traceback (most recent call last):\nModuleNotFoundError: No module named "
 

@@ -38,8 +38,9 @@ WEATHER = ToolSpec(
         },
         "required": ["city"],
     },
+    provenance="built-in",
 )
-PYTHON = ToolSpec("python", "", input="text", trained=True)
+PYTHON = ToolSpec("python", "", input="text", trained=True, provenance="built-in")
 PERSON = {
     "type": "object",
     "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},

@@ -17,14 +17,16 @@ DOUBLE = ToolSpec(
     "functions.double",
     "",
     {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False},
+    provenance="built-in",
 )
 NAMED = ToolSpec(
     "functions.make",
     "",
     {"type": "object", "properties": {"name": {"type": "string"}, "parameters": {"type": "object"}}},
+    provenance="built-in",
 )
-NOTHING = ToolSpec("functions.now", "")
-FREE = ToolSpec("functions.free", "", {"type": "object"})
+NOTHING = ToolSpec("functions.now", "", provenance="built-in")
+FREE = ToolSpec("functions.free", "", {"type": "object"}, provenance="built-in")
 MANY = ToolSpec(
     "functions.many",
     "",
@@ -41,13 +43,18 @@ MANY = ToolSpec(
             "any": {},
         },
     },
+    provenance="built-in",
 )
-WEATHER = ToolSpec("functions.weather", "", {"type": "object", "properties": {"city": {"type": "string"}}})
+WEATHER = ToolSpec(
+    "functions.weather", "", {"type": "object", "properties": {"city": {"type": "string"}}}, provenance="built-in"
+)
 
 
 def _tool(name: str, required: list[str], **properties: str) -> ToolSpec:
     kinds = {key: {"type": kind} for key, kind in properties.items()}
-    return ToolSpec(f"functions.{name}", "", {"type": "object", "properties": kinds, "required": required})
+    return ToolSpec(
+        f"functions.{name}", "", {"type": "object", "properties": kinds, "required": required}, provenance="built-in"
+    )
 
 
 SHELL = _tool("shell", ["command"], command="string", timeout="number")
@@ -55,7 +62,7 @@ PATCH = _tool("apply_patch", ["patch"], patch="string")
 READ = _tool("read_file", ["path"], path="string", start="integer", limit="integer")
 GREP = _tool("grep", ["pattern"], pattern="string", path="string")
 A_PATCH = "*** Begin Patch\n*** Delete File: a\n*** End Patch"
-RAW = ToolSpec("python", "", input="text")
+RAW = ToolSpec("python", "", input="text", provenance="built-in")
 
 
 @pytest.mark.parametrize(
@@ -159,8 +166,8 @@ def test_values_are_fitted_to_the_schema(text: str, args: object) -> None:
         (READ, '{"path": "a", "file": null}', {"path": "a"}),
         (GREP, '{"query": "x", "dir": "src"}', {"pattern": "x", "path": "src"}),
         (WEATHER, "Paris", {"city": "Paris"}),
-        (ToolSpec("functions.say", "", {"type": "string"}), "hello", "hello"),
-        (ToolSpec("functions.say", "", {"type": "string"}), '{"text": "hello"}', "hello"),
+        (ToolSpec("functions.say", "", {"type": "string"}, provenance="built-in"), "hello", "hello"),
+        (ToolSpec("functions.say", "", {"type": "string"}, provenance="built-in"), '{"text": "hello"}', "hello"),
         (FREE, '{"a": {"b": [null]}}', {"a": {"b": [None]}}),
     ],
 )
@@ -257,7 +264,7 @@ _PIECES = st.sampled_from(
 def test_nothing_breaks_it(name: str, schema: dict[str, Any], text: str) -> None:
     """Arguments that fit, or a line for the model; and what fits can be written as strict JSON."""
     try:
-        args = ArgumentReader(ToolSpec(name, "", schema)).read(text)
+        args = ArgumentReader(ToolSpec(name, "", schema, provenance="built-in")).read(text)
     except ToolFailed as failed:
         assert str(failed).startswith("Error: ")
         return

@@ -27,14 +27,14 @@ READS: frozenset[Effect] = frozenset({"read"})
 WRITES: frozenset[Effect] = frozenset({"write"})
 RUNS: frozenset[Effect] = frozenset({"run"})
 
-READ = ToolSpec("functions.read_file", "", effects=READS)
-WRITE = ToolSpec("functions.write_file", "", effects=WRITES)
-SHELL = ToolSpec("functions.shell", "", effects=RUNS)
-PYTHON = ToolSpec("python", "", input="text", effects=RUNS, trained=True)
-SEARCH = ToolSpec("browser.search", "", effects=frozenset({"read", "send"}), trained=True)
-OPEN = ToolSpec("browser.open", "", effects=frozenset({"read", "send"}), trained=True)
-MINE = ToolSpec("functions.weather", "", effects=RUNS, source="file weather.py")
-SERVER = ToolSpec("functions.files__list", "", effects=frozenset({"run", "send"}), source="mcp files")
+READ = ToolSpec("functions.read_file", "", effects=READS, provenance="built-in")
+WRITE = ToolSpec("functions.write_file", "", effects=WRITES, provenance="built-in")
+SHELL = ToolSpec("functions.shell", "", effects=RUNS, provenance="built-in")
+PYTHON = ToolSpec("python", "", input="text", effects=RUNS, trained=True, provenance="built-in")
+SEARCH = ToolSpec("browser.search", "", effects=frozenset({"read", "send"}), trained=True, provenance="built-in")
+OPEN = ToolSpec("browser.open", "", effects=frozenset({"read", "send"}), trained=True, provenance="built-in")
+MINE = ToolSpec("functions.weather", "", effects=RUNS, provenance="user", origin="file weather.py")
+SERVER = ToolSpec("functions.files__list", "", effects=frozenset({"run", "send"}), provenance="mcp", origin="files")
 
 CLEAN: frozenset[Taint] = frozenset()
 OUTSIDE: frozenset[Taint] = frozenset({"outside"})
@@ -72,9 +72,21 @@ SHOWN_LINK = Preview("", subjects=("http://a.test/",), effects=READS)
         (WRITE, _paths("a.md"), "ask", "firm", "ask"),
         (SHELL, _command("ls"), "ask", "firm", "ask"),
         (MINE, PLAIN, "allow", "firm", "allow"),
-        (ToolSpec("functions.f", "", source="package tools_of_mine"), PLAIN, "allow", "firm", "allow"),
+        (
+            ToolSpec("functions.f", "", provenance="user", origin="package tools_of_mine"),
+            PLAIN,
+            "allow",
+            "firm",
+            "allow",
+        ),
         (SERVER, PLAIN, "ask", "firm", "firm"),
-        (ToolSpec("functions.files__get", "", effects=READS, source="mcp files"), PLAIN, "ask", "ask", "ask"),
+        (
+            ToolSpec("functions.files__get", "", effects=READS, provenance="mcp", origin="files"),
+            PLAIN,
+            "ask",
+            "ask",
+            "ask",
+        ),
     ],
 )
 def test_what_holds_without_a_rule(spec: ToolSpec, preview: Preview, clean: str, outside: str, private: str) -> None:

@@ -74,7 +74,7 @@ def test_a_tools_own_failure_is_a_result() -> None:
 def test_a_bug_in_a_tool_is_not_hidden() -> None:
     @dataclass
     class Broken(Echo):
-        spec: ToolSpec = field(default_factory=lambda: ToolSpec("python", "", input="text"))
+        spec: ToolSpec = field(default_factory=lambda: ToolSpec("python", "", input="text", provenance="built-in"))
 
         def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
             raise RuntimeError("a bug")
@@ -188,9 +188,9 @@ def test_close_closes_the_tools() -> None:
     assert echo.closed
 
 
-READ = ToolSpec("functions.read_file", "", effects=frozenset({"read"}))
-WRITE = ToolSpec("functions.write_file", "", effects=frozenset({"write"}))
-SEND = ToolSpec("browser.open", "", effects=frozenset({"read", "send"}))
+READ = ToolSpec("functions.read_file", "", effects=frozenset({"read"}), provenance="built-in")
+WRITE = ToolSpec("functions.write_file", "", effects=frozenset({"write"}), provenance="built-in")
+SEND = ToolSpec("browser.open", "", effects=frozenset({"read", "send"}), provenance="built-in")
 
 
 @pytest.mark.parametrize(
@@ -271,13 +271,13 @@ class Notes:
 
 def _shell(command: str = "rm -rf ~") -> Notes:
     parameters = {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}
-    spec = ToolSpec("functions.shell", "", parameters, effects=RUNS)
+    spec = ToolSpec("functions.shell", "", parameters, effects=RUNS, provenance="built-in")
     return Notes(spec, Preview(f"run {command}", command, "sh", (command,), command=True))
 
 
 def _patch() -> Notes:
     parameters = {"type": "object", "properties": {"patch": {"type": "string"}}, "required": ["patch"]}
-    spec = ToolSpec("functions.apply_patch", "", parameters, effects=frozenset({"write"}))
+    spec = ToolSpec("functions.apply_patch", "", parameters, effects=frozenset({"write"}), provenance="built-in")
     return Notes(spec, Preview("delete a", "-a", "diff", ("a",)))
 
 
@@ -409,9 +409,11 @@ def test_a_stop_at_the_question_is_not_remembered_as_a_refusal() -> None:
 
 
 def test_a_dry_run_shows_what_would_be_done() -> None:
-    read = Notes(ToolSpec("functions.read_file", "", effects=frozenset({"read"})))
+    read = Notes(ToolSpec("functions.read_file", "", effects=frozenset({"read"}), provenance="built-in"))
     patch, shell = _patch(), _shell("ls")
-    search = Notes(ToolSpec("browser.search", "", effects=frozenset({"read", "send"}), trained=True))
+    search = Notes(
+        ToolSpec("browser.search", "", effects=frozenset({"read", "send"}), trained=True, provenance="built-in")
+    )
     policy = Policy([Rule("shell", "deny")])
     toolbox = Toolbox([read, patch, shell, search], policy=policy, context=CONTEXT, dry_run=True)
     result, asked = _drive(toolbox, _call("functions.apply_patch", "x"), YES)
@@ -438,7 +440,9 @@ def test_a_dry_run_shows_what_would_be_done() -> None:
     ],
 )
 def test_the_text_for_the_model_holds_no_controls(text: str, shown: str) -> None:
-    echo = Notes(ToolSpec("functions.echo", "", effects=frozenset({"read"})), result=ToolResult(text))
+    echo = Notes(
+        ToolSpec("functions.echo", "", effects=frozenset({"read"}), provenance="built-in"), result=ToolResult(text)
+    )
     failing = Notes(echo.spec, failure=ToolFailed(text))
     for tool in (echo, failing):
         result, _ = _drive(Toolbox([tool], policy=Policy(), context=CONTEXT), _call("functions.echo", ""))
@@ -453,7 +457,10 @@ def test_three_megabytes_are_cut() -> None:
         return len(text)
 
     context = ToolContext(stop=NoStop(), workspace=None, data_dir=Path("nowhere"), count_tokens=count)
-    echo = Notes(ToolSpec("functions.echo", "", effects=frozenset({"read"})), result=ToolResult("é" * 3_000_000))
+    echo = Notes(
+        ToolSpec("functions.echo", "", effects=frozenset({"read"}), provenance="built-in"),
+        result=ToolResult("é" * 3_000_000),
+    )
     toolbox = Toolbox([echo], policy=Policy(), context=context, max_result_tokens=100)
     result, _ = _drive(toolbox, _call("functions.echo", ""))
     assert result.text == "é" * 75 + "\n[... 2999900 characters omitted]\n" + "é" * 25
@@ -464,11 +471,11 @@ def test_three_megabytes_are_cut() -> None:
 @pytest.mark.parametrize(
     ("spec", "trusted", "brings"),
     [
-        (ToolSpec("functions.files__get", "", effects=RUNS, source="mcp files"), True, {"outside"}),
-        (ToolSpec("browser.open", "", effects=RUNS, trained=True), True, {"outside"}),
-        (ToolSpec("functions.apply_patch", "", effects=RUNS), True, {"private"}),
-        (ToolSpec("functions.apply_patch", "", effects=RUNS), False, {"private", "outside"}),
-        (ToolSpec("functions.apply_patch", "", effects=RUNS), None, set()),
+        (ToolSpec("functions.files__get", "", effects=RUNS, provenance="mcp", origin="files"), True, {"outside"}),
+        (ToolSpec("browser.open", "", effects=RUNS, trained=True, provenance="built-in"), True, {"outside"}),
+        (ToolSpec("functions.apply_patch", "", effects=RUNS, provenance="built-in"), True, {"private"}),
+        (ToolSpec("functions.apply_patch", "", effects=RUNS, provenance="built-in"), False, {"private", "outside"}),
+        (ToolSpec("functions.apply_patch", "", effects=RUNS, provenance="built-in"), None, set()),
     ],
 )
 def test_a_failure_may_quote_what_the_tool_read(

@@ -169,7 +169,7 @@ def suggested_rules(spec: ToolSpec, preview: Preview) -> tuple[str, ...]:
     """
     if preview.caution or preview.unconfined:
         return ()
-    name = spec.name.removeprefix("functions.") if spec.source == "built-in" else spec.name
+    name = spec.name.removeprefix("functions.") if spec.provenance == "built-in" else spec.name
     if not preview.subjects:
         return (name,)
     rules = tuple(f"{name}:{subject}" for subject in dict.fromkeys(preview.subjects))
@@ -281,18 +281,18 @@ def _keys(spec: ToolSpec, preview: Preview, arguments: object) -> set[tuple[obje
 
 
 def _is_browser(spec: ToolSpec) -> bool:
-    return spec.source == "built-in" and spec.name.startswith("browser.")
+    return spec.provenance == "built-in" and spec.name.startswith("browser.")
 
 
 def _is_users(spec: ToolSpec) -> bool:
     """A function of the user's own: they wrote it, or named it, to be called."""
-    return spec.source.startswith(("file ", "package "))
+    return spec.provenance == "user"
 
 
 def _effects(spec: ToolSpec, preview: Preview) -> frozenset[Effect]:
     """What this call can do; code that says nothing of itself can do anything."""
     effects = spec.effects if preview.effects is None else preview.effects
-    return effects or (frozenset() if spec.source == "built-in" else frozenset({"run"}))
+    return effects or (frozenset() if spec.provenance == "built-in" else frozenset({"run"}))
 
 
 def _taint_reason(spec: ToolSpec, preview: Preview, taint: frozenset[Taint]) -> str:
@@ -311,7 +311,7 @@ def _default(spec: ToolSpec, preview: Preview) -> Ruling:
         return Ruling("allow", "it reads the web")
     if _is_users(spec):
         return Ruling("allow", f"it is a function of yours ({spec.source})")
-    if effects <= {"read"} and not spec.source.startswith("mcp "):
+    if effects <= {"read"} and spec.provenance != "mcp":
         return Ruling("allow", "it only reads" if effects else "it is confined")
     can = " and ".join(sorted(effects - {"read"})) or "do anything: it runs elsewhere"
     return Ruling("ask", f"it can {can}", rules=suggested_rules(spec, preview))

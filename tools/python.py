@@ -77,7 +77,9 @@ class PythonTool:
         section = f"{DESCRIPTION}\n\n{note}" if note else None
         # Confined, it can neither write the user's files nor send anything.
         effects: frozenset[Effect] = frozenset({"run"} if confinement.name == "unconfined" else ())
-        self.spec = ToolSpec("python", DESCRIPTION, None, "text", effects, trained=True, section=section)
+        self.spec = ToolSpec(
+            "python", DESCRIPTION, None, "text", effects, trained=True, section=section, provenance="built-in"
+        )
         self.confinement = confinement
         self._data_dir, self._interpreter = data_dir, interpreter
         self._timeout_s, self._max_tokens = timeout_s, max_tokens

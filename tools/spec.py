@@ -13,6 +13,9 @@ from tools.workspace import Workspace
 Effect = Literal["read", "write", "run", "send"]
 """read: looks at things; write: changes files; run: starts code; send: lets data leave the machine."""
 
+Provenance = Literal["built-in", "user", "mcp"]
+"""Who wrote a tool: we; the user, in a file or a package that they named; whoever runs an MCP server."""
+
 Taint = Literal["outside", "private"]
 """outside: text that somebody else wrote (the web, MCP, a folder that isn't trusted); private: the user's own (a
 
@@ -64,9 +67,9 @@ class ToolSpec:
     Schema of the arguments, or None when there are none (or, with `input="text"`, when the arguments are raw text, as
     python's are). `trained`: it is described by a section of the system prompt that the model was trained on; `section`
     is that section's whole text (all tools of a section give the same), None for the text as it was trained.
-    `effects`: the most that a call can do; a `Preview` may say less. `source`: where it comes from, for people:
-    `"built-in"`, `"tools.py"`, `"mcp weather"`. `brings`: what kinds of text its name, description and parameters are,
-    which stand in the prompt.
+    `effects`: the most that a call can do; a `Preview` may say less. `provenance`: who wrote it: policy decides by it;
+    `origin`: what it was found in, `"file tools.py"`, `"package weather"`, or the MCP server's name. `brings`: what
+    kinds of text its name, description and parameters are, which stand in the prompt.
     """
 
     name: str
@@ -76,8 +79,14 @@ class ToolSpec:
     effects: frozenset[Effect] = frozenset()
     trained: bool = False
     section: str | None = None
-    source: str = "built-in"
+    provenance: Provenance = field(kw_only=True)
+    origin: str = ""
     brings: frozenset[Taint] = frozenset()
+
+    @property
+    def source(self) -> str:
+        """Where it comes from, for people: `"built-in"`, `"file tools.py"`, `"mcp weather"`."""
+        return f"mcp {self.origin}" if self.provenance == "mcp" else self.origin or self.provenance
 
 
 @dataclass(frozen=True, slots=True)

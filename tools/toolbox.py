@@ -275,7 +275,7 @@ def _failure(error: ToolFailed, spec: ToolSpec, context: ToolContext) -> ToolRes
     """A failed call's result. Its text may quote what the tool was reading."""
     if error.brings is not None:
         brings = error.brings
-    elif spec.source.startswith("mcp ") or spec.name.startswith("browser."):
+    elif spec.provenance == "mcp" or spec.name.startswith("browser."):
         brings = frozenset({"outside"})
     else:
         brings = _workspace_brings(context)

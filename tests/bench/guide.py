@@ -232,7 +232,7 @@ _Written = tuple[int, int, float, bool]
 
 def _prompt(tokenizer: Tokenizer) -> tuple[int, ...]:
     """A question with the five tools, opened where a value begins."""
-    specs = tuple(ToolSpec(name, "", parameters=schema) for name, schema in SCHEMAS.items())
+    specs = tuple(ToolSpec(name, "", parameters=schema, provenance="built-in") for name, schema in SCHEMAS.items())
     messages = compose(Request((Message("user", ("Go.",)),), tools=specs, date="2026-11-22"))
     ids = Codec(tokenizer, recipient_position="channel").render(messages, purpose="completion").ids
     control = tokenizer.control

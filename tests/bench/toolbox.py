@@ -29,7 +29,7 @@ class Nothing:
     """A tool that does nothing, and answers with a page."""
 
     def __init__(self, name: str, text: str) -> None:
-        self.spec = ToolSpec(name, "", PARAMETERS, effects=frozenset({"run"}))
+        self.spec = ToolSpec(name, "", PARAMETERS, effects=frozenset({"run"}), provenance="built-in")
         self._text = text
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:

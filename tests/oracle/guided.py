@@ -70,7 +70,9 @@ MAX_TOKENS = 800
 class Order:
     """Takes an order."""
 
-    spec: ToolSpec = field(default_factory=lambda: ToolSpec("functions.order", "Orders an article.", ORDER))
+    spec: ToolSpec = field(
+        default_factory=lambda: ToolSpec("functions.order", "Orders an article.", ORDER, provenance="built-in")
+    )
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:
         return Preview("order")

@@ -35,7 +35,9 @@ class Echo:
     """A tool that takes raw text, as python does: gives it back, in two pieces of output."""
 
     spec: ToolSpec = field(
-        default_factory=lambda: ToolSpec("python", "Echoes.", input="text", effects=frozenset({"run"}), trained=True)
+        default_factory=lambda: ToolSpec(
+            "python", "Echoes.", input="text", effects=frozenset({"run"}), trained=True, provenance="built-in"
+        )
     )
     closed: bool = False
     ran: list[str] = field(default_factory=list)
@@ -63,7 +65,7 @@ class Double:
 
     spec: ToolSpec = field(
         default_factory=lambda: ToolSpec(
-            "functions.double", "Doubles n.", parameters=NUMBER, effects=frozenset({"write"})
+            "functions.double", "Doubles n.", parameters=NUMBER, effects=frozenset({"write"}), provenance="built-in"
         )
     )
 

@@ -32,6 +32,7 @@ class FindTool:
             effects=frozenset({"read"}),
             trained=True,
             section=section,
+            provenance="built-in",
         )
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:

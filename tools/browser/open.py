@@ -77,6 +77,7 @@ class OpenTool:
             effects=sends | {"read"},
             trained=True,
             section=section,
+            provenance="built-in",
         )
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:

@@ -48,6 +48,7 @@ class SearchTool:
             effects=effects or frozenset({"read"}),
             trained=True,
             section=section,
+            provenance="built-in",
         )
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:

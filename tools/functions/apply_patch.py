@@ -72,7 +72,9 @@ class ApplyPatch:
     """
 
     def __init__(self) -> None:
-        self.spec = ToolSpec("functions.apply_patch", _DESCRIPTION, _PARAMETERS, effects=frozenset({"write"}))
+        self.spec = ToolSpec(
+            "functions.apply_patch", _DESCRIPTION, _PARAMETERS, effects=frozenset({"write"}), provenance="built-in"
+        )
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:
         workspace = workspace_of(context)

@@ -48,7 +48,9 @@ class Grep:
     def __init__(
         self, *, timeout_s: int = 20, max_hits: int = 200, max_line_chars: int = 300, python: str = sys.executable
     ) -> None:
-        self.spec = ToolSpec("functions.grep", _DESCRIPTION, _PARAMETERS, effects=frozenset({"read"}))
+        self.spec = ToolSpec(
+            "functions.grep", _DESCRIPTION, _PARAMETERS, effects=frozenset({"read"}), provenance="built-in"
+        )
         self._timeout_s, self._max_hits, self._max_line_chars = timeout_s, max_hits, max_line_chars
         self._command = (python, "-I", "-S", "-X", "utf8", _grep_inside.__file__)
 

@@ -41,7 +41,9 @@ class ListDir:
     """
 
     def __init__(self, *, max_names: int = 500) -> None:
-        self.spec = ToolSpec("functions.list_dir", _DESCRIPTION, _PARAMETERS, effects=frozenset({"read"}))
+        self.spec = ToolSpec(
+            "functions.list_dir", _DESCRIPTION, _PARAMETERS, effects=frozenset({"read"}), provenance="built-in"
+        )
         self._max_names = max_names
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:

@@ -308,7 +308,8 @@ class McpTool:
             one_line(tool.description, MAX_DESCRIPTION_CHARS),
             flatten(tool.schema),
             effects=_ALL_EFFECTS,
-            source=f"mcp {connected.config.name}",
+            provenance="mcp",
+            origin=connected.config.name,
             brings=frozenset({"outside"} if connected.is_new else ()),
         )
 
@@ -350,7 +351,7 @@ class McpTool:
 def _failed(spec: ToolSpec, error: BaseException) -> ToolResult:
     """What the model is told; the server may have written it."""
     why = str(error).rstrip(".") or "the call was given up"
-    text = f"Error: {spec.name}: the MCP server {spec.source.removeprefix('mcp ')}: {why}. Choose another way."
+    text = f"Error: {spec.name}: the MCP server {spec.origin}: {why}. Choose another way."
     return ToolResult(text, error=True, brings=frozenset({"outside"}))
 
 

@@ -35,7 +35,9 @@ class ReadFile:
     """
 
     def __init__(self, *, max_tokens: int = 6_000) -> None:
-        self.spec = ToolSpec("functions.read_file", _DESCRIPTION, _PARAMETERS, effects=frozenset({"read"}))
+        self.spec = ToolSpec(
+            "functions.read_file", _DESCRIPTION, _PARAMETERS, effects=frozenset({"read"}), provenance="built-in"
+        )
         self._max_tokens = max_tokens
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:

@@ -83,7 +83,7 @@ class ShellTool:
         timing: ShellTiming | None = None,
         max_tokens: int = 4096,
     ) -> None:
-        self.spec = ToolSpec(NAME, DESCRIPTION, _PARAMETERS, effects=frozenset({"run", "write"}))
+        self.spec = ToolSpec(NAME, DESCRIPTION, _PARAMETERS, effects=frozenset({"run", "write"}), provenance="built-in")
         self._confinement, self._home, self._search_path = confinement, home, search_path
         self._limits, self._timing, self._max_tokens = limits or ShellLimits(), timing or ShellTiming(), max_tokens
         self._warned = False  # that nothing can be undone here: once, for where nobody is asked

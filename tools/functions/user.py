@@ -1,6 +1,6 @@
 """The user's own functions as tools: those of a file (`--tools FILE.py`), those of a package that the config names.
 
-They are the user's code, run as it is: in our interpreter, unconfined. `spec.source` says so to the policy and to
+They are the user's code, run as it is: in our interpreter, unconfined. `spec.provenance` says so to the policy and to
 people: `"file weather.py"`, `"package my-tools"`; such tools are allowed unless a rule or taint says otherwise.
 
     def get_weather(city: str, unit: Literal["celsius", "fahrenheit"] = "celsius") -> dict[str, object]:
@@ -66,12 +66,12 @@ def load_entry_points(names: Sequence[str], *, timeout_s: float = 120.0) -> Load
     return Loaded(tuple(tools), tuple(warnings))
 
 
-def _as_tools(functions: Mapping[str, Callable[..., Any]], where: str, source: str, timeout_s: float) -> Loaded:
+def _as_tools(functions: Mapping[str, Callable[..., Any]], where: str, origin: str, timeout_s: float) -> Loaded:
     tools: list[Tool] = []
     warnings: list[str] = []
     for name, function in functions.items():
         inspected = _inspect.inspect_function(function, name, where)
-        tools.append(UserFunction(inspected, name=offered_name(name), source=source, timeout_s=timeout_s))
+        tools.append(UserFunction(inspected, name=offered_name(name), origin=origin, timeout_s=timeout_s))
         if warning := name_warning(name, where):
             warnings.append(warning)
     unique = without_duplicates(tools)
@@ -84,10 +84,15 @@ class UserFunction:
     A result that is None is what the function printed, or `null`. What it raises (`sys.exit` too) is one line of text.
     """
 
-    def __init__(self, inspected: _inspect.Inspected, *, name: str, source: str, timeout_s: float) -> None:
+    def __init__(self, inspected: _inspect.Inspected, *, name: str, origin: str, timeout_s: float) -> None:
         self._function, self._timeout_s = inspected, timeout_s
         self.spec = ToolSpec(
-            PREFIX + name, inspected.description, inspected.parameters, effects=inspected.effects, source=source
+            PREFIX + name,
+            inspected.description,
+            inspected.parameters,
+            effects=inspected.effects,
+            provenance="user",
+            origin=origin,
         )
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:

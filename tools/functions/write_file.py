@@ -32,7 +32,9 @@ class WriteFile:
     """
 
     def __init__(self) -> None:
-        self.spec = ToolSpec("functions.write_file", _DESCRIPTION, _PARAMETERS, effects=frozenset({"write"}))
+        self.spec = ToolSpec(
+            "functions.write_file", _DESCRIPTION, _PARAMETERS, effects=frozenset({"write"}), provenance="built-in"
+        )
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:
         asked, workspace = as_mapping(args), workspace_of(context)
