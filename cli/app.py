@@ -12,8 +12,9 @@ from typing import Annotated, cast
 import typer
 
 from cli import __version__, cache_cmd, config_cmd, docs, harmony, mcp, models, python_cmd, sessions, tools
-from cli.flags import with_chat_flags
 from cli.run import run
+from cli.settings.flags import with_chat_flags
+from cli.settings.table import SETTINGS
 from cli.trust import trust
 from cli.undo import undo
 
@@ -51,7 +52,7 @@ def ossia(
     if invocation.invoked_subcommand is not None:
         flag = next((name for name, value in given.items() if value not in (None, [])), None)
         if flag is not None:
-            raise UsageError(f"expected --{flag.replace('_', '-')} after {invocation.invoked_subcommand}")
+            raise UsageError(f"expected {SETTINGS[flag].long_flag} after {invocation.invoked_subcommand}")
         return
     from cli.keeping import Wanted
 

@@ -14,9 +14,10 @@ from agent.engine.base import Engine, Sampling
 from agent.respond import LocalResponder, Tap
 from agent.worker import Worker
 from cli import paths
-from cli.config import Resolved, Settings
-from cli.folder import Folder
 from cli.progress import Display
+from cli.settings.config import Resolved
+from cli.settings.table import SAMPLING, Settings
+from cli.settings.workspace import Folder
 from cli.toolset import Toolset, collect, wanted
 from cli.warm import prompts_kept
 from harmony.codec import Codec
@@ -113,7 +114,7 @@ class Loading:
 
 def sampling_of(settings: Settings) -> Sampling:
     """How tokens are drawn, by the settings."""
-    return Sampling(settings.temperature, settings.top_p, settings.top_k, settings.min_p, settings.seed)
+    return Sampling(**{key: getattr(settings, key) for key in SAMPLING})
 
 
 def begin(

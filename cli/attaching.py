@@ -22,7 +22,7 @@ from tools.workspace import Workspace
 
 if TYPE_CHECKING:
     from cli.browsing import PageLoader
-    from cli.config import Settings
+    from cli.settings.table import Settings
     from tools.browser.document import Document
 
 _GRACE_S = 3.0

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from cli import paths
-from cli.config import Settings
 from cli.exits import ExitCode, ExitError
+from cli.settings.table import Settings
 from tools.browser import Browser, Document, Source, web_source
 from tools.spec import Stop
 

@@ -33,13 +33,14 @@ from cli.chat_model import ChatModel
 from cli.chat_panes import ChatPanes
 from cli.chat_view import ChatView, Think
 from cli.clean import one_line
-from cli.config import THIS_CHAT, Resolved, Settings
 from cli.exits import ExitCode
-from cli.folder import Folder, settle
 from cli.keeping import Kept, Wanted, open_kept
 from cli.notices import Notices
 from cli.once import end_now, look_to_the_end
 from cli.own import environment_for
+from cli.settings.config import THIS_CHAT, Resolved
+from cli.settings.table import Settings
+from cli.settings.workspace import Folder, settle
 from cli.tally import Tally
 from cli.terminal.editor import Editor, Typed, as_text
 from cli.terminal.external import edit

@@ -15,8 +15,8 @@ from cli.warm import keep_static, keep_warm, set_private, warm_up
 if TYPE_CHECKING:
     from agent.request import ContextUse
     from cli.chat import Chat
-    from cli.config import Resolved
-    from cli.folder import Folder
+    from cli.settings.config import Resolved
+    from cli.settings.workspace import Folder
 
 _KEEP_S = 10.0
 _R = TypeVar("_R")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import typer
 
 app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
@@ -25,13 +23,14 @@ def show() -> None:
     import os
     import sys
 
-    from cli.config import Settings, resolve
+    from cli.settings.config import resolve
+    from cli.settings.table import SETTINGS
 
     resolved = resolve({}, environ=os.environ)
-    lines = [_line(spec.name, getattr(resolved.settings, spec.name)) for spec in fields(Settings)]
-    width = max(map(len, lines))
-    for spec, line in zip(fields(Settings), lines, strict=True):
-        print(f"{line:<{width}}  # {resolved.origins[spec.name]}")
+    lines = {key: _line(key, getattr(resolved.settings, key)) for key in SETTINGS}
+    width = max(map(len, lines.values()))
+    for key, line in lines.items():
+        print(f"{line:<{width}}  # {resolved.origins[key]}")
     if resolved.approvals:
         print("\n[approvals]")
     for rule, action in resolved.approvals:
@@ -47,7 +46,7 @@ def path() -> None:
     """Print the path of the config file, whether it exists or not."""
     import os
 
-    from cli.config import config_path
+    from cli.settings.config import config_path
 
     print(config_path(os.environ))
 
@@ -60,8 +59,8 @@ def _servers() -> list[str]:
     """The MCP servers as tables, those of the file beside the config as comments. Raises `McpConfigInvalid`."""
     import os
 
-    from cli.config import config_path
-    from cli.mcp_config import all_configured, mcp_table
+    from cli.settings.config import config_path
+    from cli.settings.mcp import all_configured, mcp_table
 
     config, lines = config_path(os.environ), list[str]()
     for one in all_configured(os.environ):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
-from cli import flags
+from cli.settings.flags import option
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
@@ -38,8 +38,8 @@ def add(
         list[str] | None,
         typer.Argument(metavar="[PATH|URL]...", help="Folders, files, web pages. [default: all that were added]"),
     ] = None,
-    allow_host: flags.AllowHost = None,
-    proxy: flags.Proxy = None,
+    allow_host: Annotated[list[str] | None, option("allow_host")] = None,
+    proxy: Annotated[str | None, option("proxy")] = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="Name every file that is passed by, and why.")] = False,
 ) -> None:
     """Add to the library, or bring it up to date. Text, Markdown, HTML, PDF, notebooks, source code.
@@ -222,8 +222,8 @@ def _web(network: Mapping[str, object], converter: Converter) -> Loader:
     """Gets URLs, by the rules that `browser.open` is under. Raises `ExitError`."""
     import os
 
-    from cli.config import resolve
     from cli.exits import ExitCode, ExitError
+    from cli.settings.config import resolve
     from tools.fetch.client import Fetcher
     from tools.fetch.guard import parse_allow_host
     from tools.fetch.loader import WebLoader

@@ -71,7 +71,7 @@ def exit_code(error: BaseException) -> ExitCode | None:
         SessionMissing,
         SettingRefused,
     )
-    from cli.config import ConfigError
+    from cli.settings.config import ConfigError
     from tools.functions.errors import FunctionsError
     from tools.trust import TrustError
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from cli.clean import clean, one_line
-from cli.config import Settings
 from cli.progress import fitted
+from cli.settings.table import Settings
 from cli.terminal.paint import Painter
 from cli.words import count, short_arguments
 from tools.spec import ToolCall, ToolFinished, ToolSpec

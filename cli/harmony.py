@@ -149,7 +149,7 @@ def tokens(
 def _tokenizer(model: str | None) -> Tokenizer:
     import os
 
-    from cli.config import resolve
+    from cli.settings.config import resolve
     from cli.vocabulary import tokenizer_for
 
     flags = {} if model is None else {"model": model}

@@ -10,10 +10,10 @@ from agent.errors import AgentError
 from agent.session import Entry, Session
 from agent.store import SessionStore
 from cli import paths
-from cli.config import Resolved
 from cli.exits import ExitCode, ExitError
-from cli.folder import Folder
 from cli.options import fresh_options, resumed_options
+from cli.settings.config import Resolved
+from cli.settings.workspace import Folder
 from cli.toolset import Toolset
 
 

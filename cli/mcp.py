@@ -51,7 +51,7 @@ def add(
 
     from cli.clean import clean
     from cli.exits import ExitCode, ExitError
-    from cli.mcp_config import add_server, mcp_file
+    from cli.settings.mcp import add_server, mcp_file
 
     if bool(command) == bool(url):
         came = "both" if url else "neither"
@@ -76,7 +76,7 @@ def list_() -> None:
     import sys
 
     from cli.clean import clean
-    from cli.mcp_config import all_configured
+    from cli.settings.mcp import all_configured
 
     configured = all_configured(os.environ)
     if not configured:
@@ -99,7 +99,7 @@ def rm(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
 
     from cli import paths
     from cli.clean import clean
-    from cli.mcp_config import mcp_file, remove_server
+    from cli.settings.mcp import mcp_file, remove_server
     from tools.functions.mcp import McpServers
 
     path = mcp_file(os.environ)
@@ -125,8 +125,8 @@ def test(
     from cli import paths
     from cli.clean import clean
     from cli.exits import ExitCode, ExitError
-    from cli.mcp_config import configured_servers
     from cli.progress import LiveLine
+    from cli.settings.mcp import configured_servers
     from tools.functions.mcp import McpServers
 
     known = configured_servers(os.environ, folder=_trusted_here())

@@ -20,15 +20,15 @@ from agent.session import UserText
 from agent.worker import Tapped, Worker
 from cli.ask import Asker, told_of
 from cli.assemble import Assembly, begin
-from cli.config import ConfigError, Resolved, resolve
 from cli.exits import ExitCode, ExitError
-from cli.folder import Folder, settle
 from cli.keeping import NO_OLDER, Kept, Wanted, bring_back, open_saved
 from cli.options import read_instructions
 from cli.output import Answer, Json, Output, Raw
 from cli.progress import Display, make_display
 from cli.report import Report
 from cli.schema import read_schema
+from cli.settings.config import ConfigError, Resolved, resolve
+from cli.settings.workspace import Folder, settle
 from cli.stdin import read_stdin
 from cli.streams import end_stdout, stdout
 from cli.warm import keep_static, keep_warm, warm_up

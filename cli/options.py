@@ -8,11 +8,10 @@ from pathlib import Path
 
 from agent.session import Options
 from cli.assemble import sampling_of
-from cli.config import Resolved
 from cli.exits import ExitCode, ExitError
-from cli.folder import Folder
-
-_SAMPLING = ("temperature", "top_p", "top_k", "min_p", "seed")
+from cli.settings.config import Resolved
+from cli.settings.table import SAMPLING
+from cli.settings.workspace import Folder
 
 
 def fresh_options(resolved: Resolved, folder: Folder | None) -> Options:
@@ -34,7 +33,7 @@ def resumed_options(stored: Options, resolved: Resolved, folder: Folder | None) 
     given = {key for key, origin in resolved.origins.items() if origin.startswith("--")}
     known = stored.instructions or ""
     instructions = _joined(stored.instructions, notes if notes not in known else "")
-    drawn = {key: getattr(fresh.sampling, key) for key in _SAMPLING if key in given}
+    drawn = {key: getattr(fresh.sampling, key) for key in SAMPLING if key in given}
     return replace(
         stored,
         effort=fresh.effort if "effort" in given else stored.effort,

@@ -13,7 +13,7 @@ TYPE_CHECKING = False  # typing's own would be an import
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from cli.config import Settings
+    from cli.settings.table import Settings
     from tools.functions.mcp_config import McpConfig
     from tools.own import Own
 
@@ -121,8 +121,8 @@ def own_parts(
 
 
 def _settings_of(environ: Mapping[str, str]) -> list[Path]:
-    from cli.config import config_path
-    from cli.mcp_config import mcp_file
+    from cli.settings.config import config_path
+    from cli.settings.mcp import mcp_file
 
     return [config_path(environ), mcp_file(environ)]
 

@@ -30,7 +30,7 @@ def here() -> Path:
 
 
 def config_file() -> Path:
-    """The settings, e.g. `~/.config/ossia/config.toml`. It need not exist. (`cli.config` reads `OSSIA_CONFIG`.)"""
+    """The settings, e.g. `~/.config/ossia/config.toml`. It need not exist. (`settings.config` reads `OSSIA_CONFIG`.)"""
     return platformdirs.user_config_path(_APP, appauthor=False) / "config.toml"
 
 

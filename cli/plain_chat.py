@@ -9,9 +9,9 @@ from typing import Any, cast
 from prompt_toolkit.input import DummyInput
 
 from cli.chat import Chat, hold
-from cli.config import Resolved
-from cli.folder import Folder, settle
 from cli.keeping import Kept, Wanted, open_kept
+from cli.settings.config import Resolved
+from cli.settings.workspace import Folder, settle
 from cli.terminal.plain_screen import PlainScreen
 from cli.terminal.vt import Output, terminal_size
 

@@ -24,8 +24,8 @@ from agent.events import (
     ToolStarted,
 )
 from cli.clean import clean, one_line
-from cli.config import Settings
 from cli.pace import Reading
+from cli.settings.table import Settings
 from cli.streams import stdout
 from cli.words import short_arguments
 from harmony.messages import ANALYSIS

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli import paths
-from cli.config import Settings
 from cli.exits import ExitCode, ExitError
 from cli.progress import Display
+from cli.settings.table import Settings
 
 if TYPE_CHECKING:
     from tools.python import PythonTool

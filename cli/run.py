@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cli.flags import with_run_flags
+from cli.settings.flags import with_run_flags
 
 
 @with_run_flags

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cli.flags import with_tool_flags
+from cli.settings.flags import with_tool_flags
 
 app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
 

@@ -17,9 +17,9 @@ from agent.worker import Tapped, Worker
 from cli.ask import Asker, Unasked, told_of
 from cli.clean import clean
 from cli.exits import ExitCode, ExitError
-from cli.folder import settle
 from cli.once import look_to_the_end
 from cli.progress import Display, make_display
+from cli.settings.workspace import settle
 from cli.streams import stdout
 from cli.toolset import Toolset, collect
 from cli.vocabulary import own_tokenizer

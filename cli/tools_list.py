@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from agent.prompt import tool_texts
 from cli.clean import clean
-from cli.folder import settle
 from cli.progress import make_display
+from cli.settings.workspace import settle
 from cli.streams import stdout
 from cli.toolset import Toolset, collect
 from cli.vocabulary import own_tokenizer

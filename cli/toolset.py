@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli import paths
-from cli.config import Resolved, Settings
 from cli.exits import ExitCode, ExitError
-from cli.folder import Folder
 from cli.own import as_it_was, environment_for, own_parts, take_off
 from cli.progress import Display
-from cli.rules import about_nothing, rules_of
+from cli.settings.config import Resolved
+from cli.settings.rules import about_nothing, rules_of
+from cli.settings.table import Settings
+from cli.settings.workspace import Folder
 from cli.streams import give_stdout_to_others
 from cli.vocabulary import ViewCounter
 from tools.policy import Policy, Rule, parse_rule
@@ -313,7 +314,7 @@ class _Builder:
 
     def mcp(self) -> None:
         """Those of the configured servers, and of a trusted workspace's. One that fails is only told."""
-        from cli.mcp_config import configured_servers
+        from cli.settings.mcp import configured_servers
 
         trusted = self._folder.workspace.root if self._folder and self._folder.workspace.trusted else None
         configs = self._servers = configured_servers(os.environ, folder=trusted)

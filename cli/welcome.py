@@ -17,7 +17,7 @@ from cli.clean import clean, one_line
 if TYPE_CHECKING:
     from agent.models.find import Found, Locations
     from agent.models.memory import Memory
-    from cli.config import Settings
+    from cli.settings.table import Settings
 
 KEYS = "/help · Ctrl-T thinking · Ctrl-O transcript · Ctrl-C stop"
 PLAIN_KEYS = "/help · Ctrl-C stop · Ctrl-D leave"  # where lines are read, no keys

@@ -17,8 +17,9 @@ from agent.models.plan import plan
 from agent.models.repack import reason_against
 from agent.worker import Worker
 from cli.assemble import Assembly, begin
-from cli.config import Resolved, Settings
 from cli.progress import Display
+from cli.settings.config import Resolved
+from cli.settings.table import Settings
 from tests.support.command import write_script
 
 QUIET = Display(terminal=False, asides=False, lively=False, thinking=False, colour=False, verbose=False, quiet=True)

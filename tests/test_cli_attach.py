@@ -16,8 +16,8 @@ from agent.control import Control
 from agent.session import UserText
 from cli.attach import Attached, Attachment, Bounds, attach, output_of
 from cli.browsing import PageLoader
-from cli.config import Settings
 from cli.mentions import Mention, mentions, open_mention, written
+from cli.settings.table import Settings
 from cli.user_command import Ran, run_command
 from tests.support.site import Site, wait_until
 from tools.browser import Document

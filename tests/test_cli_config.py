@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.config import ConfigError, Resolved, Settings, config_path, resolve
+from cli.settings.config import ConfigError, Resolved, config_path, resolve
+from cli.settings.table import SETTINGS, Settings
 
 ConfigFile = Callable[[str], Path]
 
@@ -36,6 +37,12 @@ def _settings(**flags: object) -> Settings:
 def test_without_anything_the_defaults_hold() -> None:
     resolved = resolve({}, environ={})
     assert resolved == Resolved(Settings(), {field.name: "default" for field in dataclasses.fields(Settings)})
+
+
+def test_the_table_is_sound() -> None:
+    for one in SETTINGS.values():
+        assert one.default is None or one.kind.check(one.default) == one.default, one.name
+        assert one.replaces in ("", *SETTINGS), one.name
 
 
 def test_each_layer_wins_over_the_one_before(config: ConfigFile) -> None:

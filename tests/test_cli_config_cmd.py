@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.config import Settings, resolve
 from cli.main import invoke
+from cli.settings.config import resolve
+from cli.settings.table import Settings
 
 
 def test_show_prints_each_value_and_where_it_came_from(

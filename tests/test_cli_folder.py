@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.folder import MAX_NOTES_BYTES, settle
+from cli.settings.workspace import MAX_NOTES_BYTES, settle
 from tests.support.command import ossia, write_script
 
 FINAL = "<|channel|>final<|message|>Done.<|return|>"

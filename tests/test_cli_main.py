@@ -24,8 +24,8 @@ from agent.errors import (
     SessionInvalid,
 )
 from cli import __version__
-from cli.config import ConfigError
 from cli.exits import ExitCode, ExitError, exit_code
+from cli.settings.config import ConfigError
 from tests.support.command import OSSIA, ROOT, ossia_text
 
 posix_only = pytest.mark.skipif(os.name == "nt", reason="pipes and signals as POSIX has them")
@@ -120,7 +120,7 @@ def test_help_loads_nothing_heavy(args: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     foreign, ours = (set(line.split()) for line in done.stderr.splitlines())
     assert foreign <= {"cli", "typer", "click", "annotated_doc", "shellingham", "typing_extensions"}
-    assert "cli.config" not in ours  # nor any other module that only a command needs
+    assert "cli.settings.config" not in ours  # nor any other module that only a command needs
     assert "cli.clean" not in ours
 
 

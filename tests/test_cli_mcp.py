@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.mcp_config import add_server, configured_servers
+from cli.settings.mcp import add_server, configured_servers
 from tests.support.command import OSSIA, ossia_here, ossia_text, write_script
 from tests.support.mcp_servers import HOSTILE, hostile
 from tools.functions.errors import McpConfigInvalid

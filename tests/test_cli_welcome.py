@@ -11,7 +11,7 @@ import pytest
 from agent.models.find import Locations
 from agent.models.memory import Memory
 from cli import __version__
-from cli.config import Settings
+from cli.settings.table import Settings
 from cli.welcome import KEYS, Facts, Offer, gather, greeting, model_facts, needed_gb
 
 GB = 1_000_000_000
@@ -112,7 +112,7 @@ def test_this_machine() -> None:
 def test_llama_cpp_is_not_loaded_for_it() -> None:
     code = """
 import sys
-from cli.config import Settings
+from cli.settings.table import Settings
 from cli.welcome import gather, greeting
 greeting(gather(Settings()))
 assert "llama_cpp" not in sys.modules

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from agent.engine.scripted import read_script
-from cli.config import Settings
 from cli.exits import ExitCode
+from cli.settings.table import Settings
 from tests import readme
 from tests.support.command import ROOT
 

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from cli.config import Resolved, Settings
-from cli.rules import rules_of
+from cli.settings.config import Resolved
+from cli.settings.rules import rules_of
+from cli.settings.table import Settings
 from tools import sandbox
 from tools._command import command_allowed, command_denied, words_of
 from tools._glob import path_allowed, path_denied, url_allowed, url_denied

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cli._kinds import KINDS, Value
 from cli.chat_commands.common import Block, Choice, CommandError, expected, later
-from cli.config import Settings
+from cli.settings.kinds import Value
+from cli.settings.table import SETTINGS
 
 if TYPE_CHECKING:
     from cli.chat import Chat
@@ -30,21 +30,10 @@ SYSTEMS: Sequence[Choice] = (
     ("off", "no instructions of yours"),
     ("edit", "in your editor ($VISUAL, $EDITOR)"),
 )
-_SAMPLING = ("temperature", "top_p", "top_k", "min_p", "seed")
-_HELP = {
-    "effort": "how long it thinks",
-    "temperature": "0 is always the likeliest word",
-    "top_p": "only the likeliest words, by their sum",
-    "top_k": "only so many words, 0 is off",
-    "min_p": "only words so likely beside the likeliest",
-    "seed": "the same answers again",
-    "max_tokens": "the most tokens of a turn",
-    "timeout": "the most seconds of a turn",
-    "think": "the thinking on screen",
-    "bell": "rings after turns of so many seconds, 0 never",
-}
+_IN_CHAT = {key: one.in_chat for key, one in SETTINGS.items() if one.in_chat}
+_PARTS = ("options", "sampling", "limits", "screen")
+_HELP = {key: of.help for part in _PARTS for key, of in _IN_CHAT.items() if of.part == part}
 VALUES: Sequence[Choice] = tuple(_HELP.items())
-_DEFAULTS = {spec.name: spec.default for spec in fields(Settings)}
 _OFF = ("default", "off", "none")
 
 
@@ -81,7 +70,7 @@ def set_(chat: Chat, argument: str) -> None:
     if key not in _HELP:
         expected(f"one of {', '.join(_HELP)}", name)
     if not text.strip():
-        return chat.note(f"{key} {_shown(_value(chat, key))}: {_HELP[key]}; expected {KINDS[key].expected}")
+        return chat.note(f"{key} {_shown(_value(chat, key))}: {_HELP[key]}; expected {SETTINGS[key].kind.expected}")
     return _set(chat, key, text.strip())
 
 
@@ -127,7 +116,8 @@ def values(chat: Chat, prefix: str) -> Sequence[Choice]:
     name, blank, _ = prefix.partition(" ")
     if not blank:
         return VALUES
-    choices = {"effort": EFFORTS, "think": THINKS}.get(name, (("default", f"{_shown(_DEFAULTS.get(name))}"),))
+    default = SETTINGS[name].default if name in SETTINGS else None
+    choices = {"effort": EFFORTS, "think": THINKS}.get(name, (("default", _shown(default)),))
     return [(f"{name} {value}", told) for value, told in choices]
 
 
@@ -137,40 +127,35 @@ def values(chat: Chat, prefix: str) -> Sequence[Choice]:
 def _set(chat: Chat, key: str, text: str) -> None:
     value = _read(key, text)
     chat.change_settings(**{key: value})
-    now = True
-    if key == "effort":
-        now = chat.change_options(lambda options: replace(options, effort=value))  # type: ignore[arg-type]
-    elif key in _SAMPLING:
-        now = chat.change_options(
-            lambda options: replace(options, sampling=replace(options.sampling, **{key: value}))  # type: ignore[arg-type]
-        )
+    part, change, now = _IN_CHAT[key].part, {key: value}, True
+    if part == "options":
+        now = chat.change_options(lambda options: replace(options, **change))  # type: ignore[arg-type]
+    elif part == "sampling":
+        now = chat.change_options(lambda options: replace(options, sampling=replace(options.sampling, **change)))  # type: ignore[arg-type]
+    elif part == "limits":
+        now = chat.control is None
     elif key == "think":
         chat.view.think = value  # type: ignore[assignment]
         chat.screen.refresh()
-    elif key in ("max_tokens", "timeout"):
-        now = chat.control is None
     chat.note(f"{key} {_shown(value)}{later(now)}")
 
 
 def _read(key: str, text: str) -> Value:
-    kind = KINDS[key]
+    kind, default = SETTINGS[key].kind, SETTINGS[key].default
     try:
         return kind.check(kind.read(text))
     except ValueError:
         if text.lower() in _OFF:
-            default: Value = _DEFAULTS[key]  # type: ignore[assignment]
             return default
-        expected(kind.expected, text, f"/set {key} default puts {_shown(_DEFAULTS[key])} back")
+        expected(kind.expected, text, f"/set {key} default puts {_shown(default)} back")
 
 
 def _value(chat: Chat, key: str) -> object:
     """The value that holds for the next turn: the session's own, where it has one."""
-    options = chat.session.options
-    if key in _SAMPLING:
-        return getattr(options.sampling, key)
-    if key == "think":
-        return chat.view.think
-    return options.effort if key == "effort" else getattr(chat.settings, key)
+    options, part = chat.session.options, _IN_CHAT[key].part
+    if part in ("options", "sampling"):
+        return getattr(options if part == "options" else options.sampling, key)
+    return chat.view.think if key == "think" else getattr(chat.settings, key)
 
 
 def _shown(value: object) -> str:

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cli._kinds import KINDS
 from cli.chat_commands.common import CommandError, expected, path_of
-from cli.config import THIS_CHAT, Resolved, Settings
 from cli.exits import ExitCode, ExitError
-from cli.folder import Folder, settle
+from cli.settings.config import THIS_CHAT, Resolved
+from cli.settings.table import SETTINGS, Settings
+from cli.settings.workspace import Folder, settle
 from cli.toolset import TRAINED, Toolset, wanted
 from cli.words import count
 from tools.policy import Policy, Rule
@@ -60,7 +60,7 @@ def web(chat: Chat, value: str) -> None:
         return chat.note(f"{state}: /tools web URL, of a SearXNG, or brave, exa, mojeek, serper, tavily, you; off")
     if value == "off":
         return _collect(chat, {"web": None})
-    values = {"web": KINDS["web"].check(value), "no_tools": False, "tools": chat.settings.tools}
+    values = {"web": SETTINGS["web"].kind.check(value), "no_tools": False, "tools": chat.settings.tools}
     if "browser" not in wanted(chat.settings).trained:
         values["tools"] = _with_trained(chat.settings, ["browser"])
     return _collect(chat, values)
@@ -149,7 +149,7 @@ def _collect(chat: Chat, values: dict[str, Any], then: Callable[[Toolset], objec
 
 
 def settled(resolved: Resolved, values: dict[str, Any]) -> tuple[Resolved, Folder | None]:
-    """The settings with these values, and the workspace that follows. Raises as `cli.folder.settle` does."""
+    """The settings with these values, and the workspace that follows. Raises as `settle` does."""
     origins = {**resolved.origins, **dict.fromkeys(values, THIS_CHAT)}
     settings = replace(resolved.settings, **values)
     ours = {key for key, origin in origins.items() if origin == THIS_CHAT}

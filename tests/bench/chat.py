@@ -201,8 +201,8 @@ def _child(how: Mapping[str, Any]) -> None:
 
     from agent.respond import LocalResponder
     from cli.chat import Chat
-    from cli.folder import settle
     from cli.keeping import Wanted, open_kept
+    from cli.settings.workspace import settle
 
     flags = {"engine": how["engine"], "model": how["model"], "no_tools": True}
     resolved, folder = settle(flags)

@@ -21,8 +21,8 @@ from prompt_toolkit.data_structures import Size
 from prompt_toolkit.input import create_pipe_input
 
 from cli.chat import Chat
-from cli.folder import settle
 from cli.keeping import Wanted, open_kept
+from cli.settings.workspace import settle
 from cli.terminal.vt import Output
 
 TIMEOUT_S = 30.0

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
-from cli.config import FOLDER_CONFIG, MCP_TABLE, config_path
+from cli.settings.config import FOLDER_CONFIG, MCP_TABLE, config_path
 from tools.functions.errors import McpConfigInvalid
 from tools.functions.mcp_config import McpConfig, parse_server, parse_servers
 

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli import paths
-from cli.config import FOLDER_CONFIG, Resolved, Settings, resolve
 from cli.exits import ExitCode, ExitError
 from cli.own import take_off
+from cli.settings.config import FOLDER_CONFIG, Resolved, resolve
+from cli.settings.table import Settings
 from tools.workspace import Workspace
 
 if TYPE_CHECKING:

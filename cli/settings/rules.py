@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from cli.config import FOLDER_CONFIG, Resolved, config_path
 from cli.exits import ExitCode, ExitError
-from cli.folder import Folder
+from cli.settings.config import FOLDER_CONFIG, Resolved, config_path
+from cli.settings.workspace import Folder
 from tools.policy import ACTIONS, Action, Origin, Policy, Rule, parse_rule
 from tools.spec import ToolSpec
 from tools.trust import Grants

@@ -1,4 +1,4 @@
-"""The settings, and where each one came from: default < file < environment < flag.
+"""Which values hold, and where each one came from: default < file < environment < flag. (`table` declares them.)
 
 One TOML file. Its keys are the long flags with `_` for `-`; the environment has the same names in capitals:
 
@@ -9,7 +9,7 @@ One TOML file. Its keys are the long flags with `_` for `-`; the environment has
 `OSSIA_CONFIG` names another file, which must exist. An empty variable counts as unset. No secret belongs in the file.
 
 It may hold two tables beside them: `[approvals]`, whose entries are `"shell:git status*" = "auto"` (or `ask`, `never`),
-and `[mcpServers.NAME]` (`cli.mcp_config`). A trusted workspace's `.ossia/config.toml` may hold these and `tools`.
+and `[mcpServers.NAME]` (`cli.settings.mcp`). A trusted workspace's `.ossia/config.toml` may hold these and `tools`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, cast
+from typing import cast
 
 from cli import paths
-from cli._kinds import KINDS, Value
+from cli.settings.kinds import Value
+from cli.settings.table import SETTINGS, Settings
 from tools.policy import ACTIONS
 
 
@@ -37,68 +38,6 @@ _FAMILIES = ("browser", "functions")
 _TABLES = ("approvals", MCP_TABLE)
 FOLDER_CONFIG = Path(".ossia", "config.toml")
 """The settings of a workspace, inside it. They count only once the user trusts the folder."""
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """Everything that can be set. None: not set, the program decides.
-
-    `model` is a path or a name; `engine` "llama" or "script:FILE"; `instructions` a text or "@FILE"; `tools` None is
-    the default set, else names of trained tools, files (`*.py`) and packages; `workspace` a folder; `allow` and `deny`
-    rules (`tools.policy.parse_rule`); `web` an address or a service's name, `web_key` the *name* of the variable with
-    its key; `python` a path; `guide` holds what is sampled to valid headers, arguments and answers ("on"); `max_tokens`
-    None is to the end of the context; `temperature` 0 is greedy; `top_k` 0, `top_p` 1.0 and `min_p` 0.0 are off;
-    `context` in tokens; `repack`: a second copy of the weights (`agent.models.repack`), "auto" for a chat where
-    there is room; `timeout` in seconds of the turn.
-
-    Of the chat: `think` shows the chain of thought as it comes ("on"), its last lines ("peek") or that there is one
-    ("off"); `bell` rings after turns of so many seconds, 0 never; `vi`: keys as in vi; `prefill_ahead`: what the next
-    prompt begins with is read while nothing else goes on ("auto": not on battery, nor where others need the
-    processors); `private`: nothing is stored.
-    """
-
-    model: str | None = None
-    engine: str = "llama"
-    effort: Literal["low", "medium", "high"] = "medium"
-    instructions: str | None = None
-    tools: tuple[str, ...] | None = None
-    no_tools: bool = False
-    workspace: str | None = None
-    trust: bool = False
-    allow: tuple[str, ...] = ()
-    deny: tuple[str, ...] = ()
-    yes: bool = False
-    strict_approvals: bool = False
-    dry_run: bool = False
-    web: str | None = None
-    web_key: str | None = None
-    web_url: str | None = None
-    allow_host: tuple[str, ...] = ()
-    proxy: str | None = None
-    python: str | None = None
-    unconfined: bool = False
-    show_thinking: bool = False
-    verbose: bool = False
-    quiet: bool = False
-    raw: bool = False
-    json: bool = False
-    guide: Literal["on", "off"] = "on"
-    max_tokens: int | None = None
-    temperature: float = 1.0
-    top_p: float = 1.0
-    top_k: int = 0
-    min_p: float = 0.0
-    seed: int | None = None
-    context: int | Literal["max"] | None = None
-    threads: int | None = None
-    gpu_layers: int | None = None
-    repack: Literal["auto", "on", "off"] = "auto"
-    timeout: float | None = None
-    think: Literal["off", "on", "peek"] = "off"
-    bell: float = 20.0
-    vi: bool = False
-    prefill_ahead: Literal["auto", "on", "off"] = "auto"
-    private: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,55 +87,43 @@ def resolve(
     own = _folder_layer(folder) if folder else _Layer({}, str)
     layers = (file, own, _environment_layer(variables), _flag_layer(flags))
     values: dict[str, Value] = {}
-    origins = {spec.name: "default" for spec in fields(Settings)}
+    origins = dict.fromkeys(SETTINGS, "default")
     for layer in layers:
-        for rival, loser in _RIVALS:
-            if layer.values.get(rival) and loser not in layer.values and values.pop(loser, None):
-                origins[loser] = layer.origin(rival)
+        for key, value in layer.values.items():
+            other = SETTINGS[key].replaces
+            if value and other and other not in layer.values and values.pop(other, None):
+                origins[other] = layer.origin(key)
         values |= layer.values
         origins |= {key: layer.origin(key) for key in layer.values}
     settings = Settings(**cast("dict[str, object]", values))  # type: ignore[arg-type]
     return Resolved(settings, origins, file.approvals, own.approvals, _unknown_variables(variables))
 
 
-# `--tools python` beats a `no_tools` of the file, though `no_tools` wins over `tools` of its own layer.
-_RIVALS = (("tools", "no_tools"), ("quiet", "verbose"), ("verbose", "quiet"), ("raw", "json"), ("json", "raw"))
-
-
 def _checked(key: str, value: object, where: str) -> Value:
     """A typed value: from the file, or from a flag that is typed."""
+    kind = SETTINGS[key].kind
     try:
-        return _home_expanded(key, KINDS[key].check(value))
+        return kind.check(value)
     except ValueError:
-        raise ConfigError(f"{where}: expected {KINDS[key].expected}, {KINDS[key].came(value)}") from None
+        raise ConfigError(f"{where}: expected {kind.expected}, {kind.came(value)}") from None
 
 
 def _read(key: str, text: str, where: str) -> Value:
     """A value that comes as text: from the environment, or from a flag that isn't typed."""
+    kind = SETTINGS[key].kind
     try:
-        return _home_expanded(key, KINDS[key].check(KINDS[key].read(text)))
+        return kind.check(kind.read(text))
     except ValueError:
-        raise ConfigError(f"{where}: expected {KINDS[key].expected}, {KINDS[key].came(text)}") from None
-
-
-def _home_expanded(key: str, value: Value) -> Value:
-    """`~/…` in a path: a shell expands it on the command line only."""
-    if key in ("model", "workspace", "python") and isinstance(value, str) and value.startswith("~"):
-        return str(paths.expanded(value))
-    if key == "tools" and isinstance(value, tuple):
-        return tuple(str(paths.expanded(entry)) if entry.startswith("~") else entry for entry in value)
-    if key == "instructions" and isinstance(value, str) and value.startswith("@~"):
-        return f"@{paths.expanded(value[1:])}"
-    return value
+        raise ConfigError(f"{where}: expected {kind.expected}, {kind.came(text)}") from None
 
 
 def _file_layer(path: Path, *, must_exist: bool) -> _Layer:
     table = dict(_load(path, must_exist=must_exist))
     approvals = _approvals(table.pop("approvals", {}), path)
-    table.pop(MCP_TABLE, None)  # read by `cli.mcp_config`
-    unknown = [key for key in table if key not in KINDS]
+    table.pop(MCP_TABLE, None)  # read by `cli.settings.mcp`
+    unknown = [key for key in table if key not in SETTINGS]
     if unknown:
-        near = _nearest(unknown[0].replace("-", "_"), [*KINDS, *_TABLES])
+        near = _nearest(unknown[0].replace("-", "_"), [*SETTINGS, *_TABLES])
         raise ConfigError(f"{path}: {unknown[0]!r} is not a setting{near}")
     values = {key: _checked(key, value, f"{path}: {key}") for key, value in table.items()}
     if "tools" in values:
@@ -247,7 +174,7 @@ def _load(path: Path, *, must_exist: bool) -> Mapping[str, object]:
     try:
         with path.open("rb") as file:
             return tomllib.load(file)
-    except (FileNotFoundError, NotADirectoryError):  # a home of /dev/null, as services have it, is none
+    except (FileNotFoundError, NotADirectoryError):  # a service's home may be /dev/null: it has no file
         if must_exist:
             raise ConfigError(f"{path}: there is no such config file") from None
         return {}
@@ -259,31 +186,23 @@ def _load(path: Path, *, must_exist: bool) -> Mapping[str, object]:
 
 
 def _environment_layer(variables: Mapping[str, str]) -> _Layer:
-    names = {_variable(key): key for key in KINDS}
-    given = {names[name]: (name, text) for name, text in variables.items() if name in names}
-    return _Layer({key: _read(key, text, name) for key, (name, text) in given.items()}, _variable)
+    names = {one.variable: key for key, one in SETTINGS.items()}
+    values = {names[name]: _read(names[name], text, name) for name, text in variables.items() if name in names}
+    return _Layer(values, lambda key: SETTINGS[key].variable)
 
 
 def _flag_layer(flags: Mapping[str, object]) -> _Layer:
-    given = {key: value for key, value in flags.items() if value is not None and value not in ([], ())}
-    values = {
-        key: _read(key, value, _flag(key)) if isinstance(value, str) else _checked(key, value, _flag(key))
-        for key, value in given.items()
-    }
-    return _Layer(values, _flag)
-
-
-def _variable(key: str) -> str:
-    return f"OSSIA_{key.upper()}"
-
-
-def _flag(key: str) -> str:
-    return f"--{key.replace('_', '-')}"
+    values: dict[str, Value] = {}
+    for key, value in flags.items():
+        if value is not None and value not in ([], ()):
+            where = SETTINGS[key].long_flag
+            values[key] = _read(key, value, where) if isinstance(value, str) else _checked(key, value, where)
+    return _Layer(values, lambda key: SETTINGS[key].long_flag)
 
 
 def _unknown_variables(variables: Mapping[str, str]) -> tuple[str, ...]:
     """A warning each, not an error: the environment is shared with programs and versions we know nothing of."""
-    known = ["OSSIA_CONFIG", *map(_variable, KINDS)]
+    known = ["OSSIA_CONFIG", *(one.variable for one in SETTINGS.values())]
     return tuple(f"{name} is not a setting{_nearest(name, known)}" for name in variables if name not in known)
 
 

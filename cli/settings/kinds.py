@@ -1,0 +1,159 @@
+"""The kinds of values that settings hold: what each kind accepts, and how it is read from a text."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import NamedTuple, NoReturn, cast
+
+Value = str | int | float | bool | tuple[str, ...] | None
+"""What a setting is kept as. None: not set."""
+
+
+class ValueKind(NamedTuple):
+    """What a setting may hold: `expected` in words, the check of a typed value, and how a text is read.
+
+    `check` and `read` return the value as it is kept, or raise ValueError. `flag` is the type that the command line
+    gives: bool for a flag without a value, `list[str]` for one that can be repeated; a str is read as any other text.
+    `shown`: an error may repeat what came.
+    """
+
+    expected: str
+    check: Callable[[object], Value]
+    read: Callable[[str], object] = str
+    flag: type = str
+    shown: bool = True
+
+    def came(self, value: object) -> str:
+        """What came in the value's place, for an error: `came 'hgih'`."""
+        return f"came {value!r}" if self.shown else "something else came"
+
+
+def _fail() -> NoReturn:
+    raise ValueError
+
+
+def switch() -> ValueKind:
+    """True or false."""
+    words = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+    return ValueKind(
+        "true or false",
+        lambda value: value if isinstance(value, bool) else _fail(),
+        lambda text: words.get(text.lower(), text),
+        flag=bool,
+    )
+
+
+def text() -> ValueKind:
+    """Any text but an empty one."""
+    return ValueKind("a text", _checked_text)
+
+
+def path() -> ValueKind:
+    """A text that may be a path: its `~` is expanded, since a shell does that on the command line only."""
+    return ValueKind("a text", lambda value: _at_home(_checked_text(value)))
+
+
+def text_or_file() -> ValueKind:
+    """A text, or `@FILE`, whose `~` is expanded."""
+
+    def check(value: object) -> Value:
+        given = _checked_text(value)
+        return f"@{_at_home(given[1:])}" if given.startswith("@") else given
+
+    return ValueKind("a text", check)
+
+
+def one_of(*choices: str) -> ValueKind:
+    """One of some words."""
+    expected = f"{', '.join(choices[:-1])} or {choices[-1]}"
+    return ValueKind(expected, lambda value: value if isinstance(value, str) and value in choices else _fail())
+
+
+def on_or_off() -> ValueKind:
+    """Kept as the words; a file may have true and false, and so has a flag."""
+
+    def check(value: object) -> Value:
+        if isinstance(value, bool):
+            return "on" if value else "off"
+        return value if isinstance(value, str) and value in ("on", "off") else _fail()
+
+    return ValueKind("on or off", check, flag=bool)
+
+
+def engine() -> ValueKind:
+    """`llama`, or a script that is replayed."""
+
+    def check(value: object) -> Value:
+        known = isinstance(value, str) and (value == "llama" or (value.startswith("script:") and value != "script:"))
+        return cast(str, value) if known else _fail()
+
+    return ValueKind("llama or script:FILE", check)
+
+
+def whole(at_least: int, *words: str) -> ValueKind:
+    """A whole number, or one of `words` in its place."""
+
+    def check(value: object) -> Value:
+        if isinstance(value, str) and value in words:
+            return value
+        return value if isinstance(value, int) and not isinstance(value, bool) and value >= at_least else _fail()
+
+    expected = " or ".join([f"a whole number from {at_least} on", *words])
+    return ValueKind(expected, check, lambda text: text if text in words else int(text), flag=str if words else int)
+
+
+def number(expected: str, holds: Callable[[float], bool]) -> ValueKind:
+    """A finite number for which `holds` is true."""
+
+    def check(value: object) -> Value:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        given = float(cast(float, value)) if is_number else _fail()
+        return given if math.isfinite(given) and holds(given) else _fail()
+
+    return ValueKind(expected, check, float, flag=float)
+
+
+def names() -> ValueKind:
+    """A list of names, or of files, whose `~` is expanded. Each entry may itself be a list with commas."""
+
+    def check(value: object) -> Value:
+        if not isinstance(value, list | tuple) or not all(isinstance(entry, str) for entry in value):
+            return _fail()
+        found = [name.strip() for entry in value for name in entry.split(",")]
+        return tuple(map(_at_home, dict.fromkeys(found))) if found and all(found) else _fail()
+
+    return ValueKind("a list of names, e.g. python, browser or FILE.py", check, lambda text: [text], flag=list[str])
+
+
+def variable() -> ValueKind:
+    """The name of an environment variable; a key that was pasted in its place doesn't look like one."""
+
+    def check(value: object) -> Value:
+        return value if isinstance(value, str) and re.fullmatch(r"[A-Z_][A-Z0-9_]*", value) else _fail()
+
+    return ValueKind("the name of an environment variable in capitals, never the key itself", check, shown=False)
+
+
+def texts(expected: str) -> ValueKind:
+    """A list of texts, each as it is: a rule may hold a comma. In the environment, a line each."""
+
+    def check(value: object) -> Value:
+        if not isinstance(value, list | tuple) or not all(isinstance(entry, str) and entry.strip() for entry in value):
+            return _fail()
+        return tuple(dict.fromkeys(entry.strip() for entry in value))
+
+    return ValueKind(expected, check, lambda text: [line for line in text.splitlines() if line.strip()], flag=list[str])
+
+
+def _checked_text(value: object) -> str:
+    return value if isinstance(value, str) and value else _fail()
+
+
+def _at_home(name: str) -> str:
+    if not name.startswith("~"):
+        return name
+    from cli import paths  # platformdirs with it, which `ossia --help` goes without
+
+    return str(paths.expanded(name))

@@ -1,0 +1,188 @@
+"""Every setting, declared once.
+
+The key of the config file, the environment variable, the flag, `/set` in a chat, `ossia config show` and the help in
+the README are made of it. `seed` is `seed = 7` in the file, `OSSIA_SEED=7`, `--seed 7` and `/set seed 7`:
+
+    seed: int | None = _setting(None, kinds.whole(0),                       # its default (not set), what it may hold
+        Flag("Make the drawing of tokens repeatable.", "N"),                # in the help of `ossia run`
+        InChat("the same answers again", "sampling"))                       # `/set` takes it; what it says of it there
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Literal, NamedTuple, TypeVar, cast
+
+from cli.settings import kinds
+
+_T = TypeVar("_T")
+
+Listing = Literal["run", "chat", "tools"]
+"""The help in which a flag stands: of `ossia run`, of `ossia` (the chat), of `ossia tools`."""
+
+
+class Flag(NamedTuple):
+    """How a setting is given on the command line.
+
+    All of `run`, the chat and `tools` take the flag, but for those of the chat alone; `listed` says whose help shows
+    it. `chat` and `tools` are what their help says instead. `off` is the flag of what is on without it: `--no-guide`.
+
+    (A NamedTuple, as what follows: `ossia --help` reads this table, and a dataclass takes 0.5 ms to make.)
+    """
+
+    help: str
+    metavar: str | None = None
+    listed: tuple[Listing, ...] = ("run",)
+    chat: str = ""
+    tools: str = ""
+    off: str = ""
+
+
+class InChat(NamedTuple):
+    """`/set` can change it, and says this of it. `part` is where the change goes, and so from when it holds.
+
+    "options" and "sampling" are stored with the session and hold from the next turn, as "limits" do, which are not
+    stored; "screen" holds at once.
+    """
+
+    help: str
+    part: Literal["options", "sampling", "limits", "screen"]
+
+
+class Setting(NamedTuple):
+    """One setting. `replaces` names another one that this one, set later, takes back: `--quiet` a file's `verbose`."""
+
+    name: str
+    default: kinds.Value
+    kind: kinds.ValueKind
+    flag: Flag
+    in_chat: InChat | None = None
+    replaces: str = ""
+
+    @property
+    def long_flag(self) -> str:
+        """Its flag, e.g. `--top-p`."""
+        return self.flag.off or f"--{self.name.replace('_', '-')}"
+
+    @property
+    def variable(self) -> str:
+        """Its environment variable, e.g. `OSSIA_TOP_P`."""
+        return f"OSSIA_{self.name.upper()}"
+
+
+def _setting(
+    default: _T, kind: kinds.ValueKind, flag: Flag, in_chat: InChat | None = None, *, replaces: str = ""
+) -> _T:
+    return field(default=default, metadata={"kind": kind, "flag": flag, "in_chat": in_chat, "replaces": replaces})
+
+
+_ALL: tuple[Listing, ...] = ("run", "chat", "tools")
+_RUN_CHAT: tuple[Listing, ...] = ("run", "chat")
+_RUN_TOOLS: tuple[Listing, ...] = ("run", "tools")
+_CHAT: tuple[Listing, ...] = ("chat",)
+
+
+# fmt: off
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that can be set, in the order of `ossia config show`. None: not set, the program decides."""
+
+    model: str | None = _setting(None, kinds.path(),
+        Flag("A GGUF file, or etude, gpt-oss-20b, gpt-oss-120b.", "PATH|NAME", _ALL))
+    engine: str = _setting("llama", kinds.engine(),
+        Flag("llama, or script:FILE to replay given completions.", "ENGINE", _RUN_CHAT))
+    effort: Literal["low", "medium", "high"] = _setting("medium", kinds.one_of("low", "medium", "high"),
+        Flag("How much to think: low, medium or high.", "LEVEL", _RUN_CHAT), InChat("how long it thinks", "options"))
+    instructions: str | None = _setting(None, kinds.text_or_file(),
+        Flag("Instructions for the whole turn.", "TEXT|@FILE", _RUN_CHAT))
+    # None: the default set; else names of trained tools, files (`*.py`) and packages. `--tools python` beats a
+    # `no_tools` of the file; where both stand in one place, `no_tools` wins.
+    tools: tuple[str, ...] | None = _setting(None, kinds.names(), Flag(
+        "FILE.py: its functions, too. python, browser: these in place of both. PACKAGE: its tools.", "NAMES", _ALL),
+        replaces="no_tools")
+    no_tools: bool = _setting(False, kinds.switch(), Flag("No tools at all.", listed=_ALL))
+    workspace: str | None = _setting(None, kinds.path(),
+        Flag("Let the model work in a folder: read, search, write, run commands.", "DIR", _ALL))
+    trust: bool = _setting(False, kinds.switch(),
+        Flag("Trust the workspace's own rules and files, this once.", listed=_ALL))
+    # Rules, as `tools.policy.parse_rule` reads them.
+    allow: tuple[str, ...] = _setting((), kinds.texts("a list of rules, e.g. 'shell:git status*'"),
+        Flag("Allow a tool's calls, as in 'shell:git status*'. Repeatable.", "NAME[:PATTERN]", _ALL))
+    deny: tuple[str, ...] = _setting((), kinds.texts("a list of rules, e.g. 'shell:git push*'"),
+        Flag("Never allow these calls; wins. Repeatable.", "NAME[:PATTERN]", _RUN_TOOLS))
+    yes: bool = _setting(False, kinds.switch(),
+        Flag("Say yes to what is asked, but for what only you may allow.", listed=_RUN_TOOLS))
+    strict_approvals: bool = _setting(False, kinds.switch(),
+        Flag("Exit with 8 if nobody could be asked about a call.", listed=_RUN_TOOLS))
+    dry_run: bool = _setting(False, kinds.switch(),
+        Flag("Show writes and commands, carry none out.", listed=_RUN_TOOLS))
+    web: str | None = _setting(None, kinds.text(), Flag(
+        "Search the web: a SearXNG's address, or brave, exa, mojeek, serper, tavily, you, ddgs.", "URL|NAME", _ALL))
+    web_key: str | None = _setting(None, kinds.variable(),
+        Flag("The environment variable that holds the service's key.", "VARIABLE", _RUN_TOOLS))
+    web_url: str | None = _setting(None, kinds.text(),
+        Flag("Another address for the service of --web.", "URL", _RUN_TOOLS))
+    allow_host: tuple[str, ...] = _setting((), kinds.texts("a list of hosts, e.g. 'intranet:8080'"),
+        Flag("Let pages of this private host be read. Repeatable.", "HOST[:PORT]", _RUN_TOOLS))
+    proxy: str | None = _setting(None, kinds.text(),
+        Flag("An HTTP proxy for web pages and searches.", "URL", _RUN_TOOLS))
+    python: str | None = _setting(None, kinds.path(),
+        Flag("The Python that runs the model's code.", "PATH", _RUN_TOOLS))
+    unconfined: bool = _setting(False, kinds.switch(),
+        Flag("Run code even where nothing confines it.", listed=_RUN_TOOLS))
+    show_thinking: bool = _setting(False, kinds.switch(), Flag("Show the chain of thought, on stderr."))
+    verbose: bool = _setting(False, kinds.switch(), Flag("Say more, on stderr.", listed=_RUN_TOOLS), replaces="quiet")
+    quiet: bool = _setting(False, kinds.switch(),
+        Flag("On stderr only errors, and what a command planted.", listed=_RUN_TOOLS), replaces="verbose")
+    raw: bool = _setting(False, kinds.switch(), Flag("Print the Harmony stream as it comes."), replaces="json")
+    json: bool = _setting(False, kinds.switch(), Flag("Print one line of JSON about the whole turn.", listed=_RUN_TOOLS,
+        tools="Print JSON, a line for each answer."), replaces="raw")
+    guide: Literal["on", "off"] = _setting("on", kinds.on_or_off(),
+        Flag("Don't hold the model to valid headers, arguments and answers.", off="--no-guide"))
+    max_tokens: int | None = _setting(None, kinds.whole(1),  # None: to the end of the context
+        Flag("Generate at most N tokens, thinking included.", "N"), InChat("the most tokens of a turn", "limits"))
+    temperature: float = _setting(1.0, kinds.number("a number from 0 on", lambda number: number >= 0),
+        Flag("Randomness; 0 is greedy. [default: 1.0]", "T"), InChat("0 is always the likeliest word", "sampling"))
+    top_p: float = _setting(1.0, kinds.number("a number above 0, up to 1", lambda number: 0 < number <= 1),
+        Flag("Keep the likeliest tokens that make up P. [default: 1.0]", "P"),
+        InChat("only the likeliest words, by their sum", "sampling"))
+    top_k: int = _setting(0, kinds.whole(0),
+        Flag("Keep the K likeliest tokens; 0: all. [default: 0]", "K"),
+        InChat("only so many words, 0 is off", "sampling"))
+    min_p: float = _setting(0.0, kinds.number("a number from 0 to 1", lambda number: 0 <= number <= 1),
+        Flag("Drop tokens below P times the likeliest. [default: 0.0]", "P"),
+        InChat("only words so likely beside the likeliest", "sampling"))
+    seed: int | None = _setting(None, kinds.whole(0),
+        Flag("Make the drawing of tokens repeatable.", "N"), InChat("the same answers again", "sampling"))
+    context: int | Literal["max"] | None = _setting(None, kinds.whole(1, "max"),
+        Flag("Context size in tokens. [default: what fits]", "N|max", _RUN_CHAT))
+    threads: int | None = _setting(None, kinds.whole(1), Flag("Threads of the CPU. [default: its cores]", "N"))
+    gpu_layers: int | None = _setting(None, kinds.whole(0), Flag("Layers on the GPU. [default: all that fit]", "N"))
+    repack: Literal["auto", "on", "off"] = _setting("auto", kinds.one_of("auto", "on", "off"),
+        Flag("A second copy of the weights, faster: auto (in a chat, where it fits), on, off.", "HOW"))
+    timeout: float | None = _setting(None, kinds.number("a number of seconds above 0", lambda number: number > 0), Flag(
+        "End the turn after S seconds, loading not counted.", "S", _RUN_TOOLS, tools="End a call after S seconds."),
+        InChat("the most seconds of a turn", "limits"))
+    think: Literal["off", "on", "peek"] = _setting("off", kinds.one_of("off", "on", "peek"),
+        Flag("The chain of thought: off (default), on, or peek: its last lines.", "HOW", _CHAT),
+        InChat("the thinking on screen", "screen"))
+    bell: float = _setting(20.0, kinds.number("a number of seconds, 0 for never", lambda number: number >= 0),
+        Flag("Ring after turns of S seconds. [default: 20]", "S", _CHAT),
+        InChat("rings after turns of so many seconds, 0 never", "screen"))
+    vi: bool = _setting(False, kinds.switch(), Flag("Keys as in vi.", listed=_CHAT))
+    # "auto": not on battery, nor where others need the processors.
+    prefill_ahead: Literal["auto", "on", "off"] = _setting("auto", kinds.one_of("auto", "on", "off"),
+        Flag("Read the prompt while you type: auto (default: spares others), on, off.", "WHEN", _CHAT))
+    private: bool = _setting(False, kinds.switch(), Flag("Store nothing, not even what the prompt begins with.",
+        listed=_RUN_CHAT, chat="Store nothing of this chat."))
+# fmt: on
+
+
+SETTINGS: Mapping[str, Setting] = {
+    spec.name: Setting(spec.name, cast("kinds.Value", spec.default), **spec.metadata) for spec in fields(Settings)
+}
+"""The settings by name."""
+
+SAMPLING = tuple(one.name for one in SETTINGS.values() if one.in_chat and one.in_chat.part == "sampling")
+"""Those that say how tokens are drawn: fields of `agent.engine.base.Sampling`."""
