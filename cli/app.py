@@ -62,10 +62,10 @@ def ossia(
 
         raise typer.Exit(run_once(None, given, wanted=wanted))
     if os.environ.get("TERM") == "dumb":  # lines are all it has
-        from cli.plain_chat import plain_chat
+        from cli.chat.app import plain_chat
 
         raise typer.Exit(plain_chat(given, wanted))
-    from cli.chat import chat
+    from cli.chat.app import chat
 
     raise typer.Exit(chat(given, wanted))
 

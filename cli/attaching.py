@@ -15,7 +15,7 @@ from cli import paths
 from cli.attach import Attachment, Bounds, attach, output_of
 from cli.exits import ExitError
 from cli.mentions import mentions
-from cli.terminal.editor import Typed
+from cli.terminal.typed import Typed
 from cli.user_command import Ran, run_command
 from tools.spec import Taint, ToolFailed
 from tools.workspace import Workspace

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tests.support.command import ROOT, ossia_text
 
 if TYPE_CHECKING:
-    from cli.commands import Command
+    from cli.chat.commands.table import Command
 
 PAGE, CHAT_PAGE = ROOT / "README.md", ROOT / "docs" / "chat.md"
 _COMMANDS, _END = "<!-- commands -->", "<!-- end -->"
@@ -36,7 +36,7 @@ def _help(args: str) -> str:
 
 def with_commands(text: str) -> str:
     """`text` with the table of the chat's commands between `<!-- commands -->` and `<!-- end -->`."""
-    from cli.commands import GROUPS
+    from cli.chat.commands.table import GROUPS
 
     rows = ["| command | |", "|---|---|"]
     rows += [_row(one) for _, group in GROUPS for one in group]

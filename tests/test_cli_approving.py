@@ -158,11 +158,11 @@ def _editor(folder: Path, code: str) -> str:
 
 async def _answer(stage: ChatScreen, clock: Clock, key: str) -> None:
     """Wait for the question, and let the time pass until it listens; press a key."""
-    await stage.until(lambda: stage.chat.question.open)
+    await stage.until(lambda: stage.face.question.open)
     await stage.until(lambda: "[y] yes" in "\n".join(stage.rows))
     clock.now += QUIET_S
     await stage.type(key)
-    await stage.until(lambda: not stage.chat.question.open)
+    await stage.until(lambda: not stage.face.question.open)
 
 
 def test_a_call_that_is_changed_in_the_editor_and_then_allowed_always(
@@ -185,9 +185,9 @@ def test_a_call_that_is_changed_in_the_editor_and_then_allowed_always(
             await stage.settle()
             assert (work / "a.md").read_text() == "four\n", "the second call needed no answer"
             assert "Done." in stage.rows and "[y] yes" not in "\n".join(stage.rows)
-            model, result = [entry.message.text for entry in stage.chat.session.entries[1:3]]
+            model, result = [entry.message.text for entry in stage.talk.session.entries[1:3]]
             assert json.loads(model)["content"] == "two\n", "what the model wrote stays as it was"
             assert result.startswith(f"{CHANGED} functions.write_file ") and "three" in result
-            assert [str(rule) for rule in stage.chat.assembly.tools.grants.rules(work)] == ["write_file:a.md"]  # type: ignore[union-attr]
+            assert [str(rule) for rule in stage.talk.assembly.tools.grants.rules(work)] == ["write_file:a.md"]  # type: ignore[union-attr]
 
     asyncio.run(scene())

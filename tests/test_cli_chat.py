@@ -81,7 +81,7 @@ def test_answer_now_ends_the_thinking(how: str, tmp_path: Path) -> None:
             await stage.type(how)
             await stage.until(lambda: "In short: yes." in stage.rows)
             await stage.settle()
-            assert stage.chat.session.ends == ("answered",)
+            assert stage.talk.session.ends == ("answered",)
 
     chatting(case)
 
@@ -95,10 +95,10 @@ def test_ctrl_c_stops_the_turn_and_gives_the_queued_lines_back(tmp_path: Path) -
             await stage.until(lambda: "queued: third" in stage.terminal.display)
             await stage.type("\x03")
             await stage.settle()
-            assert stage.chat.session.ends == ("stopped",)
-            assert stage.chat.editor.text == "second\nthird"
+            assert stage.talk.session.ends == ("stopped",)
+            assert stage.face.editor.text == "second\nthird"
             assert "stopped" in stage.rows
-            stage.chat.editor.clear()
+            stage.face.editor.clear()
             await stage.type("again\r")
             await stage.until(lambda: "Llamas are kind." in stage.rows)
 
@@ -128,11 +128,11 @@ def test_a_turn_without_an_answer_is_said_and_asked_again(tmp_path: Path) -> Non
             await stage.until(lambda: "no answer came; /retry asks again" in stage.rows)
             await stage.type("And so?\r")
             await stage.until(lambda: stage.rows.count("no answer came; /retry asks again") == 2)
-            assert stage.chat.session.ends == ("silent", "silent")
+            assert stage.talk.session.ends == ("silent", "silent")
             await stage.type("/retry\r")
             await stage.until(lambda: "Llamas are kind." in stage.rows)
             await stage.settle()
-            assert stage.chat.session.ends == ("silent", "answered")
+            assert stage.talk.session.ends == ("silent", "answered")
 
     chatting(case)
 
@@ -143,7 +143,7 @@ def test_two_ctrl_c_leave() -> None:
             await stage.type("\x03")
             await stage.until(lambda: "Ctrl-C again leaves" in stage.rows)
             await stage.type("\x03")
-            await stage.until(lambda: not stage.chat.screen.app.is_running)
+            await stage.until(lambda: not stage.face.screen.app.is_running)
 
     chatting(case)
 
@@ -213,8 +213,8 @@ def test_older_turns_become_a_summary_that_is_said_and_shown(tmp_path: Path) -> 
             text = " ".join(" ".join(stage.rows).split())
             assert "the first 2 turns replaced by a summary (the model's own" in text
             assert "a summary stands for the first 2 turns: They spoke of llamas." in text
-            assert stage.chat.session.ends == ("answered",) * 3 and "Llamas are kind." in stage.rows
-            asked = [item.text for item in stage.chat.transcript.items if item.kind == "user"]
+            assert stage.talk.session.ends == ("answered",) * 3 and "Llamas are kind." in stage.rows
+            asked = [item.text for item in stage.talk.transcript.items if item.kind == "user"]
             assert asked == ["one", "two", "three"], "the session has all of it"
 
     chatting(case)
@@ -247,18 +247,18 @@ def test_what_is_edited_stays_until_its_new_text_is_said(tmp_path: Path) -> None
             await stage.until(lambda: "Llamas are kind." in stage.rows)
             await stage.settle()
             await stage.type("/edit 1\r")
-            await stage.until(lambda: stage.chat.editor.text == "Are they kind?")
+            await stage.until(lambda: stage.face.editor.text == "Are they kind?")
             await stage.type(f" @http://127.0.0.1:{port}/page \r")
             await stage.until(is_asked)
             await stage.type("\x03")
             await stage.settle()
-            assert stage.chat.session.ends == ("answered",)
-            assert stage.chat.editor.text.startswith("Are they kind? @http://127.0.0.1:"), "\n".join(stage.rows)
-            stage.chat.editor.set("Are they still?")
+            assert stage.talk.session.ends == ("answered",)
+            assert stage.face.editor.text.startswith("Are they kind? @http://127.0.0.1:"), "\n".join(stage.rows)
+            stage.face.editor.set("Are they still?")
             await stage.type("\r")
             await stage.until(lambda: "Again." in stage.rows)
             await stage.settle()
-            users = [message.text for message in stage.chat.session.messages if message.role == "user"]
+            users = [message.text for message in stage.talk.session.messages if message.role == "user"]
             assert users == ["Are they still?"]
 
     with socket.create_server(("127.0.0.1", 0)) as server, ExitStack() as open_connections:

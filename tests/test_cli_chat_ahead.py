@@ -25,28 +25,28 @@ def _chat(**flags: Any) -> ChatScreen:
 
 
 def _engine(stage: ChatScreen) -> LlamaEngine:
-    assert stage.chat.assembly is not None
-    engine = stage.chat.assembly.engine
+    assert stage.talk.assembly is not None
+    engine = stage.talk.assembly.engine
     assert isinstance(engine, LlamaEngine)
     return engine
 
 
 def _held(stage: ChatScreen) -> str:
     """What the model has read."""
-    assert stage.chat.assembly is not None
-    tokenizer = stage.chat.assembly.codec.tokenizer
+    assert stage.talk.assembly is not None
+    tokenizer = stage.talk.assembly.codec.tokenizer
     return tokenizer.decode(_engine(stage).lane.cache.ids)
 
 
 async def _ahead(stage: ChatScreen) -> None:
     await stage.settle()
-    await stage.until(lambda: stage.chat.ahead.done)
+    await stage.until(lambda: stage.talk.ahead.done)
 
 
 async def _send(stage: ChatScreen, text: str) -> None:
-    turns = stage.chat.tally.chat.turns
+    turns = stage.talk.tally.chat.turns
     await stage.type(f"{text}\r")
-    await stage.until(lambda: stage.chat.tally.chat.turns > turns and stage.chat.control is None)
+    await stage.until(lambda: stage.talk.tally.chat.turns > turns and stage.talk.control is None)
     await stage.settle()
 
 
@@ -63,14 +63,14 @@ def test_only_the_users_own_words_are_left_to_read() -> None:
             assert _held(stage).endswith("<|end|><|start|>user<|message|>")
             static = len(_engine(stage).lane.cache)
             await _send(stage, "Who are you?")
-            assert stage.chat.tally.turn.reused == static
+            assert stage.talk.tally.turn.reused == static
             await _ahead(stage)
             held = _held(stage)
             assert held.count("<|start|>user<|message|>") == 2 and "<|channel|>final<|message|>" in held
             assert "<|channel|>analysis<|message|>" not in held  # the thoughts are gone, as the next turn has it
             settled = len(_engine(stage).lane.cache)
             await _send(stage, "Hello")
-            assert stage.chat.tally.turn.reused == settled
+            assert stage.talk.tally.turn.reused == settled
 
     chatting(case)
 
@@ -84,8 +84,8 @@ def test_what_is_kept_is_the_static_part_and_read_by_the_next_chat() -> None:
     async def second() -> None:
         async with _chat(prefill_ahead="off") as stage:
             await _send(stage, "Hello")
-            static = stage.chat.use.static_tokens if stage.chat.use else 0
-            assert stage.chat.tally.turn.reused == static == len(_kept()[-1]["ids"])
+            static = stage.talk.use.static_tokens if stage.talk.use else 0
+            assert stage.talk.tally.turn.reused == static == len(_kept()[-1]["ids"])
 
     chatting(first)
     kept = _kept()
@@ -132,14 +132,14 @@ def test_what_was_read_in_private_is_not_kept_once_that_is_over(asked: bool) -> 
                 await stage.settle()
             await _ahead(stage)
             assert "Speak of llamas." in _held(stage)
-            stage.chat.change_settings(prefill_ahead="off")
+            stage.talk.change_settings(prefill_ahead="off")
             if asked:
                 await _send(stage, "Who are you?")
             for line in (*(("/new", "/system off") if asked else ()), "/private off"):
                 await stage.type(f"{line}\r")
                 await stage.settle()
-            assert stage.chat.store is not None and stage.chat.assembly is not None
-            tokenizers.append(stage.chat.assembly.codec.tokenizer)
+            assert stage.talk.store is not None and stage.talk.assembly is not None
+            tokenizers.append(stage.talk.assembly.codec.tokenizer)
 
     chatting(case)
     texts = [tokenizers[0].decode(header["ids"]) for header in _kept("*")]
@@ -155,9 +155,9 @@ def test_what_changes_the_prompt_is_read_at_once(command: str) -> None:
             await stage.settle()
             await _ahead(stage)
             await _send(stage, "Who are you?")
-            assert stage.chat.assembly is not None
-            own = len(stage.chat.assembly.codec.tokenizer.encode("Who are you?"))
-            assert stage.chat.tally.turn.prompt - stage.chat.tally.turn.reused == own + 3  # <|end|><|start|>assistant
+            assert stage.talk.assembly is not None
+            own = len(stage.talk.assembly.codec.tokenizer.encode("Who are you?"))
+            assert stage.talk.tally.turn.prompt - stage.talk.tally.turn.reused == own + 3  # <|end|><|start|>assistant
 
     chatting(case)
 
@@ -174,11 +174,11 @@ def _answers(*lines: str, ahead: str, **flags: Any) -> tuple[list[str], list[int
                     await _ahead(stage)
                 if line.startswith("/edit"):
                     await stage.type(f"{line}\r")
-                    await stage.until(lambda: stage.chat.editor.text)
+                    await stage.until(lambda: stage.face.editor.text)
                     line = ""  # Enter puts the same text in its place
                 await _send(stage, line)
-                said.append(stage.chat.session.messages[-1].text)
-                reused.append(stage.chat.tally.turn.reused)
+                said.append(stage.talk.session.messages[-1].text)
+                reused.append(stage.talk.tally.turn.reused)
 
     chatting(case)
     return said, reused
@@ -199,10 +199,10 @@ def test_a_send_in_the_middle_gets_the_same_answer(share: float) -> None:
 
     async def case() -> None:
         async with _chat() as stage:
-            total = stage.chat.use.used_tokens if stage.chat.use else 0
+            total = stage.talk.use.used_tokens if stage.talk.use else 0
             await stage.until(lambda: len(_engine(stage).lane.cache) >= share * total)
             await _send(stage, "What is 48*17?")
-            assert stage.chat.session.messages[-1].text == expected
+            assert stage.talk.session.messages[-1].text == expected
 
     chatting(case)
 
@@ -218,7 +218,7 @@ def test_a_resumed_conversation_is_read_ahead_where_its_cache_is_gone() -> None:
             held = len(_engine(stage).lane.cache)
             assert "Who are you?" in _held(stage)
             await _send(stage, "Hello")
-            assert stage.chat.tally.turn.reused == held
+            assert stage.talk.tally.turn.reused == held
 
     chatting(first)
     for file in (paths.cache_dir() / "kv").glob("*/state"):
@@ -227,7 +227,7 @@ def test_a_resumed_conversation_is_read_ahead_where_its_cache_is_gone() -> None:
 
 
 def test_across_midnight_the_new_days_prompt_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cli.chat_ahead._DATE_EVERY_S", 0.05)
+    monkeypatch.setattr("cli.chat.ahead._DATE_EVERY_S", 0.05)
     days = [TODAY]
 
     async def case() -> None:
@@ -238,10 +238,10 @@ def test_across_midnight_the_new_days_prompt_is_read(monkeypatch: pytest.MonkeyP
             await _ahead(stage)
             held = len(_engine(stage).lane.cache)
             await _send(stage, "Hello")
-            assert stage.chat.tally.turn.reused == held
+            assert stage.talk.tally.turn.reused == held
             await _ahead(stage)
             days[0] += datetime.timedelta(1)
-            stage.chat.ahead.new_day()  # a conversation keeps the date on which it began
+            stage.talk.ahead.new_day()  # a conversation keeps the date on which it began
             await _ahead(stage)
             assert "Current date: 2026-11-24" in _held(stage)
 
@@ -255,7 +255,7 @@ def test_a_chat_that_slept_through_midnight_says_the_right_date() -> None:
         async with ChatScreen(today=lambda: days[0], prefill_ahead="on", temperature=0.0) as stage:
             days[0] = TODAY + datetime.timedelta(1)
             await _send(stage, "Hello")
-            assert stage.chat.session.options.date == "2026-11-24"
+            assert stage.talk.session.options.date == "2026-11-24"
 
     chatting(case)
 
@@ -268,7 +268,7 @@ def test_leaving_and_another_model_do_not_wait_for_it() -> None:
             await stage.until(lambda: len(_engine(stage).lane.cache) > 0)
             engine = _engine(stage)
             await stage.type("/model etude\r")
-            await stage.until(lambda: stage.chat.assembly is not None and _engine(stage) is not engine)
+            await stage.until(lambda: stage.talk.assembly is not None and _engine(stage) is not engine)
             assert not engine.native.is_open
             await stage.until(lambda: len(_engine(stage).lane.cache) > 0)
         assert not _engine(stage).native.is_open
@@ -279,11 +279,11 @@ def test_leaving_and_another_model_do_not_wait_for_it() -> None:
 def test_the_bottom_line_tells_of_it_and_the_title_does_not() -> None:
     async def case() -> None:
         async with _chat(prefill_ahead="off", no_tools=True) as stage:
-            stage.chat.ahead.progress = (212, 633)
-            stage.chat.screen.wake()
+            stage.talk.ahead.progress = (212, 633)
+            stage.face.screen.wake()
             await stage.until(lambda: "reading ahead 212 of 633" in "\n".join(stage.terminal.display))
             assert stage.terminal.title == "ossia: idle"
-            assert not stage.chat.view.busy
+            assert not stage.face.view.busy
 
     chatting(case)
 
@@ -293,9 +293,9 @@ def test_what_is_typed_meanwhile_stays(tmp_path: Path) -> None:
         async with _chat() as stage:
             await stage.type("What is")
             await _ahead(stage)
-            assert stage.chat.editor.text == "What is"
+            assert stage.face.editor.text == "What is"
             await stage.type("\x03")
             await asyncio.sleep(0)
-            assert stage.chat.editor.text == "" and stage.chat.ahead.done
+            assert stage.face.editor.text == "" and stage.talk.ahead.done
 
     chatting(case)

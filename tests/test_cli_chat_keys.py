@@ -39,7 +39,7 @@ def test_what_waits_is_taken_back_changed_and_sent(tmp_path: Path) -> None:
             await stage.type(f"two{ALT_ENTER}three\r")
             await stage.until(lambda: "queued: two" in shown(stage))
             await stage.type(f"{UP} and four")
-            await stage.until(lambda: stage.chat.editor.text == "two\nthree and four")
+            await stage.until(lambda: stage.face.editor.text == "two\nthree and four")
             await stage.until(lambda: "queued" not in shown(stage))
             await stage.type("\r")
             await stage.type(CTRL_C)  # it goes back into the input once more
@@ -47,7 +47,7 @@ def test_what_waits_is_taken_back_changed_and_sent(tmp_path: Path) -> None:
             await stage.type("\r")
             await stage.until(lambda: "Both." in stage.rows)
             await stage.settle()
-            typed = [entry.typed for entry in stage.chat.session.entries if entry.typed]
+            typed = [entry.typed for entry in stage.talk.session.entries if entry.typed]
             assert typed == ["one", "two\nthree and four"]
 
     chatting(case)
@@ -59,18 +59,18 @@ def test_ctrl_c_empties_the_input_and_ctrl_d_leaves_when_it_is_empty() -> None:
     async def case() -> None:
         async with ChatScreen(clock=clock) as stage:
             await stage.type(f"half a line{CTRL_D}")
-            await stage.until(lambda: stage.chat.editor.text == "half a line")
+            await stage.until(lambda: stage.face.editor.text == "half a line")
             await stage.type(CTRL_C)
-            await stage.until(lambda: stage.chat.editor.text == "")
+            await stage.until(lambda: stage.face.editor.text == "")
             clock.now += 2
             await stage.type(CTRL_C)
             await stage.until(lambda: "Ctrl-C again leaves" in stage.rows)
             clock.now += 2
             await stage.type(CTRL_C)  # too late to be the second of two
             await stage.until(lambda: stage.rows.count("Ctrl-C again leaves") == 2)
-            assert stage.chat.screen.app.is_running
+            assert stage.face.screen.app.is_running
             await stage.type(CTRL_D)
-            await stage.until(lambda: not stage.chat.screen.app.is_running)
+            await stage.until(lambda: not stage.face.screen.app.is_running)
 
     chatting(case)
 
@@ -83,11 +83,11 @@ def test_ctrl_o_shows_all_of_it_while_the_turn_goes_on(tmp_path: Path) -> None:
             await stage.type(CTRL_O)
             await stage.until(lambda: "so it goes" in shown(stage))
             await stage.until(lambda: "The end." in shown(stage))  # it follows
-            await stage.until(lambda: stage.chat.control is None)
+            await stage.until(lambda: stage.talk.control is None)
             await stage.type("t")
             await stage.until(lambda: "so it goes" not in shown(stage))
             await stage.type("q")
-            await stage.until(lambda: not stage.chat.screen.away)
+            await stage.until(lambda: not stage.face.screen.away)
             await stage.settle()
             before, pager = "".join(stage.terminal.sent).split(ON_THE_ALTERNATE_SCREEN)
             pager, after = pager.split(BACK)
@@ -104,10 +104,10 @@ def test_a_page_that_never_comes_is_named_and_can_be_stopped(tmp_path: Path) -> 
             await stage.type(f"what says @{site.url('/slow')} ?\r")
             await stage.until(lambda: f"reading {site.url('/slow')}" in shown(stage))
             await stage.type(CTRL_C)
-            await stage.until(lambda: stage.chat.editor.text == f"what says @{site.url('/slow')} ?")
+            await stage.until(lambda: stage.face.editor.text == f"what says @{site.url('/slow')} ?")
             await stage.settle()
             assert "not attached: interrupted by the user" in shown(stage)
-            assert "reading http" not in shown(stage) and not stage.chat.session.entries
+            assert "reading http" not in shown(stage) and not stage.talk.session.entries
 
     with Site() as site:
         site.drip("/slow")
@@ -123,20 +123,20 @@ def test_what_can_not_be_attached_keeps_the_line(mention: str, tmp_path: Path, m
     async def case() -> None:
         async with ChatScreen(engine=write_script(tmp_path, answer("Yes.")), columns=120) as stage:
             await stage.type("!echo hi\r")
-            await stage.until(lambda: stage.chat.attaching.pending)
+            await stage.until(lambda: stage.talk.attaching.pending)
             await stage.type(f"{mention} \x1b[200~{'word ' * 300}\x1b[201~ what is this?\r")
             line = f"{mention} [paste 1: 1,500 characters] what is this?"
-            await stage.until(lambda: stage.chat.editor.text == line)
+            await stage.until(lambda: stage.face.editor.text == line)
             await stage.settle()
-            assert stage.chat.editor.buffer.cursor_position == len(line)
+            assert stage.face.editor.buffer.cursor_position == len(line)
             assert f"{mention}: not attached: " in shown(stage)
             assert "nothing was sent; send the line again to leave that out" in stage.rows
-            assert not stage.chat.session.entries and len(stage.chat.attaching.pending) == 1
+            assert not stage.talk.session.entries and len(stage.talk.attaching.pending) == 1
             await stage.type("\r")
             await stage.until(lambda: "Yes." in stage.rows)
-            sent = stage.chat.session.messages[0].text
+            sent = stage.talk.session.messages[0].text
             assert sent.startswith(f"{mention} word word ") and "echo hi" in sent
-            assert not stage.chat.attaching.pending
+            assert not stage.talk.attaching.pending
 
     chatting(case)
 
@@ -150,13 +150,13 @@ def test_a_line_typed_ahead_that_can_not_be_sent_leaves_the_draft(
         script = write_script(tmp_path, LONG, answer("Two."), tokens_per_s=600)
         async with ChatScreen(engine=script) as stage:
             await stage.type("one\r@missing.md two\rthree\rand then")
-            await stage.until(lambda: stage.chat.editor.text == "@missing.md two\nthree\nand then")
+            await stage.until(lambda: stage.face.editor.text == "@missing.md two\nthree\nand then")
             await stage.settle()
-            assert stage.chat.session.ends == ("answered",)
+            assert stage.talk.session.ends == ("answered",)
             (tmp_path / "missing.md").write_text("here it is")
             await stage.type("\r")
             await stage.until(lambda: "Two." in stage.rows)
-            assert "here it is" in stage.chat.session.messages[-2].text
+            assert "here it is" in stage.talk.session.messages[-2].text
 
     chatting(case)
 
@@ -165,10 +165,10 @@ def test_a_command_that_has_to_wait_keeps_its_line(tmp_path: Path) -> None:
     async def case() -> None:
         async with ChatScreen(engine=write_script(tmp_path, answer("Yes."))) as stage:
             await stage.type("!sleep 600\r")
-            await stage.until(lambda: stage.chat.attaching.running)
+            await stage.until(lambda: stage.talk.attaching.running)
             await stage.type("!echo hi\r")
             await stage.until(lambda: "still runs: Ctrl-C ends it" in shown(stage))
-            assert stage.chat.editor.text == "!echo hi"
+            assert stage.face.editor.text == "!echo hi"
 
     chatting(case)
 
@@ -177,8 +177,8 @@ def test_a_peek_is_three_rows_that_go(tmp_path: Path) -> None:
     async def case() -> None:
         async with ChatScreen(engine=write_script(tmp_path, LONG, tokens_per_s=600), think="peek") as stage:
             await stage.type("Why?\r")
-            await stage.until(lambda: stage.chat.view.tokens > 200)  # a good five rows of it
-            assert len([row for row in stage.chat.view.live(20) if row]) == 3
+            await stage.until(lambda: stage.face.view.tokens > 200)  # a good five rows of it
+            assert len([row for row in stage.face.view.live(20) if row]) == 3
             await stage.type(CTRL_T)
             await stage.until(lambda: "so it goes" not in shown(stage))
             await stage.settle()
@@ -191,9 +191,9 @@ def test_vi_keys_in_the_chat(tmp_path: Path) -> None:
     async def case() -> None:
         async with ChatScreen(engine=write_script(tmp_path, answer("Yes.")), vi=True) as stage:
             await stage.type(f"ello{ESC}")
-            await stage.until(lambda: stage.chat.screen.app.vi_state.input_mode.value == "vi-navigation")
+            await stage.until(lambda: stage.face.screen.app.vi_state.input_mode.value == "vi-navigation")
             await stage.type("0iH")
-            await stage.until(lambda: stage.chat.editor.text == "Hello")
+            await stage.until(lambda: stage.face.editor.text == "Hello")
             await stage.type("\r")
             await stage.until(lambda: "Yes." in stage.rows)
             assert "› Hello" in stage.rows
@@ -209,7 +209,7 @@ def test_it_rings_after_long_turns(bell: float, rings: bool, tmp_path: Path) -> 
         script = write_script(tmp_path, LONG, tokens_per_s=2000)
         async with ChatScreen(engine=script, bell=bell, clock=clock) as stage:
             await stage.type("Why?\r")
-            await stage.until(lambda: stage.chat.view.busy)
+            await stage.until(lambda: stage.face.view.busy)
             clock.now += 10
             await stage.settle()
             sent = re.sub("\x1b\\][^\x07]*\x07", "", "".join(stage.terminal.sent))  # a title ends in one, too
@@ -230,7 +230,7 @@ def test_questions_are_answered_by_deliberate_keys_alone(tmp_path: Path) -> None
         ) as stage:
 
             async def asked(name: str, key: str) -> None:
-                await stage.until(lambda: stage.chat.question.open and f"make {name}.txt" in shown(stage))
+                await stage.until(lambda: stage.face.question.open and f"make {name}.txt" in shown(stage))
                 await stage.until(lambda: "[y] yes" in shown(stage))
                 clock.now += 0.6
                 await stage.type(key)
@@ -238,8 +238,8 @@ def test_questions_are_answered_by_deliberate_keys_alone(tmp_path: Path) -> None
             await stage.type("Write.\r")
             await stage.until(lambda: "[y] yes" in shown(stage))
             await stage.type("yes")  # the question has just come: this goes on with what was being typed
-            await stage.until(lambda: stage.chat.editor.text == "yes")
-            assert stage.chat.question.open
+            await stage.until(lambda: stage.face.editor.text == "yes")
+            assert stage.face.question.open
             await asked("a", "?")
             await stage.until(lambda: "Asked because: " in shown(stage))
             await asked("a", "n")  # the same call again isn't asked about: it was refused
@@ -248,7 +248,7 @@ def test_questions_are_answered_by_deliberate_keys_alone(tmp_path: Path) -> None
             await stage.until(lambda: "Done." in stage.rows)
             await stage.settle()
             assert sorted(path.name for path in folder.iterdir() if path.is_file()) == ["b.txt", "c.txt"]
-            assert stage.chat.editor.text == "yes" and stage.terminal.title == "ossia: idle"
+            assert stage.face.editor.text == "yes" and stage.terminal.title == "ossia: idle"
 
     chatting(case)
 
@@ -273,10 +273,10 @@ def test_files_and_commands_go_along(tmp_path: Path, monkeypatch: pytest.MonkeyP
             await stage.until(lambda: "They hum." in stage.rows)
             await stage.settle()
             assert "  @notes.md · 12 bytes" in stage.rows and "attached:" not in shown(stage)
-            message = stage.chat.session.entries[0].message.text
+            message = stage.talk.session.entries[0].message.text
             assert message.startswith("What is in @notes.md?\n") and "looked at" not in message
             assert "\nLlamas hum.\n" in message and "\na command of mine\n" in message
-            assert stage.chat.session.entries[0].typed == "What is in @notes.md?"
+            assert stage.talk.session.entries[0].typed == "What is in @notes.md?"
 
     chatting(case)
 

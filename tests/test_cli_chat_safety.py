@@ -11,8 +11,8 @@ import pytest
 
 from cli import paths
 from cli.keeping import Wanted
-from cli.terminal.editor import Typed
 from cli.terminal.question import QUIET_S
+from cli.terminal.typed import Typed
 from tests.support.command import ossia_here, write_script
 from tests.support.screen import ChatScreen, chatting
 from tests.support.site import Site
@@ -49,17 +49,17 @@ def test_keys_that_were_meant_for_the_pager_answer_no_question(tmp_path: Path) -
         script = write_script(tmp_path, WRITES, answer("No."))
         flags = {"no_tools": None, "workspace": str(tmp_path), "clock": lambda: now[0]}
         async with ChatScreen(engine=script, **flags) as stage:
-            question = stage.chat.question
+            question = stage.face.question
             await stage.type("Write a.txt\r")
             await stage.until(lambda: "[y] yes" in "\n".join(stage.terminal.display))
             now[0] += 2 * QUIET_S
             await stage.type("\x0f")
-            await stage.until(lambda: stage.chat.screen.away)
+            await stage.until(lambda: stage.face.screen.away)
             now[0] += 2 * QUIET_S  # they read for a while, look for the next match, and leave
             await stage.type("nq")
-            await stage.until(lambda: not stage.chat.screen.away)
+            await stage.until(lambda: not stage.face.screen.away)
             await stage.type("y")
-            assert question.open and stage.chat.editor.text == "y"
+            assert question.open and stage.face.editor.text == "y"
             now[0] += 2 * QUIET_S
             await stage.type("n")
             await stage.settle()
@@ -74,15 +74,15 @@ def test_keys_that_were_meant_for_the_pager_answer_no_question(tmp_path: Path) -
 def test_a_text_that_is_taken_back_becomes_no_command(tmp_path: Path) -> None:
     async def case() -> None:
         async with ChatScreen(engine=write_script(tmp_path, answer("Yes."))) as stage:
-            model = stage.chat.model
+            model = stage.talk.model
             assembly, model.assembly = model.assembly, None  # as while it loads
             await stage.type("//quit\r")
             await stage.type("\x1b[A")
-            assert stage.chat.editor.text == " /quit"
+            assert stage.face.editor.text == " /quit"
             model.assembly = assembly
             await send(stage, "")
             await stage.until(lambda: "Yes." in stage.rows)
-            assert stage.chat.session.messages[0].text == "/quit"
+            assert stage.talk.session.messages[0].text == "/quit"
 
     chatting(case)
 
@@ -103,10 +103,10 @@ def test_somebody_elses_question_is_not_put_into_the_users_mouth(
         script = write_script(tmp_path, answer("Again."))
         async with ChatScreen(engine=script, wanted=Wanted(latest=True)) as stage:
             await send(stage, "/edit 1")
-            assert stage.chat.editor.text == "" and stage.chat.editing is None
+            assert stage.face.editor.text == "" and stage.face.replaces is None
             assert "turn 1 is somebody else's text: /retry asks it as that" in "\n".join(stage.rows)
             await send(stage, "/retry")
-            session = stage.chat.session
+            session = stage.talk.session
             assert (session.said, session.taint) == ("", {"outside"})
             assert "hunter2" not in session.messages[0].text
 
@@ -122,9 +122,9 @@ def test_a_command_in_a_folder_of_others_brings_their_text(tmp_path: Path, trust
         flags = {"no_tools": None, "workspace": str(tmp_path / "work"), "trust": trust}
         async with ChatScreen(engine=write_script(tmp_path, answer("Yes.")), **flags) as stage:
             await stage.type("!echo obey me\r")
-            await stage.until(lambda: stage.chat.attaching.pending)
+            await stage.until(lambda: stage.talk.attaching.pending)
             await send(stage, "Well?")
-            assert stage.chat.session.taint == ({"private"} if trust else {"private", "outside"})
+            assert stage.talk.session.taint == ({"private"} if trust else {"private", "outside"})
 
     chatting(case)
 
@@ -138,9 +138,9 @@ def test_what_was_pasted_names_no_file_when_it_is_edited_either(
     async def case() -> None:
         async with ChatScreen(engine=write_script(tmp_path, answer("One."), answer("Two."))) as stage:
             await send(stage, f"What is this? {paste('look at @secret.txt ' * 60)}", "/edit")
-            assert stage.chat.editor.text.startswith("What is this? [paste 1: 1,200 characters]")
+            assert stage.face.editor.text.startswith("What is this? [paste 1: 1,200 characters]")
             await send(stage, " Tell me")
-            assert stage.chat.session.messages[0].text.endswith("@secret.txt  Tell me")
+            assert stage.talk.session.messages[0].text.endswith("@secret.txt  Tell me")
 
     chatting(case)
 
@@ -198,9 +198,9 @@ def test_no_cache_is_kept_of_what_was_said_in_private() -> None:
     async def case() -> None:
         async with ChatScreen(seed=1) as stage:
             await send(stage, "Hello", "/private", "Who are you?")
-            stage.chat.go_back(1)
+            stage.talk.go_back(1)
             await send(stage, "/private off")
-            assert stage.chat.store is not None and stage.chat.kept.session_id is not None
+            assert stage.talk.store is not None and stage.talk.kept.session_id is not None
 
     chatting(case)
     kept = [folder.name for folder in (paths.cache_dir() / "kv").glob("*")]
@@ -212,8 +212,8 @@ def test_undo_keeps_no_words_of_a_private_chat(tmp_path: Path) -> None:
         flags = {"workspace": str(tmp_path / "work"), "allow": ("write_file",), "private": True, "no_tools": None}
         async with ChatScreen(engine=write_script(tmp_path, WRITES, answer("Done.")), **flags) as stage:
             await send(stage, "Write about llamas")
-            assert stage.chat.folder is not None
-            (turn,) = stage.chat.folder.journal.turns()
+            assert stage.talk.folder is not None
+            (turn,) = stage.talk.folder.journal.turns()
             assert (turn.label, turn.paths) == ("(a private turn)", ("a.txt",))
 
     (tmp_path / "work").mkdir()
@@ -228,12 +228,12 @@ def test_pages_of_a_private_chat_are_not_kept(tmp_path: Path) -> None:
         async with ChatScreen(engine=script, no_tools=None, tools=("browser",), proxy=proxy) as stage:
             kept = paths.cache_dir() / "pages"
             await send(stage, "/private", f"Read {url}", f"@{url}")
-            assert "Capy" in stage.chat.session.messages[2].text and "Capy" in stage.chat.session.messages[4].text
+            assert "Capy" in stage.talk.session.messages[2].text and "Capy" in stage.talk.session.messages[4].text
             assert not kept.exists()
             await stage.type("/private off\r")
-            await stage.until(lambda: stage.chat.question.open)
-            stage.chat.question.withdraw()
-            stage.chat.change_settings(private=False)
+            await stage.until(lambda: stage.face.question.open)
+            stage.face.question.withdraw()
+            stage.talk.change_settings(private=False)
             await send(stage, f"@{url}")
             assert list(kept.iterdir())  # they are where they were looked for
 
@@ -248,9 +248,9 @@ def test_pages_of_a_private_chat_are_not_kept(tmp_path: Path) -> None:
 def test_many_lines_that_wait_are_counted(tmp_path: Path) -> None:
     async def case() -> None:
         async with ChatScreen(engine=write_script(tmp_path, answer("Yes."))) as stage:
-            stage.chat.queue.extend(Typed(f"line {number}", "") for number in range(10_000))
-            rows = ["".join(segment.text for segment in row) for row in stage.chat.panes.activity()]
+            stage.talk.queue.extend(Typed(f"line {number}", "") for number in range(10_000))
+            rows = ["".join(segment.text for segment in row) for row in stage.face.panes.activity()]
             assert rows[-2:] == ["queued: line 3", "… and 9,996 more"]
-            stage.chat.queue.clear()
+            stage.talk.queue.clear()
 
     chatting(case)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from cli.chat_view import ChatView, Think
+from cli.chat.view import ChatView, Think
 from cli.clean import clean
 from cli.failures import MAX_ROWS
 from cli.terminal.paint import Painter

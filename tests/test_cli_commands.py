@@ -17,10 +17,10 @@ import pytest
 from agent.models.catalog import ETUDE_PATH
 from agent.session import Summary
 from cli import paths
-from cli.commands import GROUPS, arguments, commands, find, run_command
+from cli.chat.commands.table import GROUPS, arguments, commands, find, run_command
+from cli.chat.tally import Sums
 from cli.copying import MAX_TERMINAL_BYTES, copy_with_programs, copyable, fits_terminal
 from cli.keeping import Wanted
-from cli.tally import Sums
 from cli.terminal.question import QUIET_S
 from harmony.messages import ResponseFormat
 from tests.support.command import write_script
@@ -116,20 +116,20 @@ def test_what_is_no_command_is_said_and_not_lost(tmp_path: Path) -> None:
         async with ChatScreen(engine=write_script(tmp_path, answer("A file."), answer("Yes."))) as stage:
             await send(stage, "/efort high")
             assert "there is no command /efort: did you mean /effort?" in text_of(stage)
-            assert stage.chat.editor.text == "/efort high"
-            stage.chat.editor.clear()
+            assert stage.face.editor.text == "/efort high"
+            stage.face.editor.clear()
             await send(stage, "/etc/passwd is what?")
             assert "there is no command /etc/passwd; /help lists them, // begins" in text_of(stage)
-            assert stage.chat.editor.text == "/etc/passwd is what?"
+            assert stage.face.editor.text == "/etc/passwd is what?"
             await stage.type("\x01/")  # to its beginning, one more slash
             await send(stage, "")
             await stage.until(lambda: "A file." in stage.rows)
             await stage.settle()
-            assert stage.chat.session.messages[0].text == "/etc/passwd is what?"
+            assert stage.talk.session.messages[0].text == "/etc/passwd is what?"
             assert "› /etc/passwd is what?" in stage.rows
             await send(stage, "/edit", "")  # it stays a text
             await stage.until(lambda: "Yes." in stage.rows)
-            assert [message.text for message in stage.chat.session.messages if message.role == "user"] == [
+            assert [message.text for message in stage.talk.session.messages if message.role == "user"] == [
                 "/etc/passwd is what?"
             ]
 
@@ -140,17 +140,17 @@ def test_completion_knows_what_there_is(tmp_path: Path) -> None:
     async def case() -> None:
         async with ChatScreen(engine=write_script(tmp_path, answer("Hi."))) as stage:
             await send(stage, "What are llamas?")
-            chat, session_id = stage.chat, stage.chat.kept.session_id
-            assert [value for value, _ in arguments(chat, "/effort", "") or ()] == ["low", "medium", "high"]
-            assert (arguments(chat, "/edit", "") or ())[0] == ("1", "What are llamas?")
-            assert (arguments(chat, "/resume", "") or ())[0][0] == session_id
-            assert arguments(chat, "/save", "x") is None  # paths
-            assert ("think peek", "its last lines are shown") in (arguments(chat, "/set", "think ") or ())
-            assert "etude" in [value for value, _ in arguments(chat, "/model", "") or ()]
-            assert arguments(chat, "/nothing", "") == ()
+            talk, session_id = stage.talk, stage.talk.kept.session_id
+            assert [value for value, _ in arguments(talk, "/effort", "") or ()] == ["low", "medium", "high"]
+            assert (arguments(talk, "/edit", "") or ())[0] == ("1", "What are llamas?")
+            assert (arguments(talk, "/resume", "") or ())[0][0] == session_id
+            assert arguments(talk, "/save", "x") is None  # paths
+            assert ("think peek", "its last lines are shown") in (arguments(talk, "/set", "think ") or ())
+            assert "etude" in [value for value, _ in arguments(talk, "/model", "") or ()]
+            assert arguments(talk, "/nothing", "") == ()
             for name, _ in commands():
-                arguments(chat, name, "")
-                arguments(chat, name, "add \x1b[2J")
+                arguments(talk, name, "")
+                arguments(talk, name, "add \x1b[2J")
 
     chatting(case)
 
@@ -163,7 +163,7 @@ def test_every_command_works_while_the_model_loads(tmp_path: Path) -> None:
 
     async def case() -> None:
         async with ChatScreen(engine=f"script:{pipe}", loaded=False) as stage:
-            assert stage.chat.assembly is None
+            assert stage.talk.assembly is None
             for name, _ in commands():
                 if name[1:] not in quiet:
                     before = text_of(stage)
@@ -179,7 +179,7 @@ def test_every_command_works_while_the_model_loads(tmp_path: Path) -> None:
             script = {"version": 1, "steps": [answer("Here I am.")]}
             await asyncio.to_thread(pipe.write_text, json.dumps(script))
             await stage.until(lambda: "Here I am." in stage.rows)
-            assert stage.chat.session.options.effort == "high"
+            assert stage.talk.session.options.effort == "high"
 
     chatting(case)
 
@@ -194,7 +194,7 @@ def test_wrong_arguments_and_hostile_text_are_one_clean_line(tmp_path: Path, mon
             hostile = "x\x1b]52;c;ZXZpbA==\x07\u202ey\x9b2J" * 3
             for name, _ in commands():
                 if name[1:] not in ("quit", "system", "title", "new", "model", "docs", "fork"):
-                    run_command(stage.chat, f"{name} {hostile}")
+                    run_command(stage.talk, stage.face, f"{name} {hostile}")
             await send(stage, "/new 1", "/fork 7", "/calls 3", "/set nothing 1", "/set top_p 2", "/undo all")
             sent = "".join(stage.terminal.sent[said:])
             assert "\x1b]52" not in sent and "\u202e" not in sent and "\x9b" not in sent
@@ -219,18 +219,18 @@ def test_settings_hold_from_the_next_turn(tmp_path: Path) -> None:
         script = write_script(tmp_path, LONG, answer("Two."), tokens_per_s=400)
         async with ChatScreen(engine=script) as stage:
             await stage.type("go\r")
-            await stage.until(lambda: stage.chat.view.busy and stage.chat.view.tokens > 5)
+            await stage.until(lambda: stage.face.view.busy and stage.face.view.tokens > 5)
             for line in ("/effort high", "/temp 0.5", "/set top_k 40", "/system Be kind.", "/set max_tokens 900"):
                 await stage.type(f"{line}\r")
             await stage.type(f"/tools {tmp_path / 'own.py'}\r")
             await stage.until(lambda: "the tools change after this turn" in stage.rows)
             assert "max_tokens 900 from the next turn" in stage.rows
-            assert stage.chat.control is not None
-            during = stage.chat.session.options
+            assert stage.talk.control is not None
+            during = stage.talk.session.options
             assert (during.effort, during.sampling.temperature, during.instructions) == ("medium", 1.0, None)
             await stage.until(lambda: "One." in stage.rows)
             await stage.settle()
-            after = stage.chat.session.options
+            after = stage.talk.session.options
             assert (after.effort, after.sampling.temperature, after.sampling.top_k) == ("high", 0.5, 40)
             assert after.instructions == "Be kind."
             await stage.until(lambda: "1 tool on: functions.double" in stage.rows)
@@ -245,9 +245,9 @@ def test_answers_by_a_schema(tmp_path: Path) -> None:
 
     async def case() -> None:
         async with ChatScreen(engine=write_script(tmp_path, answer('{"name":"Ann"}'))) as stage:
-            chat = stage.chat
+            talk = stage.talk
             await send(stage, "/schema", f"/schema {schema}", "/schema")
-            assert chat.session.options.response_format == ResponseFormat(
+            assert talk.session.options.response_format == ResponseFormat(
                 "answer", {"type": "object", "properties": {"name": {"type": "string"}}}
             )
             told = text_of(stage)
@@ -256,15 +256,15 @@ def test_answers_by_a_schema(tmp_path: Path) -> None:
             assert any(row.strip() == '"name": {' for row in stage.rows)
             await send(stage, '/schema {"not": {}}')
             assert "/schema: this schema can't be used: the keyword 'not' can't be" in text_of(stage)
-            assert chat.session.options.response_format is not None
+            assert talk.session.options.response_format is not None
             await send(stage, "/schema off")
-            assert chat.session.options.response_format is None
+            assert talk.session.options.response_format is None
             os.mkfifo(tmp_path / "fifo")
             await stage.type(f"/schema {tmp_path / 'fifo'}\rhi\r")
-            await stage.until(lambda: chat.queue)
+            await stage.until(lambda: talk.queue)
             await stage.type("\x03")  # nobody writes into it: what was said goes back into the input
             await stage.settle()
-            assert stage.chat.editor.text == "hi" and not chat.session.entries
+            assert stage.face.editor.text == "hi" and not talk.session.entries
 
     chatting(case)
 
@@ -275,30 +275,30 @@ def test_values_are_shown_set_and_put_back(tmp_path: Path) -> None:
 
     async def case() -> None:
         async with ChatScreen(engine=write_script(tmp_path, answer("Hi."))) as stage:
-            chat = stage.chat
+            talk = stage.talk
             await send(stage, "/effort", "/effort LOW", "/set seed 7", "/set min-p 0.1", "/think peek", "/set bell")
-            assert (chat.session.options.effort, chat.view.think) == ("low", "peek")
-            assert replace(chat.session.options.sampling, temperature=0) == replace(
-                chat.session.options.sampling, temperature=0, seed=7, min_p=0.1
+            assert (talk.session.options.effort, stage.face.view.think) == ("low", "peek")
+            assert replace(talk.session.options.sampling, temperature=0) == replace(
+                talk.session.options.sampling, temperature=0, seed=7, min_p=0.1
             )
             await send(stage, "/set seed off", "/think default", "/set")
             await send(stage, "/set parameter temperature 0.3", "/set system Be brief.")  # habits of `ollama run`
-            assert chat.session.options.sampling.temperature == 0.3
-            assert chat.session.options.instructions == "Be brief."
-            run_command(chat, "/system First line.\nSecond line.")
-            assert chat.session.options.instructions == "First line.\nSecond line."
-            assert chat.session.options.sampling.seed is None and chat.settings.think == "off"
+            assert talk.session.options.sampling.temperature == 0.3
+            assert talk.session.options.instructions == "Be brief."
+            run_command(talk, stage.face, "/system First line.\nSecond line.")
+            assert talk.session.options.instructions == "First line.\nSecond line."
+            assert talk.session.options.sampling.seed is None and talk.settings.think == "off"
             assert any(row.split()[:2] == ["min_p", "0.1"] for row in stage.rows)
             await send(stage, f"/system @{note}", "/system")
-            assert chat.session.options.instructions == "Speak of llamas."
+            assert talk.session.options.instructions == "Speak of llamas."
             await send(stage, "/system @/nowhere-at-all/x.md", "/system")
             assert "/system: --instructions @/nowhere-at-all/x.md: can't read" in text_of(stage)
-            assert chat.session.options.instructions == "Speak of llamas."
+            assert talk.session.options.instructions == "Speak of llamas."
             await send(stage, "/new")
-            assert chat.session.options.instructions == "Speak of llamas."
-            assert chat.session.options.effort == "low"
+            assert talk.session.options.instructions == "Speak of llamas."
+            assert talk.session.options.effort == "low"
             await send(stage, "/system off")
-            assert chat.session.options.instructions is None
+            assert talk.session.options.instructions is None
 
     chatting(case)
 
@@ -313,7 +313,7 @@ def test_instructions_are_written_in_the_users_editor(tmp_path: Path, monkeypatc
     async def case() -> None:
         async with ChatScreen(engine=write_script(tmp_path, answer("Hi."))) as stage:
             await send_until(stage, "/system edit", "your instructions are set")
-            assert stage.chat.session.options.instructions == "Be brief."
+            assert stage.talk.session.options.instructions == "Be brief."
             await send_until(stage, "/system edit", "the instructions stay as they were")
 
     chatting(case)
@@ -327,22 +327,22 @@ def test_another_model_takes_the_conversation_over_or_everything_stays(tmp_path:
     async def case() -> None:
         script = write_script(tmp_path, LONG, tokens_per_s=400)
         async with ChatScreen(engine=script) as stage:
-            chat = stage.chat
+            talk = stage.talk
             await send_until(stage, "/model nothing", "no model 'nothing': expected the path of a GGUF file")
             await send_until(stage, "/model gpt-oss-20b", "get it (12.1 GB): /model pull gpt-oss-20b")
             await send_until(stage, f"/model {broken}", "a big-endian GGUF")
             await stage.type("hello\r")
-            await stage.until(lambda: chat.view.busy and chat.view.tokens > 5)
+            await stage.until(lambda: stage.face.view.busy and stage.face.view.tokens > 5)
             await stage.type(f"/model {copied}\r")
             await stage.until(lambda: "copied from the next turn" in stage.rows)
             copied.unlink()
-            await stage.until(lambda: "back to script" in text_of(stage) and chat.assembly is not None)
-            assert (chat.settings.engine, chat.settings.model) == (script, "etude")
+            await stage.until(lambda: "back to script" in text_of(stage) and talk.assembly is not None)
+            assert (talk.settings.engine, talk.settings.model) == (script, "etude")
             await send_until(stage, "/model etude", "etude: the conversation goes on with it")
-            await stage.until(lambda: chat.assembly is not None)
-            assert chat.assembly is not None and chat.assembly.engine.name == "etude"
+            await stage.until(lambda: talk.assembly is not None)
+            assert talk.assembly is not None and talk.assembly.engine.name == "etude"
             await send(stage, "What is 48*17?")
-            assert chat.session.ends == ("answered", "answered")
+            assert talk.session.ends == ("answered", "answered")
             await send(stage, "/model pull llama-3")
             assert "/model: expected gpt-oss-20b or gpt-oss-120b, got 'llama-3'" in text_of(stage)
 
@@ -358,7 +358,7 @@ def test_a_model_is_downloaded_and_a_download_is_stopped(tmp_path: Path, monkeyp
             await send_until(stage, "/model pull gpt-oss-20b", "/model gpt-oss-20b uses it")
             await stage.type("/model gpt-oss-20b\r")
             loaded = "gpt-oss-20b"  # the bottom line names it before
-            await stage.until(lambda: stage.chat.assembly and stage.chat.assembly.engine.name == loaded)
+            await stage.until(lambda: stage.talk.assembly and stage.talk.assembly.engine.name == loaded)
             (paths.data_dir() / "models" / file).unlink()
             hub.cut_after = [1_500_000]
             await stage.type("/model pull gpt-oss-20b\r")
@@ -367,7 +367,7 @@ def test_a_model_is_downloaded_and_a_download_is_stopped(tmp_path: Path, monkeyp
             assert "/model: something else is under way: Ctrl-C ends it" in text_of(stage)
             await stage.type("\x03")
             await stage.until(lambda: "stopped; what came is kept" in text_of(stage))
-            assert stage.chat.cancel is None and stage.chat.screen.app.is_running
+            assert not stage.talk.has_job and stage.face.screen.app.is_running
             hold.set()
 
     with Hub({file: ETUDE_PATH.read_bytes()}, repo=repo, hold=hold) as hub:
@@ -382,29 +382,29 @@ def test_retry_and_edit_go_back(tmp_path: Path) -> None:
     async def case() -> None:
         script = write_script(tmp_path, *(answer(f"Answer {number}.") for number in range(1, 7)))
         async with ChatScreen(engine=script) as stage:
-            chat = stage.chat
+            talk = stage.talk
             await send(stage, "one", "two", "/retry")
-            assert [message.text for message in chat.session.messages if message.channel == "final"] == [
+            assert [message.text for message in talk.session.messages if message.channel == "final"] == [
                 "Answer 1.",
                 "Answer 3.",
             ]
             assert [row for row in stage.rows if row == "› two"] == ["› two", "› two"]
             await send(stage, "/edit 1")
-            assert chat.editor.text == "one" and len(chat.session.ends) == 2
+            assert stage.face.editor.text == "one" and len(talk.session.ends) == 2
             assert "turn 1: Enter puts this in its place, Esc leaves all as it is" in stage.rows
             await stage.type("\x1b")
-            await stage.until(lambda: chat.editor.text == "")
+            await stage.until(lambda: stage.face.editor.text == "")
             await stage.settle()
-            assert chat.editing is None and len(chat.session.ends) == 2
+            assert stage.face.replaces is None and len(talk.session.ends) == 2
             await send(stage, "three")
-            assert chat.session.ends == ("answered",) * 3
+            assert talk.session.ends == ("answered",) * 3
             await send(stage, "/edit 2")
             await stage.type(" and a half\r")
             await stage.until(lambda: "Answer 5." in stage.rows)
             await stage.settle()
-            users = [message.text for message in chat.session.messages if message.role == "user"]
+            users = [message.text for message in talk.session.messages if message.role == "user"]
             assert users == ["one", "two and a half"]
-            assert [item.text for item in chat.transcript.items if item.kind == "user"] == users
+            assert [item.text for item in talk.transcript.items if item.kind == "user"] == users
             await send(stage, "/edit 9")
             assert "/edit: expected a turn from 1 to 2, got '9'" in text_of(stage)
 
@@ -415,15 +415,15 @@ def test_what_changes_the_conversation_waits_for_the_turn(tmp_path: Path) -> Non
     async def case() -> None:
         async with ChatScreen(engine=write_script(tmp_path, LONG, "Now.<|return|>", tokens_per_s=200)) as stage:
             await stage.type("go\r")
-            await stage.until(lambda: stage.chat.view.busy and stage.chat.view.tokens > 5)
-            session = stage.chat.session
+            await stage.until(lambda: stage.face.view.busy and stage.face.view.tokens > 5)
+            session = stage.talk.session
             await stage.type("/new\r")
             later = "/new is for after this turn: Ctrl-C stops it, Up brings the line back"
             await stage.until(lambda: later in stage.rows)
-            assert stage.chat.editor.text == "" and stage.chat.session is session
+            assert stage.face.editor.text == "" and stage.talk.session is session
             await stage.type("\x1b[A")
-            await stage.until(lambda: stage.chat.editor.text == "/new")
-            stage.chat.editor.clear()
+            await stage.until(lambda: stage.face.editor.text == "/new")
+            stage.face.editor.clear()
             await stage.type("/stats\r/context\r/calls\r/answer\r")
             await stage.until(lambda: "Now." in stage.rows)
             await stage.settle()
@@ -475,34 +475,34 @@ def test_conversations_are_listed_found_resumed_and_forked(tmp_path: Path) -> No
     async def case() -> None:
         script = write_script(tmp_path, *(answer(f"Answer {number}.") for number in range(1, 6)))
         async with ChatScreen(engine=script) as stage:
-            chat = stage.chat
+            talk = stage.talk
             await send(stage, "About llamas", "And alpacas", "/title")
-            first = chat.kept.session_id
+            first = talk.kept.session_id
             assert f"{first} is called 'About llamas'" in stage.rows
             await send(stage, "/title The \x1b[2J llama talk", "/new")
             assert f"a new conversation · /resume {first} goes back" in stage.rows
-            assert chat.session.entries == () and chat.transcript.items == []
+            assert talk.session.entries == () and talk.transcript.items == []
             await send(stage, "About bread", "/sessions", "/search ALPACAS", "/search nothing-like-it")
-            second = chat.kept.session_id
+            second = talk.kept.session_id
             listed = [row for row in stage.rows if str(first) in row or str(second) in row]
             assert any(row.startswith(f"› {second} ") and row.endswith("About bread") for row in listed)
             assert "user: And alpacas" in text_of(stage)
             assert "no stored session has 'nothing-like-it'" in stage.rows
             await send(stage, "/resume llama talk")
-            assert chat.kept.session_id == first and len(chat.session.ends) == 2
+            assert talk.kept.session_id == first and len(talk.session.ends) == 2
             assert stage.rows.count("› And alpacas") == 2  # once more, above the input
             await send(stage, f"/resume {first}", "/resume", "/resume zzzz")
             assert f"{first} is the conversation you are in" in text_of(stage)
             assert "/resume: no session is called 'zzzz': /sessions lists those there are" in text_of(stage)
             await send(stage, "/fork 1", "And now?")
-            forked = chat.kept.session_id
+            forked = talk.kept.session_id
             assert forked not in (first, second)
-            users = [message.text for message in chat.session.messages if message.role == "user"]
+            users = [message.text for message in talk.session.messages if message.role == "user"]
             assert users == ["About llamas", "And now?"]
             await send(stage, f"/resume {first}")
-            assert len(chat.session.ends) == 2
+            assert len(talk.session.ends) == 2
         async with ChatScreen(engine=script, wanted=Wanted(ref=forked)) as stage:
-            assert len(stage.chat.session.ends) == 2
+            assert len(stage.talk.session.ends) == 2
 
     chatting(case)
 
@@ -513,28 +513,28 @@ def test_private_stores_nothing_until_the_user_says_so(tmp_path: Path) -> None:
     async def case() -> None:
         script = write_script(tmp_path, *(answer(f"Answer {number}.") for number in range(1, 6)))
         async with ChatScreen(engine=script, clock=clock) as stage:
-            chat = stage.chat
+            talk = stage.talk
             await send(stage, "open", "/private", "/private")
-            assert chat.store is None and chat.session.keeper is None and chat.editor.history.private
+            assert talk.store is None and talk.session.keeper is None and stage.face.editor.history.private
             assert "this chat isn't stored: /private off stores it" in stage.rows
             await send(stage, "/private off")  # nothing was said meanwhile: it goes on where it was
-            first = chat.kept.session_id
-            assert first is not None and chat.session.keeper is not None
+            first = talk.kept.session_id
+            assert first is not None and talk.session.keeper is not None
             await send(stage, "/private", "secret", "/title x", "/fork", "/private off")
             assert "/fork: this chat isn't stored: /private off stores it" in text_of(stage)
-            assert chat.question.open
+            assert stage.face.question.open
             clock.now += QUIET_S  # a question listens only then
             await stage.type("n")
             await stage.until(lambda: "it stays private" in stage.rows)
             await send(stage, "/sessions")
-            assert chat.store is None
+            assert talk.store is None
             assert b"secret" not in paths.sessions_file().read_bytes()
             await send(stage, "/private off")
             clock.now += QUIET_S
             await stage.type("y")
-            await stage.until(lambda: chat.store is not None)
-            assert chat.kept.session_id not in (None, first)
-            assert chat.store is not None and len(chat.store.list()) == 2
+            await stage.until(lambda: talk.store is not None)
+            assert talk.kept.session_id not in (None, first)
+            assert talk.store is not None and len(talk.store.list()) == 2
 
     chatting(case)
 
@@ -572,7 +572,7 @@ def test_a_conversation_is_written_to_a_file(tmp_path: Path, monkeypatch: pytest
 
 def chat_asks(stage: ChatScreen) -> bool:
     """Is a question open?"""
-    return stage.chat.question.open
+    return stage.face.question.open
 
 
 # -- tools -------------------------------------------------------------------------------------------------------------
@@ -589,8 +589,8 @@ def test_tools_are_turned_on_and_off_without_loading_the_model_again(tmp_path: P
         write = call("functions.write_file", json.dumps({"path": "a.txt", "content": "after\n"}))
         script = write_script(tmp_path, call("functions.double", '{"n": 21}'), answer("42."), write, answer("Written."))
         async with ChatScreen(engine=script, allow=["write_file"]) as stage:
-            chat = stage.chat
-            engine = chat.assembly.engine if chat.assembly else None
+            talk = stage.talk
+            engine = talk.assembly.engine if talk.assembly else None
             await send(stage, "/tools")
             assert "web search /tools web URL (a SearXNG; or brave, exa, … with a key)" in text_of(stage)
             await send_until(stage, f"/tools {tmp_path / 'own.py'}", "1 tool on: functions.double")
@@ -598,9 +598,9 @@ def test_tools_are_turned_on_and_off_without_loading_the_model_again(tmp_path: P
             assert "▸ functions.double" in text_of(stage) and "got '2'" in text_of(stage)
             await send_until(stage, "/tools off double", "0 tools on")
             await send_until(stage, f"/tools workspace {folder}", "functions.apply_patch")
-            assert chat.assembly is not None and chat.assembly.engine is engine
-            assert "functions.double" not in chat.assembly.tools.toolbox.by_name
-            assert "Write British English." in (chat.session.options.instructions or "")
+            assert talk.assembly is not None and talk.assembly.engine is engine
+            assert "functions.double" not in talk.assembly.tools.toolbox.by_name
+            assert "Write British English." in (talk.session.options.instructions or "")
             await send(stage, "Write it")
             assert (folder / "a.txt").read_text() == "after\n"
             await send_until(stage, "/undo list", "1 file Write it")
@@ -609,10 +609,10 @@ def test_tools_are_turned_on_and_off_without_loading_the_model_again(tmp_path: P
             await send_until(stage, "/undo", "there is nothing to undo")
             await send_until(stage, "/tools workspace /nowhere-at-all", "expected a folder, it isn't there")
             await send_until(stage, "/tools web nothing-known", "expected a SearXNG's address")
-            assert chat.folder is not None and chat.settings.web is None and chat.assembly.engine is engine
+            assert talk.folder is not None and talk.settings.web is None and talk.assembly.engine is engine
             await send_until(stage, "/tools off nothing", "/tools: expected a tool (browser.search")
             await send(stage, "/tools bogus", "/tools on")
-            assert "functions.double" in chat.assembly.tools.toolbox.by_name
+            assert "functions.double" in talk.assembly.tools.toolbox.by_name
 
     chatting(case)
 
@@ -626,12 +626,12 @@ def test_another_conversation_has_no_variables_of_this_one(tmp_path: Path) -> No
         steps = (code("x = 816"), answer("Set."), code("print('x' in dir())"), answer("No."), code("print(1)"))
         async with ChatScreen(engine=write_script(tmp_path, *steps, answer("Lost.")), no_tools=None) as stage:
             await send(stage, "Set it")
-            first = stage.chat.kept.session_id
+            first = stage.talk.kept.session_id
             await send(stage, "/new", "Is it there?")
-            (is_there,) = [message for message in stage.chat.session.messages if message.role == "tool"]
+            (is_there,) = [message for message in stage.talk.session.messages if message.role == "tool"]
             assert is_there.text == "False"  # and nothing about a kernel that this conversation never had
             await send(stage, f"/resume {first}", "And now?")
-            result = [message for message in stage.chat.session.messages if message.role == "tool"][-1]
+            result = [message for message in stage.talk.session.messages if message.role == "tool"][-1]
             assert result.text == "[WARN] this is a new kernel: variables lost, /mnt/data is empty\n1"
 
     chatting(case)
@@ -647,7 +647,7 @@ def test_rules_are_allowed_listed_and_removed(tmp_path: Path) -> None:
             await send(stage, "/allow remove shell:git status", "/allow remove shell:git status", "/allow list")
             assert "asked about again: shell:git status" in stage.rows
             assert "no such rule is of this chat or an always: 'shell:git status'" in text_of(stage)
-            assert stage.chat.settings.allow == ()
+            assert stage.talk.settings.allow == ()
 
     chatting(case)
 
@@ -698,7 +698,7 @@ def test_documents_are_indexed_from_the_chat(tmp_path: Path) -> None:
             await send_until(stage, "/docs", "/docs add brings them up to date")
             assert any(re.fullmatch(r" +1 document +0.0 MB  /.*", row) for row in stage.rows)
             await send_until(stage, "/docs add", "documents: 1 unchanged")
-            assert stage.chat.cancel is None
+            assert not stage.talk.has_job
 
     chatting(case)
 
@@ -720,14 +720,14 @@ def test_the_prompt_its_parts_and_its_cost_can_be_seen(tmp_path: Path) -> None:
             assert "<|start|>user<|message|>hi<|end|><|start|>assistant What the model wrote" in text
             assert "<|channel|>final<|message|>␛[31mOne.<|return|>" in text
             await send(stage, "again")
-            stage.chat.session.summarise(Summary("They said \x1b[2J hi.", 1))
+            stage.talk.session.summarise(Summary("They said \x1b[2J hi.", 1))
             await send(stage, "/context")
             assert "a summary stands for the first 1 turn: They said ␛[2J hi." in text_of(stage)
             await stage.type("/raw\r")  # too long for the screen: it is read aside
-            await stage.until(lambda: stage.chat.screen.away)
+            await stage.until(lambda: stage.face.screen.away)
             await stage.until(lambda: any("The last prompt" in row for row in stage.terminal.display))
             await stage.type("q")
-            await stage.until(lambda: not stage.chat.screen.away)
+            await stage.until(lambda: not stage.face.screen.away)
 
     chatting(case)
 

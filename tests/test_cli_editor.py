@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 from cli.terminal.completion import Found, Sources, find_paths
-from cli.terminal.editor import Typed
 from cli.terminal.external import EditorFailed, edit
 from cli.terminal.history import Entry, History
+from cli.terminal.typed import Typed
 from tests.support.editing import PASTE, EditorStage
 
 ALT_ENTER, UP, DOWN, LEFT, DELETE, BACKSPACE = "\x1b\r", "\x1b[A", "\x1b[B", "\x1b[D", "\x1b[3~", "\x7f"

@@ -14,8 +14,8 @@ from agent.importing import form_of, import_session
 from agent.session import Options, Session
 from agent.session_json import parse_session
 from agent.store import SessionInfo
+from cli.chat.pager.transcript import Transcript
 from cli.export import FORMS, Form, default_form, export
-from cli.transcript import Transcript
 from harmony.messages import Message, ResponseFormat, Sampled
 from tests.support.pages import opened
 from tools.browser import Document

@@ -12,7 +12,7 @@ import pytest
 
 from agent.events import Progress
 from agent.models.memory import mapped_bytes
-from cli.chat_view import ChatView
+from cli.chat.view import ChatView
 from cli.loading import LoadProgress
 from cli.pace import Pace, Reading, worded
 from cli.progress import LiveLine

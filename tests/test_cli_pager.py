@@ -26,12 +26,12 @@ from agent.events import (
     ToolStarted,
     TurnEnded,
 )
-from cli.calls import call_rows, calls_rows
-from cli.terminal._scroll import View
+from cli.chat.pager.calls import call_rows, calls_rows
+from cli.chat.pager.pager import Pager, show
+from cli.chat.pager.scroll import View
+from cli.chat.pager.transcript import Item, Transcript
 from cli.terminal.fold import folded
-from cli.terminal.pager import Pager, show
 from cli.terminal.paint import Painter, Row, render_markdown
-from cli.transcript import Item, Transcript
 from harmony.messages import Message
 from tests.support.command import write_script
 from tests.support.paging import PagerScreen
@@ -662,16 +662,16 @@ def test_over_a_chat_that_goes_on(tmp_path: Path) -> None:
         async with ChatScreen(engine=script, rows=20) as stage:
 
             async def look() -> None:
-                chat, output = stage.chat, stage.terminal.output
-                async with chat.screen.aside():
-                    await show(chat.transcript, chat.painter, output=output, input=stage.keys, poll_s=0)
+                face, output = stage.face, stage.terminal.output
+                async with face.aside():
+                    await show(stage.talk.transcript, face.painter, output=output, input=stage.keys, poll_s=0)
 
             await stage.type("Go.\r")
             await stage.until(lambda: "Line 3 of it." in stage.rows)
             looking = asyncio.create_task(look())
             await stage.until(lambda: "turn 1 of 1" in stage.terminal.display[-1])
             await stage.until(lambda: "Line 29 of it." in stage.terminal.display)
-            await stage.until(lambda: stage.chat.control is None)
+            await stage.until(lambda: stage.talk.control is None)
             stage.keys.send_text("q")
             await stage.until(looking.done)
             await stage.settle()

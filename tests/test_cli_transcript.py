@@ -22,7 +22,7 @@ from agent.events import (
 )
 from agent.session import Entry, Session, Summary, UserText
 from agent.session_json import dump_session, parse_session
-from cli.transcript import TAIL_CHARS, Item, Transcript
+from cli.chat.pager.transcript import TAIL_CHARS, Item, Transcript
 from harmony import Tokenizer
 from harmony.messages import Message, Sampled
 from tests.support.turns import Stage

@@ -93,7 +93,7 @@ def _real() -> ModelFile:
 
 
 def test_the_real_measures() -> None:
-    assert 0.5 * GB < needs_of(_real(), 8192).total - _real().weight_bytes < 0.7 * GB, "cli/welcome.py counts on it"
+    assert 0.5 * GB < needs_of(_real(), 8192).total - _real().weight_bytes < 0.7 * GB, "the greeting counts on it"
     # What llama.cpp 0.3.36 reported for a file of these shapes: KV 192 + 18 MiB at 8k; buffers 98 at 4k, 222 at 128k.
     assert kv_bytes(REAL, 8192) == (192 + 18) * 2**20
     assert kv_bytes(REAL, 131_072) == (3072 + 18) * 2**20

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer, CompletionState
@@ -24,6 +23,7 @@ from cli.terminal.history import Entry, History
 from cli.terminal.line import Cleaned, Line
 from cli.terminal.pastes import Pastes
 from cli.terminal.search import Search
+from cli.terminal.typed import Typed
 
 _MAX_ROWS, _MAX_MENU_ROWS = 8, 6
 _MAX_SET_CHARS = 20_000
@@ -31,23 +31,6 @@ _MAX_SET_CHARS = 20_000
 _BLOCK = '"""'
 _SHIFT_ENTER = ("\x1b[13;2u", "\x1b[27;2;13~")
 """What terminals send that tell it from Enter: kitty's protocol, xterm's modifyOtherKeys."""
-
-
-@dataclass(frozen=True, slots=True)
-class Typed:
-    '''A line as it was sent, the `"""` of a block taken off: `shown` with placeholders for pastes, `text` whole.
-
-    `literal`: it is said to the model whatever it begins with (`/`, `!`), since it stood in `"""` or behind a blank.
-    '''
-
-    shown: str
-    text: str
-    literal: bool = False
-
-
-def as_text(shown: str) -> str:
-    """What to put into the line for a text that is said whatever it begins with: `as_text("/etc")` is `" /etc"`."""
-    return f" {shown}" if shown.startswith(("/", "!")) else shown
 
 
 class Editor:

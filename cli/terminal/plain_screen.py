@@ -11,16 +11,14 @@ import select
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, ClassVar, TextIO
-
-from prompt_toolkit.data_structures import Size
+from typing import TYPE_CHECKING, Any, TextIO
 
 from cli import streams
 from cli.clean import clean, one_line
-from cli.terminal.editor import Typed
 from cli.terminal.paint import Painter, Row
 from cli.terminal.question import EXPLAIN, Question
 from cli.terminal.signals import answered
+from cli.terminal.typed import Typed
 from cli.terminal.vt import terminal_size
 
 if TYPE_CHECKING:
@@ -32,7 +30,7 @@ _BLOCK = '"""'
 
 
 class PlainQuestion:
-    """A question that is printed, and answered by a line. The face of `QuestionPane`, as far as the chat uses it."""
+    """A question that is printed, and answered by a line."""
 
     def __init__(self, say: Callable[[str], None], ask: Callable[[], None]) -> None:
         self._say, self._ask = say, ask
@@ -85,8 +83,6 @@ class PlainScreen:
     await screen.run()                 # until screen.leave(), the end of the input, SIGTERM or SIGHUP
     """
 
-    plain: ClassVar[bool] = True
-
     def __init__(
         self,
         panes: Panes,
@@ -101,8 +97,6 @@ class PlainScreen:
         self._submit, self._interrupt = submit, interrupt
         self._stdin, self._stdout = stdin, stdout or streams.stdout()
         self.question = PlainQuestion(self._print, self._forget_input)
-        self.output = self
-        self.app = self
         self.interrupted = False
         self._ended = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -115,15 +109,11 @@ class PlainScreen:
         self._lines: list[str] = []  # of a block that is still open
         self._echoed = ""  # a line that the terminal shows already
 
-    # -- the face of Screen --------------------------------------------------------------------------------------------
+    # -- what a chat calls --------------------------------------------------------------------------------------------
 
     @property
     def columns(self) -> int:
         return terminal_size().columns
-
-    def get_size(self) -> Size:
-        """Of the terminal."""
-        return terminal_size()
 
     @property
     def away(self) -> bool:
@@ -168,12 +158,6 @@ class PlainScreen:
         texts = ["".join(segment.text for segment in row).rstrip() for row in rows]
         for text in self._without_echo(texts):
             self._print(text)
-
-    def refresh(self) -> None:
-        """There is nothing that could be drawn again."""
-
-    def title(self, text: str) -> None:
-        """There is no title."""
 
     def bell(self) -> None:
         """A bell is no escape sequence."""

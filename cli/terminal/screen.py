@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from prompt_toolkit.application.run_in_terminal import in_terminal
 from prompt_toolkit.enums import EditingMode
@@ -94,9 +94,6 @@ class Screen:
 
     A fault in a drawing is told in a row, and the chat goes on; the first one is kept in `drawing_fault`.
     """
-
-    plain: ClassVar[bool] = False
-    """Can it only print lines? Then there are no keys, no other screen and no clipboard."""
 
     def __init__(
         self,

@@ -200,19 +200,23 @@ def _child(how: Mapping[str, Any]) -> None:
     import cProfile
 
     from agent.respond import LocalResponder
-    from cli.chat import Chat
+    from cli.chat.app import finish, run
+    from cli.chat.conversation import Conversation
+    from cli.chat.screen_face import ScreenFace
     from cli.keeping import Wanted, open_kept
     from cli.settings.workspace import settle
 
     flags = {"engine": how["engine"], "model": how["model"], "no_tools": True}
     resolved, folder = settle(flags)
-    chat = Chat(resolved, folder, open_kept(resolved, folder, wanted=Wanted()))
+    talk = Conversation(resolved, folder, open_kept(resolved, folder, wanted=Wanted()), face=ScreenFace)
+    face = talk.face
+    assert isinstance(face, ScreenFace)
     samples: list[tuple[float, float, int, int]] = []
-    sent = _count_bytes(chat.screen.output)
+    sent = _count_bytes(face.screen.output)
     profile = cProfile.Profile() if how["profile"] else None
 
     def ready() -> None:
-        if chat.assembly is None:
+        if talk.assembly is None:
             asyncio.get_running_loop().call_later(0.01, ready)
             return
         decoder = None
@@ -220,28 +224,28 @@ def _child(how: Mapping[str, Any]) -> None:
             from tests.support.engines import ETUDE, load_engine
 
             decoder = load_engine(ETUDE)
-        script = chat.assembly.engine
+        script = talk.assembly.engine
         assert isinstance(script, ScriptedEngine)
         paced: Any = _Paced(script, decoder, how["rate"])
-        chat.model.assembly = replace(chat.assembly, responder=LocalResponder(chat.assembly.codec, paced, tap=None))
+        talk.model.assembly = replace(talk.assembly, responder=LocalResponder(talk.assembly.codec, paced, tap=None))
         sample()
 
     def sample() -> None:
-        worker_s = time.clock_gettime(time.pthread_getcpuclockid(chat.worker._thread.ident or 0))
-        samples.append((time.thread_time(), worker_s, chat.view.tokens, sent[0]))
+        worker_s = time.clock_gettime(time.pthread_getcpuclockid(talk.worker._thread.ident or 0))
+        samples.append((time.thread_time(), worker_s, face.view.tokens, sent[0]))
         asyncio.get_running_loop().call_later(_SAMPLE_S, sample)
 
-    async def run() -> None:
+    async def talking() -> None:
         asyncio.get_running_loop().call_soon(ready)
-        await chat.run()
+        await run(talk)
 
     if profile:
         profile.enable()
-    asyncio.run(run())
+    asyncio.run(talking())
     if profile:
         profile.disable()
         profile.dump_stats(how["profile"])
-    chat.finish()
+    finish(talk)
     Path(how["out"]).write_text(json.dumps([one for one in samples if one[2]]))
 
 

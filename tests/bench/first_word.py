@@ -142,9 +142,9 @@ def _child(how: Mapping[str, Any]) -> None:
             await asyncio.sleep(how["wait_s"])
             begin = time.perf_counter()
             await stage.type("hi\r")
-            await stage.until(lambda: stage.chat.tally.turn.steps and stage.chat.control is None)
+            await stage.until(lambda: stage.talk.tally.turn.steps and stage.talk.control is None)
             figures["seconds"] = time.perf_counter() - begin
-            turn = stage.chat.tally.turn
+            turn = stage.talk.tally.turn
             figures["usage"] = {"prompt_tokens": turn.prompt, "evaluated_tokens": turn.evaluated}
 
     screen.chatting(case)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from agent.events import MessageAdded, ToolFinished, ToolStarted, TurnEnded
-from cli.transcript import Transcript
+from cli.chat.pager.transcript import Transcript
 from harmony.messages import Delta, Message
 from tests.bench.report import Report, options
 from tests.support.paging import PagerScreen

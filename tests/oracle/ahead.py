@@ -49,16 +49,16 @@ def _answer(question: str, share: float | None) -> tuple[list[tuple[int, ...]], 
         async with ChatScreen(
             prefill_ahead=ahead, temperature=0.0, no_tools=None, threads=1, private=True, loaded=False
         ) as stage:
-            await stage.until(lambda: stage.chat.assembly is not None)
-            cache = stage.chat.assembly.engine.lane.cache  # type: ignore[union-attr, attr-defined]
-            await stage.until(lambda: stage.chat.use is not None)
-            total = stage.chat.use.used_tokens  # type: ignore[union-attr]
+            await stage.until(lambda: stage.talk.assembly is not None)
+            cache = stage.talk.assembly.engine.lane.cache  # type: ignore[union-attr, attr-defined]
+            await stage.until(lambda: stage.talk.use is not None)
+            total = stage.talk.use.used_tokens  # type: ignore[union-attr]
             await stage.until(lambda: len(cache) >= (share or 0) * total)
             held = len(cache)
             await stage.type(f"{question}\r")
-            await stage.until(lambda: stage.chat.tally.chat.turns and stage.chat.control is None)
+            await stage.until(lambda: stage.talk.tally.chat.turns and stage.talk.control is None)
             await stage.settle()
-            messages = stage.chat.session.messages
+            messages = stage.talk.session.messages
             found.extend(tuple(message.sampled.ids) for message in messages if message.sampled)
 
     chatting(case)

@@ -372,7 +372,7 @@ _HEAVY = (
         "agent.respond",
         "cli.app",
         "cli.browsing",
-        "cli.chat",
+        "cli.chat.app",
         "cli.export_html",
     ),
     *(

@@ -53,16 +53,16 @@ async def day(turns: int, folder: Path, *, tokens: int = 250) -> list[Tenth]:
             await stage.type(f"turn {turn}")
             await stage.until(lambda turn=turn: f"› turn {turn}" in stage.terminal.display)
             echoes.append(time.perf_counter() - begin)
-            before, begin = stage.chat.view.tokens, time.perf_counter()
+            before, begin = stage.face.view.tokens, time.perf_counter()
             await stage.type("\r")
-            await stage.until(lambda before=before: stage.chat.view.busy or stage.chat.view.tokens != before)
+            await stage.until(lambda before=before: stage.face.view.busy or stage.face.view.tokens != before)
             firsts.append(time.perf_counter() - begin)
             await stage.settle()
             if turn % size == 0:
                 gc.collect()
                 tenths.append(Tenth(turn, process.memory_info().rss, median(echoes), median(firsts)))
                 echoes, firsts = [], []
-        assert len(stage.chat.session.ends) == turns
+        assert len(stage.talk.session.ends) == turns
     return tenths
 
 

@@ -13,9 +13,9 @@ from types import TracebackType
 
 from prompt_toolkit.input import create_pipe_input
 
-from cli.terminal.pager import Pager
+from cli.chat.pager.pager import Pager
+from cli.chat.pager.transcript import Transcript
 from cli.terminal.paint import Painter
-from cli.transcript import Transcript
 from tests.support.screen import Terminal
 
 KEYS = {

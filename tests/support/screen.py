@@ -20,7 +20,9 @@ import pyte
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.input import create_pipe_input
 
-from cli.chat import Chat
+from cli.chat.app import finish, run
+from cli.chat.conversation import Conversation
+from cli.chat.screen_face import ScreenFace
 from cli.keeping import Wanted, open_kept
 from cli.settings.workspace import settle
 from cli.terminal.vt import Output
@@ -182,24 +184,27 @@ class ChatScreen:
         self.keys = self._pipe.__enter__()
         resolved, folder = settle({name: value for name, value in self._flags.items() if value is not None})
         kept = open_kept(resolved, folder, wanted=self._wanted)
-        self.chat = Chat(
-            resolved, folder, kept, input=self.keys, output=self.terminal.output, frame_s=self._frame_s,
-            clock=self._clock, today=self._today,
-        )  # fmt: skip
-        self._task = asyncio.create_task(self.chat.run())
-        await self.until(lambda: self.chat.assembly is not None or not self._loaded or self._task.done())
+        self.talk = Conversation(resolved, folder, kept, face=self._face, clock=self._clock, today=self._today)
+        self._task = asyncio.create_task(run(self.talk))
+        await self.until(lambda: self.talk.assembly is not None or not self._loaded or self._task.done())
         await self.settle()
         return self
+
+    def _face(self, talk: Conversation) -> ScreenFace:
+        self.face = ScreenFace(
+            talk, input=self.keys, output=self.terminal.output, frame_s=self._frame_s, clock=self._clock
+        )
+        return self.face
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.chat.leave()
+        self.talk.leave()
         try:
             await asyncio.wait_for(self._task, TIMEOUT_S)
         finally:
             self._pipe.__exit__(kind, error, trace)
-            self.chat.finish()
+            finish(self.talk)
 
     async def type(self, text: str) -> None:
         """Press keys: `"hello\\r"`, `"\\x03"` for Ctrl-C."""
@@ -221,17 +226,17 @@ class ChatScreen:
     async def resize(self, columns: int, rows: int) -> None:
         """Make the terminal another size, as its window does."""
         self.terminal.resize(columns, rows)
-        self.chat.screen.app._on_resize()
+        self.face.screen.app._on_resize()
         await asyncio.sleep(0)
 
     async def settle(self) -> None:
         """Wait until no turn runs, nothing waits, and everything is drawn."""
         await self.until(
-            lambda: self.chat.control is None
-            and not self.chat.queue
-            and not self.chat.worker.busy
-            and self.chat.worker.inbox.empty()
-            and self.chat.screen.settled
+            lambda: self.talk.control is None
+            and not self.talk.queue
+            and not self.talk.worker.busy
+            and self.talk.worker.inbox.empty()
+            and self.face.screen.settled
         )
 
     @property

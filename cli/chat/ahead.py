@@ -1,0 +1,130 @@
+"""Reading ahead: what the next prompt surely begins with is read while nothing else goes on.
+
+That is the static part, and what was said so far as the next turn will see it, the thoughts of past turns gone. While a
+turn is under way nothing is: its thread waits for the tool or the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from agent.errors import AgentError
+from cli.chat.leisure import Leisure
+
+if TYPE_CHECKING:
+    from agent.control import Control
+    from agent.engine.base import Progress
+    from agent.request import Request
+    from cli.assemble import Assembly
+    from cli.chat.state import State
+
+_LOOK_AGAIN_S = 2.0
+_DATE_EVERY_S = 30.0
+_SHOWN_FROM = 64
+"""Less than so many ids are read before anybody could look."""
+
+
+class ReadingAhead:
+    """`progress` is how many ids of the next prompt are there, and of how many; None while nothing is read.
+
+    `today` gives the date. A conversation in which nothing was said yet gets a new day's, which `changed` is told; one
+    that has begun keeps its own.
+    """
+
+    def __init__(self, chat: State, *, today: Callable[[], datetime.date], changed: Callable[[], object]) -> None:
+        self._chat, self._today, self._changed = chat, today, changed
+        self._leisure: Leisure | None = None
+        self.progress: tuple[int, int] | None = None
+        self._request: Request | None = None
+        self.done = False
+        """Is all there that can be read?"""
+
+    def begin(self, assembly: Assembly) -> None:
+        """Read ahead for the session as it stands, whenever the worker has nothing to do. Between turns."""
+        chat, mode = self._chat, self._chat.settings.prefill_ahead
+        self.end()
+        if chat.control is not None or chat.queue:
+            return
+        if mode == "off" or "prefill" not in assembly.engine.capabilities:
+            return
+        if mode == "auto" and self._leisure is None:
+            self._leisure = self._of_machine()
+        leisure = self._leisure if mode == "auto" else None
+        self._request = request = chat.session.request_ahead(assembly.tools.toolbox.specs)
+        chat.worker.when_idle(lambda control: self._read(assembly, request, leisure, control))
+
+    def end(self) -> None:
+        """Read nothing from now on; what was read stays."""
+        self.progress, self.done, self._request = None, False, None
+        self._chat.worker.when_idle(None)
+
+    # -- the date ------------------------------------------------------------------------------------------------------
+
+    def watch_the_date(self) -> None:
+        """From now on a new day is noticed: its prompt is read ahead, too. On the loop's thread."""
+
+        async def watch() -> None:
+            while True:
+                await asyncio.sleep(_DATE_EVERY_S)
+                self.new_day()
+
+        self._chat.background.task(watch())
+
+    def new_day(self) -> None:
+        """Look whether the date has changed; where it matters, the prompt is read anew."""
+        if self._chat.control is None and self.date_it():
+            self._changed()
+
+    def date_it(self) -> bool:
+        """Give today's date to a conversation in which nothing was said yet. True: it had another one."""
+        session, today = self._chat.session, self._today().isoformat()
+        if session.entries or session.options.date in (None, today):
+            return False
+        session.options = replace(session.options, date=today)
+        return True
+
+    # -- on the worker's thread ----------------------------------------------------------------------------------------
+
+    def _read(self, assembly: Assembly, request: Request, leisure: Leisure | None, control: Control) -> float | None:
+        """Read until it is done or stopped; after how many seconds to go on, None: never."""
+        if leisure and not leisure.now():
+            return _LOOK_AGAIN_S
+        waits = False
+
+        def told(progress: Progress) -> None:
+            nonlocal waits
+            if progress.total - progress.reused >= _SHOWN_FROM:
+                self.progress = (progress.done, progress.total)
+                self._chat.face.wake()
+            if leisure and progress.done < progress.total and not leisure.now():
+                waits = True
+                control.stop()
+
+        try:
+            assembly.responder.prefill(request, control=control, told=told)
+        except AgentError:  # the turn itself will say what is wrong
+            return None
+        except Exception as error:
+            self._tell(error)
+            return None
+        finally:
+            self.progress = None
+            self._chat.face.wake()
+        self.done = not control.stopped and request is self._request
+        return _LOOK_AGAIN_S if waits else None
+
+    def _tell(self, error: Exception) -> None:
+        """A bug of ours becomes a traceback on the loop's thread."""
+        failed: Future[None] = Future()
+        failed.set_exception(error)
+        self._chat.background.on_loop(failed.result)
+
+    def _of_machine(self) -> Leisure:
+        from agent.engine.threads import default_threads
+
+        return Leisure(self._chat.settings.threads or default_threads())

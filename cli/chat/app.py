@@ -1,0 +1,60 @@
+"""`ossia`: the chat, on whichever terminal there is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from cli.chat.conversation import Conversation
+from cli.chat.face import Face
+from cli.chat.greeting import greet
+from cli.exits import ExitCode
+from cli.keeping import Wanted, open_kept
+from cli.once import end_now, look_to_the_end
+from cli.settings.workspace import settle
+
+
+def chat(flags: Mapping[str, object], wanted: Wanted) -> int:
+    """Talk until the user leaves; returns the exit code. Raises what `cli.main` turns into one line and a code."""
+    from cli.chat.screen_face import ScreenFace  # with prompt_toolkit's keys and layout
+
+    return _talk(flags, wanted, ScreenFace)
+
+
+def plain_chat(flags: Mapping[str, object], wanted: Wanted) -> int:
+    """The same line by line, where a terminal can do no more (`TERM=dumb`); Ctrl-D and /quit leave."""
+    from cli.chat.plain_face import PlainFace
+
+    return _talk(flags, wanted, PlainFace)
+
+
+def _talk(flags: Mapping[str, object], wanted: Wanted, face: Callable[[Conversation], Face]) -> int:
+    """Run a chat to its end. Whatever ends it, everything is given back."""
+    resolved, folder = settle(flags)
+    talk = Conversation(resolved, folder, open_kept(resolved, folder, wanted=wanted), face=face)
+    try:
+        asyncio.run(run(talk))
+    except BaseException:
+        talk.give_back()
+        raise
+    return finish(talk)
+
+
+async def run(talk: Conversation) -> None:
+    """Show the face until the user leaves; the model loads meanwhile."""
+    talk.background.begin()
+    greet(talk, talk.face)
+    talk.begin()
+    await talk.face.run()
+
+
+def finish(talk: Conversation) -> int:
+    """After that: give everything back. Returns the exit code; raises what kept the model from loading."""
+    talk.give_back()
+    if talk.model.fault:
+        raise talk.model.fault
+    code = ExitCode.INTERRUPTED if talk.face.interrupted else ExitCode.ANSWERED
+    look_to_the_end(lambda _: None)  # the screen is given back: nothing may be written any more
+    if talk.worker.busy:  # in a C call: it loads weights, or reads a long prompt
+        end_now(code)
+    return code

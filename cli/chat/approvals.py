@@ -1,0 +1,63 @@
+"""The questions about calls: may this one run?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent.events import ApprovalAsked, Decision
+from cli.approving import arguments_to_edit, decision_of, edited_arguments, question_of, told_of
+from tools.trust import TrustError
+
+if TYPE_CHECKING:
+    from cli.chat.model import ChatModel
+    from cli.chat.state import State
+
+
+class Approvals:
+    """Asks the user, and answers the worker."""
+
+    def __init__(self, chat: State, model: ChatModel) -> None:
+        self._chat, self._model = chat, model
+        self._asked: ApprovalAsked | None = None
+
+    def ask(self, asked: ApprovalAsked) -> None:
+        """May this call run?"""
+        assembly = self._model.assembly
+        assert assembly is not None  # a call runs only where it was loaded
+        self._asked = asked
+        question = question_of(
+            asked, spec=assembly.tools.toolbox.by_name.get(asked.call.name), hint=assembly.tools.hint
+        )
+        self._chat.face.ask(question, lambda key: self._answer(asked, key))
+
+    def withdraw(self) -> None:
+        """The call is over, or its turn: nothing is asked any more."""
+        self._asked = None
+        self._chat.face.withdraw()
+
+    def _answer(self, asked: ApprovalAsked, key: str) -> None:
+        chat, assembly = self._chat, self._model.assembly
+        assert assembly is not None
+        if key == "e":
+            text, suffix = arguments_to_edit(asked)
+            chat.face.edit(text, lambda edited: self._edited(asked, edited), suffix=suffix)
+            return
+        store = assembly.tools.store
+        try:
+            decision = decision_of(asked, key, store)
+        except TrustError as error:  # then it holds for this session only
+            chat.face.note(f"the rule is not stored: {error}", "yellow")
+            key, decision = "s", decision_of(asked, "s", store)
+        chat.worker.answer(decision)
+        if told := told_of(asked, key):
+            chat.face.note(told)
+
+    def _edited(self, asked: ApprovalAsked, edited: str | None) -> None:
+        """The user has changed a call in their editor, or not; the toolbox asks again about what comes of it."""
+        if self._asked is not asked:  # the turn ended meanwhile
+            return
+        arguments = None if edited is None else edited_arguments(asked, edited)
+        if arguments is None:
+            self.ask(asked)
+        else:
+            self._chat.worker.answer(Decision(asked.call.id, True, arguments=arguments))

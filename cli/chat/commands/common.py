@@ -1,0 +1,105 @@
+"""What all commands of the chat share: how they fail, how they say something, how they read their arguments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from cli.clean import clean, one_line
+from cli.progress import fitted
+
+if TYPE_CHECKING:
+    from cli.assemble import Assembly
+    from cli.chat.conversation import Conversation
+    from cli.chat.face import Face
+    from cli.terminal.paint import Row
+
+Choice = tuple[str, str]
+"""A value that can be completed, and what to say of it."""
+
+
+class CommandError(Exception):
+    """A command can't be carried out. One line: what was expected, what came, what to do next. Raw outside text."""
+
+
+def expected(what: str, came: str, next_step: str = "") -> NoReturn:
+    """Raise the `CommandError` for a wrong argument: `expected low, medium or high, got 'hgih'`."""
+    raise CommandError(f"expected {what}, got {one_line(came, 80)!r}{f': {next_step}' if next_step else ''}")
+
+
+class Block:
+    """Rows of one answer to a command, for the chat's screen. All text is cleaned.
+
+    block = Block(face)
+    block.row("temperature  0.7", "dim")      # one row, cut to the width
+    block.show()
+    """
+
+    def __init__(self, face: Face, head: str = "") -> None:
+        self._face = face
+        self.rows: list[Row] = []
+        if head:
+            self.row(head, "bold")
+
+    def row(self, text: str, style: str = "") -> None:
+        """One row, cut with an ellipsis to the width."""
+        flat = clean(text).replace("\n", " ").replace("\t", " ")
+        self.rows += self._face.painter.text(fitted(flat, self._face.painter.width), style)[:1]
+
+    def text(self, text: str, style: str = "") -> None:
+        """As many rows as it takes."""
+        self.rows += self._face.painter.text(text, style)
+
+    def gap(self) -> None:
+        """An empty row."""
+        self.rows.append([])
+
+    def show(self) -> None:
+        """Put it on the screen."""
+        self._face.show(self.rows)
+
+
+def later(done_now: bool) -> str:
+    """What is added to a line on a change: nothing, or that the turn under way goes on as it began."""
+    return "" if done_now else " from the next turn"
+
+
+def turn_of(talk: Conversation, text: str, *, otherwise: int | None = None) -> int:
+    """The turn that an argument means, counted from 1 by people and from 0 by us; `otherwise` for no argument."""
+    turns = len(talk.session.ends)
+    if not turns:
+        raise CommandError("nothing was said yet")
+    if not text and otherwise is not None:
+        return otherwise
+    if not text.isdecimal() or not 1 <= int(text) <= turns:
+        expected(f"a turn from 1 to {turns}" if turns > 1 else "turn 1, there is no other", text)
+    return int(text) - 1
+
+
+def loaded(talk: Conversation) -> Assembly:
+    """What is loaded. Raises CommandError while nothing is."""
+    if talk.assembly is None:
+        raise CommandError("the model isn't loaded yet: try again when it is")
+    return talk.assembly
+
+
+def turns_of(talk: Conversation) -> list[Choice]:
+    """The turns as choices: `("3", "What is 48*17?")`, the last one first."""
+    users: dict[int, str] = {}
+    for entry in talk.session.entries:
+        if entry.message.role == "user":
+            typed = entry.message.text if entry.typed is None else entry.typed
+            users[entry.turn] = one_line(typed, 60)
+    return [(str(turn + 1), text) for turn, text in sorted(users.items(), reverse=True)][:50]
+
+
+def path_of(text: str) -> Path:
+    """The path in an argument, which may be quoted and begin with `~`."""
+    from cli import paths
+
+    bare = text.strip()
+    if len(bare) > 1 and bare[0] == bare[-1] and bare[0] in "\"'":
+        bare = bare[1:-1]
+    if not bare or "\0" in bare:
+        expected("a file's name", text)
+    return paths.expanded(bare)

@@ -1,0 +1,110 @@
+"""/save, /export: the conversation as a file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent.errors import SessionMissing
+from agent.store import SessionInfo
+from cli.chat.commands.common import Choice, CommandError, expected, path_of
+from cli.export import Form, default_form, export
+from cli.terminal.question import Question
+
+if TYPE_CHECKING:
+    from cli.chat.conversation import Conversation
+    from cli.chat.face import Face
+
+FORMS: Sequence[Choice] = (
+    ("md", "Markdown, to read"),
+    ("html", "a page, to read"),
+    ("json", "all of it, to go on with: ossia sessions import"),
+    ("harmony", "a conversation as openai-harmony writes it"),
+    ("chat", "messages of the Chat API"),
+)
+_SUFFIXES: dict[str, str] = {"md": "md", "html": "html"}
+
+
+def save(talk: Conversation, face: Face, argument: str) -> None:
+    """`/save FILE`: by its suffix as md, html or json."""
+    if not argument:
+        raise CommandError("expected a file: /save talk.md (or .html, .json)")
+    path = path_of(argument)
+    _write(talk, face, path, _form_by(path), thinking=False)
+
+
+def export_(talk: Conversation, face: Face, argument: str) -> None:
+    """`/export [FORMAT] [FILE] [thinking]`: md without a format; beside you without a file."""
+    words = argument.split(" ") if argument else []
+    thinking = bool(words) and words[-1] == "thinking"
+    words = words[:-1] if thinking else words
+    known = {name for name, _ in FORMS}
+    form: Form | None = words.pop(0) if words and words[0] in known else None  # type: ignore[assignment]
+    name = " ".join(words).strip()
+    if name and "." not in name and form is None:
+        expected(f"{', '.join(sorted(known))} or a file's name", name)
+    path = path_of(name) if name else Path(_name_of(talk, form or "md"))
+    _write(talk, face, path, form or _form_by(path), thinking=thinking)
+
+
+def forms(talk: Conversation, prefix: str) -> Sequence[Choice] | None:
+    """What `/export` can be completed with; None: paths."""
+    return None if " " in prefix else FORMS
+
+
+# -- within ------------------------------------------------------------------------------------------------------------
+
+
+def _form_by(path: Path) -> Form:
+    """What the name asks for; text without a suffix, or with one of text, is Markdown."""
+    if path.suffix.lower() not in ("", ".md", ".markdown", ".txt", ".html", ".htm", ".json"):
+        expected("a name that ends in .md, .html or .json", path.name)
+    return default_form(path.name)
+
+
+def _write(talk: Conversation, face: Face, path: Path, form: Form, *, thinking: bool) -> None:
+    if not talk.session.entries:
+        raise CommandError("nothing was said yet")
+    if path.is_dir():
+        raise CommandError(f"expected a file, {path} is a folder")
+    if not path.parent.is_dir():
+        raise CommandError(f"expected a file in a folder that is there, there is no {path.parent}")
+    if not path.exists():
+        return _write_now(talk, face, path, form, thinking=thinking)
+    if talk.control is not None:
+        raise CommandError(f"{path} is there already: another name, or again after this turn")
+    return talk.ask(
+        Question(f"Overwrite {path}?", "it is there already", keys=(("y", "overwrite"), ("n", "leave it"))),
+        lambda key: _write_now(talk, face, path, form, thinking=thinking) if key == "y" else face.note("not written"),
+    )
+
+
+def _write_now(talk: Conversation, face: Face, path: Path, form: Form, *, thinking: bool) -> None:
+    from cli.sessions_report import write_text
+
+    write_text(str(path), export(talk.session, _info(talk), form, thinking))
+    told = " with its thinking" if thinking or form in ("json", "harmony") else ""
+    face.note(f"written{told}: {path.absolute()}")
+
+
+def _info(talk: Conversation) -> SessionInfo | None:
+    """What the store knows of the session; None for one that isn't stored."""
+    if talk.store is None or talk.kept.session_id is None:
+        return None
+    try:
+        return talk.store.find(talk.kept.session_id)
+    except SessionMissing:
+        return None
+
+
+def _name_of(talk: Conversation, form: Form) -> str:
+    """`what-is-48-17.md`, of the title or the first line; the next number where that is there."""
+    info = _info(talk)
+    users = (entry for entry in talk.session.entries if entry.message.role == "user")
+    first = next(((entry.typed or entry.message.text) for entry in users), "")
+    words = re.findall(r"[^\W_]+", (info.title if info else first).lower())
+    stem, suffix = "-".join(words)[:48].strip("-") or "conversation", _SUFFIXES.get(form, "json")
+    names = (f"{stem}{f'-{number}' if number > 1 else ''}.{suffix}" for number in range(1, 1000))
+    return next(name for name in names if not Path(name).exists())

@@ -1,0 +1,173 @@
+"""/model: which one answers, and how to get another."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from cli.chat.commands.common import Block, Choice, CommandError, expected
+from cli.exits import exit_code
+
+if TYPE_CHECKING:
+    from agent.models.pull import PullProgress
+    from cli.chat.conversation import Conversation
+    from cli.chat.face import Face
+
+_Row = tuple[str, str, str, str]
+"""Name, size, whether it fits, path."""
+_LOOK_AGAIN_S = 30
+
+
+class _Stopped(Exception):
+    """The user doesn't want to wait for the download."""
+
+
+def model(talk: Conversation, face: Face, argument: str) -> None:
+    """`/model [NAME|pull NAME]`: another model for the same conversation; alone: those on this machine."""
+    word, _, name = argument.partition(" ")
+    if not argument:
+        return talk.background.run(_found, lambda found: _show(talk, face, found))
+    if word == "pull":
+        return _pull(talk, face, name.strip())
+    return _switch(talk, face, argument)
+
+
+def names(talk: Conversation, prefix: str) -> Sequence[Choice]:
+    """What `/model` can be completed with."""
+    from agent.models.catalog import DOWNLOADS
+    from agent.models.memory import size_text
+
+    if prefix.startswith("pull "):
+        return [(f"pull {one.name}", size_text(one.download_bytes)) for one in DOWNLOADS]
+    return [*_names(int(time.monotonic() / _LOOK_AGAIN_S)), ("pull", "download one")]
+
+
+@lru_cache(maxsize=1)
+def _names(period: int) -> tuple[Choice, ...]:
+    """Those on this machine; looked for once in a period, not at each key: the caches may be large."""
+    from agent.models.find import find_models
+    from agent.models.memory import size_text
+    from cli.models import locations
+
+    return tuple((one.name, f"{size_text(one.file_bytes)}, {one.origin}") for one in find_models(locations()))
+
+
+# -- those there are ---------------------------------------------------------------------------------------------------
+
+
+def _found() -> list[_Row]:
+    from agent.errors import ModelError
+    from agent.models.find import find_models
+    from agent.models.memory import read_memory, size_text
+    from agent.models.model import open_model
+    from agent.models.plan import fits
+    from cli.models import locations
+
+    memory, rows = read_memory(), []
+    for one in find_models(locations()):
+        try:
+            fit = "fits" if fits(open_model(one.path, origin=one.origin), memory) else "too large now"
+        except ModelError:
+            fit = "unusable"
+        rows.append((one.name, size_text(one.file_bytes), fit, str(one.path)))
+    return rows
+
+
+def _show(talk: Conversation, face: Face, found: Sequence[_Row]) -> None:
+    from agent.models.catalog import DOWNLOADS
+    from agent.models.memory import size_text
+
+    now = talk.assembly.engine.name if talk.assembly else talk.settings.model
+    block, width = Block(face, "Models on this machine"), max(len(row[0]) for row in found)
+    for name, size, fit, path in found:
+        block.row(f"{'›' if name == now else ' '} {name:<{width}}  {size:>8}  {fit:<13}  {path}")
+    for download in DOWNLOADS:
+        if all(row[0] != download.name for row in found):
+            block.row(f"  /model pull {download.name} gets it, {size_text(download.download_bytes)}", "dim")
+    block.row("  /model NAME, or the path of a GGUF file, goes on with it", "dim")
+    block.show()
+
+
+# -- another one -------------------------------------------------------------------------------------------------------
+
+
+def _switch(talk: Conversation, face: Face, name: str) -> None:
+    def check() -> str:
+        """What it is called. Raises ModelError before the model in use is given up."""
+        from agent.models.memory import read_memory
+        from agent.models.resolve import resolve
+        from cli.models import locations
+
+        return resolve(name, locations=locations(), memory=read_memory()).name
+
+    def checked(found: str) -> None:
+        if not talk.between_turns(lambda: _load(talk, face, name, found)):
+            face.note(f"{found} from the next turn")
+
+    talk.background.run(check, checked)
+
+
+def _load(talk: Conversation, face: Face, name: str, found: str) -> None:
+    """Between turns, with a model loaded: give it up for another; when that one can't be loaded, go back."""
+    before, resolved = talk.assembly, talk.resolved
+    assert before is not None
+
+    def failed(error: Exception) -> None:
+        if exit_code(error) is None:
+            raise error
+        face.note(f"{found} can't be used: {error}; back to {before.engine.name}", "red")
+        talk.use_settings(resolved, talk.folder)
+        talk.model.load(tools=before.tools)
+
+    talk.change_settings(model=name, engine="llama")
+    face.note(f"{found}: the conversation goes on with it")
+    talk.model.load(tools=before.tools, failed=failed)
+
+
+def _pull(talk: Conversation, face: Face, name: str) -> None:
+    from agent.models.catalog import DOWNLOADS, download_of
+
+    wanted = download_of(name)
+    if wanted is None:
+        expected(" or ".join(one.name for one in DOWNLOADS), name)
+    if talk.has_job:
+        raise CommandError("something else is under way: Ctrl-C ends it")
+    stopped: list[bool] = []
+
+    def work() -> str:
+        from agent.models.pull import pull
+        from cli import paths
+        from cli.models import drawn
+
+        show = drawn(talk.notices.line, name)
+
+        def on_progress(progress: PullProgress) -> None:
+            if stopped:
+                raise _Stopped
+            show(progress)
+            face.wake()
+
+        endpoint = os.environ.get("HF_ENDPOINT") or None
+        return str(pull(wanted, paths.data_dir(), on_progress=on_progress, endpoint=endpoint))
+
+    def over(tell: Callable[[], None]) -> None:
+        if not stopped:
+            talk.end_job()
+            talk.doing("")
+            tell()
+
+    def stop() -> None:
+        """At once, for the user: the thread ends at its next byte, which may take its time to come."""
+        over(lambda: face.note(f"stopped; what came is kept, /model pull {name} goes on from there"))
+        stopped.append(True)
+
+    talk.begin_job(stop)
+    talk.doing(f"looking for {name}")
+    talk.background.run(
+        work,
+        lambda path: over(lambda: face.note(f"{path}: /model {name} uses it")),
+        lambda error: over(lambda: talk.tell(error)),
+    )

@@ -1,0 +1,78 @@
+"""/allow: which calls aren't asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from cli.chat.commands.common import Block, Choice, CommandError
+from cli.tools_list import WORDS
+from tools.policy import Policy, Rule, parse_rule
+
+if TYPE_CHECKING:
+    from cli.chat.conversation import Conversation
+    from cli.chat.face import Face
+
+_FROM = {"user": "of this chat, its command line or the config", "stored": "an always", "folder": "of the workspace"}
+
+
+def allow(talk: Conversation, face: Face, argument: str) -> None:
+    """`/allow [RULE|remove RULE]`: a rule for the rest of this chat, at once; alone: those that hold."""
+    word, _, rest = argument.partition(" ")
+    if argument in ("", "list"):
+        return _show(talk, face)
+    if word == "remove":
+        return _remove(talk, face, rest.strip())
+    return _add(talk, face, argument)
+
+
+def rules(talk: Conversation, prefix: str) -> Sequence[Choice]:
+    """What `/allow` can be completed with."""
+    if not prefix.startswith("remove "):
+        return (("list", "the rules that hold"), ("remove", "take a rule back"))
+    policy = talk.assembly.tools.policy.rules if talk.assembly else ()
+    return [(f"remove {rule}", _FROM[rule.origin]) for rule in policy if rule.action == "allow"]
+
+
+def _add(talk: Conversation, face: Face, text: str) -> None:
+    try:
+        rule = parse_rule(text, "allow")
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+    talk.change_settings(allow=tuple(dict.fromkeys((*talk.settings.allow, str(rule)))))
+    if talk.assembly:
+        tools = talk.assembly.tools
+        tools.policy.rules = (*tools.policy.rules, rule)
+        if Policy([rule]).unused(tools.toolbox.specs):
+            return face.note(f"allowed in this chat: {rule}; but no tool of that name is on", "yellow")
+    return face.note(f"allowed in this chat: {rule}")
+
+
+def _remove(talk: Conversation, face: Face, text: str) -> None:
+    if not text:
+        raise CommandError("expected a rule: /allow remove RULE, as /allow lists them")
+    own = text in talk.settings.allow
+    if own:
+        talk.change_settings(allow=tuple(rule for rule in talk.settings.allow if rule != text))
+    forgotten = talk.assembly is not None and talk.assembly.tools.grants.forget(text)
+    if not own and not forgotten:
+        raise CommandError(f"no such rule is of this chat or an always: {text!r} (the config's are changed there)")
+    if talk.assembly:
+        policy = talk.assembly.tools.policy
+        policy.rules = tuple(rule for rule in policy.rules if not _is(rule, text))
+        policy.forget()  # the answer that stored it holds for this session, too
+    face.note(f"asked about again: {text}")
+
+
+def _is(rule: Rule, text: str) -> bool:
+    return str(rule) == text and rule.action == "allow" and rule.origin != "folder"
+
+
+def _show(talk: Conversation, face: Face) -> None:
+    rules = talk.assembly.tools.policy.rules if talk.assembly else ()
+    if not rules:
+        return face.note("no rule holds: /allow shell:git status allows one command, /allow write_file:docs/** files")
+    block = Block(face, "Rules (the strictest that matches holds)")
+    for rule in rules:
+        block.row(f"  {WORDS[rule.action]:<5}  {rule}  ({_FROM[rule.origin]})")
+    return block.show()

@@ -1,0 +1,204 @@
+"""/new, /sessions, /resume, /search, /title, /fork, /private: which conversation this is, and where it is stored."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from agent.session import Session
+from agent.store import SessionStore
+from cli import paths
+from cli.chat.commands.common import Block, Choice, CommandError, expected, turn_of
+from cli.chat.greeting import recall
+from cli.keeping import Kept
+from cli.terminal.question import Question
+from cli.words import count
+
+if TYPE_CHECKING:
+    from cli.chat.conversation import Conversation
+    from cli.chat.face import Face
+
+_SHOWN = 15
+_MAX_SHOWN = 200
+
+
+def new(talk: Conversation, face: Face, argument: str) -> None:
+    """`/new`: a conversation without what was said before; settings and tools stay as they are."""
+    from cli.options import fresh_options
+
+    if argument:
+        raise CommandError(f"expected nothing behind /new, got {argument!r}: send it as the new one's first line")
+    before = talk.kept
+    session = Session(fresh_options(talk.resolved, talk.folder))
+    workspace = str(talk.folder.workspace.root) if talk.folder else None
+    session_id = talk.store.keep(session, workspace=workspace) if talk.store else None
+    talk.switch(Kept(session, talk.store, session_id))
+    talk.model.forget_variables()
+    back = f" · /resume {before.session_id} goes back" if before.session_id and before.session.entries else ""
+    face.note(f"a new conversation{back}")
+
+
+def sessions(talk: Conversation, face: Face, argument: str) -> None:
+    """`/sessions [N]`: the stored ones, the last used first."""
+    if argument and not (argument.isdecimal() and int(argument)):
+        expected("how many to show", argument, "/search TEXT finds one")
+    shown = min(int(argument or _SHOWN), _MAX_SHOWN)
+    with _reading(talk) as store:
+        found = store.list(limit=shown)
+    if not found:
+        return face.note("no session is stored yet")
+    block = Block(face, "Sessions")
+    for info in found:
+        mark = "›" if info.id == talk.kept.session_id else " "
+        block.row(f"{mark} {info.id}  {_when(info.updated):>10}  {count(info.turns, 'turn'):>9}  {info.title}")
+    block.row("  /resume ID goes on with one, /search TEXT finds one", "dim")
+    return block.show()
+
+
+def resume(talk: Conversation, face: Face, argument: str) -> None:
+    """`/resume [ID|TEXT]`: go on with a stored one; alone it lists them."""
+    if not argument:
+        return sessions(talk, face, "")
+    with _reading(talk) as store:
+        info = store.find(argument)
+        if info.id == talk.kept.session_id:
+            raise CommandError(f"{info.id} is the conversation you are in: /sessions lists the others")
+        session = store.resume(info.id) if talk.store else store.load(info.id)
+    return _go_on(talk, face, Kept(session, talk.store, info.id if talk.store else None, resumed=True), info.title)
+
+
+def search(talk: Conversation, face: Face, argument: str) -> None:
+    """`/search TEXT`: the stored sessions in which something was said."""
+    if not argument:
+        raise CommandError("expected words to look for: /search llamas")
+    with _reading(talk) as store:
+        hits = store.search(argument, limit=_SHOWN)
+    if not hits:
+        return face.note(f"no stored session has {argument!r}")
+    block = Block(face, f"Sessions with {argument!r}")
+    for hit in hits:
+        more = f" · {count(hit.matches, 'message')}" if hit.matches > 1 else ""
+        block.row(f"  {hit.info.id}  {_when(hit.info.updated):>10}  {hit.info.title}{more}")
+        if hit.kind != "title":
+            block.row(f"            {hit.kind}: {hit.snippet}", "dim")
+    block.row("  /resume ID goes on with one", "dim")
+    return block.show()
+
+
+def title(talk: Conversation, face: Face, argument: str) -> None:
+    """`/title [TEXT]`: call this conversation something; alone it tells what it is called."""
+    store, session_id = _stored(talk)
+    if not talk.session.entries:
+        raise CommandError("nothing was said yet: a title can be given once there is something to find again")
+    if argument:
+        store.rename(session_id, argument)
+    face.note(f"{session_id} is called {store.find(session_id).title!r}")
+
+
+def fork(talk: Conversation, face: Face, argument: str) -> None:
+    """`/fork [TURN]`: a new session with the turns up to this one; the old one stays as it is."""
+    store, session_id = _stored(talk)
+    turns = turn_of(talk, argument, otherwise=len(talk.session.ends) - 1) + 1
+    fewer = turns < len(talk.session.ends)
+    forked = store.fork(session_id, turns=turns)
+    talk.switch(Kept(store.resume(forked), store, forked, resumed=True))
+    if fewer:
+        recall(talk, face, 1)
+    face.note(f"{forked}: a fork with {count(turns, 'turn')} · /resume {session_id} goes back")
+
+
+def private(talk: Conversation, face: Face, argument: str) -> None:
+    """`/private [off]`: from now on nothing is stored; off: the conversation is stored again."""
+    if argument == "off":
+        return _store_again(talk, face)
+    if argument not in ("", "on"):
+        expected("/private or /private off", argument)
+    if talk.store is None:
+        return face.note("this chat isn't stored: /private off stores it")
+    kept, entries = talk.kept, talk.session.entries
+    talk.store.release(talk.session)
+    talk.store.close()
+    before = (kept.session_id, entries) if kept.session_id and entries else None
+    talk.keep_as(Kept(kept.session, resumed=kept.resumed, before=before), private=True)
+    said = f"; what was said so far stays: `ossia sessions rm {kept.session_id}` takes it out" if before else ""
+    return face.note(f"private: nothing is stored from now on{said}")
+
+
+def stored_sessions(talk: Conversation, prefix: str) -> Sequence[Choice]:
+    """What `/resume` can be completed with."""
+    with _reading(talk) as store:
+        return [(info.id, f"{_when(info.updated)} · {info.title}") for info in store.list(limit=50)]
+
+
+# -- within ------------------------------------------------------------------------------------------------------------
+
+
+def _stored(talk: Conversation) -> tuple[SessionStore, str]:
+    if talk.store is None or talk.kept.session_id is None:
+        raise CommandError("this chat isn't stored: /private off stores it")
+    return talk.store, talk.kept.session_id
+
+
+@contextmanager
+def _reading(talk: Conversation) -> Iterator[SessionStore]:
+    """The chat's store, or for a chat that isn't stored one to look things up in."""
+    if talk.store:
+        yield talk.store
+        return
+    store = SessionStore(paths.sessions_file(), now=time.time)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def _go_on(talk: Conversation, face: Face, kept: Kept, name: str) -> None:
+    talk.switch(kept)
+    talk.model.forget_variables()
+    face.note(f"{kept.session_id or 'not stored'}: {name}")
+    recall(talk, face)
+
+
+def _store_again(talk: Conversation, face: Face) -> None:
+    """Store the conversation again. What was said in private is stored with it only if the user says so."""
+    if talk.store is not None:
+        return face.note(f"this chat is stored, as {talk.kept.session_id}")
+    before, entries = talk.kept.before, talk.session.entries
+    if before and before[1] == entries:
+        store = SessionStore(paths.sessions_file(), now=time.time)
+        return _stored_from_now(talk, face, Kept(store.resume(before[0]), store, before[0], resumed=True))
+    if not entries:
+        return _keep_all(talk, face)
+    turns = count(len(talk.session.ends), "turn")
+    talk.ask(
+        Question(
+            "Store this whole conversation, with what was said in private?",
+            f"it has {turns}; a part of it can't be stored without the rest",
+            keys=(("y", "store it"), ("n", "keep it private")),
+        ),
+        lambda key: _keep_all(talk, face) if key == "y" else face.note("it stays private"),
+    )
+    return None
+
+
+def _keep_all(talk: Conversation, face: Face) -> None:
+    store = SessionStore(paths.sessions_file(), now=time.time)
+    workspace = str(talk.folder.workspace.root) if talk.folder else None
+    session_id = store.keep(talk.session, workspace=workspace)
+    _stored_from_now(talk, face, Kept(talk.session, store, session_id, resumed=talk.kept.resumed))
+
+
+def _stored_from_now(talk: Conversation, face: Face, kept: Kept) -> None:
+    talk.keep_as(kept, private=False)
+    face.note(f"stored from now on, as {kept.session_id}")
+
+
+def _when(seconds: float) -> str:
+    """`14:02` today, `Nov 20` this year, `2024-03-01` before."""
+    then, now = datetime.fromtimestamp(seconds), datetime.now()
+    if then.date() == now.date():
+        return f"{then:%H:%M}"
+    return f"{then:%b} {then.day}" if then.year == now.year else f"{then:%Y-%m-%d}"

@@ -1,0 +1,200 @@
+"""/effort, /think, /system, /schema, /set, /temp: how the next turns are answered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from cli.chat.commands.common import Block, Choice, CommandError, expected, later
+from cli.settings.kinds import Value
+from cli.settings.table import SETTINGS
+
+if TYPE_CHECKING:
+    from cli.chat.conversation import Conversation
+    from cli.chat.face import Face
+    from harmony.messages import ResponseFormat
+
+EFFORTS: Sequence[Choice] = (
+    ("low", "answers quickly, thinks little"),
+    ("medium", "the model's default"),
+    ("high", "thinks longest, for what is hard"),
+)
+THINKS: Sequence[Choice] = (
+    ("on", "the thinking is shown as it comes"),
+    ("off", "one line says that it thinks"),
+    ("peek", "its last lines are shown"),
+)
+SCHEMAS: Sequence[Choice] = (("off", "answers in free text"),)
+SYSTEMS: Sequence[Choice] = (
+    ("off", "no instructions of yours"),
+    ("edit", "in your editor ($VISUAL, $EDITOR)"),
+)
+_IN_CHAT = {key: one.in_chat for key, one in SETTINGS.items() if one.in_chat}
+_PARTS = ("options", "sampling", "limits", "screen")
+_HELP = {key: of.help for part in _PARTS for key, of in _IN_CHAT.items() if of.part == part}
+VALUES: Sequence[Choice] = tuple(_HELP.items())
+_OFF = ("default", "off", "none")
+
+
+def effort(talk: Conversation, face: Face, argument: str) -> None:
+    """`/effort [low|medium|high]`."""
+    if not argument:
+        return face.note(f"effort {talk.session.options.effort}: /effort low, medium or high changes it")
+    return _set(talk, face, "effort", argument.lower())
+
+
+def think(talk: Conversation, face: Face, argument: str) -> None:
+    """`/think [on|off|peek]`."""
+    if not argument:
+        return face.note(f"think {face.thinking}: /think on, off or peek changes it, Ctrl-T toggles it")
+    return _set(talk, face, "think", argument.lower())
+
+
+def temperature(talk: Conversation, face: Face, argument: str) -> None:
+    """`/temp [VALUE]`."""
+    if not argument:
+        return face.note(f"temperature {_shown(_value(talk, face, 'temperature'))}: /temp 0.7 changes it")
+    return _set(talk, face, "temperature", argument)
+
+
+def set_(talk: Conversation, face: Face, argument: str) -> None:
+    """`/set [NAME VALUE]`; alone it shows all of them."""
+    if not argument:
+        return _show(talk, face)
+    argument = argument.removeprefix("parameter ").lstrip()  # as `ollama run` has it
+    name, _, text = argument.partition(" ")
+    if name == "system":
+        return system(talk, face, text.strip())
+    key = {"temp": "temperature"}.get(name, name).lower().replace("-", "_")
+    if key not in _HELP:
+        expected(f"one of {', '.join(_HELP)}", name)
+    if not text.strip():
+        now = _shown(_value(talk, face, key))
+        return face.note(f"{key} {now}: {_HELP[key]}; expected {SETTINGS[key].kind.expected}")
+    return _set(talk, face, key, text.strip())
+
+
+def system(talk: Conversation, face: Face, argument: str) -> None:
+    """`/system [TEXT|off|edit]`: the instructions of the conversation. `@FILE` reads them from a file."""
+    own = talk.settings.instructions
+    if argument == "edit":
+        from cli.options import read_instructions
+
+        face.edit(read_instructions(own) or "", lambda text: _edited(talk, face, text))
+    elif argument:
+        _set_system(talk, face, None if argument == "off" else argument)
+    elif own or talk.session.options.instructions:
+        block = Block(face, "Instructions")
+        block.text(talk.session.options.instructions or own or "")
+        block.show()
+    else:
+        face.note("there are no instructions: /system TEXT sets some")
+
+
+def schema(talk: Conversation, face: Face, argument: str) -> None:
+    """`/schema [FILE|JSON|off]`: answers in JSON by a schema."""
+    if not argument:
+        answer = talk.session.options.response_format
+        if answer is None:
+            return face.note("answers are free text: /schema FILE or /schema {…} has them in JSON by a JSON Schema")
+        block = Block(face, "Answers are JSON by this schema (/schema off ends that)")
+        block.text(json.dumps(answer.schema, ensure_ascii=False, indent=2))
+        return block.show()
+    from cli.schema import read_schema
+
+    def use(found: ResponseFormat | None) -> None:
+        now = talk.change_options(lambda options: replace(options, response_format=found))
+        face.note(f"{'answers are JSON by your schema' if found else 'answers are free text'}{later(now)}")
+        if found and talk.assembly and not talk.assembly.responder.guided:
+            face.note("nothing holds the model to it here (the guide is off): look at what it writes", "yellow")
+
+    if argument.lower() in _OFF:
+        return use(None)
+    return talk.before_next_turn(lambda: read_schema(argument, of="/schema"), use)  # a large one takes its time
+
+
+def values(talk: Conversation, prefix: str) -> Sequence[Choice]:
+    """What `/set` can be completed with."""
+    name, blank, _ = prefix.partition(" ")
+    if not blank:
+        return VALUES
+    default = SETTINGS[name].default if name in SETTINGS else None
+    choices = {"effort": EFFORTS, "think": THINKS}.get(name, (("default", _shown(default)),))
+    return [(f"{name} {value}", told) for value, told in choices]
+
+
+# -- values ------------------------------------------------------------------------------------------------------------
+
+
+def _set(talk: Conversation, face: Face, key: str, text: str) -> None:
+    value = _read(key, text)
+    talk.change_settings(**{key: value})
+    part, change, now = _IN_CHAT[key].part, {key: value}, True
+    if part == "options":
+        now = talk.change_options(lambda options: replace(options, **change))  # type: ignore[arg-type]
+    elif part == "sampling":
+        now = talk.change_options(lambda options: replace(options, sampling=replace(options.sampling, **change)))  # type: ignore[arg-type]
+    elif part == "limits":
+        now = talk.control is None
+    elif key == "think":
+        face.set_thinking(value)  # type: ignore[arg-type]
+    face.note(f"{key} {_shown(value)}{later(now)}")
+
+
+def _read(key: str, text: str) -> Value:
+    kind, default = SETTINGS[key].kind, SETTINGS[key].default
+    try:
+        return kind.check(kind.read(text))
+    except ValueError:
+        if text.lower() in _OFF:
+            return default
+        expected(kind.expected, text, f"/set {key} default puts {_shown(default)} back")
+
+
+def _value(talk: Conversation, face: Face, key: str) -> object:
+    """The value that holds for the next turn: the session's own, where it has one."""
+    options, part = talk.session.options, _IN_CHAT[key].part
+    if part in ("options", "sampling"):
+        return getattr(options if part == "options" else options.sampling, key)
+    return face.thinking if key == "think" else getattr(talk.settings, key)
+
+
+def _shown(value: object) -> str:
+    return "off" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _show(talk: Conversation, face: Face) -> None:
+    block, width = Block(face, "Values"), max(map(len, _HELP))
+    for key, told in _HELP.items():
+        block.row(f"  {key:<{width}}  {_shown(_value(talk, face, key)):<8} {told}")
+    block.row("  /set NAME VALUE changes one for this chat; `ossia config` for all", "dim")
+    block.show()
+
+
+# -- instructions ------------------------------------------------------------------------------------------------------
+
+
+def _set_system(talk: Conversation, face: Face, text: str | None) -> None:
+    """The user's instructions; those of the workspace stay behind them."""
+    from cli.options import fresh_options
+
+    settings = replace(talk.settings, instructions=text)
+    fresh = fresh_options(replace(talk.resolved, settings=settings), talk.folder)  # raises for a file that isn't there
+    talk.change_settings(instructions=text)
+    now = talk.change_options(
+        lambda options: replace(options, instructions=fresh.instructions, brings=options.brings | fresh.brings)
+    )
+    face.note(f"{'your instructions are set' if text else 'no instructions of yours'}{later(now)}")
+
+
+def _edited(talk: Conversation, face: Face, text: str | None) -> None:
+    from cli.exits import ExitError
+
+    if text is None:
+        return face.note("the instructions stay as they were")
+    try:
+        return _set_system(talk, face, text.strip() or None)
+    except (ExitError, CommandError) as error:
+        return face.note(str(error), "red")

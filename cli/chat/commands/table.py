@@ -1,0 +1,254 @@
+"""The commands of the chat: `/effort high`. One table; `/help` and completion are made from it.
+
+A line that begins with `/` is a command, `//` sends a text that begins with a slash. What a command does stands in
+`cli/chat_commands/`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cli.chat.commands import documents, export, inspect, models, pictures, rules, sessions, settings, tools, turns
+from cli.chat.commands.common import Block, Choice, CommandError
+from cli.chat.lines import put_back
+from cli.clean import one_line
+from cli.exits import exit_code
+
+if TYPE_CHECKING:
+    from cli.chat.conversation import Conversation
+    from cli.chat.face import Face
+
+_USAGE_CHARS = 26
+_WIDE_COLUMNS = 78
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command: `/name usage`, what it is for in a line of at most 50 characters, and what does it.
+
+    `between_turns`: it changes the conversation, so not while a turn is under way. `more`: what `/help NAME` adds.
+    `arguments` are what it can be completed with, None: paths; it gets what is typed behind the command.
+    """
+
+    name: str
+    usage: str
+    help: str
+    act: Callable[[Conversation, Face, str], None]
+    between_turns: bool = False
+    more: str = ""
+    arguments: Callable[[Conversation, str], Sequence[Choice] | None] = lambda talk, prefix: ()
+    aliases: tuple[str, ...] = ()
+
+
+def run_command(talk: Conversation, face: Face, line: str, *, shown: str | None = None) -> None:
+    """Carry out the command in `line`; `shown` is the line as it stood in the input, pastes as placeholders.
+
+    What can't be carried out is said in one line. One that looks mistyped is put back into the input.
+    """
+    shown = shown if shown is not None else line
+    name = re.split(r"\s", line[1:], maxsplit=1)[0]
+    argument = line[1 + len(name) :].strip()
+    command = find(name)
+    if command is None:
+        if _near(name) or "/" in name:  # mistyped, or meant for the model: else it would stand before the next line
+            put_back(face, shown)
+        return face.note(_unknown(name), "red")
+    if command.between_turns and talk.control is not None:
+        return face.note(f"/{command.name} is for after this turn: Ctrl-C stops it, Up brings the line back", "yellow")
+    face.note(f"› {one_line(shown, 200)}", "dim bold")
+    try:
+        command.act(talk, face, argument)
+    except CommandError as error:
+        face.note(f"/{command.name}: {one_line(str(error), 1000)}", "red")
+    except Exception as error:
+        talk.tell(error, of=f"/{command.name}: ")
+    return None
+
+
+def find(name: str) -> Command | None:
+    """The command of this name, or that it also goes by: `find("exit").name` is `"quit"`."""
+    wanted = name.lower()
+    return next((one for one in _ALL if wanted == one.name or wanted in one.aliases), None)
+
+
+def commands() -> Sequence[Choice]:
+    """All commands with what they do, as they are typed: `("/effort", "how long the model thinks")`."""
+    return [(f"/{one.name}", one.help) for one in _ALL]
+
+
+def arguments(talk: Conversation, command: str, prefix: str) -> Sequence[Choice] | None:
+    """What `prefix`, behind a command, could become; None: a path. `arguments(talk, face, "/effort", "h")`."""
+    found = find(command.removeprefix("/"))
+    if found is None:
+        return ()
+    try:
+        return found.arguments(talk, prefix)
+    except Exception as error:  # a store that is torn: the command itself says so
+        if exit_code(error) is None and not isinstance(error, OSError):
+            raise
+        return ()
+
+
+def help_(talk: Conversation, face: Face, argument: str) -> None:
+    """`/help [COMMAND]`."""
+    if argument:
+        return _help_on(face, argument)
+    block = Block(face)
+    for title, group in GROUPS:
+        block.row(title, "bold")
+        for one in group:
+            _help_row(face, block, f"/{one.name} {one.usage}".rstrip(), one.help)
+    block.row("Keys", "bold")
+    for key, told in PLAIN_KEYS if face.plain else KEYS:
+        _help_row(face, block, key, told)
+    return block.show()
+
+
+def _help_on(face: Face, name: str) -> None:
+    command = find(name.removeprefix("/"))
+    if command is None:
+        raise CommandError(_unknown(name.removeprefix("/")))
+    block = Block(face, f"/{command.name} {command.usage}".rstrip())
+    block.text(f"  {command.help}")
+    for line in filter(None, command.more.split("\n")):
+        block.text(f"  {line}", "dim")
+    if command.aliases:
+        block.text(f"  also: {', '.join(f'/{alias}' for alias in command.aliases)}", "dim")
+    return block.show()
+
+
+def _help_row(face: Face, block: Block, name: str, told: str) -> None:
+    if face.painter.width >= _WIDE_COLUMNS:
+        block.row(f"  {name:<{_USAGE_CHARS}} {told}")
+    else:
+        block.row(f"  {name}")
+        block.row(f"    {told}", "dim")
+
+
+def _near(name: str) -> str | None:
+    """The command that is spelled most like it."""
+    known = [word for one in _ALL for word in (one.name, *one.aliases)]
+    near = [] if "/" in name else difflib.get_close_matches(name.lower(), known, n=1)
+    return near[0] if near else None
+
+
+def _unknown(name: str) -> str:
+    near = _near(name)
+    meant = f": did you mean /{near}?" if near else ";"
+    return f"there is no command /{one_line(name, 40)}{meant} /help lists them, // begins a text with a slash"
+
+
+_THINK = "Ctrl-T shows and hides it at any moment; Ctrl-O shows the thinking of past turns."
+_TOOLS = """on, off: all of them; on NAME…, off NAME…: these, e.g. /tools off browser shell
+web URL: search the web with a SearXNG of yours, or a service: brave, exa, mojeek, serper, tavily, you
+workspace DIR: functions that read and change files there; workspace off
+FILE.py: the functions in a file of yours"""
+
+GROUPS: Sequence[tuple[str, Sequence[Command]]] = (
+    (
+        "Talk",
+        (
+            Command("answer", "", "end the thinking: the answer begins (Ctrl-G)", turns.answer),
+            Command("retry", "", "ask the last question again", turns.retry, True, aliases=("regenerate",)),
+            Command("edit", "[TURN]", "change a question; what came after it goes", turns.edit, True,
+                    "The text comes into the input; nothing goes before it is sent.", turns.turns),
+            Command("undo", "[list|force|skip]", "give back the files that the last turn changed", turns.undo, True,
+                    "Files only: what was said stays.", lambda talk, prefix: turns.UNDOS),
+            Command("copy", "[code|thinking|TURN]", "an answer to the clipboard, as Markdown", turns.copy,
+                    arguments=lambda talk, prefix: turns.COPIES),
+            Command("image", "[FILE]", "show a picture, or the last that a call made", pictures.image,
+                    more="The model sees no pictures: gpt-oss reads text.", arguments=lambda talk, prefix: None),
+            Command("quit", "", "leave (Ctrl-D)", turns.quit_, aliases=("exit", "bye", "q")),
+        ),
+    ),
+    (
+        "Conversations",
+        (
+            Command("new", "", "begin another one", sessions.new, True, aliases=("clear", "reset")),
+            Command("sessions", "[N]", "those that are stored", sessions.sessions, aliases=("history",)),
+            Command("resume", "[ID|TEXT]", "go on with one", sessions.resume, True,
+                    arguments=sessions.stored_sessions, aliases=("load",)),
+            Command("search", "TEXT", "find one by what was said", sessions.search),
+            Command("title", "[TEXT]", "what this one is called", sessions.title, aliases=("rename",)),
+            Command("fork", "[TURN]", "a new one with the turns up to here, or to TURN", sessions.fork, True,
+                    "The old one stays as it is.", turns.turns),
+            Command("save", "FILE", "write it as .md, .html or .json", export.save,
+                    arguments=lambda talk, prefix: None),
+            Command("export", "[FORMAT] [FILE]", "the same; [thinking] behind it takes that along", export.export_,
+                    more="FORMAT is md, html, json, harmony or chat; json and harmony always hold the thinking.",
+                    arguments=export.forms),
+            Command("private", "[off]", "store nothing from now on", sessions.private, True,
+                    "off: the conversation is stored again; with what was said in private only if you say so.",
+                    lambda talk, prefix: (("off", "store it again"),)),
+        ),
+    ),
+    (
+        "How it answers (from the next turn)",
+        (
+            Command("model", "[NAME|pull NAME]", "another model; alone: those there are", models.model,
+                    more="The conversation goes on. A name, or the path of a GGUF file.", arguments=models.names,
+                    aliases=("models",)),
+            Command("effort", "[low|medium|high]", "how long it thinks", settings.effort,
+                    arguments=lambda talk, prefix: settings.EFFORTS),
+            Command("think", "[on|off|peek]", "show the thinking, hide it, or its last lines", settings.think,
+                    more=_THINK, arguments=lambda talk, prefix: settings.THINKS),
+            Command("system", "[TEXT|off|edit]", "your instructions", settings.system,
+                    more="@FILE reads them from a file; those of a workspace stay beside them.",
+                    arguments=lambda talk, prefix: settings.SYSTEMS),
+            Command("schema", "[FILE|JSON|off]", "answers in JSON by a JSON Schema", settings.schema, True,
+                    "The thinking before an answer stays free.",
+                    lambda talk, prefix: settings.SCHEMAS if "off".startswith(prefix) else None),
+            Command("temp", "[VALUE]", "the temperature; 0 is always the likeliest word", settings.temperature,
+                    aliases=("temperature",)),
+            Command("set", "[NAME VALUE]", "one of all values; alone: shows them", settings.set_,
+                    arguments=settings.values),
+        ),
+    ),
+    (
+        "Tools",
+        (
+            Command("tools", "[on|off NAME…]", "what is on, and how to turn on what is off", tools.tools,
+                    more=_TOOLS, arguments=tools.words),
+            Command("calls", "[N]", "the calls of this conversation; N: one, whole", tools.calls,
+                    arguments=tools.numbered),
+            Command("allow", "[RULE|remove RULE]", "calls that aren't asked about in this chat", rules.allow,
+                    more="shell:git status*, write_file:docs/**, browser.open:https://docs.python.org/*",
+                    arguments=rules.rules, aliases=("approvals", "permissions")),
+            Command("docs", "[add PLACE]", "your documents, for the model to search", documents.docs,
+                    more="PLACE is a folder, a file or a web page; add alone brings all up to date.",
+                    arguments=documents.words),
+        ),
+    ),
+    (
+        "Look inside",
+        (
+            Command("context", "", "how full it is, part by part", inspect.context),
+            Command("stats", "", "tokens, speeds and times", inspect.stats, aliases=("status",)),
+            Command("raw", "", "the last prompt and reply, as Harmony", inspect.raw),
+            Command("help", "[COMMAND]", "this", help_, aliases=("?", "h"),
+                    arguments=lambda talk, prefix: [(one.name, one.help) for one in _ALL]),
+        ),
+    ),
+)  # fmt: skip
+"""Every command, in the order of `/help`."""
+
+KEYS: Sequence[Choice] = (
+    ("Ctrl-C", "stop; twice: leave"),
+    ("Ctrl-T, Ctrl-O", "show the thinking; read all of the conversation"),
+    ("Ctrl-G", "end the thinking, answer now"),
+    ("Alt-Enter, Ctrl-X Ctrl-E", "another line; write in your editor"),
+    ("@FILE, !COMMAND", "take a file or a command's output along"),
+)
+
+PLAIN_KEYS: Sequence[Choice] = (
+    KEYS[0],
+    ('"""', "begins a text of several lines, and ends it"),
+    KEYS[-1],
+)
+"""Where whole lines are read."""
+
+_ALL: Sequence[Command] = tuple(one for _, group in GROUPS for one in group)

@@ -1,0 +1,196 @@
+"""Changes of what the model can use, between turns: tools off and on, a web search, a workspace, your functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cli.chat.commands.common import CommandError, expected, path_of
+from cli.exits import ExitCode, ExitError
+from cli.settings.config import THIS_CHAT, Resolved
+from cli.settings.table import SETTINGS, Settings
+from cli.settings.workspace import Folder, settle
+from cli.toolset import TRAINED, Toolset, wanted
+from cli.words import count
+from tools.policy import Policy, Rule
+from tools.spec import ToolSpec
+
+if TYPE_CHECKING:
+    from cli.chat.conversation import Conversation
+    from cli.chat.face import Face
+
+_LATER = "the tools change after this turn"
+
+
+def turn_off(talk: Conversation, face: Face, names: Sequence[str]) -> None:
+    """Turn tools off by their names, all of them without one. They stay loaded."""
+
+    def act(every: Sequence[ToolSpec]) -> frozenset[str]:
+        found = frozenset(spec.name for spec in every) if not names else _meant(names, every)
+        return talk.model.tools_off | found
+
+    _offer(talk, face, act)
+
+
+def turn_on(talk: Conversation, face: Face, names: Sequence[str]) -> None:
+    """Turn tools on again; trained ones that were never loaded are collected."""
+    settings = talk.settings
+    fresh = [name for name in names if name in TRAINED and name not in wanted(settings).trained]
+    if fresh or (settings.no_tools and not names):
+        values = {"no_tools": False, "tools": _with_trained(settings, fresh) if names else settings.tools}
+
+        def on(tools: Toolset) -> None:
+            every = tools.toolbox.every_spec
+            meant = [_matching(name, every) for name in names] if names else [talk.model.tools_off]
+            _set_off(talk, talk.model.tools_off.difference(*meant))
+
+        return _collect(talk, face, values, on)
+
+    def act(every: Sequence[ToolSpec]) -> frozenset[str]:
+        return talk.model.tools_off - (_meant(names, every) if names else talk.model.tools_off)
+
+    return _offer(talk, face, act)
+
+
+def web(talk: Conversation, face: Face, value: str) -> None:
+    """Search the web with what `value` names; "off": no more."""
+    if not value:
+        state = f"web search goes to {talk.settings.web}" if talk.settings.web else "web search is off"
+        return face.note(f"{state}: /tools web URL, of a SearXNG, or brave, exa, mojeek, serper, tavily, you; off")
+    if value == "off":
+        return _collect(talk, face, {"web": None})
+    values = {"web": SETTINGS["web"].kind.check(value), "no_tools": False, "tools": talk.settings.tools}
+    if "browser" not in wanted(talk.settings).trained:
+        values["tools"] = _with_trained(talk.settings, ["browser"])
+    return _collect(talk, face, values)
+
+
+def workspace(talk: Conversation, face: Face, value: str) -> None:
+    """Work in the folder that `value` names; "off": in none."""
+    if not value:
+        if talk.folder:
+            return face.note(f"the workspace is {talk.folder.workspace.root}: /tools workspace off leaves it")
+        raise CommandError("expected a folder: /tools workspace DIR")
+    folder = None if value == "off" else str(path_of(value).absolute())
+    return _collect(talk, face, {"workspace": folder, "no_tools": False})
+
+
+def functions(talk: Conversation, face: Face, path: Path) -> None:
+    """Offer the functions in a file."""
+    if not path.is_file():
+        raise CommandError(f"expected a file of functions, there is no {path}")
+    names = (*(talk.settings.tools or ()), str(path.absolute()))
+    _collect(talk, face, {"tools": tuple(dict.fromkeys(names)), "no_tools": False})
+
+
+def _with_trained(settings: Settings, names: Sequence[str]) -> tuple[str, ...]:
+    """What `--tools` would say of the tools that are on and these."""
+    others = [name for name in settings.tools or () if name not in TRAINED]
+    return tuple(dict.fromkeys((*wanted(settings).trained, *names, *([] if settings.no_tools else others))))
+
+
+def _meant(names: Sequence[str], every: Sequence[ToolSpec]) -> frozenset[str]:
+    """The tools that the user means: `shell`, `browser`, `functions.*`. Raises CommandError for none."""
+    found: set[str] = set()
+    for name in names:
+        matching = _matching(name, every)
+        if not matching:
+            expected(f"a tool ({', '.join(spec.name for spec in every) or 'there is none'})", name)
+        found.update(matching)
+    return frozenset(found)
+
+
+def _matching(name: str, every: Sequence[ToolSpec]) -> list[str]:
+    return [spec.name for spec in every if not Policy([Rule(name, "deny")]).unused([spec])]
+
+
+def _offer(talk: Conversation, face: Face, change: Callable[[Sequence[ToolSpec]], frozenset[str]]) -> None:
+    """Turn tools off or on that are loaded, as soon as no turn is under way."""
+    if talk.assembly:  # a wrong name is told at once
+        change(talk.assembly.tools.toolbox.every_spec)
+
+    def act() -> None:
+        assert talk.assembly is not None
+        _set_off(talk, change(talk.assembly.tools.toolbox.every_spec))
+        talk.model.enter(talk.assembly)
+        _tell(face, talk.assembly.tools)
+
+    _between_turns(talk, face, act)
+
+
+def _set_off(talk: Conversation, names: frozenset[str]) -> None:
+    talk.model.tools_off = names
+
+
+def _collect(
+    talk: Conversation, face: Face, values: dict[str, Any], then: Callable[[Toolset], object] = lambda _: None
+) -> None:
+    """Collect the tools anew with these settings, as soon as no turn is under way."""
+
+    def act() -> None:
+        before = talk.folder
+        only = talk.settings.no_tools and not any(name in TRAINED for name in values.get("tools") or ())
+        resolved, folder = settled(talk.resolved, values)
+
+        def collected(tools: Toolset) -> None:
+            if only:  # there were none: what comes along with what was asked for stays off
+                _set_off(talk, frozenset(spec.name for spec in tools.toolbox.every_spec if spec.trained))
+            then(tools)
+            if moved:
+                _follow_folder(talk, resolved, folder)
+            tools.toolbox.turn_off(talk.model.tools_off)
+            _tell(face, tools)
+
+        moved = (folder and folder.workspace.root) != (before and before.workspace.root)
+        for warning in folder.warnings if folder and moved else ():
+            face.note(warning, "yellow")
+        talk.model.reload_tools(resolved, folder, collected)
+
+    _between_turns(talk, face, act)
+
+
+def settled(resolved: Resolved, values: dict[str, Any]) -> tuple[Resolved, Folder | None]:
+    """The settings with these values, and the workspace that follows. Raises as `settle` does."""
+    origins = {**resolved.origins, **dict.fromkeys(values, THIS_CHAT)}
+    settings = replace(resolved.settings, **values)
+    ours = {key for key, origin in origins.items() if origin == THIS_CHAT}
+    given = {key for key, origin in origins.items() if origin.startswith("--")} | ours
+    again, folder = settle({key: getattr(settings, key) for key in given})
+    # None is no value for a flag: what this chat has set to nothing is put back here.
+    kept = replace(again.settings, **{key: getattr(settings, key) for key in ours})
+    return replace(again, settings=kept, origins={**again.origins, **dict.fromkeys(ours, THIS_CHAT)}), (
+        folder if kept.workspace is not None else None
+    )
+
+
+def _follow_folder(talk: Conversation, resolved: Resolved, folder: Folder | None) -> None:
+    """The notes of the workspace are a part of the instructions."""
+    from cli.options import fresh_options
+
+    fresh = fresh_options(resolved, folder)
+    options = talk.session.options
+    brings = options.brings | fresh.brings
+    talk.session.options = replace(options, instructions=fresh.instructions, brings=brings)
+
+
+def _between_turns(talk: Conversation, face: Face, act: Callable[[], None]) -> None:
+    if talk.assembly and talk.control is None:
+        return act()
+
+    def safely() -> None:
+        try:
+            act()
+        except CommandError as error:
+            talk.tell(ExitError(str(error), ExitCode.USAGE))
+        except Exception as error:
+            talk.tell(error)
+
+    talk.between_turns(safely)
+    return face.note(_LATER if talk.control else "the tools change once the model is loaded")
+
+
+def _tell(face: Face, tools: Toolset) -> None:
+    names = [spec.name for spec in tools.toolbox.specs]
+    face.note(f"{count(len(names), 'tool')} on{': ' if names else ''}{', '.join(names)}")

@@ -1,0 +1,165 @@
+"""/tools, /calls: what the model can use, and what it used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cli import paths
+from cli.chat.commands.common import Block, Choice, expected, path_of
+from cli.chat.commands.tool_changes import functions, turn_off, turn_on, web, workspace
+from cli.toolset import TRAINED, wanted
+
+if TYPE_CHECKING:
+    from cli.chat.conversation import Conversation
+    from cli.chat.face import Face
+
+WORDS: Sequence[Choice] = (
+    ("on", "all that were turned off; on NAME…: these"),
+    ("off", "all of them; off NAME…: these"),
+    ("web", "search the web: a SearXNG's address, or brave, exa, …"),
+    ("workspace", "work on the files of a folder"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Off:
+    """Something that could be on: `_Off("web search", "/tools web URL", "or brave, exa, … with their key")`."""
+
+    name: str
+    command: str
+    why: str = ""
+
+
+def tools(talk: Conversation, face: Face, argument: str) -> None:
+    """`/tools [on|off [NAME…]|web URL|workspace DIR|FILE.py]`; alone: what is on, and how to turn on what is off."""
+    word, _, rest = argument.partition(" ")
+    names = rest.replace(",", " ").split()
+    if not argument:
+        return _show(talk, face)
+    if word == "off":
+        return turn_off(talk, face, names)
+    if word == "on":
+        return turn_on(talk, face, names)
+    if word == "web":
+        return web(talk, face, rest.strip())
+    if word == "workspace":
+        return workspace(talk, face, rest.strip())
+    if not argument.endswith(".py"):
+        expected("on, off, web, workspace or a FILE.py", argument, "/tools alone shows what there is")
+    return functions(talk, face, path_of(argument))
+
+
+def calls(talk: Conversation, face: Face, argument: str) -> None:
+    """`/calls [N]`: the calls of this conversation; N: one of them, whole."""
+    from cli.chat.pager.calls import call_rows, calls_rows
+
+    items = talk.transcript.calls()
+    if not argument:
+        return face.show(calls_rows(talk.transcript, face.painter))
+    if not argument.isdecimal() or not 1 <= int(argument) <= len(items):
+        expected(f"a call from 1 to {len(items)}" if items else "no number: there are no calls yet", argument)
+    return face.show(call_rows(items[int(argument) - 1], face.painter))
+
+
+def words(talk: Conversation, prefix: str) -> Sequence[Choice] | None:
+    """What `/tools` can be completed with; None: paths."""
+    word, blank, rest = prefix.partition(" ")
+    if word == "workspace" and blank:
+        return None if rest else [(f"{word} off", "no workspace any more")]
+    if not blank:
+        return WORDS
+    every = talk.assembly.tools.toolbox.every_spec if talk.assembly else ()
+    names = {spec.name for spec in every if (spec.name in talk.model.tools_off) == (word == "on")}
+    return [(f"{word} {name}", "") for name in sorted(names)] if word in ("on", "off") else ()
+
+
+def numbered(talk: Conversation, prefix: str) -> Sequence[Choice]:
+    """What `/calls` can be completed with."""
+    found = list(enumerate(talk.transcript.calls(), 1))[-50:]
+    return [(str(number), item.name) for number, item in reversed(found)]
+
+
+# -- what there is -----------------------------------------------------------------------------------------------------
+
+
+def _show(talk: Conversation, face: Face) -> None:
+    from cli.tools_list import approval_of
+
+    assembly = talk.assembly
+    specs = assembly.tools.toolbox.specs if assembly else ()
+    block = Block(face, "Tools that are on")
+    if assembly is None:
+        block.row("  they are being collected", "dim")
+    elif not specs:
+        block.row("  none", "dim")
+    width = max((len(spec.name) for spec in specs), default=0)
+    for spec in specs:
+        assert assembly is not None
+        effects = f", can {' and '.join(sorted(spec.effects))}" if spec.effects else ""
+        block.row(f"  {spec.name:<{width}}  {spec.source}{effects}, {_ASKED[approval_of(assembly.tools, spec)]}")
+    off = _what_is_off(talk)
+    if off:
+        block.row("Off", "bold")
+        width = max(len(one.name) for one in off)
+        for one in off:
+            block.row(f"  {one.name:<{width}}  {one.command}{f'  ({one.why})' if one.why else ''}")
+    block.show()
+
+
+_ASKED = {"auto": "not asked about", "ask": "asked about", "never": "denied"}
+
+
+def _what_is_off(talk: Conversation) -> list[_Off]:
+    settings = talk.settings
+    families = {name if name.startswith("functions.") else name.partition(".")[0] for name in talk.model.tools_off}
+    off = [_Off(name, f"/tools on {name}") for name in sorted(families)]
+    have = {spec.name for spec in talk.assembly.tools.toolbox.every_spec} if talk.assembly else set()
+    trained = wanted(settings).trained
+    off += [_Off(name, f"/tools on {name}") for name in TRAINED if name not in trained]
+    if talk.assembly and "python" in trained and "python" not in have:
+        off.append(_Off("python", "ossia run --unconfined", _why_no_python(talk)))
+    if not settings.web:
+        off.append(_Off("web search", "/tools web URL", "a SearXNG; or brave, exa, … with a key"))
+    if talk.folder is None:
+        off.append(_Off("work in a folder", "/tools workspace DIR"))
+    elif talk.assembly and "functions.shell" not in have:
+        off.append(_Off("commands", "ossia --unconfined", _why_no_shell(talk)))
+    if not _has_documents():
+        off.append(_Off("your documents", "/docs add FOLDER"))
+    if not any(name.endswith(".py") for name in settings.tools or ()):
+        off.append(_Off("your functions", "/tools FILE.py"))
+    if not settings.python and not _python_is_set_up():
+        off.append(_Off("numpy, pandas, …", "ossia python setup", "for python; in another terminal"))
+    return off
+
+
+def _why_no_python(talk: Conversation) -> str:
+    from tools.sandbox import InterpreterUnusable, choose, inspect
+
+    try:
+        return choose(inspect(), unconfined=talk.settings.unconfined).reason
+    except InterpreterUnusable as error:
+        return str(error)
+
+
+def _why_no_shell(talk: Conversation) -> str:
+    from tools.shell_sandbox import choose
+
+    return choose(unconfined=talk.settings.unconfined).reason
+
+
+def _has_documents() -> bool:
+    from tools.browser.library import Library, LibraryError
+
+    try:
+        return bool(Library(paths.library_file()).roots())
+    except LibraryError:
+        return True  # what is wrong with it, /docs says
+
+
+def _python_is_set_up() -> bool:
+    from cli.python_cmd import own_environment
+
+    return own_environment().executable is not None

@@ -1,0 +1,197 @@
+"""/answer, /retry, /edit, /undo, /copy, /image, /quit: what was asked and answered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from agent.session import Entry, UserText
+from cli.chat.commands.common import Block, Choice, CommandError, expected, loaded, turn_of, turns_of
+from cli.clean import one_line
+from cli.terminal.typed import as_text
+from cli.words import count
+
+if TYPE_CHECKING:
+    from cli.chat.conversation import Conversation
+    from cli.chat.face import Face
+    from tools.undo import Undone
+
+COPIES: Sequence[Choice] = (
+    ("code", "the last block of code in the answer"),
+    ("thinking", "what was thought before it"),
+)
+UNDOS: Sequence[Choice] = (
+    ("list", "what can be undone, the last turn first"),
+    ("force", "also files that were changed since"),
+    ("skip", "forget about files that can't be undone"),
+)
+_LABEL_CHARS = 60
+
+
+def answer(talk: Conversation, face: Face, argument: str) -> None:
+    """`/answer`: end the thinking, the answer begins."""
+    if talk.control is None:
+        raise CommandError("nothing is being answered")
+    talk.answer_now()
+    face.note("the answer begins")
+
+
+def quit_(talk: Conversation, face: Face, argument: str) -> None:
+    """`/quit`: leave."""
+    talk.leave()
+
+
+def retry(talk: Conversation, face: Face, argument: str) -> None:
+    """`/retry`: ask the last question again; the answer it got goes."""
+    if argument:
+        expected("nothing behind /retry", argument, "/edit TURN goes back further")
+    turn = turn_of(talk, "", otherwise=len(talk.session.ends) - 1)
+    loaded(talk)
+    asked = _question(talk, turn)
+    talk.go_back(turn)
+    typed = asked.message.text if asked.typed is None else asked.typed
+    face.said(typed or one_line(asked.message.text, 200))
+    talk.say(UserText(asked.message.text, typed, asked.brings))
+
+
+def edit(talk: Conversation, face: Face, argument: str) -> None:
+    """`/edit [TURN]`: put a question back into the input; it and what came after it go once that is sent."""
+    turn = turn_of(talk, argument, otherwise=len(talk.session.ends) - 1)
+    asked = _question(talk, turn)
+    if not asked.typed and "outside" in asked.brings:  # sent from the input it would count as the user's own words
+        raise CommandError(f"turn {turn + 1} is somebody else's text: /retry asks it as that")
+    typed = (asked.message.text if asked.typed is None else asked.typed) or asked.message.text
+    face.put_into_input(as_text(typed), replaces=turn)
+
+
+def undo(talk: Conversation, face: Face, argument: str) -> None:
+    """`/undo [list|force|skip]`: give back the files that the last turn changed. What was said stays."""
+    if argument not in ("", *(word for word, _ in UNDOS)):
+        expected("list, force, skip or nothing", argument)
+    if talk.folder is None:
+        raise CommandError("there is no workspace whose files could have changed: /tools workspace DIR gives one")
+    journal, root = talk.folder.journal, talk.folder.workspace.root
+    if argument == "list":
+        return talk.background.run(journal.turns, lambda turns: _show_turns(face, turns))
+
+    def show(undone: Undone | None) -> None:
+        if undone is None:
+            return face.note(f"there is nothing to undo in {root}")
+        return _show_undone(face, undone, skipping=argument == "skip")
+
+    return talk.background.run(lambda: journal.undo(force=argument == "force", skip=argument == "skip"), show)
+
+
+def copy(talk: Conversation, face: Face, argument: str) -> None:
+    """`/copy [code|thinking|TURN]`: an answer to the clipboard, as the model wrote it."""
+    from cli.copying import copy_with_programs, copyable, fits_terminal
+
+    what, text = _copied(talk, argument)
+    text = copyable(text)
+    asked = fits_terminal(text) and not face.plain
+    if asked:
+        face.copy(text)
+    size = count(len(text), "character")
+
+    def tell(by: tuple[str, ...]) -> None:
+        if by:
+            face.note(f"copied {what}: {size} ({', '.join(by)})")
+        elif asked:
+            face.note(f"{what} went to the terminal's clipboard: {size}; a terminal that doesn't do that says nothing")
+        elif face.plain:
+            face.note(f"there is no clipboard here for {what}: /export writes a file", "yellow")
+        else:
+            face.note(f"{what} is too long for the terminal's clipboard: {size}; /export writes a file", "yellow")
+
+    talk.background.run(lambda: copy_with_programs(text, talk.environ).by, tell)
+
+
+def turns(talk: Conversation, prefix: str) -> Sequence[Choice]:
+    """What `/edit` and `/fork` can be completed with."""
+    return turns_of(talk)
+
+
+# -- within ------------------------------------------------------------------------------------------------------------
+
+
+def _question(talk: Conversation, turn: int) -> Entry:
+    """The user's message of a turn. (It isn't always the first: an open call was answered before it.)"""
+    found = (one for one in talk.session.entries if one.turn == turn and one.message.role == "user")
+    asked = next(found, None)
+    if asked is None:
+        raise CommandError(f"turn {turn + 1} has no question: /edit takes another one")
+    return asked
+
+
+def _copied(talk: Conversation, argument: str) -> tuple[str, str]:
+    """What is copied, in words, and its text."""
+    word, _, rest = argument.partition(" ")
+    if word not in ("", "code", "thinking") and not word.isdecimal():
+        expected("code, thinking, or the number of a turn", argument)
+    number = word if word.isdecimal() else rest.strip()
+    last = len(talk.session.ends) - 1
+    turn = turn_of(talk, number, otherwise=last)
+    kind = "thinking" if word == "thinking" else "answer"
+    said = [item.text for item in talk.transcript.items if item.kind == kind and item.turn == turn]
+    texts = [text for text in said if text.strip()]
+    if not texts and not number and kind == "answer":
+        before = talk.transcript.last_answer()  # the last turn got none: the one before did
+        texts = [before] if before else []
+    if not texts:
+        raise CommandError(f"turn {turn + 1} has no {kind}")
+    if word == "code":
+        return "the code", _last_code(texts[-1])
+    whole = "\n\n".join(texts) if kind == "thinking" else _cited(talk, texts[-1])
+    return f"the {kind}", whole
+
+
+def _cited(talk: Conversation, text: str) -> str:
+    """The answer, its citations numbered, with their footnotes: marks of cursors say nothing outside of this chat."""
+    if "【" not in text:
+        return text
+    from agent.citations import cite
+    from cli.footnotes import lines
+
+    numbered, notes = cite(text, talk.page)
+    return "\n".join([numbered, "", *lines(notes, links=False)]) if notes else numbered
+
+
+def _last_code(text: str) -> str:
+    from markdown_it import MarkdownIt
+
+    fences = [token.content for token in MarkdownIt("commonmark").parse(text) if token.type in ("fence", "code_block")]
+    if not fences:
+        raise CommandError("the answer has no block of code: /copy takes all of it")
+    return fences[-1]
+
+
+def _show_turns(face: Face, turns: Sequence[object]) -> None:
+    from datetime import datetime
+
+    from tools.undo import Turn
+
+    if not turns:
+        return face.note("there is nothing to undo")
+    block = Block(face, "What can be undone, the last turn first")
+    for turn in turns:
+        assert isinstance(turn, Turn)
+        when = datetime.fromtimestamp(turn.changed_at)
+        block.row(f"  {when:%Y-%m-%d %H:%M}  {count(len(turn.paths), 'file'):>9}  {one_line(turn.label, _LABEL_CHARS)}")
+    return block.show()
+
+
+def _show_undone(face: Face, undone: Undone, *, skipping: bool) -> None:
+    block = Block(face, f"Undone: {one_line(undone.label, _LABEL_CHARS)}")
+    for path in undone.restored:
+        block.row(f"  restored  {path}")
+    for path in undone.removed:
+        block.row(f"  removed   {path}")
+    for one in undone.skipped:
+        block.row(f"  left as it is  {one.path}  ({one.reason})", "yellow")
+    if undone.skipped and not skipping:
+        block.row("  /undo force overwrites them, /undo skip forgets about them", "dim")
+    block.row("  what was said stays: /retry or /edit go back in the conversation", "dim")
+    block.show()
+
+
+__all__ = ["COPIES", "UNDOS", "answer", "copy", "edit", "quit_", "retry", "turns", "undo"]

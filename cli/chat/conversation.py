@@ -1,0 +1,381 @@
+"""A conversation with a model: what the user sends goes to the worker, what the worker tells goes to the face."""
+
+from __future__ import annotations
+
+import datetime
+import queue
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from agent.control import Control
+from agent.events import ApprovalAsked, Event, MessageAdded, ToolFinished, TurnEnded
+from agent.limits import Limits
+from agent.session import Entry, Options, UserText
+from agent.worker import Tapped
+from cli.attaching import Attaching
+from cli.chat.ahead import ReadingAhead
+from cli.chat.approvals import Approvals
+from cli.chat.model import ChatModel
+from cli.chat.pager.transcript import Transcript
+from cli.chat.state import State, Waiting
+from cli.chat.tally import Tally
+from cli.clean import one_line
+from cli.keeping import Kept
+from cli.settings.config import Resolved
+from cli.settings.workspace import Folder
+from cli.terminal.typed import Typed, as_text
+
+if TYPE_CHECKING:
+    from agent.citations import Cited
+    from agent.request import ContextUse
+    from cli.assemble import Assembly
+    from cli.chat.face import Face
+    from cli.terminal.question import Question
+
+_R = TypeVar("_R")
+_GRACE_S = 1.0
+
+
+class Conversation(State):
+    """A session, a model on its worker, and a face, which `face` makes. Its methods are called on the loop's thread."""
+
+    def __init__(
+        self,
+        resolved: Resolved,
+        folder: Folder | None,
+        kept: Kept,
+        *,
+        face: Callable[[Conversation], Face],
+        clock: Callable[[], float] = time.monotonic,
+        today: Callable[[], datetime.date] = datetime.date.today,
+    ) -> None:
+        super().__init__(resolved, folder, kept)
+        self.transcript = Transcript.of(self.session, clock=clock)
+        self.tally = Tally()
+        self.ahead = ReadingAhead(self, today=today, changed=lambda: self.model.measure())
+        self.model = ChatModel(self, self.ahead, loaded=self.go_on, unusable=self.leave)
+        self.attaching = Attaching(lambda: self.settings, self.post)
+        self.approvals = Approvals(self, self.model)
+        self._between: list[Callable[[], object]] = []  # waits for the end of the turn under way
+        self._cancel: Callable[[], None] | None = None  # ends a job that isn't a turn, e.g. a download
+        self._clock = clock
+        self._unstored: str | None = None
+        self.face = face(self)
+        self.worker.on_event = self.face.wake
+
+    @property
+    def assembly(self) -> Assembly | None:
+        """The model and its tools; None while they load."""
+        return self.model.assembly
+
+    @property
+    def use(self) -> ContextUse | None:
+        """How full the context is; None while nobody knows."""
+        return self.model.use
+
+    # -- the life of it ------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """The loop runs: load the model."""
+        self.model.load()
+        self.ahead.watch_the_date()
+
+    def give_back(self) -> None:
+        """End what runs, close what is open."""
+        self.stop()
+        self.attaching.close()
+        self.model.close()
+        self.worker.close(_GRACE_S)
+        if self.store:
+            self.store.close()
+
+    def leave(self) -> None:
+        """End the chat."""
+        self.stop()
+        self.face.leave()
+
+    # -- what waits for the end of a turn, what turns wait for ---------------------------------------------------------
+
+    def between_turns(self, act: Callable[[], object]) -> bool:
+        """Call `act` now, or once the turn under way is over and the model is loaded. True: it was called now."""
+        if self.assembly and self.control is None:
+            act()
+            return True
+        self._between.append(act)
+        return False
+
+    def before_next_turn(self, job: Callable[[], _R], then: Callable[[_R], object]) -> None:
+        """Run `job` beside the screen, then the other; what is said meanwhile waits for it. Between turns.
+
+        Ctrl-C ends the waiting: what comes of the job is dropped.
+        """
+        self.control = control = Control()
+
+        def over(act: Callable[[], object]) -> None:
+            if self.control is control:
+                self.control = None
+                act()
+                self.go_on()
+
+        control.on_stop(lambda: self.background.on_loop(lambda: over(lambda: None)))
+        self.background.run(job, lambda done: over(lambda: then(done)), lambda error: over(lambda: self.tell(error)))
+
+    def change_options(self, change: Callable[[Options], Options]) -> bool:
+        """Change how the next turns are answered. False: a turn is under way, which goes on as it began."""
+
+        def act() -> None:
+            self.session.options = change(self.session.options)
+            self.model.measure()
+
+        if self.control is not None:
+            return self.between_turns(act)
+        act()
+        return True
+
+    # -- jobs that aren't turns ----------------------------------------------------------------------------------------
+
+    @property
+    def has_job(self) -> bool:
+        """Does something run that Ctrl-C ends, and that isn't a turn? One at a time."""
+        return self._cancel is not None
+
+    def begin_job(self, cancel: Callable[[], None]) -> None:
+        """Something begins that `cancel` ends."""
+        self._cancel = cancel
+
+    def end_job(self) -> None:
+        """It is over."""
+        self._cancel = None
+
+    # -- what the user sends -------------------------------------------------------------------------------------------
+
+    def queue_up(self, typed: Typed, *, replaces: int | None = None) -> None:
+        """Say the line now, or when its turn comes. `replaces`: in place of this turn and those after it."""
+        self.queue.append(Waiting(typed.shown, typed.text, typed.literal, replaces))
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Do what waited for the end of a turn, then say the next line that waits, if the model is ready for it."""
+        while self.assembly and self.control is None and self._between:
+            self._between.pop(0)()
+        if self.assembly and self.control is None and self.queue:
+            self._say_waiting(self.queue.popleft())
+        self.face.wake()
+
+    def _say_waiting(self, typed: Waiting) -> None:
+        """Say a line with what goes along with it, which is read on the worker first: a page may take a while."""
+        text = UserText(typed.text, typed.text)
+        self.face.said(typed.shown)
+        if not self.attaching.needed(typed):
+            return self.say(text, replaces=typed.replaces)
+        self.control, use = Control(), self.use
+        control = self.control
+        workspace = self.folder.workspace if self.folder else None
+        room = use.total_tokens - use.used_tokens - use.reserve_tokens if use else None
+        self.face.begin()
+
+        def done(future: Future[UserText | None]) -> None:
+            self.control = None
+            self.face.end()
+            message = future.result()  # a bug of ours on the worker's thread becomes a traceback here
+            if message is None or control.stopped:
+                waiting = list(self.queue)  # what was typed behind it may count on it
+                self.queue.clear()
+                self._unsaid(typed, *waiting)
+            else:
+                self.say(message, replaces=typed.replaces)
+
+        work = self.worker.submit(
+            lambda: self.attaching.put_together(typed, workspace=workspace, room_tokens=room, stop=control)
+        )
+        return work.add_done_callback(lambda future: self.background.on_loop(lambda: done(future)))
+
+    def say(self, text: UserText, *, replaces: int | None = None) -> None:
+        """Begin a turn, in place of the turn `replaces` and those after it. With a model loaded, between turns."""
+        assert self.assembly is not None and self.control is None
+        if replaces is not None:
+            self.go_back(replaces)
+        assembly, control, session = self.assembly, Control(), self.session
+        self.ahead.end()
+        self.ahead.date_it()
+        self.model.reads()
+        self.control = control
+        self.face.begin()
+        self.transcript.add_user(text.typed)
+        tools, private = assembly.tools, self.settings.private
+        assembly.warn_of_control_names(text.text, "your text")
+
+        def work() -> None:
+            from agent.loop import run_turn
+
+            tools.begin_turn("(a private turn)" if private else text.typed)  # what undo keeps lies in a file
+            turn = run_turn(
+                session,
+                text,
+                responder=assembly.responder,
+                tools=tools.toolbox,
+                limits=Limits(max_tokens=self.settings.max_tokens, max_seconds=self.settings.timeout),
+                control=control,
+            )
+            try:
+                return self.worker.drive(turn, control)
+            finally:
+                tools.end_turn()
+
+        turn = self.worker.submit(work)
+        turn.add_done_callback(lambda done: self.background.on_loop(lambda: self._turn_over(done)))
+        self.face.wake()
+
+    def _unsaid(self, *lines: Waiting) -> None:
+        """Lines that were sent and not said go back into the input; what they were to replace is still there.
+
+        Before what is being typed there by now. A terminal that only prints lines has no input to put them into.
+        """
+        if self.face.plain:
+            for line in lines:
+                self.face.note(f"not sent: {one_line(line.shown, 200)}", "yellow")
+            return
+        replaces = next((line.replaces for line in lines if line.replaces is not None), None)
+        text = "\n".join([*(line.shown for line in lines), *filter(None, [self.face.input_text])])
+        self.face.put_into_input(as_text(text), replaces=replaces)
+
+    def _turn_over(self, done: Future[None]) -> None:
+        self.take_in()
+        done.result()  # a bug of ours on the worker's thread becomes a traceback here
+        self.control = None
+        self.approvals.withdraw()
+        self.face.bell(self.settings.bell)
+        self._tell_of_storing()
+        self.model.measure()
+        self.go_on()
+
+    def _tell_of_storing(self) -> None:
+        """Say once that something could not be stored, and why. It is tried again with each message."""
+        problem = self.store.problem if self.store else None
+        if problem and problem != self._unstored:
+            self.face.note(f"not stored: {problem}", "yellow")
+        self._unstored = problem
+
+    def interrupt(self) -> bool:
+        """Ctrl-C: stop the turn, or else the job that is under way. False: neither is."""
+        if self.control:
+            self.stop()
+        elif self._cancel:
+            self._cancel()
+        else:
+            return False
+        return True
+
+    def stop(self) -> None:
+        """Stop the turn under way; what was said stays. Queued lines go back into the input."""
+        if self.control:
+            self.control.stop()
+            self.worker.answer(None)
+            self.approvals.withdraw()
+        self.take_back()
+
+    def take_back(self) -> None:
+        """Put the queued lines into the input again."""
+        if self.queue:
+            lines = list(self.queue)
+            self.queue.clear()
+            self._unsaid(*lines)
+
+    def answer_now(self) -> None:
+        """End the thinking: the answer begins."""
+        if self.control:
+            self.control.answer_now()
+
+    def ask(self, question: Question, answered: Callable[[str], object]) -> None:
+        """Ask something of our own, if nothing else is being asked; a call's question takes its place unanswered."""
+        if self.face.asks:
+            return self.face.note("answer the question above first", "yellow")
+
+        def act(key: str) -> None:
+            try:
+                answered(key)
+            except Exception as error:
+                self.tell(error)
+
+        self.face.ask(question, act)
+        return self.face.wake()
+
+    # -- sessions ------------------------------------------------------------------------------------------------------
+
+    def go_back(self, turn: int) -> tuple[Entry, ...]:
+        """Take this turn and those after it out of the conversation. Between turns. Returns what was taken."""
+        self.face.forget_replaced()
+        taken = self.session.cut_back(turn)
+        self.transcript.cut_back(turn)
+        self.model.restore_pages()
+        self.model.measure()
+        return taken
+
+    def switch(self, kept: Kept) -> None:
+        """Go on with another session. Between turns. What the tools remembered of the one before is forgotten."""
+        self.model.keep_cache()
+        if self.store and self.store is not kept.store:
+            self.store.close()
+        elif self.store:
+            self.store.release(self.session)
+        self.kept, self.tally = kept, Tally()
+        self.face.forget_replaced()
+        self.queue = deque(replace(line, replaces=None) for line in self.queue)
+        self.transcript = Transcript.of(kept.session, clock=self._clock)
+        self.model.meet()
+
+    def keep_as(self, kept: Kept, *, private: bool) -> None:
+        """The same conversation is stored elsewhere from now on, or nowhere."""
+        self.kept = kept
+        self.change_settings(private=private)
+        self.face.keep_history(not private)
+        if self.assembly:
+            self.model.enter(self.assembly)
+
+    def page(self, cursor: int) -> Cited | None:
+        """The page behind a cursor of the browser; None when there is none."""
+        from agent.citations import lookup_in
+
+        page = lookup_in(self.session.states)(cursor)
+        origin = self.assembly.tools.origin if self.assembly else (lambda url: None)
+        return page and replace(page, url=origin(page.url) or page.url)
+
+    # -- what the worker tells -----------------------------------------------------------------------------------------
+
+    def take_in(self) -> None:
+        """Take in what the worker told since the last time."""
+        with suppress(queue.Empty):
+            while True:
+                event = self.worker.inbox.get_nowait()
+                if not isinstance(event, Tapped):
+                    self._see(event)
+
+    def _see(self, event: Event) -> None:
+        self.transcript.see(event)
+        self.tally.see(event)
+        self.face.see(event)
+        if isinstance(event, ApprovalAsked):
+            self.approvals.ask(event)
+        elif isinstance(event, ToolFinished | TurnEnded):
+            self.approvals.withdraw()
+        if isinstance(event, MessageAdded) and event.message.role == "tool" and self.assembly:
+            self.assembly.warn_of_control_names(event.message.text, f"the result of {event.message.name}")
+        if isinstance(event, ToolFinished):
+            made = event.result.attachments
+            self.face.show_pictures([one.path for one in made if one.media_type.startswith("image/")])
+            warning = self.assembly.tools.view_warning() if self.assembly else None
+            for notice in (*filter(None, [warning]), *event.result.notices):
+                self.face.note(notice, "yellow")
+
+    def fix(self, done: ToolFinished) -> str:
+        """What the user can do about a call that failed."""
+        if self.assembly is None:
+            return ""
+        off = self.model.tools_off
+        fixes = self.assembly.tools.fixes(self.settings, chat=True, turned_off=lambda name: name in off)
+        return fixes.of(done)

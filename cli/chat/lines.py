@@ -1,0 +1,71 @@
+"""A line that was sent: a command of ours, a command of the user's own, or something to say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from agent.control import Control
+
+if TYPE_CHECKING:
+    from cli.chat.conversation import Conversation
+    from cli.chat.face import Face
+    from cli.terminal.typed import Typed
+    from cli.user_command import Ran
+
+_SENT = "sent to the model, as all that has no slash"
+HABITS = {
+    **dict.fromkeys(("exit", "quit", "bye", ":q"), f"{_SENT}: /quit or Ctrl-D leaves"),
+    **dict.fromkeys(("help", "?"), f"{_SENT}: /help lists the commands"),
+}
+"""What other programs take for commands, and what to say of it."""
+
+
+def take_line(talk: Conversation, face: Face, typed: Typed, *, replaces: int | None = None) -> None:
+    """`/…` acts at once, `!…` runs in the user's shell; anything else is said now or when its turn comes.
+
+    `replaces`: the turn whose place it takes then.
+    """
+    from cli.chat.commands.table import run_command
+
+    plain = not typed.literal
+    if plain and typed.shown.startswith("/") and not typed.shown.startswith("//"):
+        return run_command(talk, face, typed.text, shown=typed.shown)
+    if plain and typed.shown.startswith("!"):
+        return run_for_user(talk, face, typed.text[1:].strip())
+    if plain and typed.shown.startswith("//"):  # a text that begins with a slash
+        typed = replace(typed, shown=typed.shown[1:], text=typed.text[1:])
+    if plain and (habit := HABITS.get(typed.shown.lower())):
+        face.note(habit)
+    return talk.queue_up(typed, replaces=replaces)
+
+
+def put_back(face: Face, shown: str) -> None:
+    """Nothing that was typed is lost: it stands in the input again, or the history has it where that is in use."""
+    if not face.input_text and not face.plain:
+        face.put_into_input(shown)
+
+
+def run_for_user(talk: Conversation, face: Face, command: str) -> None:
+    """Run a command of the user's; its output is shown, and goes along with their next message."""
+    attaching = talk.attaching
+    if talk.has_job:
+        put_back(face, f"!{command}")
+        return face.note(f"`{attaching.running or 'something'}` still runs: Ctrl-C ends it", "yellow")
+    if not command:
+        return face.note("expected a command behind the !, as in !git status", "yellow")
+    control = Control()
+    talk.begin_job(control.stop)
+    face.said(f"!{command}")
+
+    def done(ran: Ran) -> None:
+        talk.end_job()
+        face.show(face.painter.text(ran.output.strip("\n") or "(no output)"))
+        face.note(f"{attaching.keep(ran).shown} · goes along with your next message, Ctrl-C drops it")
+
+    def failed(error: Exception) -> None:
+        talk.end_job()
+        put_back(face, f"!{command}")
+        talk.tell(error)
+
+    return talk.background.run(lambda: attaching.run(command, control), done, failed)

@@ -1,0 +1,197 @@
+"""The model of a chat and its tools: loaded beside the screen, brought together with whatever session goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from cli.assemble import Assembly, begin
+from cli.toolset import Toolset, collect
+from cli.warm import keep_static, keep_warm, set_private, warm_up
+
+if TYPE_CHECKING:
+    from agent.request import ContextUse
+    from cli.chat.ahead import ReadingAhead
+    from cli.chat.state import State
+    from cli.settings.config import Resolved
+    from cli.settings.workspace import Folder
+
+_KEEP_S = 10.0
+_R = TypeVar("_R")
+
+
+def _result(future: Future[_R]) -> _R:
+    return future.result()
+
+
+class ChatModel:
+    """What answers. `assembly` is None while it loads, `use` how full its context is once that is known.
+
+    `tools_off`: names that the user turned off. `loaded` is called whenever there is a model and its tools; `unusable`
+    when there is none: `fault` is then why.
+    """
+
+    def __init__(
+        self, chat: State, ahead: ReadingAhead, *, loaded: Callable[[], object], unusable: Callable[[], object]
+    ) -> None:
+        self._chat, self._ahead = chat, ahead
+        self._on_loaded, self._on_unusable = loaded, unusable
+        self.assembly: Assembly | None = None
+        self.use: ContextUse | None = None
+        self.tools_off: frozenset[str] = frozenset()
+        self.fault: Exception | None = None
+        self._read: str | None = None  # the stored session that the engine has read last, None: none, or a private one
+
+    # -- loading -------------------------------------------------------------------------------------------------------
+
+    def load(self, *, tools: Toolset | None = None, failed: Callable[[Exception], None] | None = None) -> None:
+        """Load the model of the settings on a thread of its own; what was submitted waits for it.
+
+        `tools`: those that stay, None: they are collected. `failed`: what to do without the model, None: leave.
+        """
+        chat = self._chat
+        before, self.assembly, self._read = self.assembly, None, None
+        self._ahead.end()
+        chat.doing("loading the model")
+
+        def work() -> Assembly:
+            if before:
+                chat.worker.submit(before.close_engine).result()
+            loading = begin(chat.resolved, chat.folder, chat.notices, chat.worker, _result, stays=True)
+            loading.note = ""  # the greeting says it
+            return loading.finish(tap=None, tools=tools)
+
+        def done(assembly: Assembly) -> None:
+            self.warm_up(assembly)
+            self._loaded(assembly, anew=tools is None)
+
+        chat.background.run(work, done, failed or self._not_loaded)
+
+    def reload_tools(self, resolved: Resolved, folder: Folder | None, then: Callable[[Toolset], object]) -> None:
+        """Collect the tools of these settings, which then hold; the model stays. Between turns, with a model loaded.
+
+        `then` is called with them. When they can't be had, everything stays as it was, and the reason is told.
+        """
+        chat = self._chat
+        before, self.assembly = self.assembly, None
+        self._ahead.end()
+        assert before is not None and chat.control is None
+        chat.doing("collecting the tools")
+
+        def done(tools: Toolset) -> None:
+            chat.use_settings(resolved, folder)
+            then(tools)
+            chat.background.run(before.close_tools, lambda _: None)
+            self._loaded(replace(before, tools=tools), anew=True)
+
+        def failed(error: Exception) -> None:
+            self._loaded(before, anew=False)
+            chat.tell(error)
+
+        chat.background.run(lambda: collect(resolved, folder, chat.notices, before.codec.tokenizer), done, failed)
+
+    def _loaded(self, assembly: Assembly, *, anew: bool) -> None:
+        """`anew`: the tools are new, too."""
+        self.assembly = assembly
+        self._chat.doing("")
+        self.enter(assembly)
+        if anew:
+            self.forget_variables()
+        self._on_loaded()
+
+    def _not_loaded(self, error: Exception) -> None:
+        """Without a model there is nothing to talk to: out, with the line that `ossia run` has for it."""
+        self.fault = error
+        self._on_unusable()
+
+    def close(self) -> None:
+        """Give all of it back, what saves time at the next start being kept. After the screen."""
+        self._ahead.end()
+        if self.assembly is None:
+            return
+        self.assembly.close_tools()
+        engine = self.assembly.engine
+        with suppress(TimeoutError, KeyboardInterrupt):  # it only saves time
+            self.keep_cache().result(_KEEP_S)
+            self._chat.worker.submit(lambda: keep_static(engine)).result(_KEEP_S)
+        self._chat.worker.submit(self.assembly.close_engine)
+
+    # -- the model and the session -------------------------------------------------------------------------------------
+
+    def enter(self, assembly: Assembly) -> None:
+        """The session and the model meet. Between turns."""
+        session, store = self._chat.session, self._chat.store
+        if store:
+            store.count_tokens = assembly.tools.counter
+        assembly.tools.toolbox.turn_off(self.tools_off)
+        if assembly.tools.pages:
+            assembly.tools.pages.private = self._chat.settings.private
+        session.vocabulary = assembly.engine.vocabulary.digest
+        session.model = assembly.engine.name
+        set_private(assembly.engine, self._chat.settings.private)
+        if self._chat.settings.private:
+            self._read = None  # from now on the cache holds what is private, when that is over, too
+        self.restore_pages()
+        self.measure()
+
+    def restore_pages(self) -> None:
+        """Bring the browser's pages to where the session stands."""
+        if self.assembly and self.assembly.tools.browser:
+            self.assembly.tools.browser.restore(self._chat.session.states)
+
+    def forget_variables(self) -> None:
+        """Python begins anew; its next result says so where the conversation has used it before."""
+        chat, python = self._chat, self.assembly.tools.python if self.assembly else None
+        if python:
+            used = any(entry.message.name == "python" for entry in chat.session.entries)
+            chat.worker.submit(lambda: python.begin_anew(told=used))
+
+    def measure(self) -> None:
+        """Find out how full the context is; on the worker, which owns the engine. Then the next prompt is begun."""
+        chat, assembly = self._chat, self.assembly
+        if assembly is None:
+            return
+        request = chat.session.request(assembly.tools.toolbox.specs)
+
+        def done(future: Future[ContextUse]) -> None:
+            chat.background.on_loop(lambda: setattr(self, "use", future.result()))
+
+        chat.worker.submit(lambda: assembly.responder.measure(request)).add_done_callback(done)
+        self._ahead.begin(assembly)
+
+    # -- its cache -----------------------------------------------------------------------------------------------------
+
+    def reads(self) -> None:
+        """A turn begins: from now on the cache holds this session, whatever it held before."""
+        self._read = self._chat.kept.session_id if self._chat.store else None
+
+    def keep_cache(self) -> Future[int]:
+        """Keep its cache for the session, if that is stored: going on with it then needs no prefill.
+
+        Not where nothing was said in it since it went on: the cache may then hold another one, or a private one.
+        """
+        chat, assembly, session_id = self._chat, self.assembly, self._chat.kept.session_id
+        if assembly is None or session_id is None or chat.store is None or session_id != self._read:
+            return chat.worker.submit(lambda: 0)
+        return chat.worker.submit(lambda: keep_warm(assembly.engine, session_id))
+
+    def meet(self) -> None:
+        """Another session goes on, with the model that there is; one that loads meets it then."""
+        self.use = None
+        if self.assembly:
+            self.warm_up(self.assembly)
+            self.enter(self.assembly)
+
+    def turn_off(self, names: frozenset[str]) -> None:
+        """These tools are off, all others on."""
+        self.tools_off = names
+
+    def warm_up(self, assembly: Assembly) -> None:
+        """Bring back what was kept of a session that goes on."""
+        kept, self._read = self._chat.kept, None
+        session_id = kept.session_id
+        if session_id is not None and kept.resumed:
+            self._chat.worker.submit(lambda: warm_up(assembly.engine, session_id))

@@ -1,0 +1,121 @@
+"""Calls as a person reads them: one line in a list, or whole with arguments and result."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from cli.chat.pager.transcript import Item, Transcript
+from cli.clean import clean, one_line
+from cli.terminal.paint import Painter, Row
+from cli.terminal.segment import Chunk
+from cli.words import parsed, short_arguments, size_words
+
+MAX_RESULT_ROWS = 200
+_SHORT_CHARS = 500  # more than any line holds
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Arguments laid out for reading: `Shown("print(6*7)", "python")`. `language` "" is plain text."""
+
+    text: str
+    language: str
+
+
+def calls_rows(transcript: Transcript, painter: Painter) -> list[Row]:
+    """A numbered list, one row a call: `3 ▸ python  print(6*7) · 0.3 s · 1 line, 2 bytes`."""
+    calls = transcript.calls()
+    if not calls:
+        return painter.text("No calls yet.", "dim")
+    digits = len(str(len(calls)))
+    return [_list_row(number, digits, item, painter) for number, item in enumerate(calls, 1)]
+
+
+def call_rows(item: Item, painter: Painter) -> list[Row]:
+    """One call: what was called, the whole arguments, the result up to `MAX_RESULT_ROWS` rows, the files it made."""
+    shown = shown_arguments(item)
+    rows = painter.text(headline(item), style_of(item))
+    rows += _block(shown, painter)
+    if item.ran is not None:
+        rows += painter.text("changed by you before it ran:", "dim")
+        rows += _block(shown_arguments(item, item.ran), painter)
+    if result := item.text or item.output:
+        whole = painter.text(result.rstrip("\n"))
+        rows += [[], *whole[:MAX_RESULT_ROWS]]
+        if len(whole) > MAX_RESULT_ROWS:
+            rest = f"… {len(whole) - MAX_RESULT_ROWS:,} more rows of the result: Ctrl-O shows them"
+            rows += painter.text(rest, "dim")
+    for attachment in item.attachments:
+        rows += painter.text(one_line(str(attachment.path)), "dim")
+    return rows
+
+
+def headline(item: Item, max_chars: int | None = None) -> str:
+    """What a call is in one line, less its arguments: `▸ python · 0.3 s · 1 line, 2 bytes`.
+
+    `max_chars`: with that much of them. Unclean, as the text in it is.
+    """
+    mark = "✗" if item.error else "▸"
+    made_with = item.arguments if item.ran is None else item.ran
+    arguments = short_arguments(made_with, max_chars) if max_chars else ""
+    parts = [f"{mark} {one_line(item.name)}{'  ' if arguments else ''}{arguments}"]
+    if item.state != "done":
+        parts.append({"open": "being written", "asked": "waits for you", "running": "runs"}[item.state])
+    elif not item.answered and not item.text:
+        parts.append("never ran")
+    else:
+        parts += [f"{item.ms / 1000:.1f} s"] if item.ms else []
+        parts.append(size_words(item.text))
+    return " · ".join([*parts, "cut"] if item.cut else parts)
+
+
+def style_of(item: Item) -> str:
+    """The style of its headline."""
+    return "red" if item.error else "cyan"
+
+
+def shown_arguments(item: Item, arguments: str | None = None) -> Shown:
+    """Its arguments (or those given) as a person reads them: code as code, JSON with its texts as they are meant."""
+    if arguments is None:
+        arguments = item.arguments
+    if item.name == "python":
+        return Shown(arguments, "python")
+    value = parsed(arguments)
+    if not isinstance(value, dict):
+        return Shown(arguments, "")
+    if len(value) == 1:
+        ((key, only),) = value.items()
+        if isinstance(only, str):
+            return Shown(only, {"command": "bash", "patch": "diff", "code": "python"}.get(key, ""))
+    if any(isinstance(part, str) and "\n" in part.strip("\n") for part in value.values()):
+        return Shown("\n".join(_field(key, part) for key, part in value.items()), "")
+    try:
+        return Shown(json.dumps(value, indent=2, ensure_ascii=False), "json")
+    except RecursionError:  # read by C code, which gets deeper than what writes with an indent
+        return Shown(arguments, "")
+
+
+def _field(key: str, value: object) -> str:
+    """One argument: a text of several lines below its name, anything else behind it."""
+    if isinstance(value, str):
+        return f"{key}:\n{value.rstrip()}" if "\n" in value.strip("\n") else f"{key}: {value}"
+    return f"{key}: {json.dumps(value, ensure_ascii=False)}"
+
+
+def _block(shown: Shown, painter: Painter) -> list[Row]:
+    if not shown.text.strip():
+        return []
+    if shown.language:
+        return painter.chunk(Chunk("code", clean(shown.text), gap=False, info=shown.language))
+    return painter.text(shown.text.rstrip("\n"))
+
+
+def _list_row(number: int, digits: int, item: Item, painter: Painter) -> Row:
+    """Number, name and size are whole if they can be; the arguments get the room that is left."""
+    from cli.progress import fitted
+
+    room = painter.width - len(clean(headline(item))) - digits - 3
+    text = clean(headline(item, max(4, min(_SHORT_CHARS, room))))
+    rows = painter.text(fitted(f"{number:>{digits}} {text}", painter.width), "red" if item.error else "")
+    return rows[0]

@@ -1,0 +1,288 @@
+"""What an item of the transcript looks like: pieces of at most a few thousand characters, painted when looked at.
+
+Where a text is cut depends on what stands before the cut alone: of a text that grows only the last piece changes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from cli.chat.pager.calls import Shown, headline, shown_arguments, style_of
+from cli.clean import clean, one_line
+from cli.terminal.fold import folded
+from cli.terminal.paint import Painter, Row
+from cli.terminal.segment import Chunk, Segmenter
+
+if TYPE_CHECKING:
+    from agent.citations import Cited
+    from cli.chat.pager.transcript import Item
+
+Page: TypeAlias = "Callable[[int], Cited | None]"
+
+FOLD_LINES = 12
+"""Of a long result, of long arguments and of what was attached: as many lines stay when it is folded."""
+_FOLD_CHARS = 2_000
+_CUT_CHARS = 1_500  # where a blank line comes after so much of a Markdown text, it is cut
+_MUST_CHARS = 10_000  # and here at any line's end
+_LINE_CHARS = 4_000  # of a plain line, a piece at a time
+_PLAIN_LINES = 60
+_RULE = "─" * 400
+
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+_CONTINUES = re.compile(r"[ \t>|]|[-+*]\s|\d{1,9}[.)]\s")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A piece of an item. `look`: how it is drawn; a fold is a line where Enter opens or closes.
+
+    `style` is that of plain text and of a line; `language` that of code. `gap`: an empty row goes before it.
+    """
+
+    look: Literal["markdown", "plain", "code", "line", "rule", "fold"]
+    source: str
+    style: str = ""
+    language: str = ""
+    gap: bool = False
+
+    def rows(self, painter: Painter) -> list[Row]:
+        """Its rows, none longer than the painter's width."""
+        rows = [[], *self._rows(painter)] if self.gap else self._rows(painter)
+        return folded(rows, painter.width)
+
+    def _rows(self, painter: Painter) -> list[Row]:
+        match self.look:
+            case "markdown":
+                segmenter = Segmenter()
+                chunks = [*segmenter.feed(clean(self.source)), *segmenter.finish()]
+                return [row for chunk in chunks for row in painter.chunk(chunk)]
+            case "code":
+                return painter.chunk(Chunk("code", clean(self.source) or "\n", gap=False, info=self.language))
+            case "rule":
+                return painter.text(f"{self.source} {_RULE}"[: painter.width], self.style)
+            case _:
+                return painter.text(self.source.removesuffix("\n"), self.style)
+
+
+@dataclass(frozen=True, slots=True)
+class Switches:
+    """What the reader wants to see: the thinking, what calls were given and gave back."""
+
+    thinking: bool = True
+    output: bool = True
+
+
+def sections(item: Item, switches: Switches, *, opened: bool, page: Page | None = None) -> list[Section]:
+    """All pieces of an item, in order. `opened`: nothing of it is hidden, whatever the switches say.
+
+    `page` gives the page behind a cursor of the browser: with it, an answer's citations are numbered footnotes.
+    """
+    if item.kind == "answer" and page and "【" in item.text:
+        return _cited(item, page)
+    done = _sections(item, switches, opened=opened)
+    if opened and foldable(item, switches):
+        done.append(Section("fold", "Enter closes", "dim"))
+    return done
+
+
+def _sections(item: Item, switches: Switches, *, opened: bool) -> list[Section]:
+    match item.kind:
+        case "user":
+            return _user(item, opened=opened)
+        case "thinking":
+            return _thinking(item, shown=opened or switches.thinking)
+        case "call":
+            return _call(item, shown=opened or switches.output, opened=opened)
+        case "note":
+            return [Section("plain", item.text or " ", "dim yellow" if item.name else "dim", gap=True)]
+        case "summary":
+            head = f"summary: it stands in the prompt for the {item.turn + 1} turns above"
+            return [Section("line", head, "cyan", gap=True), *_markdown(item.text)]
+        case _:
+            return [*_markdown(item.text, first_gap=True), *_cut_mark(item)]
+
+
+def _cited(item: Item, page: Page) -> list[Section]:
+    from agent.citations import cite
+    from cli.footnotes import lines
+
+    text, notes = cite(item.text, page)
+    footnotes = "\n".join(lines(notes, links=False))
+    return [*_markdown(text, first_gap=True), *_cut_mark(item), *_plain(footnotes, "dim", gap=True)]
+
+
+def _cut_mark(item: Item) -> list[Section]:
+    return [Section("line", "cut here", "dim yellow")] if item.cut else []
+
+
+def remembering(page: Page) -> Page:
+    """The same lookup, which asks but once for a page that is there: asking reads all that the browser kept."""
+    known: dict[int, Cited] = {}
+
+    def look(cursor: int) -> Cited | None:
+        if cursor not in known and (found := page(cursor)):
+            known[cursor] = found
+        return known.get(cursor)
+
+    return look
+
+
+def foldable(item: Item, switches: Switches) -> bool:
+    """Is there something that opening it would show?"""
+    if item.kind == "thinking":
+        return not switches.thinking and bool(item.text.strip())
+    if item.kind == "user":
+        return bool(item.attached)
+    if item.kind != "call":
+        return False
+    whole = (item.arguments, item.text or item.output)
+    return any(map(_is_long, whole)) or (not switches.output and any(map(str.strip, whole)))
+
+
+# -- the kinds ---------------------------------------------------------------------------------------------------------
+
+
+def _user(item: Item, *, opened: bool) -> list[Section]:
+    turn = Section("rule", f"── {item.turn + 1}", "dim", gap=True)
+    done = [turn, *_plain(f"› {item.text}", "bold")]
+    if item.attached and opened:
+        done += _plain(item.attached, "dim", gap=True)
+    elif item.attached:
+        done.append(Section("fold", f"+ {len(item.attached):,} characters attached · Enter opens", "dim"))
+    return done
+
+
+def _thinking(item: Item, *, shown: bool) -> list[Section]:
+    parts = ["thinking" if item.state == "open" else "thought"]
+    if item.seconds is not None:
+        parts.append(f"{item.seconds:.0f} s")
+    if item.tokens:
+        parts.append(f"{item.tokens:,} tokens")
+    line, body = " · ".join([*parts, *(["cut"] if item.cut else [])]), item.text.strip("\n")
+    if not body.strip():
+        return [Section("line", line, "dim italic", gap=True)]
+    head = Section("line" if shown else "fold", line, "dim italic", gap=True)
+    return [head, *(_plain(body, "dim") if shown else ())]
+
+
+def _call(item: Item, *, shown: bool, opened: bool) -> list[Section]:
+    if not shown:
+        return [Section("fold", headline(item, 60), style_of(item), gap=True)]
+    done = [Section("line", headline(item), style_of(item), gap=True)]
+    done += _arguments(shown_arguments(item), opened=opened)
+    if item.ran is not None:
+        done.append(Section("line", "changed by you before it ran:", "dim"))
+        done += _arguments(shown_arguments(item, item.ran), opened=opened)
+    done += _result(item, opened=opened)
+    return [*done, *(Section("line", one_line(str(attachment.path)), "dim") for attachment in item.attachments)]
+
+
+def _arguments(shown: Shown, *, opened: bool) -> list[Section]:
+    text = shown.text.strip("\n")
+    if not text.strip():
+        return []
+    head, more = (text, 0) if opened else _head(text)
+    pieces = [Section("code" if shown.language else "plain", part, "", shown.language) for part in _pieces(head)]
+    return [*pieces, *_folded(more)]
+
+
+def _result(item: Item, *, opened: bool) -> list[Section]:
+    text = (item.text or item.output).strip("\n")
+    if not text.strip():
+        return []
+    if not item.text:  # it runs: its last lines
+        lines = text[-_FOLD_CHARS:].split("\n")[-FOLD_LINES:]
+        return [Section("plain", "\n".join(lines), "dim", gap=True)]
+    head, more = (text, 0) if opened else _head(text)
+    return [*_plain(head, "", gap=True), *_folded(more)]
+
+
+def _head(text: str) -> tuple[str, int]:
+    """The first lines, and how many are left out; all of it, when little would be."""
+    if not _is_long(text):
+        return text, 0
+    lines = text[:_FOLD_CHARS].split("\n")[:FOLD_LINES]
+    head = "\n".join(lines)
+    return head, max(1, text.count("\n") + 1 - len(lines))
+
+
+def _is_long(text: str) -> bool:
+    text = text.strip("\n")
+    return len(text) > _FOLD_CHARS or text.count("\n") > FOLD_LINES
+
+
+def _folded(more: int) -> list[Section]:
+    return [Section("fold", f"… {more:,} more line{'s' if more > 1 else ''} · Enter opens", "dim")] if more else []
+
+
+# -- cutting -----------------------------------------------------------------------------------------------------------
+
+
+def _plain(text: str, style: str, *, gap: bool = False) -> list[Section]:
+    return [Section("plain", part, style, gap=gap and number == 0) for number, part in enumerate(_pieces(text))]
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Plain text, some lines at a time; of a line without an end, some characters."""
+    at = 0
+    while at < len(text):
+        stop, lines = at, 0
+        while lines < _PLAIN_LINES and stop < len(text) and stop - at < _LINE_CHARS:
+            end = text.find("\n", stop, at + _LINE_CHARS)
+            stop, lines = (end + 1, lines + 1) if end >= 0 else (stop if lines else at + _LINE_CHARS, _PLAIN_LINES)
+        if stop == at:
+            stop = at + _LINE_CHARS
+        yield text[at:stop]
+        at = stop
+
+
+def _markdown(text: str, *, first_gap: bool = False) -> list[Section]:
+    parts = list(_cut_markdown(text.strip("\n")))
+    return [Section("markdown", part, gap=gap if number else first_gap) for number, (part, gap) in enumerate(parts)]
+
+
+def _cut_markdown(text: str) -> Iterator[tuple[str, bool]]:
+    """Pieces of Markdown that can be read alone, and whether a blank line stood before each.
+
+    Cut at a blank line where a new block begins; a fence that is longer is closed and opened again.
+    """
+    lines = text.split("\n")
+    begin, chars, fence, gap = 0, 0, "", False
+    opening = ""  # of the fence that the piece begins in
+    for number, line in enumerate(lines):
+        chars += len(line) + 1
+        fence_now = _fence(line, fence)
+        last = number + 1 == len(lines)
+        if fence_now and fence:
+            if chars > _CUT_CHARS and not last:
+                yield "\n".join([*([opening] if opening else []), *lines[begin : number + 1], _closing(fence)]), gap
+                begin, chars, gap, opening = number + 1, 0, False, fence
+        elif not last and not fence_now and _may_cut(line, lines[number + 1], chars):
+            yield "\n".join([*([opening] if opening else []), *lines[begin : number + 1]]), gap
+            begin, chars, gap, opening = number + 1, 0, not line.strip(), ""
+        fence = fence_now
+    yield "\n".join([*([opening] if opening else []), *lines[begin:]]), gap
+
+
+def _may_cut(line: str, following: str, chars: int) -> bool:
+    blank = not line.strip() and bool(following.strip())
+    return (chars > _CUT_CHARS and blank and not _CONTINUES.match(following)) or chars > _MUST_CHARS
+
+
+def _fence(line: str, fence: str) -> str:
+    """The opening line of the fence that the next line is in; "" outside."""
+    found = _FENCE.match(line)
+    if not found:
+        return fence
+    if not fence:
+        return "" if found[1][0] == "`" and "`" in found[2] else line
+    closes = found[1].startswith(_closing(fence)) and not found[2].strip()
+    return "" if closes else fence
+
+
+def _closing(fence: str) -> str:
+    found = _FENCE.match(fence)
+    return found[1] if found else "```"

@@ -1,0 +1,95 @@
+"""A chat on a terminal that can only print lines (`TERM=dumb`): the same conversation, its commands and sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, ClassVar
+
+from cli.chat.commands.common import Block
+from cli.chat.drawn import DrawnFace
+from cli.chat.panes import ChatPanes
+from cli.terminal.paint import Painter
+from cli.terminal.pictures import Pictures
+from cli.terminal.plain_screen import PlainScreen
+from cli.terminal.question import Question
+from cli.terminal.vt import terminal_size
+
+if TYPE_CHECKING:
+    from cli.chat.conversation import Conversation
+
+
+class PlainFace(DrawnFace):
+    """See `cli.chat.face.Face`. Thinking is shown once it is over, and only with `--think on`."""
+
+    plain: ClassVar[bool] = True
+    input_text: ClassVar[str] = ""
+
+    def __init__(self, talk: Conversation) -> None:
+        painter = Painter(terminal_size().columns, colour=False)
+        super().__init__(talk, painter, Pictures("off"))
+        self.view.keys = False
+        panes = ChatPanes(talk, self)
+        self.screen = PlainScreen(panes, painter, submit=self.submit, interrupt=self.interrupt)
+
+    @property
+    def rows(self) -> int:
+        return terminal_size().rows
+
+    def wake(self) -> None:
+        self.screen.wake()
+
+    def ring(self) -> None:
+        """A bell is no escape sequence."""
+        self.screen.bell()
+
+    # -- questions -----------------------------------------------------------------------------------------------------
+
+    @property
+    def asks(self) -> bool:
+        return self.screen.question.open
+
+    def ask(self, question: Question, answered: Callable[[str], None]) -> None:
+        self.screen.question.ask(question, answered)
+
+    def withdraw(self) -> None:
+        self.screen.question.withdraw()
+
+    # -- the input: the terminal's own ---------------------------------------------------------------------------------
+
+    def put_into_input(self, text: str, *, replaces: int | None = None) -> None:
+        if replaces is not None:
+            self._replaces = replaces
+            self.note(f"turn {replaces + 1}, your next line takes its place: {text.strip()}")
+
+    def clear_input(self) -> None: ...
+
+    def keep_history(self, kept: bool) -> None: ...
+
+    def copy(self, text: str) -> bool:
+        return False
+
+    def aside(self) -> AbstractAsyncContextManager[None]:
+        return self.screen.aside()
+
+    def task(self, work: Coroutine[object, object, None]) -> None:
+        self.screen.create_background_task(work)
+
+    def read(self, *parts: tuple[str, str]) -> None:
+        block = Block(self)
+        for name, text in parts:
+            block.row(name, "bold")
+            block.text(text)
+        block.show()
+
+    # -- the life of it ------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        await self.screen.run()
+
+    @property
+    def interrupted(self) -> bool:
+        return self.screen.interrupted
+
+    def leave(self) -> None:
+        self.screen.leave()

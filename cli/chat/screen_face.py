@@ -1,0 +1,163 @@
+"""A chat on a terminal with a screen: the input line, keys, questions, the pager."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, ClassVar
+
+from prompt_toolkit.input import Input
+
+from cli import paths
+from cli.chat.drawn import DrawnFace
+from cli.chat.keys import chat_keys, chat_sources
+from cli.chat.panes import ChatPanes
+from cli.terminal.editor import Editor
+from cli.terminal.external import edit
+from cli.terminal.history import History
+from cli.terminal.paint import Painter, knows_links
+from cli.terminal.pictures import Pictures, cell_size, way_of
+from cli.terminal.question import Question, QuestionPane
+from cli.terminal.screen import FRAME_S, Screen
+from cli.terminal.vt import Output
+
+if TYPE_CHECKING:
+    from cli.chat.conversation import Conversation
+    from cli.chat.face import Think
+    from cli.chat.pager.transcript import Item, Transcript
+
+
+class ScreenFace(DrawnFace):
+    """See `cli.chat.face.Face`. `input`, `output`, `frame_s`: for tests, in place of the terminal's."""
+
+    plain: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        talk: Conversation,
+        *,
+        input: Input | None = None,
+        output: Output | None = None,
+        frame_s: float = FRAME_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        colour = not os.environ.get("NO_COLOR")
+        painter = Painter(80, colour=colour, links=knows_links(os.environ))
+        super().__init__(talk, painter, Pictures(way_of(os.environ), cell=cell_size()), clock=clock)
+        self.question = QuestionPane(painter, clock=clock)
+        self.editor = Editor(
+            self.submit,
+            history=History(paths.history_file(), private=talk.settings.private),
+            sources=chat_sources(talk),
+            edit=lambda text: edit(text, aside=self.aside, environ=talk.environ),
+            note=self.note,
+        )
+        self.panes = ChatPanes(talk, self, titled=lambda title: self.screen.title(title))
+        self.screen = Screen(
+            self.panes, self.editor, self.question, painter, keys=chat_keys(talk, self), colour=colour,
+            vi=talk.settings.vi, input=input, output=output, frame_s=frame_s,
+        )  # fmt: skip
+
+    @property
+    def rows(self) -> int:
+        return self.screen.output.get_size().rows
+
+    def wake(self) -> None:
+        self.screen.wake()
+
+    def ring(self) -> None:
+        """The terminal's bell."""
+        self.screen.bell()
+
+    def set_thinking(self, how: Think) -> None:
+        super().set_thinking(how)
+        self.screen.refresh()
+
+    def toggle_thinking(self) -> None:
+        """Show the thinking, or hide it again."""
+        self.set_thinking("off" if self.thinking != "off" else "on")
+
+    # -- questions -----------------------------------------------------------------------------------------------------
+
+    @property
+    def asks(self) -> bool:
+        return self.question.open
+
+    def ask(self, question: Question, answered: Callable[[str], None]) -> None:
+        self.question.ask(question, answered)
+
+    def withdraw(self) -> None:
+        self.question.withdraw()
+
+    # -- the input -----------------------------------------------------------------------------------------------------
+
+    @property
+    def input_text(self) -> str:
+        return self.editor.text
+
+    @property
+    def replaces(self) -> int | None:
+        if not self.editor.text:
+            self._replaces = None  # the text was taken out of the line: nothing is changed
+        return self._replaces
+
+    def put_into_input(self, text: str, *, replaces: int | None = None) -> None:
+        self.editor.set(text)
+        self._replaces = self._replaces if replaces is None else replaces
+        self.wake()
+
+    def clear_input(self) -> None:
+        """Empty the line."""
+        self.editor.clear()
+
+    def keep_history(self, kept: bool) -> None:
+        self.editor.history.private = not kept
+
+    def aside(self) -> AbstractAsyncContextManager[None]:
+        return self.screen.aside()
+
+    def task(self, work: Coroutine[object, object, None]) -> None:
+        self.screen.app.create_background_task(work)
+
+    def copy(self, text: str) -> bool:
+        self.screen.copy(text)
+        return True
+
+    # -- other screens -------------------------------------------------------------------------------------------------
+
+    def read(self, *parts: tuple[str, str]) -> None:
+        from cli.chat.pager.transcript import Transcript
+
+        transcript = Transcript()
+        for name, text in parts:
+            transcript.add_note(f"── {name}\n{text}")
+        self.task(self._show(transcript, follow=False))
+
+    async def open_transcript(self, start: Item | None = None) -> None:
+        """Show the whole session on the alternate screen; the turn goes on behind it."""
+        if not self.screen.away:
+            await self._show(self.talk.transcript, start=start)
+
+    async def _show(self, transcript: Transcript, *, start: Item | None = None, follow: bool = True) -> None:
+        from cli.chat.pager.pager import show
+
+        async with self.screen.aside():
+            screen = self.screen
+            await show(
+                transcript, self.painter, output=screen.output, input=screen.app.input, start=start,
+                page=self.talk.page, follow=follow,
+            )  # fmt: skip
+
+    # -- the life of it ------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        await self.screen.run()
+
+    @property
+    def interrupted(self) -> bool:
+        return self.screen.interrupted
+
+    def leave(self) -> None:
+        self.screen.leave()

@@ -1,0 +1,100 @@
+"""What all parts of a chat share: its settings, folder, session, worker and face."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from agent.control import Control
+from agent.session import Session
+from agent.worker import Worker
+from cli.chat.background import Background
+from cli.chat.notices import Notices
+from cli.clean import one_line
+from cli.own import environment_for
+from cli.settings.config import THIS_CHAT, Resolved
+from cli.settings.table import Settings
+from cli.settings.workspace import Folder
+from cli.terminal.typed import Typed
+
+if TYPE_CHECKING:
+    from agent.store import SessionStore
+    from cli.chat.face import Face
+    from cli.keeping import Kept
+
+_HERE = {"ossia models pull": "/model pull", "`ossia sessions list` prints": "/sessions lists"}
+"""What an error says to do next, in the words of a shell and in the chat's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting(Typed):
+    """A line that waits to be said. `replaces`: the turn whose place it takes, None: it comes after the others."""
+
+    replaces: int | None = None
+
+
+class State:
+    """`control` is that of the turn under way; `queue` are the lines that wait for its end."""
+
+    face: Face
+
+    def __init__(self, resolved: Resolved, folder: Folder | None, kept: Kept) -> None:
+        self.resolved, self.folder, self.kept = resolved, folder, kept
+        self.worker = Worker()
+        self.control: Control | None = None
+        self.queue: deque[Waiting] = deque()
+        self.background = Background(wake=lambda: self.face.wake(), failed=self.tell)
+        self.notices = Notices(self.post, verbose=resolved.settings.verbose)
+
+    @property
+    def settings(self) -> Settings:
+        return self.resolved.settings
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The environment of programs that we start ourselves."""
+        return environment_for(self.folder.workspace.root if self.folder else None, os.environ)
+
+    @property
+    def session(self) -> Session:
+        return self.kept.session
+
+    @property
+    def store(self) -> SessionStore | None:
+        """Where the session is stored; None: nowhere."""
+        return self.kept.store
+
+    def use_settings(self, resolved: Resolved, folder: Folder | None) -> None:
+        """These hold from now on."""
+        self.resolved, self.folder = resolved, folder
+
+    def change_settings(self, **values: Any) -> None:
+        """Set values of the settings for the rest of this chat."""
+        origins = {**self.resolved.origins, **dict.fromkeys(values, THIS_CHAT)}
+        self.resolved = replace(self.resolved, settings=replace(self.settings, **values), origins=origins)
+
+    def post(self, text: str, style: str = "dim") -> None:
+        """A line of ours above the input, from any thread."""
+        self.background.on_loop(lambda: self.face.note(text, style))
+
+    def tell(self, error: Exception, *, of: str = "") -> None:
+        """Say what went wrong, in one line behind `of`. Raises it again if it is a fault of ours."""
+        from cli.exits import exit_code
+
+        line = str(error)
+        if isinstance(error, OSError):  # the machine's: a folder that can't be read, a full disk
+            where = f"can't use {error.filename}: " if error.filename else ""
+            line = f"{where}{error.strerror or error}"
+        elif exit_code(error) is None:
+            raise error
+        for elsewhere, here in _HERE.items():
+            line = line.replace(elsewhere, here)
+        self.face.note(f"{of}{one_line(line, 1000)}", "red")
+
+    def doing(self, text: str) -> None:
+        """Say what goes on besides a turn, e.g. a download; "": nothing. From any thread."""
+        self.notices.line.set(text)
+        self.face.wake()

@@ -1,0 +1,337 @@
+"""What a turn looks like: its events in, finished rows out; what isn't finished yet is drawn live."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Literal
+
+from rich.cells import cell_len
+
+from agent.adapt import is_answer, is_call
+from agent.events import (
+    ContextTrimmed,
+    Delta,
+    Event,
+    LetGo,
+    MessageAdded,
+    Progress,
+    SampledAgain,
+    Stats,
+    ToolFinished,
+    ToolOutput,
+    ToolStarted,
+    TurnEnd,
+    TurnEnded,
+)
+from cli.chat.face import Think
+from cli.chat.pager.transcript import Item
+from cli.clean import clean, one_line
+from cli.failures import failure_rows
+from cli.pace import Reading
+from cli.progress import fitted
+from cli.terminal.paint import Painter, Row
+from cli.terminal.segment import Segmenter
+from cli.words import ENDS, count, short_arguments, size_words
+from harmony.messages import ANALYSIS
+from tools.spec import ApprovalAsked, ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from agent.citations import Citations, Cited
+
+Block = Literal["user", "aside", "text", ""]
+"""What the last rows were: a blank row stands between two kinds, and between two texts."""
+
+_PEEK_ROWS = 3
+_USER_CHARS = 4_000
+_ARGUMENT_CHARS, _RESULT_CHARS = 200, 60
+_LEAST_ARGUMENT_CELLS = 6
+
+
+class ChatView:
+    """Draws turn after turn. `page` gives the page behind a cursor of the browser, for footnotes.
+
+    view.see(event); view.take()      # the rows that are finished now, each once
+    view.live(max_rows)               # the rest, as it looks now
+    """
+
+    def __init__(
+        self,
+        painter: Painter,
+        *,
+        think: Think,
+        page: Callable[[int], Cited | None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.think = think
+        self._painter, self._page, self._clock = painter, page, clock
+        self._rows: list[Row] = []
+        self._last: Block = ""
+        self._index: int | None = None  # of the message that the last delta belongs to
+        self._segments: Segmenter | None = None  # of the answer or preamble that is open
+        self._begun = False  # rows of the open text are finished already
+        self._citations: Citations | None = None
+        self._thought: list[str] = []
+        self._thought_since = 0.0
+        self._thought_tokens = 0
+        self._tail = ""  # of the thinking, as much as a screen can hold
+        self._call: ToolCall | None = None
+        self._call_since = 0.0
+        self._output = ""  # the last line that the call printed
+        self._writing_call = ""
+        self._progress: Progress | None = None
+        self._reading = Reading(clock)
+        self._turn_since = 0.0
+        self.keys = True
+        """Are there keys to be named? Not on a terminal that can only print lines."""
+        self.fix: Callable[[ToolFinished], str] = lambda done: ""
+        """What the user can do about a call that failed."""
+        self.busy = False
+        self.tokens = 0
+        self.tokens_per_s: float | None = None
+        self.context_tokens: int | None = None  # after the step that ended last, while a turn is under way
+
+    # -- what is said besides the events -------------------------------------------------------------------------------
+
+    def user(self, shown: str) -> None:
+        """A line of the user's was sent. Of a long one, e.g. a paste that is asked again, the beginning is shown."""
+        if len(shown) > _USER_CHARS:
+            shown = f"{shown[:_USER_CHARS].rstrip()}… ({count(len(shown), 'character')} in all)"
+        self._add("user", self._painter.text(f"› {shown}", "bold"))
+
+    def note(self, text: str, style: str = "dim") -> None:
+        """A line of ours."""
+        self._add("aside", self._painter.text(text, style))
+
+    def block(self, rows: list[Row]) -> None:
+        """Rows of ours that belong together, e.g. those of a command."""
+        self._last = "user" if self._last else ""
+        self._add("text", rows)
+
+    def recall(self, items: Iterable[Item]) -> None:
+        """Show things of the past again, as they stood there."""
+        for item in items:
+            match item.kind:
+                case "user":
+                    self.user(item.text)
+                case "thinking":
+                    self.note(self._thought_line("thought", item.tokens), "dim italic")
+                case "preamble" | "answer":
+                    self._write(item.text, cited=item.kind == "answer")
+                    self._close_message()
+                case "call":
+                    if item.error:
+                        result = ToolResult(item.text, error=True)
+                        self._failure_rows(ToolFinished(ToolCall("", item.name, item.arguments), result, item.ms or 0))
+                    else:
+                        self._call_row(item.name, item.arguments, item.text, ms=item.ms)
+                case "note" | "summary":
+                    self.note(one_line(item.text, 300))
+
+    def begin(self) -> None:
+        """A turn begins."""
+        self.busy, self.tokens, self._turn_since = True, 0, self._clock()
+        self._index, self._progress = None, None
+
+    def end(self) -> None:
+        """The turn is over, before it said anything."""
+        self.busy = False
+
+    @property
+    def turn_s(self) -> float:
+        """Seconds since the turn began."""
+        return self._clock() - self._turn_since
+
+    # -- events --------------------------------------------------------------------------------------------------------
+
+    def see(self, event: Event) -> None:
+        """Take in one event."""
+        match event:
+            case Delta():
+                self._delta(event)
+            case MessageAdded():
+                self._close_message()
+            case SampledAgain(reason):
+                self._close_message()
+                self.note(f"sampled again: {reason}")
+            case LetGo(what, reason):
+                self.note(f"the guide let go of the {what}: {reason}")
+            case Progress():
+                self._progress = event
+                if event.phase == "prefill":
+                    self._reading.see(event)
+            case ToolStarted(call):
+                self._call, self._call_since, self._output, self._writing_call = call, self._clock(), "", ""
+            case ToolOutput(text=text):
+                self._output = one_line(text.rstrip().rpartition("\n")[2] or self._output, 200)
+            case ToolFinished():
+                self._finished(event)
+            case ApprovalAsked():
+                self._writing_call = ""
+            case ContextTrimmed(before, after, reason):
+                self.note(f"{reason} · {before:,} → {after:,} tokens · /context shows what was replaced")
+            case Stats(step):
+                self.context_tokens = step.prompt_tokens + step.completion_tokens
+                self.tokens_per_s = step.tokens_per_s or self.tokens_per_s
+            case TurnEnded(end, error):
+                self._ended(end, error)
+
+    def _delta(self, delta: Delta) -> None:
+        if delta.index != self._index:
+            self._close_message()
+            self._index = delta.index
+        self._progress = None
+        self.tokens += bool(delta.text)
+        if is_call(delta):
+            self._fold_thinking()
+            self._writing_call = delta.recipient or ""
+        elif delta.channel == ANALYSIS:
+            self._think_on(delta.text)
+        elif delta.role == "assistant":
+            self._fold_thinking()
+            self._write(delta.text, cited=is_answer(delta))
+
+    def _think_on(self, text: str) -> None:
+        if not self._thought:
+            self._thought_since, self._thought_tokens = self._clock(), 0
+        self._thought.append(text)
+        self._thought_tokens += bool(text)
+        self._tail = (self._tail + clean(text))[-20_000:]
+
+    def _write(self, text: str, *, cited: bool) -> None:
+        if self._segments is None:
+            self._segments, self._begun = Segmenter(), False
+        if cited and text and (self._citations or "【" in text):
+            from agent.citations import Citations
+
+            self._citations = self._citations or Citations(self._page)
+            text = self._citations.feed(text)
+        for chunk in self._segments.feed(clean(text)):
+            self._text_rows(self._painter.chunk(chunk))
+
+    def _text_rows(self, rows: list[Row]) -> None:
+        if not self._begun:
+            self._begun = True
+            self._add("text", rows)
+        else:
+            self._rows += rows
+
+    def _close_message(self) -> None:
+        """Nothing more comes of the message under way: what is open of it is final."""
+        self._fold_thinking()
+        self._index = None
+        if self._segments is None:
+            return
+        segments, self._segments = self._segments, None
+        rest = self._citations.finish() if self._citations else ""
+        for chunk in [*segments.feed(clean(rest)), *segments.finish()]:
+            self._text_rows(self._painter.chunk(chunk))
+        if self._citations and self._citations.notes:
+            from cli.footnotes import lines
+
+            self._rows.append([])
+            for line in lines(self._citations.notes, links=False):
+                self._rows += self._painter.text(line, "dim")
+        self._citations = None
+
+    def _fold_thinking(self) -> None:
+        """The thinking is over: one line stays, and the text if it is shown at this moment."""
+        if not self._thought:
+            return
+        seconds = self._clock() - self._thought_since
+        text, self._thought, self._tail = "".join(self._thought), [], ""
+        took = f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+        head = self._thought_line(f"thought for {took}", self._thought_tokens)
+        shown = self._painter.text(text.strip(), "dim") if self.think == "on" else []
+        self._add("aside", [*self._painter.text(head, "dim italic"), *shown])
+
+    def _thought_line(self, thought: str, tokens: int | None) -> str:
+        parts = [thought, count(tokens, 'token') if tokens else "", "Ctrl-O shows it" if self.keys else ""]
+        return " · ".join(filter(None, parts))
+
+    def _finished(self, done: ToolFinished) -> None:
+        self._call, self._output, self._writing_call = None, "", ""
+        call, result = done.call, done.result
+        if result.error:
+            self._failure_rows(done, self.fix(done))
+        else:
+            self._call_row(call.name, call.arguments, result.text, ms=done.ms)
+        for attachment in result.attachments:
+            self.note(f"  {attachment.path}")
+
+    def _failure_rows(self, done: ToolFinished, fix: str = "") -> None:
+        told, help = failure_rows(done, self._painter.width, fix=fix)
+        for rows, style in ((told, "red"), (help, "yellow")):
+            if rows:
+                self.note("\n".join(rows), style)
+
+    def _call_row(self, name: str, arguments: str, result: str, *, ms: int | None) -> None:
+        """One row: of the arguments as much as there is room for beside what came of it."""
+        width = self._painter.width
+        took = f"{ms / 1000:.1f} s · " if ms else ""
+        head = clean(f"▸ {one_line(name)}")
+        tail = clean(f" · {took}{_outcome(result, min(_RESULT_CHARS, width // 2))}")
+        room = width - cell_len(head) - cell_len(tail) - 2
+        made_with = fitted(clean(short_arguments(arguments, _ARGUMENT_CHARS)), max(room, 1))
+        head += f"  {made_with}" if room >= _LEAST_ARGUMENT_CELLS else ""
+        self._add("aside", self._painter.text(fitted(f"{head}{tail}", width), "cyan"))
+
+    def _ended(self, end: TurnEnd, error: Exception | None) -> None:
+        self._close_message()
+        self.context_tokens = None
+        self._call, self._progress, self._writing_call, self.busy = None, None, "", False
+        if error is not None:
+            self.note(" ".join(str(error).split()), "red")
+        elif end != "answered":
+            self.note(f"{ENDS[end]}; /retry asks again" if end in ("silent", "loop") else ENDS[end], "yellow")
+
+    def _add(self, block: Block, rows: list[Row]) -> None:
+        """Rows, with a blank one before them where another kind of block ends."""
+        if self._last and (block != self._last or block == "text"):
+            self._rows.append([])
+        self._rows += rows
+        self._last = block
+
+    # -- what is drawn -------------------------------------------------------------------------------------------------
+
+    def take(self) -> list[Row]:
+        """The rows that became final since the last call."""
+        rows, self._rows = self._rows, []
+        return rows
+
+    def live(self, max_rows: int) -> list[Row]:
+        """What is open: thinking that is shown, or the open block of the text."""
+        if self._thought and self.think != "off":
+            room = min(max_rows, _PEEK_ROWS) if self.think == "peek" else max_rows
+            gap: list[Row] = [[]] if self._last not in ("", "aside") else []  # as the line has that stays of it
+            tail = self._painter.text(self._tail[-room * self._painter.width :].strip(), "dim")[-room:]
+            return [*gap, *tail][-max_rows:]
+        chunk = self._segments.live(max_rows) if self._segments else None
+        if chunk is None:
+            return []
+        gap = [[]] if not self._begun and self._last else []
+        return [*gap, *self._painter.chunk(chunk)][-max_rows:]
+
+    def activity(self) -> str:
+        """What is going on, in words; "" when nothing is."""
+        if not self.busy:
+            return ""
+        if self._call:
+            output = f" · {self._output}" if self._output else ""
+            return f"{self._call.name} · {self._clock() - self._call_since:.0f} s{output}"
+        if self._thought:
+            return f"thinking · {self._clock() - self._thought_since:.0f} s · {count(self._thought_tokens, 'token')}"
+        if self._progress and self._progress.phase == "summary":
+            return f"summing up older turns · {self.turn_s:.0f} s"
+        if self._progress:
+            return self._reading.text()
+        if self._writing_call:
+            return f"calling {self._writing_call} · {self.turn_s:.0f} s"
+        return f"{'writing' if self._segments else 'waiting'} · {self.turn_s:.0f} s · {count(self.tokens, 'token')}"
+
+
+def _outcome(result: str, max_chars: int) -> str:
+    """A result in a few words: itself when it is one short line, else its size."""
+    stripped = result.strip()
+    short = stripped and len(stripped) <= max_chars and "\n" not in stripped
+    return stripped if short else size_words(result)

@@ -1,1 +1,0 @@
-"""What the commands of the chat do. `cli/commands.py` is their table."""
