@@ -71,3 +71,10 @@ def parsed(arguments: str) -> object:
         return json.loads(arguments) if len(arguments) <= _JSON_CHARS and arguments.lstrip().startswith("{") else None
     except (ValueError, RecursionError):
         return None
+
+
+def short(number: int) -> str:
+    """`999`, `3.1k`, `131k`."""
+    if number < 1000:
+        return str(number)
+    return f"{number / 1000:.1f}k" if number < 10_000 else f"{number // 1000}k"

@@ -9,6 +9,7 @@ from rich.style import Style
 
 from cli.clean import clean, one_line
 from cli.progress import fitted
+from cli.words import short
 
 if TYPE_CHECKING:
     from cli.chat.conversation import Conversation
@@ -70,10 +71,3 @@ def bar(share: float) -> str:
     """A bar of eight cells: `bar(0.5)` → `████    `."""
     eighths = round(min(max(share, 0.0), 1.0) * _BAR_CELLS * 8)
     return (_EIGHTHS[8] * (eighths // 8) + (_EIGHTHS[eighths % 8] if eighths % 8 else "")).ljust(_BAR_CELLS)
-
-
-def short(number: int) -> str:
-    """`999`, `3.1k`, `131k`."""
-    if number < 1000:
-        return str(number)
-    return f"{number / 1000:.1f}k" if number < 10_000 else f"{number // 1000}k"

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 from agent.engine.base import Forced
 from cli.assemble import memory_lines
 from cli.chat.commands.common import Block, CommandError, expected, loaded
-from cli.chat.status import short
 from cli.clean import one_line
 from cli.output import FORCED
-from cli.words import count
+from cli.words import count, short
 
 if TYPE_CHECKING:
     from agent.session import Session
