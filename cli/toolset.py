@@ -269,7 +269,7 @@ class _Builder:
         """The functions for work in a folder; the shell where something confines it."""
         from tools.functions import workspace_tools
         from tools.functions.shell import ShellTool
-        from tools.shell_sandbox import choose
+        from tools.sandbox import choose
 
         self._tools += workspace_tools()
         confinement = choose(unconfined=self._settings.unconfined, search_path=self._environ.get("PATH"))

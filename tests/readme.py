@@ -1,7 +1,7 @@
-"""Keeps the help texts in the README, and the commands in docs/chat.md, what they are: `python -m tests.readme`.
+"""Keeps the help texts in the README and the tables of the docs what they are: `python -m tests.readme`.
 
-A block of the README that begins with `$ ossia … --help` holds the output of that command. The table of commands stands
-between two comments.
+A block of the README that begins with `$ ossia … --help` holds the output of that command. The table of commands in
+docs/chat.md, and those in docs/confinement.md of what isn't confined, stand between two comments.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from tests.support.command import ROOT, ossia_text
 
 if TYPE_CHECKING:
     from cli.chat.commands.table import Command
+    from tools.sandbox.job import Runs
 
-PAGE, CHAT_PAGE = ROOT / "README.md", ROOT / "docs" / "chat.md"
+PAGE, CHAT_PAGE, CONFINEMENT_PAGE = ROOT / "README.md", ROOT / "docs" / "chat.md", ROOT / "docs" / "confinement.md"
 _COMMANDS, _END = "<!-- commands -->", "<!-- end -->"
 
 _BLOCK = re.compile(r"^```console\n\$ ossia (?P<args>[^\n]*--help)\n.*?^```$", re.MULTILINE | re.DOTALL)
@@ -40,9 +41,31 @@ def with_commands(text: str) -> str:
 
     rows = ["| command | |", "|---|---|"]
     rows += [_row(one) for _, group in GROUPS for one in group]
-    table = "\n".join(rows)
-    head, _, rest = text.partition(_COMMANDS)
-    return f"{head}{_COMMANDS}\n{table}\n{_END}{rest.partition(_END)[2]}"
+    return _between(text, _COMMANDS, rows)
+
+
+def with_gaps(text: str) -> str:
+    """`text` with the tables of what each way to confine doesn't hold, of python and of the shell."""
+    for runs in ("python", "shell"):
+        text = _between(text, f"<!-- gaps of {runs} -->", _gaps(runs))
+    return text
+
+
+def _gaps(runs: Runs) -> list[str]:
+    from tools.sandbox.account import gaps, gaps_on_linux
+
+    counted = "([how it is counted](#how-memory-is-counted))"
+    ways = ("bwrap", "landlock", "seatbelt")
+    found = [gaps_on_linux(way, runs, abi=5, memory_is_held=counted, as_root=True) for way in ways[:2]]
+    found.append(gaps(ways[2], runs))
+    lines = dict.fromkeys(line for lacks in found for line in lacks)
+    rows = [f"| {line} | {' | '.join('×' if line in lacks else '' for lacks in found)} |" for line in lines]
+    return [f"| not confined | {' | '.join(ways)} |", "|---|---|---|---|", *rows]
+
+
+def _between(text: str, mark: str, rows: list[str]) -> str:
+    head, _, rest = text.partition(mark)
+    return "\n".join([f"{head}{mark}", *rows, f"{_END}{rest.partition(_END)[2]}"])
 
 
 def _row(one: Command) -> str:
@@ -53,4 +76,5 @@ def _row(one: Command) -> str:
 if __name__ == "__main__":
     PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     CHAT_PAGE.write_text(with_commands(CHAT_PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    print(f"wrote {PAGE.name} and {CHAT_PAGE.name}")
+    CONFINEMENT_PAGE.write_text(with_gaps(CONFINEMENT_PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    print(f"wrote {PAGE.name}, {CHAT_PAGE.name} and {CONFINEMENT_PAGE.name}")

@@ -43,6 +43,13 @@ def test_the_help_in_the_readme_is_what_the_command_prints() -> None:
     assert readme.filled(text) == text
 
 
+def test_the_page_on_confinement_names_every_gap() -> None:
+    """`python -m tests.readme` writes it."""
+    text = _text("docs/confinement.md")
+    assert readme.with_gaps(text) == text
+    assert "| processor time: only the time limit of a call holds it | × | × |  |" in text
+
+
 def test_the_chats_page_lists_its_commands() -> None:
     """`python -m tests.readme` writes it."""
     text = _text("docs/chat.md")

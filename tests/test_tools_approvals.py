@@ -10,7 +10,7 @@ import pytest
 from tools.functions import workspace_tools
 from tools.functions.shell import ShellTool
 from tools.policy import Policy, Rule, parse_rule
-from tools.shell_sandbox import choose
+from tools.sandbox import choose
 from tools.spec import (
     ApprovalAsked,
     ApprovalDecided,

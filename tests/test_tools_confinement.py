@@ -22,18 +22,18 @@ import pytest
 
 from tests.support.floods import flood
 from tests.support.kernels import BACKENDS, confinement, descendants, run
-from tools import _cgroup, _data, _seccomp, sandbox
-from tools._watch import own_memory_bytes, usage_of_folders
 from tools.python import NO_OUTPUT, PythonTool
+from tools.sandbox import PYTHON_LIMITS, _cgroup, _seccomp, hostile_folder
+from tools.sandbox.usage import own_memory_bytes, usage_of_folders
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are Linux's")
 
 MIB = 1 << 20
 SECRET = "a-secret-of-the-user"
 ROOT = os.geteuid() == 0
-LIMITS = sandbox.Limits(
-    address_space_bytes=700 * MIB, memory_bytes=700 * MIB, processes=120, data_bytes=48 * MIB, data_files=3000,
-    file_bytes=24 * MIB,
+LIMITS = replace(
+    PYTHON_LIMITS, address_space_bytes=700 * MIB, memory_bytes=700 * MIB, processes=120, data_bytes=48 * MIB,
+    data_files=3000, file_bytes=24 * MIB,
 )  # fmt: skip
 PRELUDE = """
 import ctypes, os, socket, sys
@@ -453,7 +453,7 @@ def test_depth_takes_no_descriptors(tmp_path: Path) -> None:
         used = usage_of_folders([tmp_path])
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        _data.remove(tmp_path / name)
+        hostile_folder.remove(tmp_path / name)
     assert (used.data_files, used.hidden) == (depth, 0)
 
 
@@ -462,7 +462,7 @@ def test_a_folder_that_moves_leads_nobody_out(tmp_path: Path) -> None:
     for name in ("data/a/b/c", "data/x", "mine"):
         (tmp_path / name).mkdir(parents=True)
     names = []
-    for entry in _data.walk([tmp_path / "data"]):
+    for entry in hostile_folder.walk([tmp_path / "data"]):
         names.append(entry.name if entry else None)
         if entry and entry.name == "c":
             (tmp_path / "data/a/b").rename(tmp_path / "b")
@@ -766,9 +766,9 @@ def test_gap_the_machines_name_can_be_seen(attack: PythonTool) -> None:
 
 
 def test_every_gap_is_described() -> None:
-    from tools._landlock import Landlock
+    from tools.sandbox._landlock import Landlock
 
-    text = Landlock(abi=4).describe()
+    text = Landlock("python", abi=4).describe()
     for gap_ in ("path exists", "no /mnt/data", "changing modes", "process number", "machine's name", "multiprocessing",
                  "signalled"):  # fmt: skip
         assert gap_ in text

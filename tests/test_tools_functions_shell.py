@@ -24,12 +24,13 @@ import pytest
 from tests.support.floods import flood
 from tests.support.kernels import NO_BWRAP, StopByHand, count_tokens, descendants
 from tests.support.trees import snapshot
-from tools import _cgroup, shell_sandbox
-from tools._shell_bwrap import ShellBwrap
-from tools._shell_confine import ShellConfinement, ShellJob, ShellLimits
-from tools._shell_supervised import ShellLandlock, ShellSeatbelt, shell_profile
+from tools import sandbox
 from tools.functions.shell import NO_OUTPUT, ShellTiming, ShellTool
 from tools.policy import Policy, Rule
+from tools.sandbox import SHELL_LIMITS, Confinement, Job, _cgroup
+from tools.sandbox._bwrap import Bwrap
+from tools.sandbox._landlock import Landlock
+from tools.sandbox._seatbelt import Seatbelt, profile
 from tools.spec import (
     ApprovalAsked,
     Decision,
@@ -49,7 +50,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and 
 
 SECRET = "a-secret-of-the-user"
 ROOT = os.geteuid() == 0
-LIMITS = ShellLimits(processes=60, memory_bytes=300 << 20, file_bytes=20 << 20)
+LIMITS = replace(SHELL_LIMITS, processes=60, memory_bytes=300 << 20, file_bytes=20 << 20)
 TIMING = ShellTiming(grace_s=0.3, stop_grace_s=0.15)
 
 
@@ -69,7 +70,7 @@ class Ran:
 class Shell:
     """One workspace with a repository, its journal, and a toolbox with the shell in it."""
 
-    def __init__(self, folder: Path, confinement: ShellConfinement, user_home: Path, **options: object) -> None:
+    def __init__(self, folder: Path, confinement: Confinement, user_home: Path, **options: object) -> None:
         self.root = (folder / "ws").resolve()
         self.root.mkdir()
         subprocess.run(["git", "init", "-q", str(self.root)], check=True)
@@ -112,8 +113,8 @@ class Shell:
                 decision = Decision("call_1", answer)
 
 
-def confinement(name: str) -> ShellConfinement:
-    found = shell_sandbox.choose(bwrap=NO_BWRAP if name == "landlock" else None)
+def confinement(name: str) -> Confinement:
+    found = sandbox.choose(bwrap=NO_BWRAP if name == "landlock" else None)
     if found.name != name:
         pytest.skip(f"no {name} here: {found.reason}")
     return found
@@ -553,17 +554,17 @@ pipes = [os.pipe() for _ in range(100)]
 import time; time.sleep(1)
 print('done')
 """)
-    limits = replace(LIMITS, memory_bytes=ShellLimits().memory_bytes)
+    limits = replace(LIMITS, memory_bytes=SHELL_LIMITS.memory_bytes)
     shell.tool = ShellTool(confinement=shell.tool.confinement, home=None, limits=limits, timing=TIMING)
     assert shell.run("/usr/bin/python3 inner/work.py", timeout=120).text == "done"
 
 
 def test_ossia_killed_leaves_nothing_running(shell: Shell, tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from tools import shell_sandbox\n"
+        "import sys; from pathlib import Path; from tools import sandbox\n"
         "from tools.functions.shell import ShellTool\n"
         "from tools.spec import NoStop, ToolContext; from tools.workspace import Workspace\n"
-        f"tool = ShellTool(confinement=shell_sandbox.choose(bwrap={NO_BWRAP if landlocked(shell) else None!r}))\n"
+        f"tool = ShellTool(confinement=sandbox.choose(bwrap={NO_BWRAP if landlocked(shell) else None!r}))\n"
         f"context = ToolContext(NoStop(), Workspace(Path({str(shell.root)!r})), Path({str(tmp_path)!r}), len)\n"
         "for output in tool.run({'command': 'echo on; sleep 300 & sleep 300'}, call_id='c', context=context):\n"
         "    print(output.text, flush=True)\n"
@@ -604,14 +605,14 @@ def test_without_bubblewrap_landlock_and_the_reason() -> None:
 
 
 def test_with_nothing_it_is_off_unless_asked_for(tmp_path: Path, user_home: Path) -> None:
-    off = shell_sandbox.choose(bwrap=NO_BWRAP, allow_landlock=False)
+    off = sandbox.choose(bwrap=NO_BWRAP, allow_landlock=False)
     assert off.name == "off" and "--unconfined" in off.reason
     ran = Shell(tmp_path, off, user_home).run("ls")
     assert ran.text.startswith("Error: the shell is off on this machine: bubblewrap") and ran.asked == []
 
 
 def test_unconfined_runs_and_says_so(tmp_path: Path, user_home: Path) -> None:
-    shell = Shell(tmp_path, shell_sandbox.choose(unconfined=True), user_home)
+    shell = Shell(tmp_path, sandbox.choose(unconfined=True), user_home)
     ran = shell.run(f"echo x > {tmp_path}/outside; echo ~; sleep 300 & disown")
     assert ran.text == str(user_home) and (tmp_path / "outside").exists()
     assert ran.asked[0].preview.unconfined and "UNCONFINED" in ran.asked[0].preview.summary
@@ -621,12 +622,12 @@ def test_unconfined_runs_and_says_so(tmp_path: Path, user_home: Path) -> None:
 @pytest.mark.parametrize(("platform", "said"), [("win32", "WSL2"), ("freebsd14", "--unconfined")])
 def test_other_systems(monkeypatch: pytest.MonkeyPatch, platform: str, said: str) -> None:
     monkeypatch.setattr(sys, "platform", platform)
-    found = shell_sandbox.choose()
+    found = sandbox.choose()
     assert found.name == "off" and said in found.reason
 
 
-@pytest.mark.parametrize("found", [ShellBwrap(Path("bwrap")), ShellLandlock(5), ShellSeatbelt()])
-def test_each_says_what_it_does_not_hold(found: ShellConfinement) -> None:
+@pytest.mark.parametrize("found", [Bwrap("shell", program=Path("bwrap")), Landlock("shell", abi=5), Seatbelt("shell")])
+def test_each_says_what_it_does_not_hold(found: Confinement) -> None:
     text = found.describe()
     assert text.startswith(f"shell: {found.name}\n") and found.confines
     assert [gap for gap in found.gaps if f"  not confined: {gap}" not in text.splitlines()] == []
@@ -634,7 +635,7 @@ def test_each_says_what_it_does_not_hold(found: ShellConfinement) -> None:
 
 def test_the_profile_of_macos_names_what_is_only_read(tmp_path: Path) -> None:
     root = tmp_path.resolve()
-    job = ShellJob("ls", root, ShellLimits(), root, guarded=(root / ".git",))
-    text = shell_profile(job, root / "home")
+    job = Job(root, root, SHELL_LIMITS, command="ls", guarded=(root / ".git",))
+    text = profile(job)
     assert text.startswith("(version 1)\n(deny default)\n")
     assert f'(deny file-write* (subpath "{root}/.git"))' in text.splitlines()[-1]

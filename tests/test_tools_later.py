@@ -19,7 +19,7 @@ from tests.support.folders import Folder
 from tests.support.kernels import NO_BWRAP, count_tokens
 from tests.support.pty import PtyChat
 from tests.support.trees import snapshot
-from tools import _caution, shell_sandbox
+from tools import _caution, sandbox
 from tools.functions.shell import ShellTool
 from tools.policy import Policy, Rule
 from tools.spec import NoStop, ToolCall, ToolContext, ToolResult
@@ -134,7 +134,7 @@ class Shell:
         (self.root / "sub").mkdir(parents=True)
         (self.root / "sub" / "a.txt").write_text("a\n")
         self.journal = Journal(folder / "data", self.root, limits=None if journaled else KeepLimits(command_files=1))
-        found = shell_sandbox.choose(bwrap=NO_BWRAP if confinement == "landlock" else None,
+        found = sandbox.choose(bwrap=NO_BWRAP if confinement == "landlock" else None,
                                      unconfined=confinement == "unconfined")  # fmt: skip
         if found.name != confinement:
             pytest.skip(f"no {confinement} here: {found.reason}")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.calls import Called, call
-from tools import shell_sandbox
+from tools import sandbox
 from tools.functions import workspace_tools
 from tools.functions.shell import ShellTool
 from tools.own import Own, own_in, parts_of_prefix, parts_of_program, parts_of_this_python
@@ -31,7 +31,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def _call(root: Path, name: str, arguments: object, own: Own, *rules: Rule) -> Called:
-    tools = [*workspace_tools(), ShellTool(confinement=shell_sandbox.choose(), home=root.parent / "home")]
+    tools = [*workspace_tools(), ShellTool(confinement=sandbox.choose(), home=root.parent / "home")]
     context = ToolContext(NoStop(), Workspace(root, trusted=True, own=own), root.parent / "data", len)
     return call(Toolbox(tools, policy=Policy(rules), context=context), name, arguments, folder=root)
 

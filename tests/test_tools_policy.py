@@ -213,7 +213,7 @@ def test_what_is_remembered_is_the_exact_command_or_path() -> None:
 @pytest.mark.parametrize("unconfined", [True, False])
 def test_python_says_whether_it_is_confined(unconfined: bool, tmp_path: Path) -> None:
     context = ToolContext(stop=NoStop(), workspace=None, data_dir=tmp_path, count_tokens=len)
-    confinement = sandbox.Unconfined() if unconfined else sandbox.Off("nothing confines here")
+    confinement = sandbox.Unconfined("python") if unconfined else sandbox.Off("python", "nothing confines here")
     tool = PythonTool(data_dir=tmp_path, confinement=confinement)
     preview = tool.preview("1", context=context)
     assert preview.unconfined is unconfined

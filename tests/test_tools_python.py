@@ -339,7 +339,7 @@ def test_a_preview_shows_the_code(tool: PythonTool) -> None:
 
 
 def test_switched_off_it_says_why(tmp_path: Path) -> None:
-    made = PythonTool(data_dir=tmp_path, confinement=sandbox.Off("nothing confines here"))
+    made = PythonTool(data_dir=tmp_path, confinement=sandbox.Off("python", "nothing confines here"))
     made.start()
     assert run(made, "1").result == ToolResult(
         "Error: python is off on this machine: nothing confines here", error=True

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from tests.support.kernels import NO_BWRAP, confinement, run
-from tools import _bwrap, _data, _seatbelt, _seccomp, sandbox
-from tools._confine import Job
-from tools._interpreter import _PARTS, _existing, _prefixes_behind
-from tools._landlock import Landlock
-from tools._watch import Usage, usage_of_folders, usage_of_processes
+from tools import sandbox
 from tools.python import PythonTool
+from tools.sandbox import PYTHON_LIMITS, Job, Unconfined, _seatbelt, _seccomp, hostile_folder
+from tools.sandbox._bwrap import Bwrap, find
+from tools.sandbox._interpreter import _PARTS, _existing, _prefixes_behind
+from tools.sandbox._landlock import Landlock
+from tools.sandbox.usage import Usage, usage_of_folders, usage_of_processes
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are Linux's")
 
@@ -55,12 +56,12 @@ def test_a_bwrap_of_the_folder_one_stands_in_is_never_run(monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     for path in (":", ".:", "bin::/nowhere"):
         monkeypatch.setenv("PATH", path)
-        assert _bwrap.find() is None
+        assert find() is None
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert _bwrap.find() == str(tmp_path / "bwrap")
+    assert find() == str(tmp_path / "bwrap")
     if os.access("/usr/bin/bwrap", os.X_OK):
         monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin")
-        assert _bwrap.find() == "/usr/bin/bwrap"
+        assert find() == "/usr/bin/bwrap"
 
 
 @linux_only
@@ -83,13 +84,13 @@ def test_a_bubblewrap_that_does_not_work_is_named_with_its_fix(tmp_path: Path, s
 @pytest.mark.needs_bwrap
 def test_an_older_bubblewrap_does_without_the_flag(tmp_path: Path) -> None:
     real = confinement("bwrap")
-    assert isinstance(real, _bwrap.Bwrap)
+    assert isinstance(real, Bwrap)
     older = program(
         tmp_path / "bwrap",
         'for word in "$@"; do [ "$word" = --disable-userns ] && '
         f"{{ echo 'bwrap: Unknown option --disable-userns' >&2; exit 1; }}; done\nexec {real.program} \"$@\"",
     )
-    assert sandbox.choose(sandbox.inspect(), bwrap=older) == _bwrap.Bwrap(Path(older), nested=False)
+    assert sandbox.choose(sandbox.inspect(), bwrap=older) == Bwrap("python", program=Path(older), nested=False)
 
 
 @linux_only
@@ -124,7 +125,8 @@ def test_unconfined_runs_and_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "found", [_bwrap.Bwrap(Path("bwrap")), Landlock(7), _seatbelt.Seatbelt(), sandbox.Unconfined()]
+    "found", [Bwrap("python", program=Path("bwrap")), Landlock("python", abi=7), _seatbelt.Seatbelt("python"),
+              Unconfined("python")]
 )
 def test_each_says_what_it_does_not_hold(found: sandbox.Confinement) -> None:
     text = found.describe()
@@ -137,13 +139,13 @@ def test_each_says_what_it_does_not_hold(found: sandbox.Confinement) -> None:
 def test_as_root_the_weaker_limit_on_processes_is_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
     for uid, said in ((0, True), (1000, False)):
         monkeypatch.setattr(os, "geteuid", lambda uid=uid: uid)
-        for found in (_bwrap.Bwrap(Path("bwrap")), Landlock(7)):
+        for found in (Bwrap("python", program=Path("bwrap")), Landlock("python", abi=7)):
             assert any("as root" in gap for gap in found.gaps) == said
 
 
 def test_an_old_landlock_names_signals() -> None:
-    assert any("signalled" in gap for gap in Landlock(4).gaps)
-    assert not any("signalled" in gap for gap in Landlock(7).gaps)
+    assert any("signalled" in gap for gap in Landlock("python", abi=4).gaps)
+    assert not any("signalled" in gap for gap in Landlock("python", abi=7).gaps)
 
 
 # -- the interpreter ---------------------------------------------------------------------------------------------------
@@ -251,20 +253,18 @@ def test_a_machine_without_a_filter() -> None:
 
 def test_the_profile_for_macos(tmp_path: Path) -> None:
     """Not run here: that it names what may be read and written, and quotes it."""
-    folders = [tmp_path / name for name in ("fixed", "s", "tmp", 'da"ta')]
-    for folder in folders:
-        folder.mkdir()
-    text = _seatbelt.profile(Job(sandbox.inspect(), sandbox.Limits(), *folders))
+    job = Job(tmp_path / 'da"ta', tmp_path, PYTHON_LIMITS, sandbox.inspect())
+    text = _seatbelt.profile(job)
     assert text.splitlines()[:2] == ["(version 1)", "(deny default)"]
     assert text.count("(") == text.count(")")
     writes = next(line for line in text.splitlines() if line.startswith("(allow file-write*"))
-    assert 'da\\"ta' in writes and str(folders[0]) not in writes
+    assert 'da\\"ta' in writes and str(job.fixed) not in writes
 
 
 def test_a_filter_or_a_bubblewrap_that_fails_is_not_run_without(tmp_path: Path) -> None:
     """The kernel that can't be confined isn't started in another way: the call says why."""
     broken = program(tmp_path / "bwrap", "echo 'bwrap: no' >&2; exit 1")
-    tool = PythonTool(data_dir=tmp_path, confinement=_bwrap.Bwrap(Path(broken)))
+    tool = PythonTool(data_dir=tmp_path, confinement=Bwrap("python", program=Path(broken)))
     try:
         ran = run(tool, "1")
         assert (ran.text, ran.result.error) == ("[ERROR] the kernel didn't start: exit status 1: bwrap: no", True)
@@ -287,7 +287,7 @@ def test_usage_of_a_folder_at_any_depth(tmp_path: Path) -> None:
     before = _open_descriptors()
     used = usage_of_folders((tmp_path,))
     assert used.data_files == 61 and used.data_bytes >= 1 << 20
-    assert _data.clear_setid_bits(tmp_path) == 1
+    assert hostile_folder.clear_setid_bits(tmp_path) == 1
     assert _open_descriptors() == before
 
 
@@ -318,7 +318,7 @@ def test_usage_of_processes() -> None:
     ],
 )
 def test_which_limit_is_broken(used: Usage, before: Usage, why: str) -> None:
-    assert used.breach(sandbox.Limits(), before) == why
+    assert used.breach(PYTHON_LIMITS, before) == why
 
 
 def test_nothing_heavy_is_imported_before_a_kernel_starts() -> None:
@@ -340,5 +340,5 @@ def test_a_tree_deeper_than_python_recurses_is_removed(tmp_path: Path) -> None:
         os.close(here)
         here = below
     os.close(here)
-    _data.remove(folder)
+    hostile_folder.remove(folder)
     assert not folder.exists()

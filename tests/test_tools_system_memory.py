@@ -7,19 +7,18 @@ import socket
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.support.floods import flood
 from tests.support.kernels import confinement, run
-from tools import _cgroup, sandbox
-from tools._confine import Launch
-from tools._shell_confine import ShellLimits
-from tools._shell_process import ShellProcess
-from tools._system_memory import Fall, beside_processes, socket_bytes, without_owner
-from tools._watch import usage_in_all
 from tools.python import PythonTool
+from tools.sandbox import PYTHON_LIMITS, SHELL_LIMITS, Job, Launch, _cgroup
+from tools.sandbox._process import CommandProcess
+from tools.sandbox._system_memory import Fall, beside_processes, socket_bytes, without_owner
+from tools.sandbox.usage import usage_in_all
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="of Linux")
 
@@ -86,7 +85,7 @@ GROUP = _cgroup.found() if sys.platform == "linux" else None
 @pytest.mark.parametrize("name", [pytest.param("bwrap", marks=pytest.mark.needs_bwrap), "landlock"])
 def test_a_control_group_holds_memory(name: str, tmp_path: Path) -> None:
     """By what no look from outside counts, so that it can only be Linux that ended it."""
-    limits = sandbox.Limits(address_space_bytes=1 << 40, memory_bytes=300 * MIB)
+    limits = replace(PYTHON_LIMITS, address_space_bytes=1 << 40, memory_bytes=300 * MIB)
     tool = PythonTool(data_dir=tmp_path, confinement=confinement(name), timeout_s=120, limits=limits)
     with closing(tool):
         assert run(tool, "1 + 1").text == "2"
@@ -104,8 +103,8 @@ def test_a_control_group_holds_memory(name: str, tmp_path: Path) -> None:
 def test_what_ended_a_command_in_a_group(command: str, status: int, ended_by: str, tmp_path: Path) -> None:
     """A kill inside is no lack of memory. The first process is one that waits, as bubblewrap's and our supervisor."""
     launch = Launch(("/bin/sh", "-c", '/bin/sh -c "$0"; exit $?', command), {"PATH": "/usr/bin:/bin"})
-    limits = ShellLimits(memory_bytes=100 * MIB)
-    process = ShellProcess(launch, limits=limits, root=tmp_path, timeout_s=60, grace_s=1)
+    job = Job(tmp_path, tmp_path, replace(SHELL_LIMITS, memory_bytes=100 * MIB), command=command)
+    process = CommandProcess(launch, job, timeout_s=60, grace_s=1)
     output = b"".join(process.output)
     found = process.status
     process.close()

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from tools import _data
-from tools._confine import DATA_PATH
 from tools._kernel_inside import OMITTED
 from tools.output import Bounded, clean, trim
+from tools.sandbox import DATA_PATH
+from tools.sandbox.hostile_folder import save_new
 from tools.spec import Attachment, ToolOutput
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Cell:
         if not isinstance(picture, str) or not picture or len(self.attachments) >= _MAX_PICTURES:
             return ""
         try:
-            path = _data.save_new(self.folder, "out", suffix, base64.b64decode("".join(picture.split()), validate=True))
+            path = save_new(self.folder, "out", suffix, base64.b64decode("".join(picture.split()), validate=True))
         except (binascii.Error, ValueError, OSError) as error:
             reason = error.strerror if isinstance(error, OSError) else error  # not the host's path
             return f"[image not saved: {reason}]"

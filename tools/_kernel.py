@@ -23,11 +23,10 @@ from typing import Any
 import zmq
 from jupyter_client.session import Session
 
-from tools import _kernel_inside, _kernel_launcher
-from tools._confine import Confinement, Job, Limits
-from tools._interpreter import Interpreter
-from tools._process import KernelProcess
+from tools import _kernel_inside
 from tools._scratch import Scratch
+from tools.sandbox import Confinement, Interpreter, Job, Limits
+from tools.sandbox._process import KernelProcess
 
 MAX_MESSAGE_BYTES = 8 << 20
 _MAX_ITEMS = 400_000
@@ -62,8 +61,9 @@ class Kernel:
     def __init__(self, confinement: Confinement, interpreter: Interpreter, *, data: Path, limits: Limits) -> None:
         self._scratch = _short_folder()
         self._folder = self._scratch.path
-        fixed, sockets, scratch = (_made(self._folder / name) for name in ("fixed", "s", "tmp"))
-        self.job = Job(interpreter, limits, fixed, sockets, scratch, data)
+        self.job = Job(data, self._folder, limits, interpreter)
+        for folder in (self.job.fixed, *self.job.writable):
+            folder.mkdir(mode=0o700)
         self._session = Session(key=secrets.token_hex(16).encode(), username="user", check_pid=False)
         self._wake_reader, self._wake_writer = socket.socketpair()
         self._wake_reader.setblocking(False)
@@ -73,15 +73,9 @@ class Kernel:
         self._welcomes = False
         self._poller = zmq.Poller()
         self._poller.register(self._wake_reader.fileno(), zmq.POLLIN)
-        launch = confinement.launch(self.job)
-        for module in (_kernel_launcher, _kernel_inside):  # the project's own folder isn't visible in there
-            shutil.copy(str(module.__file__), self.job.fixed)
+        shutil.copy(str(_kernel_inside.__file__), self.job.fixed)  # the project's own folder isn't visible in there
         self.job.connection.write_text(json.dumps(self._connection_info()))
-        site = [str(folder) for folder in interpreter.site]
-        settings = {**launch.settings, "site": site, "connection": str(self.job.connection)}
-        self.job.settings.write_text(json.dumps(settings))
-        self.process = KernelProcess(launch, limits=limits, data=data, folders=(self.job.sockets, self.job.scratch),
-                                     on_exit=self.wake)  # fmt: skip
+        self.process = KernelProcess(confinement.launch(self.job), self.job, on_exit=self.wake)
 
     def _connection_info(self) -> dict[str, object]:
         ports = {f"{channel}_port": number for number, channel in enumerate(_CHANNELS, 1)}
@@ -286,8 +280,3 @@ def _short_folder() -> Scratch:
         return scratch
     scratch.close()
     return Scratch(Path("/tmp"))
-
-
-def _made(folder: Path) -> Path:
-    folder.mkdir(mode=0o700)
-    return folder

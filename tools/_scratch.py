@@ -10,8 +10,6 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from tools import _data
-
 _PREFIX = "ossia-run-"
 _NAME = re.compile(r"ossia-run-[a-z0-9_]{8}")
 _TRIES = 8
@@ -40,7 +38,7 @@ class Scratch:
         try:
             self.path.rmdir()  # as most of them are left
         except OSError:
-            _data.remove(self.path)
+            _remove(self.path)
         os.close(self._lock)
         self._lock = -1
 
@@ -104,7 +102,13 @@ def _remove_left(place: Path) -> None:
         lock = _locked(place / name)
         if lock is not None:
             try:
-                _data.remove(place / name)
+                _remove(place / name)
                 removed += 1
             finally:
                 os.close(lock)
+
+
+def _remove(folder: Path) -> None:
+    from tools.sandbox import hostile_folder  # files are written before anything is confined
+
+    hostile_folder.remove(folder)

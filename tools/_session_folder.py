@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tools import _data
+from tools.sandbox import hostile_folder
 
 _NAME = re.compile(r"python-[0-9a-f]{8}")
 _KEPT_S = 30 * 24 * 3600.0
@@ -33,7 +33,7 @@ class SessionFolder:
         self._lock = os.open(self._mark, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             _locks(self._lock)
-            self.path = _data.make_private(data_dir / name)
+            self.path = hostile_folder.make_private(data_dir / name)
         except OSError:
             self._unlock()
             raise
@@ -63,7 +63,7 @@ def _remove_old(data_dir: Path, *, before: float, kept_newest: int) -> None:
         if found[folder].st_ctime < before:
             with suppress(OSError), _not_in_use(folder) as free:
                 if free and not _changed_since(folder, before):
-                    _data.remove(folder)
+                    hostile_folder.remove(folder)
                     removed += 1
 
 
@@ -97,4 +97,4 @@ def _locks(descriptor: int) -> bool:
 
 
 def _changed_since(folder: Path, before: float) -> bool:
-    return any(entry is None or entry.status.st_ctime >= before for entry in _data.walk((folder,)))
+    return any(entry is None or entry.status.st_ctime >= before for entry in hostile_folder.walk((folder,)))

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from tools import _data
 from tools._cell import Cell
-from tools._confine import DATA_PATH, Confinement, Limits
-from tools._interpreter import Interpreter, InterpreterUnusable, inspect
 from tools._session_folder import SessionFolder
+from tools.sandbox import DATA_PATH, PYTHON_LIMITS, Confinement, Interpreter, InterpreterUnusable, Limits, inspect
+from tools.sandbox.hostile_folder import clear_setid_bits, read_file
 from tools.spec import Effect, Preview, Stop, ToolContext, ToolOutput, ToolResult, ToolSpec, interrupted
 
 if TYPE_CHECKING:
@@ -83,7 +82,7 @@ class PythonTool:
         self.confinement = confinement
         self._data_dir, self._interpreter = data_dir, interpreter
         self._timeout_s, self._max_tokens = timeout_s, max_tokens
-        self._limits, self._timing = limits or Limits(), timing or Timing()
+        self._limits, self._timing = limits or PYTHON_LIMITS, timing or Timing()
         self._folder: SessionFolder | None = None
         self._kernel: Kernel | None = None
         self._ready = False
@@ -111,7 +110,7 @@ class PythonTool:
 
         Raises `OSError` where it isn't a plain file of that folder.
         """
-        return _data.read_file(self.folder, name, max_bytes=max_bytes)
+        return read_file(self.folder, name, max_bytes=max_bytes)
 
     def start(self) -> None:
         """Start the kernel and don't wait for it: a first call finds it warm. A failure shows at that call."""
@@ -150,7 +149,7 @@ class PythonTool:
                     self._settle(kernel, cell, "stopped", context.stop)
                 kernel.disconnect()
                 kernel.process.busy.clear()
-                _data.clear_setid_bits(folder)
+                clear_setid_bits(folder)
 
     def begin_anew(self, *, told: bool) -> None:
         """Forget the variables and the folder: another conversation begins. `told`: the next result says so.

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tests.bench.report import Report, options
 from tests.support.kernels import NO_BWRAP, StopByHand, count_tokens
-from tools import shell_sandbox
+from tools import sandbox
 from tools.functions.shell import ShellTool
 from tools.policy import Policy, Rule
 from tools.spec import NoStop, Stop, ToolCall, ToolContext, ToolOutput
@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         plain = _timed(lambda: subprocess.run(["bash", "-c", "true"], cwd=root, check=True))
         _tell(report, "bash -c true, plain", *plain)
         for program in (None, NO_BWRAP):
-            tool = ShellTool(confinement=shell_sandbox.choose(bwrap=program))
+            tool = ShellTool(confinement=sandbox.choose(bwrap=program))
             _measure(report, tool, root, folder)
             _stop_and_flood(report, tool, root, folder)
     report.print(as_json=given.json)

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from tests.support.floods import FLOODS, flood
 from tests.support.kernels import NO_BWRAP, StopByHand, count_tokens, run
-from tools import sandbox, shell_sandbox
+from tools import sandbox
 from tools.functions.shell import ShellTool
 from tools.policy import Policy, Rule
 from tools.python import PythonTool
@@ -80,7 +80,7 @@ def by_shell(program: str, folder: Path, bwrap: str | None, stop: StopByHand) ->
     root = folder / "workspace"
     root.mkdir()
     (root / "flood.py").write_text(program)
-    tool = ShellTool(confinement=shell_sandbox.choose(bwrap=bwrap), home=None)
+    tool = ShellTool(confinement=sandbox.choose(bwrap=bwrap), home=None)
     context = ToolContext(NoStop(), Workspace(root.resolve(), True, None), folder, count_tokens)
     box = Toolbox([tool], policy=Policy([Rule("*", "allow")]), context=context)
     arguments = json.dumps({"command": "/usr/bin/python3 flood.py", "timeout": _CALL_S})

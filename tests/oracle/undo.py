@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tests.support.kernels import NO_BWRAP, count_tokens
 from tests.support.trees import snapshot
-from tools import shell_sandbox
+from tools import sandbox
 from tools.functions.apply_patch import ApplyPatch
 from tools.functions.shell import ShellTool
 from tools.functions.write_file import WriteFile
@@ -67,7 +67,7 @@ def play(turns: int, seed: int, *, program: str | None = None) -> Report:
         root, data = Path(folder, "tree").resolve(), Path(folder, "data")
         _make_tree(root, source)
         journal = Journal(data, root)
-        tools = [WriteFile(), ApplyPatch(), ShellTool(confinement=shell_sandbox.choose(bwrap=program))]
+        tools = [WriteFile(), ApplyPatch(), ShellTool(confinement=sandbox.choose(bwrap=program))]
         context = ToolContext(NoStop(), Workspace(root, True, journal), data, count_tokens)
         toolbox = Toolbox(tools, policy=Policy([Rule("*", "allow")]), context=context)
         states = []

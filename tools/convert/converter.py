@@ -274,7 +274,7 @@ def _filter() -> str:
     """The seccomp filter, empty where there is none for this machine."""
     if sys.platform != "linux":
         return ""
-    from tools import _seccomp
+    from tools.sandbox import _seccomp
 
     try:
         return _seccomp.build("landlock").hex()

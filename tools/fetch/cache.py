@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 
-from tools._data import make_private
 from tools.browser.document import Document
+from tools.sandbox.hostile_folder import make_private
 
 _FORMAT = 1
 """Goes up when the text of a page is made in another way: what was kept before is then not found any more."""

@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from tools._confine import ConfinementName
 from tools._later_look import Look
 from tools._scratch import Scratch
-from tools._shell_confine import GUARDED, ShellConfinement, ShellJob, ShellLimits, too_wide
-from tools._shell_process import ShellProcess
 from tools.ending import to_its_end
 from tools.output import Bounded, clean, trim
 from tools.own import Own
+from tools.sandbox import SHELL_LIMITS, Confinement, ConfinementName, Job, Limits, choose
+from tools.sandbox._process import CommandProcess
+from tools.sandbox.private import GUARDED, too_wide
 from tools.spec import Preview, Stop, Taint, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec, interrupted
 from tools.undo import Journal
 from tools.workspace import Workspace
@@ -76,25 +76,23 @@ class ShellTool:
     def __init__(
         self,
         *,
-        confinement: ShellConfinement | None = None,
+        confinement: Confinement | None = None,
         home: Path | None = None,
         search_path: str = "",
-        limits: ShellLimits | None = None,
+        limits: Limits | None = None,
         timing: ShellTiming | None = None,
         max_tokens: int = 4096,
     ) -> None:
         self.spec = ToolSpec(NAME, DESCRIPTION, _PARAMETERS, effects=frozenset({"run", "write"}), provenance="built-in")
         self._confinement, self._home, self._search_path = confinement, home, search_path
-        self._limits, self._timing, self._max_tokens = limits or ShellLimits(), timing or ShellTiming(), max_tokens
+        self._limits, self._timing, self._max_tokens = limits or SHELL_LIMITS, timing or ShellTiming(), max_tokens
         self._warned = False  # that nothing can be undone here: once, for where nobody is asked
 
     @property
-    def confinement(self) -> ShellConfinement:
+    def confinement(self) -> Confinement:
         """How commands are confined here. The first look tries what there is, some 20 ms."""
         if self._confinement is None:
-            from tools import shell_sandbox
-
-            self._confinement = shell_sandbox.choose()
+            self._confinement = choose()
         return self._confinement
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:
@@ -172,17 +170,17 @@ class ShellTool:
         return context.workspace
 
     def _job(self, command: str, workspace: Workspace, context: ToolContext, scratch: Path,
-             nested: tuple[str, ...]) -> ShellJob:  # fmt: skip
+             nested: tuple[str, ...]) -> Job:  # fmt: skip
         try:
             guarded = [_guarded(workspace.root, name) for name in dict.fromkeys([*GUARDED, *nested])]
         except OSError as error:
             why = f"it can't be looked into ({error.strerror or error})"
             raise ToolFailed(f"Error: no commands run in this workspace: {why}. Tell the user") from error
-        return ShellJob(
-            command,
+        return Job(
             workspace.root,
-            self._limits,
             scratch,
+            self._limits,
+            command=command,
             guarded=tuple(path for path in guarded if path is not None),
             hidden=(context.data_dir,),
             home=self._home,
@@ -190,12 +188,12 @@ class ShellTool:
             search_path=self._search_path,
         )
 
-    def _run_job(self, job: ShellJob, timeout_s: float, call_id: str, context: ToolContext, brings: frozenset[Taint]
+    def _run_job(self, job: Job, timeout_s: float, call_id: str, context: ToolContext, brings: frozenset[Taint]
                  ) -> Generator[ToolOutput, None, ToolResult]:  # fmt: skip
         output = _Output(call_id)
         try:
-            process = ShellProcess(self.confinement.launch(job), limits=job.limits, root=job.root,
-                                   timeout_s=timeout_s, grace_s=self._timing.grace_s)  # fmt: skip
+            launch = self.confinement.launch(job)
+            process = CommandProcess(launch, job, timeout_s=timeout_s, grace_s=self._timing.grace_s)
         except OSError as error:
             raise ToolFailed(f"Error: the shell can't be started: {error.strerror or error}") from error
         forget = context.stop.on_stop(lambda: process.stop(self._timing.stop_grace_s))

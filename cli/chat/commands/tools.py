@@ -145,7 +145,7 @@ def _why_no_python(talk: Conversation) -> str:
 
 
 def _why_no_shell(talk: Conversation) -> str:
-    from tools.shell_sandbox import choose
+    from tools.sandbox import choose
 
     return choose(unconfined=talk.settings.unconfined).reason
 

@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Protocol
 
-from tools._confine import Launch
+from tools.sandbox.job import Launch
 
 _ROOT = Path("/sys/fs/cgroup")
 _PROGRAMS = (Path("/usr/bin/systemd-run"), Path("/bin/systemd-run"), Path("/run/current-system/sw/bin/systemd-run"))

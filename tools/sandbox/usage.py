@@ -11,9 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tools._confine import Limits
-from tools._data import walk
-from tools._system_memory import beside_processes
+from tools.sandbox._system_memory import beside_processes
+from tools.sandbox.hostile_folder import walk
+from tools.sandbox.job import Limits
 
 _ROOM_BYTES, _ROOM_FILES = 1 << 20, 100
 """What a kernel may add to a folder that was over its limit before."""
@@ -51,8 +51,11 @@ class Usage:
     def breach(self, limits: Limits, before: Usage) -> str:
         """Which limit is broken, in words for the model; empty if none.
 
-        `before`: a folder that was over the limit when the kernel started may be cleaned up, but not grow further.
+        `before`: what was in use at the start. A folder that was over the limit then may be cleaned up, but not grow
+        further.
         """
+        if before.free_bytes - self.free_bytes > limits.disk_bytes:
+            return f"took more than {limits.disk_bytes / (1 << 30):.1f} GB of disk space"
         if self.processes > limits.processes:  # before the memory: a fork bomb breaks both
             return f"ran more than {limits.processes} processes and threads"
         if self.memory_bytes > limits.memory_bytes:

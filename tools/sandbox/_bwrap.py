@@ -1,0 +1,204 @@
+"""bubblewrap: namespaces, a read-only view of the system, and a seccomp filter. The strongest way on Linux."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+from tools._scratch import Scratch
+from tools.sandbox import _seccomp
+from tools.sandbox._interpreter import Interpreter
+from tools.sandbox._launcher import launcher_command
+from tools.sandbox.confinement import Confinement, ConfinementName
+from tools.sandbox.job import DATA_PATH, MIB, SHELL_LIMITS, Job, Launch
+from tools.sandbox.private import PUBLIC_STATE, on_the_way, private_files, private_folders, private_in_workspace
+
+_KERNELS_HOME = "/home/user"
+_UNPRIVILEGED = 1000
+_OUTER_ENV = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
+"""bwrap's own environment: process 1 inside is bwrap, and /proc/1/environ shows what bwrap was started with."""
+
+_NAMESPACES = ("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts",
+               "--unshare-cgroup-try", "--die-with-parent", "--new-session", "--hostname", "sandbox", "--clearenv",
+               "--cap-drop", "ALL")  # fmt: skip
+_SYSTEM = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix/store", "gnu/store")
+_ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "timezone", "ssl/certs",
+        "ssl/openssl.cnf", "pki/tls/certs", "ca-certificates", "nsswitch.conf", "mime.types", "fonts")  # fmt: skip
+_SYSTEM_FOLDERS = ("/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin")
+_TEMPORARY = (("/dev/shm", 64), ("/tmp", 256), ("/home", 16))
+"""Writable, in memory, gone with the kernel: where, MiB."""
+_OWN_PROCESSES = 4
+"""bwrap is two, which the watcher counts: with room for them a program meets Linux's limit, an error, before that."""
+_READ_ONLY = ("--remount-ro", "/", "--remount-ro", "/dev", "--remount-ro", "/proc")
+"""/ and /dev lie in memory without a size: written full they would take half of the machine's. And whoever is root
+outside may write /proc/sys from inside, whatever the namespace says: core_pattern there names a program that the
+machine runs as root."""
+_FIRST_TO_GO = ("/bin/sh", "-c", 'echo 1000 2>/dev/null >/proc/self/oom_score_adj; exec "$0" "$@"')
+"""If memory runs out, this ends before anything of the user's. Inherited; inside, /proc is read-only."""
+_LIMITED = """\
+{ ulimit -c 0; ulimit -f "$1"; ulimit -n "$2"; ulimit -u "$3" || ulimit -p "$3"; } 2>/dev/null; shift 3; exec "$@"
+"""
+"""Inside, where the number of processes counts those of this namespace alone. bash says -u, dash -p."""
+_BLOCK_BYTES = 512  # what ulimit -f counts in sh
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bwrap(Confinement):
+    """Runs a job under `bwrap`. `nested`: this bwrap knows --disable-userns (0.8 and later)."""
+
+    name: ClassVar[ConfinementName] = "bwrap"
+    program: Path
+    nested: bool = True
+
+    @property
+    def data_path(self) -> str | None:
+        return DATA_PATH
+
+    def launch(self, job: Job) -> Launch:
+        return self._around(_kernel(job, job.interpreter) if job.interpreter else _command(job))
+
+    def _around(self, inside: _Inside) -> Launch:
+        variables = [word for name, value in inside.env.items() for word in ("--setenv", name, value)]
+        filter_fd = _pipe_with(_seccomp.build("bwrap"))
+        command = (*_FIRST_TO_GO, self.program, *_NAMESPACES, *(("--disable-userns",) if self.nested else ()),
+                   # uid 0 inside would be root's own files outside
+                   *(("--uid", _UNPRIVILEGED, "--gid", _UNPRIVILEGED) if os.geteuid() == 0 else ()),
+                   *inside.view, *_READ_ONLY, "--chdir", inside.folder, *variables, "--seccomp", filter_fd, "--",
+                   *inside.program)  # fmt: skip
+        return Launch(tuple(map(str, command)), _OUTER_ENV, (filter_fd,))
+
+    def probe(self, interpreter: Interpreter | None) -> str:
+        """Start Python, or `true`, with the real flags. Returns an empty string, or what bwrap said."""
+        with closing(Scratch()) as scratch:
+            job = Job(scratch.path, scratch.path, SHELL_LIMITS, command="true")
+            launch = self._around(_python(interpreter) if interpreter else _command(job))
+            try:
+                done = subprocess.run(launch.command, env=launch.env, pass_fds=launch.fds, stdin=subprocess.DEVNULL,
+                                      capture_output=True, timeout=20, cwd="/")  # fmt: skip
+            except (OSError, subprocess.SubprocessError) as error:
+                return str(error)
+            finally:
+                for fd in launch.fds:
+                    os.close(fd)
+        said = done.stderr.decode(errors="replace").strip()
+        return "" if done.returncode == 0 else (said.splitlines() or [f"exit status {done.returncode}"])[-1]
+
+
+def find(search_path: str | None = None) -> str | None:
+    """The bwrap of `search_path` (None: PATH), the system's before others. Never one of a relative folder.
+
+    `./bwrap` may be anybody's, and it runs unconfined itself. (One in the `bin` of a project's environment counts only
+    where the system has none.)
+    """
+    given = os.get_exec_path() if search_path is None else search_path.split(os.pathsep)
+    folders = sorted(filter(os.path.isabs, given), key=lambda folder: folder not in _SYSTEM_FOLDERS)
+    return shutil.which("bwrap", path=os.pathsep.join(folders))
+
+
+def advice(said: str) -> str:
+    """What to do about a bwrap that doesn't start: a line for the user."""
+    if any(sign in said for sign in ("uid map", "RTM_NEWADDR", "namespace", "Operation not permitted")):
+        return (
+            "this system refuses user namespaces to programs; on Ubuntu add an AppArmor profile: "
+            "`profile bwrap /usr/bin/bwrap flags=(unconfined) { userns, }` in /etc/apparmor.d/bwrap, "
+            "then `sudo apparmor_parser -r /etc/apparmor.d/bwrap`"
+        )
+    return "install bubblewrap from your distribution, 0.8 or later"
+
+
+@dataclass(frozen=True, slots=True)
+class _Inside:
+    """What is there inside, in bwrap's words, and what is started where."""
+
+    view: list[object]
+    program: tuple[object, ...]
+    folder: Path | str = "/"
+    env: dict[str, str] = field(default_factory=dict)
+
+
+def _kernel(job: Job, interpreter: Interpreter) -> _Inside:
+    folders = ("--ro-bind", job.fixed, job.fixed, "--bind", job.sockets, job.sockets, "--bind", job.folder, DATA_PATH)
+    job.fixed.mkdir(exist_ok=True)
+    uid, gid = (os.geteuid(), os.getegid()) if os.geteuid() else (_UNPRIVILEGED, _UNPRIVILEGED)
+    (job.fixed / "passwd").write_text(f"user:x:{uid}:{gid}::{_KERNELS_HOME}:/bin/sh\n")
+    (job.fixed / "group").write_text(f"user:x:{gid}:\n")
+    names = [word for name in ("passwd", "group") for word in ("--ro-bind", job.fixed / name, f"/etc/{name}")]
+    limits = {**job.limits.rlimits("AS", "FSIZE", "NOFILE", "CORE"), "NPROC": job.limits.processes - _OWN_PROCESSES}
+    program = launcher_command(job, {"data": DATA_PATH, "limits": limits, "terminals": True}, bare=False)
+    env = job.environment(_KERNELS_HOME, "/tmp")
+    return _Inside([*_system(interpreter), *folders, *names], program, DATA_PATH, env)
+
+
+def _python(interpreter: Interpreter) -> _Inside:
+    """As a kernel's, without its folders: does this Python start at all?"""
+    return _Inside(_system(interpreter), (interpreter.executable, "-I", "-S", "-c", "pass"))
+
+
+def _command(job: Job) -> _Inside:
+    home = job.home.resolve() if job.home and job.home.is_dir() else "/tmp"
+    limits = job.limits
+    bounds = (limits.file_bytes // _BLOCK_BYTES, limits.open_files, limits.processes - _OWN_PROCESSES)
+    program = ("/bin/sh", "-c", _LIMITED, "sh", *bounds, *job.program)
+    return _Inside(_machine(job), program, job.folder, job.environment(home, "/tmp"))
+
+
+def _system(interpreter: Interpreter) -> list[object]:
+    """A kernel's view: the system's programs and its Python, nothing else."""
+    words: list[object] = []
+    for name in _SYSTEM:
+        words += _bind_as_it_lies(Path("/", name))
+    for name in _ETC:
+        words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+    words += ["--proc", "/proc", "--dev", "/dev"]
+    for place, mib in _TEMPORARY:
+        words += ["--size", mib * MIB, "--tmpfs", place]
+    words += ["--dir", _KERNELS_HOME]
+    for root in interpreter.roots:
+        if not root.is_relative_to("/usr"):
+            words += ["--ro-bind", root, root]
+    return words
+
+
+def _machine(job: Job) -> list[object]:
+    """A command's view: all there is, but for what is private."""
+    words: list[object] = ["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]
+    words += ["--size", 64 * MIB, "--tmpfs", "/dev/shm"]
+    hidden, home, temporary = private_folders(job), job.home.resolve() if job.home else None, Path("/tmp").resolve()
+    for folder in hidden:
+        words += ["--size", job.limits.temporary_bytes if folder in (home, temporary) else MIB, "--tmpfs", folder]
+    if home is not None and home not in hidden and any(home.is_relative_to(folder) for folder in hidden):
+        words += ["--size", job.limits.temporary_bytes, "--tmpfs", home]
+    for state in map(Path, PUBLIC_STATE):
+        if state.is_dir() and Path("/var") in hidden:
+            words += ["--ro-bind", state, state]
+    for file in private_files():
+        words += ["--ro-bind", "/dev/null", file]
+    words += ["--bind", job.folder, job.folder]
+    for path in on_the_way(job):
+        words += ["--bind", path, path]  # where something is mounted can't be renamed
+    for path in (*job.guarded, *job.own):
+        words += ["--ro-bind", path, path]
+    for path in private_in_workspace(job):
+        words += ["--size", MIB, "--tmpfs", path] if path.is_dir() else ["--ro-bind", "/dev/null", path]
+    # empty and also closed: what was written there would be lost, and that should be seen
+    closed = [folder for folder in hidden if folder not in (home, temporary)]
+    return [*words, *(word for folder in closed for word in ("--remount-ro", folder))]
+
+
+def _bind_as_it_lies(path: Path) -> list[object]:
+    if path.is_symlink():
+        return ["--symlink", path.readlink(), path]
+    return ["--ro-bind", path, path] if path.is_dir() else []
+
+
+def _pipe_with(data: bytes) -> int:
+    """The reading end of a pipe that holds `data` (small enough for its buffer) and then ends."""
+    reading, writing = os.pipe()
+    os.write(writing, data)
+    os.close(writing)
+    return reading

@@ -1,0 +1,111 @@
+"""Landlock and a seccomp filter: for a Linux without bubblewrap, or one that refuses user namespaces. Weaker."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from tools.sandbox import _seccomp, account
+from tools.sandbox._launcher import supervised
+from tools.sandbox.confinement import Confinement, ConfinementName
+from tools.sandbox.job import Job, Launch
+from tools.sandbox.private import PRIVATE_FOLDERS, PUBLIC_STATE, private_files, private_in_workspace
+
+OLDEST_ABI = 3
+"""Linux 6.2: before it truncate() of any file of the user's was open."""
+
+_READ = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store",
+         "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime",
+         "/etc/timezone", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs", "/etc/nsswitch.conf",
+         "/etc/mime.types", "/etc/fonts", "/etc/passwd", "/dev/zero", "/dev/random", "/dev/urandom", "/proc/cpuinfo",
+         "/proc/meminfo", "/proc/stat", "/proc/loadavg", "/proc/uptime", "/proc/version",
+         "/sys/devices/system/cpu")  # fmt: skip
+_WRITE = ("/dev/null", "/dev/full")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landlock(Confinement):
+    """Runs a job in a Landlock domain, under a supervisor of ours. Weaker than bubblewrap, and says where."""
+
+    name: ClassVar[ConfinementName] = "landlock"
+    abi: int
+
+    @property
+    def gaps(self) -> tuple[str, ...]:
+        return account.gaps(self.name, self.runs, abi=self.abi)
+
+    def launch(self, job: Job) -> Launch:
+        writable, readable = _reach(job)
+        allowed = job.limits.processes + 256 + threads_of_this_user()
+        settings: dict[str, object] = {
+            "terminals": False,
+            "read": [*_READ, *map(str, (*_shown(job), *readable))],
+            "write_files": [*_WRITE],
+            "write": [*map(str, (*job.writable, *writable))],
+            "list": [str(job.folder)],
+            "filter": _seccomp.build("landlock").hex(),
+            "drop_capabilities": True,
+            "limits": {**job.limits.rlimits("AS", "FSIZE", "NOFILE", "CORE"), "NPROC": allowed},
+        }
+        return supervised(job, settings)
+
+
+def _shown(job: Job) -> list[Path]:
+    """What a job reads beside what every job does: a kernel its Python; a command most of /etc, and more programs."""
+    if job.interpreter:
+        return [*job.interpreter.roots, job.fixed]
+    private = [*private_files(), *map(Path, PRIVATE_FOLDERS)]
+    settings = [path for path in Path("/etc").iterdir() if not any(one.is_relative_to(path) for one in private)]
+    return [*settings, Path("/opt"), *map(Path, PUBLIC_STATE)]
+
+
+def _reach(job: Job) -> tuple[list[Path], list[Path]]:
+    """What of the workspace may be written, and what only read.
+
+    Landlock gives rights and can't take a part of them back: each folder on the way to what is guarded is taken apart,
+    and its other entries get rules of their own. A link gets none, since the rule would be for what it points to.
+    """
+    unseen, kept = private_in_workspace(job), (*job.guarded, *job.own)
+    writable: list[Path] = []
+    readable: list[Path] = []
+    folders = [job.folder]
+    apart = {above for path in (*unseen, *kept) for above in path.parents}
+    if job.folder not in apart:
+        return [job.folder], []
+    for folder in folders:  # it grows
+        for path in folder.iterdir():
+            if path.is_symlink() or path in unseen:
+                continue
+            if path in kept:
+                readable.append(path)
+            elif path in apart:
+                folders.append(path)
+            else:
+                writable.append(path)
+    return writable, readable
+
+
+def abi_version() -> int:
+    """Landlock's version in this kernel, 0 without it."""
+    if sys.platform != "linux":
+        return 0
+    try:
+        import landlockpy
+    except ImportError:
+        return 0
+    return int(landlockpy.abi_version())
+
+
+def threads_of_this_user() -> int:
+    """RLIMIT_NPROC counts every thread of the user, not only the kernel's: the limit starts above those."""
+    count = 0
+    for process in Path("/proc").iterdir():
+        try:
+            if process.name.isdigit() and process.stat().st_uid == os.getuid():
+                count += sum(1 for _ in (process / "task").iterdir())
+        except OSError:  # it ended meanwhile
+            continue
+    return count

@@ -1,0 +1,37 @@
+"""Our launcher, put beside a job and started: it confines itself where nothing else does it, and becomes the job."""
+
+from __future__ import annotations
+
+import json
+import sys
+from functools import cache
+from pathlib import Path
+
+from tools.sandbox.job import Job, Launch
+
+
+def supervised(job: Job, settings: dict[str, object], *, home: Path | None = None, bare: bool = True) -> Launch:
+    """The job under a supervisor of ours, which ends all its processes with it. `home` None: its temporary folder."""
+    for folder in job.writable:
+        folder.mkdir(exist_ok=True)
+    command = launcher_command(job, {"supervise": True, **settings}, bare=bare)
+    return Launch(command, job.environment(home or job.temporary, job.temporary), lifeline=True)
+
+
+def launcher_command(job: Job, settings: dict[str, object], *, bare: bool) -> tuple[str, ...]:
+    """The launcher's start, with what it reads written to where the job can't write.
+
+    `bare`: nothing of the Python's environment (.pth files, sitecustomize) runs before the launcher is confined.
+    """
+    job.fixed.mkdir(exist_ok=True)
+    launcher, file = job.fixed / "_kernel_launcher.py", job.fixed / "settings.json"
+    launcher.write_bytes(_source())
+    file.write_text(json.dumps({"data": str(job.folder), **job.launcher_settings, **settings}))
+    python = job.interpreter.executable if job.interpreter else sys.executable
+    return (str(python), *(("-S",) if bare else ()), "-I", "-B", "-X", "utf8", str(launcher), str(file))
+
+
+@cache
+def _source() -> bytes:
+    """As it was when it was first needed: the workspace may be this project's own folder."""
+    return Path(__file__).with_name("_kernel_launcher.py").read_bytes()

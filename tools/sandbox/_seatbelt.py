@@ -1,0 +1,69 @@
+"""macOS: `sandbox-exec`. Written from Apple's and others' published profiles; not run in CI (no macOS there)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from tools.sandbox._launcher import supervised
+from tools.sandbox.confinement import Confinement, ConfinementName
+from tools.sandbox.job import Job, Launch
+from tools.sandbox.private import on_the_way, private_in_workspace
+
+PROGRAM = Path("/usr/bin/sandbox-exec")
+_SYSTEM = ("/usr/lib", "/usr/bin", "/usr/share", "/bin", "/System", "/Library/Apple", "/private/etc/ssl",
+           "/private/var/db/timezone", "/private/var/db/dyld", "/dev/null", "/dev/zero", "/dev/random",
+           "/dev/urandom")  # fmt: skip
+_FOR_COMMANDS = ("/usr", "/sbin", "/opt/homebrew", "/opt/local", "/Library/Developer", "/private/etc", "/dev/fd",
+                 "/private/var/select", "/Applications/Xcode.app")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Seatbelt(Confinement):
+    """Runs a job under `sandbox-exec -p PROFILE`, everything refused that the profile doesn't name."""
+
+    name: ClassVar[ConfinementName] = "seatbelt"
+
+    def launch(self, job: Job) -> Launch:
+        limits = job.limits.rlimits("FSIZE", "NOFILE", "CORE")
+        prefix = [str(PROGRAM), "-p", profile(job)]
+        return supervised(job, {"terminals": False, "limits": limits, "prefix": prefix})
+
+
+def profile(job: Job) -> str:
+    """The sandbox profile (SBPL) of one job. Of the lines that match, the last one holds."""
+    writes = _subpaths([folder.resolve() for folder in (job.folder, *job.writable)])
+    if job.interpreter:
+        reads = _subpaths([*_SYSTEM, *job.interpreter.roots, job.fixed])
+    else:
+        reads = f"(literal {_quoted('/')}) {_subpaths([*_SYSTEM, *_FOR_COMMANDS])}"
+    kept, unseen = _subpaths([*job.guarded, *job.own]), _subpaths(private_in_workspace(job))
+    ways = " ".join(f"(literal {_quoted(path)})" for path in on_the_way(job))
+    lines = [
+        "(version 1)",
+        "(deny default)",
+        "(allow process-exec process-fork)",
+        "(allow signal (target same-sandbox))",
+        "(allow process-info* (target same-sandbox))",
+        "(allow sysctl-read)",
+        "(allow file-read-metadata)",
+        f"(allow file-read* {reads} {writes})",
+        f"(allow file-write* {writes} (literal {_quoted('/dev/null')}))",
+        *([f"(allow network-bind network-inbound {_subpaths([job.sockets.resolve()])})"] if job.interpreter else []),
+        "(allow ipc-posix-sem)",
+        *([f"(deny file-write* {kept})"] if kept else []),
+        *([f"(deny file-write-unlink {ways})"] if ways else []),
+        *([f"(deny file-read* file-write* {unseen})"] if unseen else []),
+    ]
+    return "\n".join(lines)
+
+
+def _subpaths(paths: Sequence[Path | str]) -> str:
+    return " ".join(f"(subpath {_quoted(path)})" for path in paths)
+
+
+def _quoted(path: Path | str) -> str:
+    escaped = str(path).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,0 +1,158 @@
+"""The account of each way to confine: what it holds, and what it doesn't, for python and for shell commands.
+
+`ossia run --verbose` shows it. The tables of gaps in docs/confinement.md are made from it (`python -m tests.readme`).
+"""
+
+from __future__ import annotations
+
+import os
+
+from tools.sandbox.job import Runs
+
+_SIGNALS_ABI = 6
+"""Landlock's version that keeps signals in, Linux 6.12."""
+_RARER_CALLS = "the kernel's rarer calls (ptrace, mounts, bpf, io_uring, namespaces): refused"
+_COMMANDS_ENVIRONMENT = "the environment: PATH, LANG, HOME, TERM and no more"
+_COMMANDS_WRITE = "files: writes the workspace, but for its .git, its .ossia and ossia itself, and a temporary home"
+
+CONFINES: dict[tuple[str, Runs], tuple[str, ...]] = {
+    ("bwrap", "python"): (
+        "files: reads the system's programs and this Python; writes /mnt/data, and /tmp in memory; no home folder",
+        "network: none, not even this machine's own services or their sockets",
+        "processes: sees and signals only its own; all of them end with the kernel",
+        _RARER_CALLS,
+    ),
+    ("bwrap", "shell"): (
+        "files: writes the workspace, but for its .git, .ossia and ossia itself; an empty /tmp and home in memory",
+        "files: reads the system; homes, /run, /var, /mnt, /media, keys and passwords in /etc are empty",
+        "network: none, not even this machine's own services",
+        "processes: sees and signals only its own; all of them end with the call, also those in the background",
+        _COMMANDS_ENVIRONMENT,
+        _RARER_CALLS,
+    ),
+    ("landlock", "python"): (
+        "files: reads the system's programs and this Python; writes its data folder and a temporary one",
+        "network: no sockets but its own; connecting is refused, also to sockets that have a path",
+        "processes: can't read, trace or signal yours; its own end with the kernel",
+        _RARER_CALLS,
+    ),
+    ("landlock", "shell"): (
+        _COMMANDS_WRITE,
+        "files: reads the system's programs and settings, no homes, no keys and passwords",
+        "network: no sockets but its own; connecting is refused, also to sockets that have a path",
+        "processes: can't read, trace or signal yours; its own end with the call",
+        _COMMANDS_ENVIRONMENT,
+        _RARER_CALLS,
+    ),
+    ("seatbelt", "python"): (
+        "files: reads the system's programs and this Python; writes its data folder and a temporary one",
+        "network: none but its own sockets in its own folder",
+        "processes: signals only its own",
+    ),
+    ("seatbelt", "shell"): (
+        _COMMANDS_WRITE,
+        "files: reads the system's programs, no homes",
+        "network: none",
+        "processes: signals only its own",
+        _COMMANDS_ENVIRONMENT,
+    ),
+}
+
+_PATHS_CAN_BE_SEEN = "files: whether any path exists, its size and its times can be seen (its content can't)"
+_MODES = "files: changing modes, owners and times does nothing and reports success"
+_NUMBERS = "processes: whether a process number is in use can be seen, nothing else of it"
+_MACHINE = "the machine's name, uptime and mounts, its ports and sockets in use, and where links point can be seen"
+_ABSTRACT = "network: a name in the abstract socket namespace can be taken"
+_NOT_CHECKED = "this profile is not run in the project's checks"
+_NAMES = "files: names and times of files can be seen"
+_DEPRECATED = "sandbox-exec is deprecated by Apple, without a replacement"
+
+_GAPS: dict[tuple[str, Runs], tuple[str, ...]] = {
+    ("bwrap", "shell"): (
+        "files: the rest of the system can be read, with whatever lies outside the folders named above",
+        "files: programs below your home aren't there (rustup, pyenv, uv's Pythons)",
+        "sockets of other programs that lie in the workspace or in an unusual place can be reached",
+    ),
+    ("landlock", "python"): (
+        _PATHS_CAN_BE_SEEN,
+        "files: there is no /mnt/data; the text `/mnt/data` in code and output is replaced",
+        _MODES,
+        _NUMBERS,
+        "processes: those that fork and end faster than they can be counted may outlive the kernel",
+        _MACHINE,
+        _ABSTRACT,
+        "no terminals and no shared memory: `pty` and the locks of `multiprocessing` don't work",
+    ),
+    ("landlock", "shell"): (
+        "files: nothing can be made, renamed or deleted right in a folder that leads to the workspace's .git, its "
+        ".ossia or to ossia itself",
+        "files: the .git of a repository further down can be changed; its settings and hooks are put back",
+        _PATHS_CAN_BE_SEEN,
+        _MODES,
+        _NUMBERS,
+        "processes: those that fork and end faster than they can be counted may outlive the call",
+        _MACHINE,
+        _ABSTRACT,
+    ),
+    ("seatbelt", "python"): (
+        _NOT_CHECKED,
+        "files: there is no /mnt/data; the text `/mnt/data` in code and output is replaced",
+        _NAMES,
+        "processes: one that leaves the kernel's process group outlives it",
+        "memory: checked once a second; the limit of a process is not enforced by macOS",
+        _DEPRECATED,
+    ),
+    ("seatbelt", "shell"): (
+        _NOT_CHECKED,
+        _NAMES,
+        "processes: one that leaves the command's process group outlives it",
+        "memory: the limit is checked a few times a second",
+        _DEPRECATED,
+    ),
+    ("unconfined", "python"): ("everything: the model's code can read, change, send and delete whatever you can",),
+    ("unconfined", "shell"): ("everything: the model's commands can read, change, send and delete whatever you can",),
+}
+
+
+def gaps(name: str, runs: Runs, *, abi: int = _SIGNALS_ABI) -> tuple[str, ...]:
+    """What a way to confine doesn't hold on this machine, a line each. `abi`: Landlock's version."""
+    if name not in ("bwrap", "landlock"):
+        return _GAPS.get((name, runs), ())
+    return gaps_on_linux(name, runs, abi=abi, memory_is_held=_memory_is_held(), as_root=os.geteuid() == 0)
+
+
+def gaps_on_linux(name: str, runs: Runs, *, abi: int, memory_is_held: str, as_root: bool) -> tuple[str, ...]:
+    """The same for any Linux: docs/confinement.md shows it, and says more."""
+    time = "processor time: only the time limit of a call holds it"
+    of_both: tuple[str, ...]
+    if runs == "python":
+        of_both = (
+            time,
+            f"memory: 4 GiB a process at once, 4 GiB in all {memory_is_held}",
+            "disk space: checked four times a second; deleted files that are only mapped, or hidden from a plain "
+            "user's look, aren't counted (1 GiB of the disk stays free)",
+        )
+    else:
+        of_both = (
+            "files: what it writes in the workspace you may run later: look at it first (Makefile, scripts, hooks of a "
+            "repository that it made)",
+            "files: a file of the workspace that is a hard link to one outside is both",
+            time,
+            f"memory: 4 GiB in all {memory_is_held}",
+            "disk space: checked four times a second, 4 GiB in all",
+        )
+    lines = [*_GAPS.get((name, runs), ()), *of_both, "a fault of the Linux kernel itself"]
+    if as_root:
+        lines.append("processes: as root their number is only checked, four times a second")
+    if name == "landlock" and abi < _SIGNALS_ABI:
+        lines.append(f"processes: yours can be signalled (Landlock ABI {abi}; Linux 6.12 closes this)")
+    return tuple(lines)
+
+
+def _memory_is_held() -> str:
+    """How the limit of all memory together holds on this machine."""
+    from tools.sandbox import _cgroup
+
+    if _cgroup.found():
+        return "by a control group"
+    return "checked four times a second; what sockets and the system keep is estimated (no control group can be had)"

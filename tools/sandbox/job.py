@@ -1,0 +1,172 @@
+"""What is to run confined, what it may see, change and use, and how it is started: a kernel's life or one command."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from tools.sandbox._interpreter import Interpreter
+
+Runs = Literal["python", "shell"]
+DATA_PATH = "/mnt/data"
+"""Where the model was told that its files are."""
+MIB = 1 << 20
+GIB = 1 << 30
+NO_LIMIT = 1 << 63
+_SHELLS = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/run/current-system/sw/bin/bash", "/bin/sh")
+_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a kernel or a command may use, with all its children. `NO_LIMIT`: what isn't held.
+
+    `file_bytes`, `open_files` and `address_space_bytes` hold for each process (rlimits), the others for all together:
+    beyond those, a watcher ends the job. `data_bytes` and `data_files` are of the folders that a kernel writes,
+    `free_bytes` is what they leave of the disk. `disk_bytes`: by how much the free space of a command's disk may shrink
+    meanwhile. `temporary_bytes` is for each of a command's /tmp and home, in memory.
+    """
+
+    memory_bytes: int
+    processes: int
+    file_bytes: int
+    open_files: int
+    address_space_bytes: int = NO_LIMIT
+    data_bytes: int = NO_LIMIT
+    data_files: int = NO_LIMIT
+    free_bytes: int = 0
+    disk_bytes: int = NO_LIMIT
+    temporary_bytes: int = 0
+
+    def rlimits(self, *names: str) -> dict[str, int]:
+        """Of those of each process the named ones that are held, e.g. `{"FSIZE": 268435456, "CORE": 0}`."""
+        bounds = {"AS": self.address_space_bytes, "FSIZE": self.file_bytes, "NOFILE": self.open_files, "CORE": 0}
+        return {name: bounds[name] for name in names if bounds[name] != NO_LIMIT}
+
+
+PYTHON_LIMITS = Limits(
+    memory_bytes=4 * GIB,
+    processes=256,
+    file_bytes=256 * MIB,
+    open_files=512,
+    address_space_bytes=4 * GIB,
+    data_bytes=2 * GIB,
+    data_files=100_000,
+    free_bytes=GIB,
+)
+SHELL_LIMITS = Limits(
+    memory_bytes=4 * GIB,
+    processes=512,
+    file_bytes=2 * GIB,
+    open_files=1024,
+    disk_bytes=4 * GIB,
+    temporary_bytes=GIB // 2,
+)
+"""No limit of address space: node, java and go reserve far more of it than they use. `open_files` is what most systems
+give; 512 processes with so many can't hold more than 2 GB in pipes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One life of a kernel, where there is an `interpreter`, or one shell `command`.
+
+    `folder` is what it is about, resolved: a kernel's data, which outlive it, or the workspace. `scratch`: a private
+    folder that was made for this job. A kernel sees the system's programs, its Python and these folders. A command sees
+    the whole machine but for what is private (`private.py`), and of these: `guarded`, paths below the folder that are
+    only read; `own`, those of ossia itself, where no folder on the way can be moved aside either, so that nothing takes
+    their place; `hidden`, folders of ours and of the user's, wherever they lie; `home`, the user's, None if unknown.
+    """
+
+    folder: Path
+    scratch: Path
+    limits: Limits
+    interpreter: Interpreter | None = None
+    command: str = ""
+    guarded: tuple[Path, ...] = ()
+    own: tuple[Path, ...] = ()
+    hidden: tuple[Path, ...] = ()
+    home: Path | None = None
+    search_path: str = ""
+
+    @property
+    def fixed(self) -> Path:
+        """What the job reads (launcher, settings, a kernel's connection file) and never writes."""
+        return self.scratch / "fixed"
+
+    @property
+    def sockets(self) -> Path:
+        """Where a kernel binds."""
+        return self.scratch / "s"
+
+    @property
+    def temporary(self) -> Path:
+        """For temporary files where /tmp can't be had."""
+        return self.scratch / "tmp"
+
+    @property
+    def writable(self) -> tuple[Path, ...]:
+        """Its folders of `scratch` that it writes."""
+        return (self.sockets, self.temporary) if self.interpreter else (self.temporary,)
+
+    @property
+    def connection(self) -> Path:
+        """The file that tells a kernel where to bind."""
+        return self.fixed / "kernel.json"
+
+    @property
+    def program(self) -> tuple[str, ...]:
+        """The command as words for a shell: bash where there is one, else sh."""
+        return (next((shell for shell in _SHELLS if Path(shell).exists()), "/bin/sh"), "-c", self.command)
+
+    @property
+    def launcher_settings(self) -> dict[str, object]:
+        """What our launcher becomes, and the folders of packages it needs until then."""
+        if self.interpreter:
+            return {"site": [*map(str, self.interpreter.site)], "connection": str(self.connection)}
+        return {"site": _landlocks_site(), "command": self.program}
+
+    def environment(self, home: Path | str, temporary: Path | str) -> dict[str, str]:
+        """All that the job is told: nothing of ours or of the user's is in it but the names of folders."""
+        places = {"LANG": "C.UTF-8", "HOME": str(home), "TMPDIR": str(temporary)}
+        if self.interpreter:
+            return {
+                **places,
+                "PATH": f"{self.interpreter.prefix}/bin:/usr/local/bin:/usr/bin:/bin",
+                "MALLOC_ARENA_MAX": "2",  # each thread's own would take 64 MiB of the address space that a limit counts
+                "IPYTHONDIR": f"{temporary}/.ipython",
+            }
+        folders = [folder for folder in self.search_path.split(os.pathsep) if folder.startswith("/")]
+        return {
+            **places,
+            "PATH": os.pathsep.join(dict.fromkeys([*folders, *_PATH])),
+            "TERM": "dumb",
+            "PAGER": "cat",
+            "GIT_PAGER": "cat",
+            "GIT_TERMINAL_PROMPT": "0",
+            "PWD": str(self.folder),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How to start a job: the command, its whole environment, descriptors to hand down (closed by the caller after).
+
+    `lifeline`: the first process ends everything when its stdin ends. `group`: a control group that was made for it and
+    is removed after it.
+    """
+
+    command: tuple[str, ...]
+    env: dict[str, str]
+    fds: tuple[int, ...] = ()
+    lifeline: bool = False
+    group: Path | None = None
+
+
+@cache
+def _landlocks_site() -> list[str]:
+    spec = importlib.util.find_spec("landlockpy")
+    return [str(Path(spec.origin).parent.parent)] if spec and spec.origin else []
