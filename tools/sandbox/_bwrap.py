@@ -123,7 +123,6 @@ class _Inside:
 
 def _kernel(job: Job, interpreter: Interpreter) -> _Inside:
     folders = ("--ro-bind", job.fixed, job.fixed, "--bind", job.sockets, job.sockets, "--bind", job.folder, DATA_PATH)
-    job.fixed.mkdir(exist_ok=True)
     uid, gid = (os.geteuid(), os.getegid()) if os.geteuid() else (_UNPRIVILEGED, _UNPRIVILEGED)
     (job.fixed / "passwd").write_text(f"user:x:{uid}:{gid}::{_KERNELS_HOME}:/bin/sh\n")
     (job.fixed / "group").write_text(f"user:x:{gid}:\n")
