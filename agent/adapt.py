@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from harmony.builtins import TRAINED
 from harmony.messages import COMMENTARY, FINAL, NOT_TOOLS, Completion, Delta, FunctionDecl, Message, Namespace
-from tools.names import resolve_name
+from tools.calls.names import resolve_name
 from tools.spec import ToolCall, ToolResult, ToolSpec
 
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from agent.adapt import Wish, as_call, as_message, is_answer
 from agent.again import why_again, without_empty_answer
-from agent.compaction import with_room
+from agent.compaction.compaction import with_room
 from agent.control import Control
 from agent.errors import AgentError, ContextFull, EngineFailed
 from agent.events import Decision, Event, MessageAdded, SampledAgain, TurnEnd, TurnEnded
 from agent.limits import Budget, Limits, deadline
 from agent.request import Request, Responder
-from agent.session import Session, UserText
+from agent.sessions.session import Session, UserText
 from harmony.messages import FINAL, Channel, Completion
 from tools.spec import ToolResult
 from tools.toolbox import Toolbox

@@ -21,7 +21,7 @@ from harmony.codec import Codec
 from harmony.messages import FINAL, Completion, CompletionEnd, Message
 from harmony.parse import StreamParser
 from harmony.render import drop_past_analysis
-from tools.arguments import NO_ARGUMENTS
+from tools.calls.arguments import NO_ARGUMENTS
 from tools.spec import ToolSpec
 
 Tap = Callable[[Sequence[int]], None]

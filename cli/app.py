@@ -11,12 +11,13 @@ from typing import Annotated, cast
 
 import typer
 
-from cli import __version__, cache_cmd, config_cmd, docs, harmony, mcp, models, python_cmd, sessions, tools
-from cli.run import run
+from cli import __version__
+from cli.commands import cache, config, docs, harmony, mcp, models, python, sessions, tools
+from cli.commands.run import run
+from cli.commands.trust import trust
+from cli.commands.undo import undo
 from cli.settings.flags import with_chat_flags
 from cli.settings.table import SETTINGS
-from cli.trust import trust
-from cli.undo import undo
 
 app = typer.Typer(
     rich_markup_mode=None,  # rich's help takes 0.1 s more to start
@@ -54,11 +55,11 @@ def ossia(
         if flag is not None:
             raise UsageError(f"expected {SETTINGS[flag].long_flag} after {invocation.invoked_subcommand}")
         return
-    from cli.keeping import Wanted
+    from cli.runtime.session import Wanted
 
     wanted = Wanted(latest, resume)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        from cli.once import run_once
+        from cli.oneshot.once import run_once
 
         raise typer.Exit(run_once(None, given, wanted=wanted))
     if os.environ.get("TERM") == "dumb":  # lines are all it has
@@ -73,14 +74,14 @@ def ossia(
 app.command()(run)
 app.command()(trust)
 app.command()(undo)
-app.add_typer(config_cmd.app, name="config")
+app.add_typer(config.app, name="config")
 app.add_typer(models.app, name="models")
 app.add_typer(sessions.app, name="sessions")
-app.add_typer(cache_cmd.app, name="cache")
+app.add_typer(cache.app, name="cache")
 app.add_typer(docs.app, name="docs")
 app.add_typer(tools.app, name="tools")
 app.add_typer(mcp.app, name="mcp")
-app.add_typer(python_cmd.app, name="python")
+app.add_typer(python.app, name="python")
 app.add_typer(harmony.app, name="harmony")
 
 command = typer.main.get_command(app)

@@ -72,8 +72,8 @@ def exit_code(error: BaseException) -> ExitCode | None:
         SettingRefused,
     )
     from cli.settings.config import ConfigError
+    from tools.approval.trust import TrustError
     from tools.functions.errors import FunctionsError
-    from tools.trust import TrustError
 
     if isinstance(error, ExitError):
         return error.code

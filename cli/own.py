@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from cli.settings.table import Settings
-    from tools.functions.mcp_config import McpConfig
+    from tools.mcp.config import McpConfig
     from tools.own import Own
 
 _PACKAGES = ("cli", "agent", "tools", "harmony")
@@ -107,8 +107,8 @@ def own_parts(
     root: Path, settings: Settings, *, environ: Mapping[str, str], servers: Sequence[McpConfig]
 ) -> Own:
     """All of ossia that lies in the workspace `root`, and of what the settings have it run."""
-    from tools.environment import interpreter_at
     from tools.own import own_in, parts_of_prefix, parts_of_program, parts_of_this_python
+    from tools.python.environment import interpreter_at
 
     parts = parts_of_this_python(root)
     if settings.python:
@@ -150,7 +150,7 @@ def _programs(root: Path, environ: Mapping[str, str], servers: Sequence[McpConfi
 def _filled(environ: Mapping[str, str]) -> Callable[[McpConfig], McpConfig]:
     """A server with the values of its variables; as it stands where one isn't set: then it isn't started."""
     from tools.functions.errors import McpConfigInvalid
-    from tools.functions.mcp_config import expanded
+    from tools.mcp.config import expanded
 
     def fill(server: McpConfig) -> McpConfig:
         try:

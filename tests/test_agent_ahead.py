@@ -8,7 +8,7 @@ from agent.control import Control
 from agent.engine.base import Prompt, Static
 from agent.limits import Limits
 from agent.request import Request
-from agent.session import Options, Session, Summary
+from agent.sessions.session import Options, Session, Summary
 from harmony import Tokenizer
 from harmony.messages import Message, ResponseFormat
 from tests.support.turns import Stage

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agent._shortening import is_note
+from agent.compaction._shortening import is_note
 from agent.context import reserve_tokens, summary_tokens
 from agent.control import Control
 from agent.engine.base import Progress, Prompt, Sampling
@@ -21,7 +21,7 @@ from agent.events import ContextTrimmed, Delta, Event, MessageAdded, Stats, Tool
 from agent.limits import Limits
 from agent.request import PartName
 from agent.respond import LocalResponder
-from agent.session import SUMMARY_HEAD, Entry, Options, Session, Summary
+from agent.sessions.session import SUMMARY_HEAD, Entry, Options, Session, Summary
 from harmony import Tokenizer
 from harmony.codec import Codec, Rendered
 from harmony.messages import Message

@@ -30,12 +30,12 @@ from agent.events import (
 )
 from agent.limits import Limits
 from agent.loop import GIVE_UP, TOO_LATE
-from agent.session import Options, Session
-from agent.session_json import dump_session, parse_session
+from agent.sessions.json import dump_session, parse_session
+from agent.sessions.session import Options, Session
 from harmony import Tokenizer
 from harmony.messages import Message, ResponseFormat
 from tests.support.turns import Stage, drive, end_of, wait_until
-from tools.policy import Rule
+from tools.approval.policy import Rule
 from tools.spec import INTERRUPTED, ToolCall
 
 THINK = "<|channel|>analysis<|message|>Hm.<|end|>"

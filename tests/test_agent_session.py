@@ -14,8 +14,8 @@ from agent.errors import SessionInvalid
 from agent.events import TurnEnd
 from agent.prompt import DATA, compose
 from agent.request import Request
-from agent.session import Entry, Options, Session, Summary, UserText
-from agent.session_json import dump_session, parse_session
+from agent.sessions.json import dump_session, parse_session
+from agent.sessions.session import Entry, Options, Session, Summary, UserText
 from harmony import Tokenizer
 from harmony.messages import DeveloperPrompt, Message, ResponseFormat, Sampled, SystemPrompt
 from tests.support.pages import Pages, Results, documents, links, numbered

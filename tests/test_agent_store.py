@@ -20,11 +20,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent._store_schema import APPLICATION, MIGRATIONS, migrate
 from agent.errors import SessionInUse, SessionMissing, SessionsUnusable
 from agent.events import Event, MessageAdded
-from agent.session import Entry, Options, Session, Summary, UserText
-from agent.store import SessionHit, SessionInfo, SessionStore
+from agent.sessions._schema import APPLICATION, MIGRATIONS, migrate
+from agent.sessions.session import Entry, Options, Session, Summary, UserText
+from agent.sessions.store import SessionHit, SessionInfo, SessionStore
 from harmony import Tokenizer
 from harmony.messages import Message, Sampled
 from tests.oracle.kill_sessions import play_and_kill
@@ -243,8 +243,8 @@ def test_one_goes_on_with_a_session_at_a_time(opened: Open, path: Path) -> None:
 _HOLDS = """
 import sys, time
 from pathlib import Path
-from agent.session import Session
-from agent.store import SessionStore
+from agent.sessions.session import Session
+from agent.sessions.store import SessionStore
 store = SessionStore(Path(sys.argv[1]), now=time.time)
 session = store.resume(sys.argv[2]) if len(sys.argv) > 2 else Session()
 print(sys.argv[2] if len(sys.argv) > 2 else store.keep(session), flush=True)

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from agent.events import ApprovalAsked, Decision
-from cli.approving import arguments_to_edit, decision_of, edited_arguments, explanation, question_of, unseen
+from cli.runtime.approval_text import arguments_to_edit, decision_of, edited_arguments, explanation, question_of, unseen
 from cli.terminal.question import QUIET_S
 from tests.support.command import write_script
 from tests.support.screen import ChatScreen, Clock
-from tools.arguments import read_arguments
-from tools.policy import FROM_OUTSIDE
+from tools.approval.policy import FROM_OUTSIDE
+from tools.calls.arguments import read_arguments
 from tools.spec import Preview, ToolCall, ToolSpec
 from tools.toolbox import CHANGED
 

@@ -16,8 +16,8 @@ from agent.models.model import open_model
 from agent.models.plan import plan
 from agent.models.repack import reason_against
 from agent.worker import Worker
-from cli.assemble import Assembly, begin
-from cli.progress import Display
+from cli.runtime.assemble import Assembly, begin
+from cli.runtime.progress import Display
 from cli.settings.config import Resolved
 from cli.settings.table import Settings
 from tests.support.command import write_script

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from agent.control import Control
-from agent.session import UserText
-from cli.attach import Attached, Attachment, Bounds, attach, output_of
-from cli.browsing import PageLoader
+from agent.sessions.session import UserText
+from cli.attach.attach import Attached, Attachment, Bounds, attach, output_of
+from cli.attach.user_command import Ran, run_command
 from cli.mentions import Mention, mentions, open_mention, written
+from cli.runtime.browser import PageLoader
 from cli.settings.table import Settings
-from cli.user_command import Ran, run_command
 from tests.support.site import Site, wait_until
 from tools.browser import Document
 from tools.spec import NoStop, Stop, ToolFailed

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.store import SessionStore
+from agent.sessions.store import SessionStore
 from cli import paths
 from cli.exits import ExitError
-from cli.keeping import Wanted
+from cli.runtime.session import Wanted
 from tests.support.command import write_script
 from tests.support.documents import counted
 from tests.support.screen import ChatScreen, chatting

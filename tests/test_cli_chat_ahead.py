@@ -12,7 +12,7 @@ import pytest
 
 from agent.engine.llama import LlamaEngine
 from cli import paths
-from cli.keeping import Wanted
+from cli.runtime.session import Wanted
 from harmony import Tokenizer
 from tests.support.screen import ChatScreen, chatting
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from cli import paths
-from cli.keeping import Wanted
+from cli.runtime.session import Wanted
+from cli.terminal.input.typed import Typed
 from cli.terminal.question import QUIET_S
-from cli.terminal.typed import Typed
 from tests.support.command import ossia_here, write_script
 from tests.support.screen import ChatScreen, chatting
 from tests.support.site import Site

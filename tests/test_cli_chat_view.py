@@ -7,8 +7,8 @@ from rich.cells import cell_len
 
 from cli.chat.view import ChatView, Think
 from cli.clean import clean
-from cli.failures import MAX_ROWS
-from cli.terminal.paint import Painter
+from cli.runtime.failures import MAX_ROWS
+from cli.terminal.markdown.paint import Painter
 from harmony.messages import Delta
 from tools.spec import ToolCall, ToolFinished, ToolResult
 from tools.toolbox import REFUSED, REFUSED_AGAIN

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from agent.models.catalog import ETUDE_PATH
-from agent.session import Summary
+from agent.sessions.session import Summary
 from cli import paths
 from cli.chat.commands.table import GROUPS, arguments, commands, find, run_command
 from cli.chat.tally import Sums
-from cli.copying import MAX_TERMINAL_BYTES, copy_with_programs, copyable, fits_terminal
-from cli.keeping import Wanted
+from cli.clipboard import MAX_TERMINAL_BYTES, copy_with_programs, copyable, fits_terminal
+from cli.runtime.session import Wanted
 from cli.terminal.question import QUIET_S
 from harmony.messages import ResponseFormat
 from tests.support.command import write_script

@@ -17,7 +17,7 @@ import pytest
 
 from cli import paths
 from tests.support.command import OSSIA, ossia_here, ossia_text, start
-from tools.browser.library import Library
+from tools.library.library import Library
 from tools.spec import NoStop
 
 TIMEOUT_S = 60

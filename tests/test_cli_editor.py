@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
-from cli.terminal.completion import Found, Sources, find_paths
-from cli.terminal.external import EditorFailed, edit
-from cli.terminal.history import Entry, History
-from cli.terminal.typed import Typed
+from cli.terminal.input.completion import Found, Sources, find_paths
+from cli.terminal.input.external import EditorFailed, edit
+from cli.terminal.input.history import Entry, History
+from cli.terminal.input.typed import Typed
 from tests.support.editing import PASTE, EditorStage
 
 ALT_ENTER, UP, DOWN, LEFT, DELETE, BACKSPACE = "\x1b\r", "\x1b[A", "\x1b[B", "\x1b[D", "\x1b[3~", "\x7f"
@@ -287,7 +287,7 @@ def test_it_stays_within_its_bounds(tmp_path: Path) -> None:
 def test_two_processes_lose_nothing(tmp_path: Path) -> None:
     file = tmp_path / "history.jsonl"
     script = (
-        "import sys; from pathlib import Path; from cli.terminal.history import Entry, History\n"
+        "import sys; from pathlib import Path; from cli.terminal.input.history import Entry, History\n"
         "for number in range(150):\n"
         "    History(Path(sys.argv[1]), max_entries=int(sys.argv[3])).add(Entry(f'{sys.argv[2]} {number}'))\n"
     )
@@ -541,8 +541,8 @@ _PROGRAM = """
 import asyncio, os
 from prompt_toolkit.application import Application, in_terminal
 from prompt_toolkit.layout import Layout
-from cli.terminal.editor import Editor
-from cli.terminal.external import edit
+from cli.terminal.input.editor import Editor
+from cli.terminal.input.external import edit
 
 def sent(typed):
     app.exit()

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from agent.errors import SessionInvalid
-from agent.importing import form_of, import_session
-from agent.session import Options, Session
-from agent.session_json import parse_session
-from agent.store import SessionInfo
+from agent.sessions.importing import form_of, import_session
+from agent.sessions.json import parse_session
+from agent.sessions.session import Options, Session
+from agent.sessions.store import SessionInfo
 from cli.chat.pager.transcript import Transcript
-from cli.export import FORMS, Form, default_form, export
+from cli.export.forms import FORMS, Form, default_form, export
 from harmony.messages import Message, ResponseFormat, Sampled
 from tests.support.pages import opened
 from tools.browser import Document

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agent.loop import TOO_LATE
-from cli.failures import Fixes, reason_of
+from cli.runtime.failures import Fixes, reason_of
 from cli.settings.table import Settings
 from tools.spec import ToolCall, ToolFinished, ToolResult, ToolSpec
 from tools.toolbox import CHANGED, REFUSED

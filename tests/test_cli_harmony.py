@@ -186,7 +186,7 @@ def test_without_any_vocabulary_it_says_what_to_do(tmp_path: Path) -> None:
 def test_a_vocabulary_that_tiktoken_keeps_nowhere(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from cli.vocabulary import _cache_file
+    from cli.runtime.vocabulary import _cache_file
 
     monkeypatch.setenv("DATA_GYM_CACHE_DIR", "")
     assert _cache_file() is None

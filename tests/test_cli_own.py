@@ -20,7 +20,7 @@ from tests.support.kernels import NO_BWRAP, confinement, run
 from tests.support.own import PACKAGES, calls, make_clone, make_environment
 from tests.support.trees import snapshot
 from tools import sandbox
-from tools.python import PythonTool
+from tools.python.tool import PythonTool
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are Linux's")
 
@@ -68,7 +68,7 @@ def test_a_clone_with_its_environment(work: Path, mark: Path, env: dict[str, str
     ossia = make_clone(work)
     before = made_of(work)
     site = next((work / ".venv").glob("lib/python*/site-packages")).relative_to(work)
-    plant = plants(mark, "tools/_grep_inside.py", "tools/__init__.py", f"{site}/x.pth", f"{site}/sitecustomize.py",
+    plant = plants(mark, "tools/work/_grep_inside.py", "tools/__init__.py", f"{site}/x.pth", f"{site}/sitecustomize.py",
                    "sitecustomize.py", "attr.py", "lxml.py", ".venv/bin/ossia", "/dev/null")  # fmt: skip
     moves = "mv tools t; mv .venv v; rm -rf cli .venv; ln -s /bin/true .venv/bin/python; mkdir -p tools; touch tools/z"
     grep = ("functions.grep", {"pattern": "hello|x", "glob": "a.txt"})

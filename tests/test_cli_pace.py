@@ -13,10 +13,10 @@ import pytest
 from agent.events import Progress
 from agent.models.memory import mapped_bytes
 from cli.chat.view import ChatView
-from cli.loading import LoadProgress
-from cli.pace import Pace, Reading, worded
-from cli.progress import LiveLine
-from cli.terminal.paint import Painter
+from cli.runtime.loading import LoadProgress
+from cli.runtime.pace import Pace, Reading, worded
+from cli.runtime.progress import LiveLine
+from cli.terminal.markdown.paint import Painter
 
 
 class Clock:

@@ -31,7 +31,7 @@ from cli.chat.pager.pager import Pager, show
 from cli.chat.pager.scroll import View
 from cli.chat.pager.transcript import Item, Transcript
 from cli.terminal.fold import folded
-from cli.terminal.paint import Painter, Row, render_markdown
+from cli.terminal.markdown.paint import Painter, Row, render_markdown
 from harmony.messages import Message
 from tests.support.command import write_script
 from tests.support.paging import PagerScreen

@@ -14,8 +14,8 @@ from rich.style import Style
 from rich.text import Text
 
 from cli.clean import clean
-from cli.terminal.paint import Painter, knows_links, render_markdown
-from cli.terminal.segment import Chunk, Segmenter
+from cli.terminal.markdown.paint import Painter, knows_links, render_markdown
+from cli.terminal.markdown.segment import Chunk, Segmenter
 from tests.oracle import hostile_output
 from tests.oracle.segments import random_text, splits
 from tests.support.command import ROOT
@@ -271,6 +271,7 @@ def test_the_check_of_styles_is_strict() -> None:
 
 def test_nothing_heavy_is_loaded_before_the_first_row() -> None:
     heavy = {"rich", "pygments", "markdown_it", "prompt_toolkit"}
-    code = f"import sys, cli.terminal.paint, cli.terminal.segment; print(*sorted(sys.modules.keys() & {heavy}))"
+    drawing = "cli.terminal.markdown.paint, cli.terminal.markdown.segment"
+    code = f"import sys, {drawing}; print(*sorted(sys.modules.keys() & {heavy}))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""

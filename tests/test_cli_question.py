@@ -21,7 +21,7 @@ from rich.segment import Segment
 
 from cli.clean import clean
 from cli.terminal.fold import folded
-from cli.terminal.paint import Painter
+from cli.terminal.markdown.paint import Painter
 from cli.terminal.question import QUIET_S, Question, QuestionPane
 from tests.support.screen import Terminal
 

@@ -16,11 +16,11 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.key_binding import KeyBindings
 from rich.segment import Segment
 
-from cli.terminal.editor import Editor
-from cli.terminal.paint import Painter, Row
+from cli.terminal.input.editor import Editor
+from cli.terminal.input.typed import Typed
+from cli.terminal.markdown.paint import Painter, Row
 from cli.terminal.question import Question, QuestionPane
 from cli.terminal.screen import Screen
-from cli.terminal.typed import Typed
 from cli.terminal.vt import Output, rewraps
 from tests.support.screen import Terminal
 

@@ -15,8 +15,8 @@ import pexpect
 import pytest
 
 from agent.engine.base import Sampling
-from agent.session import Options, Session
-from agent.store import SessionStore
+from agent.sessions.session import Options, Session
+from agent.sessions.store import SessionStore
 from cli import paths
 from cli.main import invoke
 from harmony.messages import Message

@@ -15,8 +15,8 @@ from cli import paths
 from tests.oracle.damaged_databases import damage
 from tests.oracle.first_starts import first_starts
 from tests.support.command import OSSIA, ossia_here, write_script
-from tools.browser.library import Library, Row, Seen
-from tools.undo import Journal
+from tools.library.library import Library, Row, Seen
+from tools.undo.journal import Journal
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes and modes as POSIX has them")
 

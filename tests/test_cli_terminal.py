@@ -10,7 +10,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from cli.progress import fitted
+from cli.runtime.progress import fitted
 from tests.support.command import OSSIA, write_script
 from tests.support.documents import counted
 

@@ -20,8 +20,8 @@ from agent.events import (
     ToolStarted,
     TurnEnded,
 )
-from agent.session import Entry, Session, Summary, UserText
-from agent.session_json import dump_session, parse_session
+from agent.sessions.json import dump_session, parse_session
+from agent.sessions.session import Entry, Session, Summary, UserText
 from cli.chat.pager.transcript import TAIL_CHARS, Item, Transcript
 from harmony import Tokenizer
 from harmony.messages import Message, Sampled

@@ -11,7 +11,7 @@ import pytest
 from cli import paths
 from cli.main import invoke
 from tests.support.command import OSSIA
-from tools.trust import Grants, TrustStore
+from tools.approval.trust import Grants, TrustStore
 
 CONFIG = r"""
 tools = ["fun.py", "./../evil.py", "package"]

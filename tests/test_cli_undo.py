@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.command import OSSIA, ossia, ossia_text, write_script
 from tests.support.trees import snapshot
-from tools.undo import Journal
+from tools.undo.journal import Journal
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="undo works by descriptors of folders")
 

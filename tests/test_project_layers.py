@@ -50,7 +50,7 @@ def _imported_at_module_level(tree: ast.Module) -> Iterator[str]:
 
 
 def _imports(tree: ast.Module) -> Iterator[str]:
-    """Every module that is imported anywhere in it, and every name of it: `tools.paths`, `tools.paths.locate`."""
+    """Every module that is imported anywhere in it, and every name of it: `tools.own`, `tools.own.parts`."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tools.approval.policy import Policy, Rule, parse_rule
 from tools.functions import workspace_tools
-from tools.functions.shell import ShellTool
-from tools.policy import Policy, Rule, parse_rule
 from tools.sandbox import choose
 from tools.spec import (
     ApprovalAsked,
@@ -24,6 +23,7 @@ from tools.spec import (
     ToolStarted,
 )
 from tools.toolbox import CHANGED, DRY_RUN, REFUSED, REFUSED_AGAIN, Toolbox
+from tools.work.shell import ShellTool
 from tools.workspace import Workspace
 
 PATCH = "*** Begin Patch\n*** Update File: a.md\n@@\n-one\n+two\n*** End Patch"

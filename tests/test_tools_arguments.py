@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tools.arguments import ArgumentReader, patch_in, read_arguments
+from tools.calls.arguments import ArgumentReader, patch_in, read_arguments
 from tools.spec import ToolFailed, ToolSpec
 
 DOUBLE = ToolSpec(

@@ -17,14 +17,14 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import ROOT
+from tools.approval.policy import Policy
 from tools.browser import Browser
-from tools.browser._gitignore import Ignores
-from tools.browser._library_store import Row, Seen
 from tools.browser.document import Document, Hit
-from tools.browser.indexing import Event, Failed, Found, Indexed, Indexer, Skipped, Vanished
-from tools.browser.library import EMPTY, Library, LibraryError, Removed, Root, RootKind
 from tools.convert import Converter
-from tools.policy import Policy
+from tools.library._gitignore import Ignores
+from tools.library._store import Row, Seen
+from tools.library.indexing import Event, Failed, Found, Indexed, Indexer, Skipped, Vanished
+from tools.library.library import EMPTY, Library, LibraryError, Removed, Root, RootKind
 from tools.spec import NoStop, Stop, ToolCall, ToolContext, ToolFailed, ToolResult
 from tools.toolbox import Toolbox
 
@@ -690,8 +690,8 @@ def test_a_place_where_no_file_can_be_made(tmp_path: Path) -> None:
 _FILLS = """
 import sys
 from pathlib import Path
-from tools.browser.indexing import Indexer
-from tools.browser.library import Library
+from tools.library.indexing import Indexer
+from tools.library.library import Library
 library = Library(Path(sys.argv[1]))
 for event in Indexer(library, converter=None, web=None).run(library.add_root("folder", sys.argv[2])):
     library.find("word", limit=3)

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.oracle.browser import DIFFERENCES, GOLDEN, Wanted, ours
-from tools.browser._html import decode, document_from_html
 from tools.browser._wrap import wrap
 from tools.browser.document import Document, Hit
 from tools.browser.page import Page, find_page, search_page
+from tools.convert._html import decode, document_from_html
 from tools.spec import ToolFailed
 
 FIXTURES = sorted(file.name for file in GOLDEN.glob("*.html"))

@@ -22,7 +22,7 @@ import pytest
 
 from tests.support.floods import flood
 from tests.support.kernels import BACKENDS, confinement, descendants, run
-from tools.python import NO_OUTPUT, PythonTool
+from tools.python.tool import NO_OUTPUT, PythonTool
 from tools.sandbox import PYTHON_LIMITS, _cgroup, _seccomp, hostile_folder
 from tools.sandbox.usage import own_memory_bytes, usage_of_folders
 
@@ -666,7 +666,7 @@ import sys, time
 from pathlib import Path
 from tests.support.floods import flood
 from tests.support.kernels import confinement, run
-from tools.python import PythonTool
+from tools.python.tool import PythonTool
 tool = PythonTool(data_dir=Path(sys.argv[1]), confinement=confinement(sys.argv[2]))
 run(tool, "import subprocess; p = subprocess.Popen(['sleep', '300'], start_new_session=True)")
 run(tool, "import os, time\\nif os.fork() == 0:\\n    if os.fork() == 0:\\n        os.setsid(); time.sleep(300)\\n"

@@ -11,8 +11,8 @@ import pytest
 from tests.support.command import ossia_text
 from tests.support.kernels import context as tool_context
 from tests.support.wheelhouse import pack_installed, write_wheel
-from tools.environment import Environment, EnvironmentFailed, Package, interpreter_at, packages_of, sentence
-from tools.python import PythonTool
+from tools.python.environment import Environment, EnvironmentFailed, Package, interpreter_at, packages_of, sentence
+from tools.python.tool import PythonTool
 from tools.sandbox import choose, inspect
 
 NEEDED = ["ipykernel", *(["landlockpy"] if sys.platform == "linux" else [])]

@@ -13,8 +13,8 @@ import pytest
 
 from agent.control import Control
 from tests.support.folders import Folder
+from tools.approval.policy import Policy, Rule
 from tools.functions import Grep, workspace_tools
-from tools.policy import Policy, Rule
 from tools.spec import NoStop, Preview, ToolCall, ToolContext, ToolFailed, ToolResult
 from tools.toolbox import Toolbox
 from tools.workspace import Workspace

@@ -18,10 +18,10 @@ from harmony.typescript import typescript
 from tests.support import mcp_server
 from tests.support.calls import call, toolbox_of
 from tests.support.mcp_servers import hostile, over_http, servers, study
-from tools.functions._mcp_pins import PinsUnusable
-from tools.functions._mcp_server import fault_of
-from tools.functions.mcp import McpServers, McpStatus
-from tools.functions.mcp_config import parse_servers
+from tools.mcp._pins import PinsUnusable
+from tools.mcp._server import fault_of
+from tools.mcp.config import parse_servers
+from tools.mcp.servers import McpServers, McpStatus
 from tools.spec import Attachment
 
 STUDY = "functions.study__"
@@ -466,7 +466,7 @@ def test_a_damaged_file_of_pins_is_said(tmp_path: Path) -> None:
 
 def test_without_servers_nothing_is_imported_or_started(tmp_path: Path) -> None:
     code = (
-        "import sys, threading; from pathlib import Path; from tools.functions.mcp import McpServers\n"
+        "import sys, threading; from pathlib import Path; from tools.mcp.servers import McpServers\n"
         "made = McpServers((), data_dir=Path('d'), log_dir=Path('l'), environ={})\n"
         "assert made.connect() == () and made.tools == (); made.close()\n"
         "print('mcp' in sys.modules, 'pydantic' in sys.modules, threading.active_count())"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tools.functions.errors import McpConfigInvalid
-from tools.functions.mcp_config import McpConfig, child_environment, expanded, parse_servers
+from tools.mcp.config import McpConfig, child_environment, expanded, parse_servers
 
 
 def _one(**entry: object) -> McpConfig:

@@ -25,8 +25,7 @@ from tests.support.floods import flood
 from tests.support.kernels import NO_BWRAP, StopByHand, count_tokens, descendants
 from tests.support.trees import snapshot
 from tools import sandbox
-from tools.functions.shell import NO_OUTPUT, ShellTiming, ShellTool
-from tools.policy import Policy, Rule
+from tools.approval.policy import Policy, Rule
 from tools.sandbox import SHELL_LIMITS, Confinement, Job, _cgroup
 from tools.sandbox._bwrap import Bwrap
 from tools.sandbox._landlock import Landlock
@@ -43,7 +42,8 @@ from tools.spec import (
     ToolResult,
 )
 from tools.toolbox import Toolbox
-from tools.undo import Journal, KeepLimits
+from tools.undo.journal import Journal, KeepLimits
+from tools.work.shell import NO_OUTPUT, ShellTiming, ShellTool
 from tools.workspace import Workspace
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are Linux's")
@@ -562,7 +562,7 @@ print('done')
 def test_ossia_killed_leaves_nothing_running(shell: Shell, tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from tools import sandbox\n"
-        "from tools.functions.shell import ShellTool\n"
+        "from tools.work.shell import ShellTool\n"
         "from tools.spec import NoStop, ToolContext; from tools.workspace import Workspace\n"
         f"tool = ShellTool(confinement=sandbox.choose(bwrap={NO_BWRAP if landlocked(shell) else None!r}))\n"
         f"context = ToolContext(NoStop(), Workspace(Path({str(shell.root)!r})), Path({str(tmp_path)!r}), len)\n"

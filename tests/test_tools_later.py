@@ -19,19 +19,20 @@ from tests.support.folders import Folder
 from tests.support.kernels import NO_BWRAP, count_tokens
 from tests.support.pty import PtyChat
 from tests.support.trees import snapshot
-from tools import _caution, sandbox
-from tools.functions.shell import ShellTool
-from tools.policy import Policy, Rule
+from tools import sandbox
+from tools.approval import sensitive
+from tools.approval.policy import Policy, Rule
 from tools.spec import NoStop, ToolCall, ToolContext, ToolResult
 from tools.toolbox import Toolbox
-from tools.undo import Journal, KeepLimits
+from tools.undo.journal import Journal, KeepLimits
+from tools.work.shell import ShellTool
 from tools.workspace import Workspace
 
 ALLOWED = (Rule("write_file", "allow"), Rule("apply_patch", "allow"), Rule("shell", "allow"))
 CODE = "which can make other programs run code"
 WORDS = "whose words are instructions for every later run"
 LOOK = "look at its settings and hooks before you use git there"
-NAMES = [name.replace("*", "x") for later in _caution.LATER for name in later.names]
+NAMES = [name.replace("*", "x") for later in sensitive.LATER for name in later.names]
 ASK = "[functions.write_file and functions.apply_patch ask the user about such files]"
 
 
@@ -46,8 +47,8 @@ def test_the_table_in_the_docs_is_the_one_that_holds() -> None:
     page = Path(__file__).parents[1].joinpath("docs", "approvals.md").read_text()
     rows = re.findall(r"^\| ([^|]+) \| ((?:`[^`|]+`(?:, )?)+) \|$", page, re.MULTILINE)
     named = [(kind, tuple(re.findall("`([^`]+)`", names))) for kind, names in rows]
-    everyday = ("the next test or build", _caution.EVERYDAY)
-    assert named == [*((later.kind, later.names) for later in _caution.LATER), everyday]
+    everyday = ("the next test or build", sensitive.EVERYDAY)
+    assert named == [*((later.kind, later.names) for later in sensitive.LATER), everyday]
 
 
 @pytest.mark.parametrize("name", [
@@ -344,7 +345,7 @@ def test_a_closed_workspace_is_the_models_fault(shell: Shell) -> None:
 
 def test_very_deep_names_are_judged_at_once() -> None:
     deep = "a/" * 500_000
-    assert _caution.of_later(f"{deep}.vscode/x") == _caution.Place(f"{deep}.vscode", CODE)
+    assert sensitive.of_later(f"{deep}.vscode/x") == sensitive.Place(f"{deep}.vscode", CODE)
 
 
 def test_a_new_repository_at_the_top(shell: Shell) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.names import Resolved, resolve_name, unknown_name
+from tools.calls.names import Resolved, resolve_name, unknown_name
 
 KNOWN = (
     *("python", "browser.search", "browser.open", "browser.find"),

@@ -9,12 +9,12 @@ import pytest
 
 from tests.support.calls import Called, call
 from tools import sandbox
+from tools.approval.policy import Policy, Rule, parse_rule
 from tools.functions import workspace_tools
-from tools.functions.shell import ShellTool
 from tools.own import Own, own_in, parts_of_prefix, parts_of_program, parts_of_this_python
-from tools.policy import Policy, Rule, parse_rule
 from tools.spec import NoStop, ToolContext
 from tools.toolbox import Toolbox
+from tools.work.shell import ShellTool
 from tools.workspace import Workspace
 
 PATCH = "*** Begin Patch\n*** Update File: {}\n@@\n-one\n+two\n*** End Patch"

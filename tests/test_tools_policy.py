@@ -17,12 +17,22 @@ from cli.settings.config import Resolved
 from cli.settings.rules import rules_of
 from cli.settings.table import Settings
 from tools import sandbox
-from tools._command import command_allowed, command_denied, words_of
-from tools._glob import path_allowed, path_denied, url_allowed, url_denied
-from tools.policy import ACTIONS, FROM_OUTSIDE, Action, Origin, Policy, Rule, Ruling, parse_rule, suggested_rules
-from tools.python import PythonTool
+from tools.approval.policy import (
+    ACTIONS,
+    FROM_OUTSIDE,
+    Action,
+    Origin,
+    Policy,
+    Rule,
+    Ruling,
+    parse_rule,
+    suggested_rules,
+)
+from tools.approval.shell_words import command_allowed, command_denied, words_of
+from tools.approval.trust import Grants
+from tools.approval.wildcards import path_allowed, path_denied, url_allowed, url_denied
+from tools.python.tool import PythonTool
 from tools.spec import Effect, NoStop, Preview, Taint, ToolContext, ToolSpec
-from tools.trust import Grants
 
 READS: frozenset[Effect] = frozenset({"read"})
 WRITES: frozenset[Effect] = frozenset({"write"})

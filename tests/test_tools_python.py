@@ -14,10 +14,10 @@ import pytest
 
 from tests.support.kernels import BACKENDS, StopByHand, confinement, context, count_tokens, run
 from tools import sandbox
-from tools._cell import Cell
-from tools._kernel import KernelMessage
 from tools.output import Bounded, clean, trim
-from tools.python import DESCRIPTION, NO_OUTPUT, PythonTool, Timing, code_of
+from tools.python._kernel import KernelMessage
+from tools.python.output import Cell
+from tools.python.tool import DESCRIPTION, NO_OUTPUT, PythonTool, Timing, code_of
 from tools.spec import Attachment, Taint, ToolResult
 
 LOST = "kernel restarted, variables lost, /mnt/data kept"

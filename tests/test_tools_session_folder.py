@@ -10,8 +10,8 @@ import pytest
 
 from tests.support.kernels import run
 from tools import sandbox
-from tools._session_folder import SessionFolder
-from tools.python import PythonTool
+from tools.python.session_folder import SessionFolder
+from tools.python.tool import PythonTool
 
 
 def ended(data_dir: Path, count: int) -> list[Path]:

@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.floods import flood
 from tests.support.kernels import confinement, run
-from tools.python import PythonTool
+from tools.python.tool import PythonTool
 from tools.sandbox import PYTHON_LIMITS, SHELL_LIMITS, Job, Launch, _cgroup
 from tools.sandbox._process import CommandProcess
 from tools.sandbox._system_memory import Fall, beside_processes, socket_bytes, without_owner

@@ -11,7 +11,7 @@ import pytest
 
 from agent.control import Control
 from tests.support.turns import Double, Echo
-from tools.policy import Action, Origin, Policy, Rule
+from tools.approval.policy import Action, Origin, Policy, Rule
 from tools.spec import (
     INTERRUPTED,
     ApprovalAsked,

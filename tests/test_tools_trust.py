@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.policy import Rule
-from tools.trust import FILE, MAX_FILES, Grants, TrustError, TrustStore, look
+from tools.approval.policy import Rule
+from tools.approval.trust import FILE, MAX_FILES, Grants, TrustError, TrustStore, look
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ import pytest
 
 from tests.oracle.undo import play
 from tests.support.trees import snapshot
-from tools._later_look import Look
+from tools.approval.later_look import Look
 from tools.spec import ToolFailed
-from tools.undo import Journal, KeepLimits, Skipped, Turn, Undone
+from tools.undo.journal import Journal, KeepLimits, Skipped, Turn, Undone
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="undo works by descriptors of folders")
 
@@ -509,7 +509,7 @@ def test_copies_that_nothing_needs_any_more_are_removed(data: Path, root: Path) 
 KILLED = """
 import os, signal, subprocess, sys
 from pathlib import Path
-from tools.undo import Journal
+from tools.undo.journal import Journal
 data, root, where = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 journal = Journal(data, root)
 journal.begin_turn("cut off")

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.folders import Folder, tree
-from tools import _caution
-from tools._caution import Caution
-from tools.paths import Place, locate, open_root, opened_folder, read_bytes, require_inside
-from tools.policy import Rule
+from tools.approval import sensitive
+from tools.approval.policy import Rule
+from tools.approval.sensitive import Caution
+from tools.safe_files import Place, locate, open_root, opened_folder, read_bytes, require_inside
 from tools.spec import ToolFailed
 
 SECRET = b"a secret of another folder"
@@ -267,8 +267,8 @@ def test_a_race_never_writes_outside(swapping: Folder, tmp_path: Path) -> None:
     ],
 )
 def test_secrets_are_asked_about(folder: Folder, name: str) -> None:
-    assert _caution.of_reading(name) == f"it reads {name}, which often holds secrets"
-    assert _caution.of_writing(name).reason
+    assert sensitive.of_reading(name) == f"it reads {name}, which often holds secrets"
+    assert sensitive.of_writing(name).reason
     folder.write(name, "k=v\n")
     assert folder.call("read_file", path=name).text == "k=v\n"
     assert len(folder.asked) == 1 and "often holds secrets" in folder.asked[0].reason
@@ -283,7 +283,7 @@ def test_secrets_are_asked_about(folder: Folder, name: str) -> None:
 )
 def test_plain_files_are_not(folder: Folder, name: str) -> None:
     folder.write(name, "x\n")
-    assert (_caution.of_reading(name), _caution.of_writing(name)) == ("", Caution())
+    assert (sensitive.of_reading(name), sensitive.of_writing(name)) == ("", Caution())
     assert not folder.call("read_file", path=name).error
     assert folder.asked == []
 
@@ -305,7 +305,7 @@ def test_what_can_run_code_or_widen_rights_is_written_after_a_question(tmp_path:
     assert folder.send("write_file", json.dumps({"path": name, "content": "x"}), answer=False).error
     patch = _patch("*** Update File: a.md", f"*** Move to: {name}", "@@", "-old", "+new")
     assert folder.send("apply_patch", json.dumps({"patch": patch}), answer=False).error
-    assert [asked.preview.caution for asked in folder.asked] == [_caution.of_writing(name).reason] * 2
+    assert [asked.preview.caution for asked in folder.asked] == [sensitive.of_writing(name).reason] * 2
     assert folder.tree() == {"a.md": b"old\n", "b.md": b"x"}
 
 

@@ -6,8 +6,8 @@ import re
 from collections import deque
 from collections.abc import Callable
 
-from tools._kernel_inside import HEAD_CHARS, TAIL_CHARS
 from tools.characters import CONTROLS
+from tools.python._kernel_inside import HEAD_CHARS, TAIL_CHARS
 
 _ESCAPES = re.compile(
     r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # OSC: titles, links, the clipboard

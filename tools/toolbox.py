@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from tools._result import bounded, readable
-from tools.arguments import PATCH_TOOL, ArgumentReader, patch_in
-from tools.names import resolve_name, unknown_name
-from tools.policy import Policy, Ruling, acts
+from tools.approval.policy import Policy, Ruling, acts
+from tools.calls.arguments import PATCH_TOOL, ArgumentReader, patch_in
+from tools.calls.names import resolve_name, unknown_name
 from tools.spec import (
     ApprovalAsked,
     ApprovalDecided,

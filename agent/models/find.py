@@ -24,7 +24,7 @@ _MAX_FOLDERS: Final = 5_000
 class Locations:
     """Where to look, in this order: ossia's data folder, the Hugging Face hub's cache, llama.cpp's, LM Studio's.
 
-    A folder that isn't there is skipped. `cli.models.locations` fills this in from the environment.
+    A folder that isn't there is skipped. `cli.commands.models.locations` fills this in from the environment.
     """
 
     data: Path

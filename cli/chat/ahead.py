@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from agent.control import Control
     from agent.engine.base import Progress
     from agent.request import Request
-    from cli.assemble import Assembly
     from cli.chat.state import State
+    from cli.runtime.assemble import Assembly
 
 _LOOK_AGAIN_S = 2.0
 _DATE_EVERY_S = 30.0

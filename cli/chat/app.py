@@ -9,8 +9,8 @@ from cli.chat.conversation import Conversation
 from cli.chat.face import Face
 from cli.chat.greeting import greet
 from cli.exits import ExitCode
-from cli.keeping import Wanted, open_kept
-from cli.once import end_now, look_to_the_end
+from cli.oneshot.once import end_now, look_to_the_end
+from cli.runtime.session import Wanted, open_kept
 from cli.settings.workspace import settle
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent.events import ApprovalAsked, Decision
-from cli.approving import arguments_to_edit, decision_of, edited_arguments, question_of, told_of
-from tools.trust import TrustError
+from cli.runtime.approval_text import arguments_to_edit, decision_of, edited_arguments, question_of, told_of
+from tools.approval.trust import TrustError
 
 if TYPE_CHECKING:
     from cli.chat.model import ChatModel

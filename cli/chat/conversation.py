@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, TypeVar
 from agent.control import Control
 from agent.events import ApprovalAsked, Event, MessageAdded, ToolFinished, TurnEnded
 from agent.limits import Limits
-from agent.session import Entry, Options, UserText
+from agent.sessions.session import Entry, Options, UserText
 from agent.worker import Tapped
-from cli.attaching import Attaching
+from cli.attach.pending import Attaching
 from cli.chat.ahead import ReadingAhead
 from cli.chat.approvals import Approvals
 from cli.chat.model import ChatModel
@@ -25,16 +25,16 @@ from cli.chat.pager.transcript import Transcript
 from cli.chat.state import State, Waiting
 from cli.chat.tally import Tally
 from cli.clean import one_line
-from cli.keeping import Kept
+from cli.runtime.session import Kept
 from cli.settings.config import Resolved
 from cli.settings.workspace import Folder
-from cli.terminal.typed import Typed, as_text
+from cli.terminal.input.typed import Typed, as_text
 
 if TYPE_CHECKING:
     from agent.citations import Cited
     from agent.request import ContextUse
-    from cli.assemble import Assembly
     from cli.chat.face import Face
+    from cli.runtime.assemble import Assembly
     from cli.terminal.question import Question
 
 _R = TypeVar("_R")

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from cli.chat.lines import take_line
 from cli.chat.view import ChatView
-from cli.terminal.external import EditorFailed, edit
-from cli.terminal.paint import Painter, Row
+from cli.terminal.input.external import EditorFailed, edit
+from cli.terminal.input.typed import Typed
+from cli.terminal.markdown.paint import Painter, Row
 from cli.terminal.pictures import Pictures
-from cli.terminal.typed import Typed
 
 if TYPE_CHECKING:
     from agent.events import Event

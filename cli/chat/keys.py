@@ -10,7 +10,7 @@ from prompt_toolkit.filters import Condition, emacs_mode
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from cli import paths
-from cli.terminal.completion import Choice, Sources
+from cli.terminal.input.completion import Choice, Sources
 
 if TYPE_CHECKING:
     from cli.chat.conversation import Conversation

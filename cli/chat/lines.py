@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from agent.control import Control
 
 if TYPE_CHECKING:
+    from cli.attach.user_command import Ran
     from cli.chat.conversation import Conversation
     from cli.chat.face import Face
-    from cli.terminal.typed import Typed
-    from cli.user_command import Ran
+    from cli.terminal.input.typed import Typed
 
 _SENT = "sent to the model, as all that has no slash"
 HABITS = {

@@ -8,9 +8,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from cli.assemble import Assembly, begin
-from cli.toolset import Toolset, collect
-from cli.warm import keep_static, keep_warm, set_private, warm_up
+from cli.runtime.assemble import Assembly, begin
+from cli.runtime.kv_cache import keep_static, keep_warm, set_private, warm_up
+from cli.runtime.toolset import Toolset, collect
 
 if TYPE_CHECKING:
     from agent.request import ContextUse

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 
 from cli.clean import clean
-from cli.progress import Display, LiveLine
+from cli.runtime.progress import Display, LiveLine
 
 
 class _Doing(LiveLine):

@@ -12,7 +12,7 @@ from cli.chat.status import Status, one_row
 if TYPE_CHECKING:
     from cli.chat.conversation import Conversation
     from cli.chat.drawn import DrawnFace
-    from cli.terminal.paint import Row
+    from cli.terminal.markdown.paint import Row
 
 _WAITING = 4
 """So many lines that wait are shown, and so many attachments: the rest is counted, what goes on stays in sight."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from cli.chat.commands.common import Block
 from cli.chat.drawn import DrawnFace
 from cli.chat.panes import ChatPanes
-from cli.terminal.paint import Painter
+from cli.terminal.markdown.paint import Painter
 from cli.terminal.pictures import Pictures
 from cli.terminal.plain_screen import PlainScreen
 from cli.terminal.question import Question

@@ -14,10 +14,10 @@ from cli import paths
 from cli.chat.drawn import DrawnFace
 from cli.chat.keys import chat_keys, chat_sources
 from cli.chat.panes import ChatPanes
-from cli.terminal.editor import Editor
-from cli.terminal.external import edit
-from cli.terminal.history import History
-from cli.terminal.paint import Painter, knows_links
+from cli.terminal.input.editor import Editor
+from cli.terminal.input.external import edit
+from cli.terminal.input.history import History
+from cli.terminal.markdown.paint import Painter, knows_links
 from cli.terminal.pictures import Pictures, cell_size, way_of
 from cli.terminal.question import Question, QuestionPane
 from cli.terminal.screen import FRAME_S, Screen

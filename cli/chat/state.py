@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from agent.control import Control
-from agent.session import Session
+from agent.sessions.session import Session
 from agent.worker import Worker
 from cli.chat.background import Background
 from cli.chat.notices import Notices
@@ -18,12 +18,12 @@ from cli.own import environment_for
 from cli.settings.config import THIS_CHAT, Resolved
 from cli.settings.table import Settings
 from cli.settings.workspace import Folder
-from cli.terminal.typed import Typed
+from cli.terminal.input.typed import Typed
 
 if TYPE_CHECKING:
-    from agent.store import SessionStore
+    from agent.sessions.store import SessionStore
     from cli.chat.face import Face
-    from cli.keeping import Kept
+    from cli.runtime.session import Kept
 
 _HERE = {"ossia models pull": "/model pull", "`ossia sessions list` prints": "/sessions lists"}
 """What an error says to do next, in the words of a shell and in the chat's."""

@@ -8,13 +8,13 @@ from rich.segment import Segment
 from rich.style import Style
 
 from cli.clean import clean, one_line
-from cli.progress import fitted
+from cli.runtime.progress import fitted
 from cli.words import short
 
 if TYPE_CHECKING:
     from cli.chat.conversation import Conversation
     from cli.chat.drawn import DrawnFace
-    from cli.terminal.paint import Row
+    from cli.terminal.markdown.paint import Row
 
 _BAR_CELLS = 8
 _EIGHTHS = " ▏▎▍▌▋▊▉█"

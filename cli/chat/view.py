@@ -27,11 +27,11 @@ from agent.events import (
 from cli.chat.face import Think
 from cli.chat.pager.transcript import Item
 from cli.clean import clean, one_line
-from cli.failures import failure_rows
-from cli.pace import Reading
-from cli.progress import fitted
-from cli.terminal.paint import Painter, Row
-from cli.terminal.segment import Segmenter
+from cli.runtime.failures import failure_rows
+from cli.runtime.pace import Reading
+from cli.runtime.progress import fitted
+from cli.terminal.markdown.paint import Painter, Row
+from cli.terminal.markdown.segment import Segmenter
 from cli.words import ENDS, count, short_arguments, size_words
 from harmony.messages import ANALYSIS
 from tools.spec import ApprovalAsked, ToolCall, ToolResult

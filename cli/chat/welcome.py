@@ -111,7 +111,7 @@ def needed_gb(model_bytes: int) -> int:
 def gather(settings: Settings, *, workspace: Path | None = None, title: str | None = None, turns: int = 0) -> Facts:
     """The facts of this machine, in some milliseconds: files are found by their names, none is opened."""
     from agent.models.memory import read_memory
-    from cli.models import locations
+    from cli.commands.models import locations
 
     gpu = any(Path(name).exists() for name in _GPU_FILES)
     facts = model_facts(settings, locations(), read_memory(), gpu=gpu)

@@ -24,7 +24,7 @@ from typing import cast
 from cli import paths
 from cli.settings.kinds import Value
 from cli.settings.table import SETTINGS, Settings
-from tools.policy import ACTIONS
+from tools.approval.policy import ACTIONS
 
 
 class ConfigError(Exception):

@@ -15,7 +15,7 @@ from typing import cast
 
 from cli.settings.config import FOLDER_CONFIG, MCP_TABLE, config_path
 from tools.functions.errors import McpConfigInvalid
-from tools.functions.mcp_config import McpConfig, parse_server, parse_servers
+from tools.mcp.config import McpConfig, parse_server, parse_servers
 
 _FILE = "mcp.json"
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from cli.exits import ExitCode, ExitError
 from cli.settings.config import FOLDER_CONFIG, Resolved, config_path
 from cli.settings.workspace import Folder
-from tools.policy import ACTIONS, Action, Origin, Policy, Rule, parse_rule
+from tools.approval.policy import ACTIONS, Action, Origin, Policy, Rule, parse_rule
+from tools.approval.trust import Grants
 from tools.spec import ToolSpec
-from tools.trust import Grants
 
 
 def rules_of(resolved: Resolved, grants: Grants, folder: Folder | None) -> list[Rule]:

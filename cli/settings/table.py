@@ -106,7 +106,7 @@ class Settings:
         Flag("Let the model work in a folder: read, search, write, run commands.", "DIR", _ALL))
     trust: bool = _setting(False, kinds.switch(),
         Flag("Trust the workspace's own rules and files, this once.", listed=_ALL))
-    # Rules, as `tools.policy.parse_rule` reads them.
+    # Rules, as `tools.approval.policy.parse_rule` reads them.
     allow: tuple[str, ...] = _setting((), kinds.texts("a list of rules, e.g. 'shell:git status*'"),
         Flag("Allow a tool's calls, as in 'shell:git status*'. Repeatable.", "NAME[:PATTERN]", _ALL))
     deny: tuple[str, ...] = _setting((), kinds.texts("a list of rules, e.g. 'shell:git push*'"),

@@ -17,7 +17,7 @@ from cli.settings.table import Settings
 from tools.workspace import Workspace
 
 if TYPE_CHECKING:
-    from tools.undo import Journal
+    from tools.undo.journal import Journal
 
 NOTES = "AGENTS.md"
 MAX_NOTES_BYTES = 32_768
@@ -54,8 +54,8 @@ def settle(flags: Mapping[str, object]) -> tuple[Resolved, Folder | None]:
 
 def open_folder(settings: Settings) -> Folder:
     """The workspace that `settings` name. Raises ExitError."""
-    from tools.trust import TrustStore
-    from tools.undo import Journal
+    from tools.approval.trust import TrustStore
+    from tools.undo.journal import Journal
 
     assert settings.workspace is not None
     root, data = _root(settings.workspace), paths.data_dir()
@@ -92,7 +92,7 @@ def _warnings(root: Path, state: str) -> tuple[str, ...]:
 
 def _notes(root: Path) -> str | None:
     """AGENTS.md, as a part of the instructions. Read like any file of the workspace: no link leads out of it."""
-    from tools.paths import locate, read_bytes
+    from tools.safe_files import locate, read_bytes
     from tools.spec import ToolFailed
 
     try:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cli.terminal.paint import Row
+    from cli.terminal.markdown.paint import Row
 
 
 def folded(rows: Sequence[Row], width: int) -> list[Row]:

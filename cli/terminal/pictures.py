@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
     from rich.segment import Segment
 
-    from cli.terminal.paint import Painter, Row
+    from cli.terminal.markdown.paint import Painter, Row
 
     _Row: TypeAlias = list[Segment]
 else:

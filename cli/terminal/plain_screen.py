@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from cli import streams
 from cli.clean import clean, one_line
-from cli.terminal.paint import Painter, Row
+from cli.terminal.input.typed import Typed
+from cli.terminal.markdown.paint import Painter, Row
 from cli.terminal.question import EXPLAIN, Question
 from cli.terminal.signals import answered
-from cli.terminal.typed import Typed
 from cli.terminal.vt import terminal_size
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from prompt_toolkit.layout.dimension import Dimension
 
 from cli.clean import clean, one_line
 from cli.terminal.fold import folded
-from cli.terminal.paint import Painter, Row
+from cli.terminal.markdown.paint import Painter, Row
 
 QUIET_S = 0.5
 """It listens once it was on screen, and no key came, for this long."""
@@ -225,7 +225,7 @@ class QuestionPane:
         return coloured if whole else [_plain(line) for line in lines]
 
     def _coloured(self, source: str, language: str) -> list[Row]:
-        from cli.terminal.segment import Chunk
+        from cli.terminal.markdown.segment import Chunk
 
         return self._painter.chunk(Chunk("code", f"{source}\n", gap=False, info=language))
 

@@ -29,8 +29,8 @@ from rich.segment import Segment
 
 from cli.clean import clean, one_line
 from cli.terminal.application import App
-from cli.terminal.editor import Editor
-from cli.terminal.paint import Painter, Row
+from cli.terminal.input.editor import Editor
+from cli.terminal.markdown.paint import Painter, Row
 from cli.terminal.pictures import Drawn
 from cli.terminal.question import QuestionPane
 from cli.terminal.signals import answered

@@ -203,7 +203,7 @@ def _child(how: Mapping[str, Any]) -> None:
     from cli.chat.app import finish, run
     from cli.chat.conversation import Conversation
     from cli.chat.screen_face import ScreenFace
-    from cli.keeping import Wanted, open_kept
+    from cli.runtime.session import Wanted, open_kept
     from cli.settings.workspace import settle
 
     flags = {"engine": how["engine"], "model": how["model"], "no_tools": True}

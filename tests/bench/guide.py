@@ -34,7 +34,7 @@ from agent.guide import GuideCompiler
 from agent.models.model import open_model
 from agent.prompt import compose
 from agent.request import Request
-from cli.schema import fault_of
+from cli.runtime.schema import fault_of
 from harmony import Tokenizer
 from harmony.codec import Codec
 from harmony.messages import FINAL, Message

@@ -18,9 +18,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.bench.report import Report, load, options
-from tools.browser.indexing import Failed, Indexed, Indexer
-from tools.browser.library import Library
 from tools.convert import Converter
+from tools.library.indexing import Failed, Indexed, Indexer
+from tools.library.library import Library
 
 _ROUNDS = 5
 _TARGET_MS = 50

@@ -136,11 +136,11 @@ def _turn(model: Path, tokens: int) -> None:
     from agent.limits import Limits
     from agent.loop import run_turn
     from agent.respond import LocalResponder
-    from agent.session import Options, Session
+    from agent.sessions.session import Options, Session
     from agent.worker import Worker
     from harmony.codec import Codec
     from harmony.tokenizer import Tokenizer
-    from tools.policy import Policy
+    from tools.approval.policy import Policy
     from tools.spec import NoStop, ToolContext
     from tools.toolbox import Toolbox
 

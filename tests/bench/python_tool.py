@@ -12,7 +12,7 @@ from tests.bench.report import Report, options
 from tests.support.kernels import NO_BWRAP, StopByHand, run
 from tests.test_tools_confinement import Growth
 from tools import sandbox
-from tools.python import PythonTool
+from tools.python.tool import PythonTool
 
 STARTS, CALLS = 7, 60
 FLOODS = {

@@ -18,11 +18,11 @@ from pathlib import Path
 from tests.bench.report import Report, options
 from tests.support.kernels import NO_BWRAP, StopByHand, count_tokens
 from tools import sandbox
-from tools.functions.shell import ShellTool
-from tools.policy import Policy, Rule
+from tools.approval.policy import Policy, Rule
 from tools.spec import NoStop, Stop, ToolCall, ToolContext, ToolOutput
 from tools.toolbox import Toolbox
-from tools.undo import Journal
+from tools.undo.journal import Journal
+from tools.work.shell import ShellTool
 from tools.workspace import Workspace
 
 FILES, BYTES, CALLS = 2_000, 50_000_000, 40

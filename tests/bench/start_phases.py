@@ -33,7 +33,7 @@ def _phases(name: str) -> Iterator[tuple[str, float]]:
     from cli.app import command
 
     yield lap("the commands (typer)")
-    from cli import once
+    from cli.oneshot import once
 
     yield lap("the turn's modules")
     import numpy
@@ -44,7 +44,7 @@ def _phases(name: str) -> Iterator[tuple[str, float]]:
     yield lap("llama.cpp's library")
     from agent.models.memory import read_memory
     from agent.models.resolve import resolve
-    from cli.models import locations
+    from cli.commands.models import locations
 
     model = resolve(name, locations=locations(), memory=read_memory())
     yield lap("the header")

@@ -15,12 +15,12 @@ from harmony.messages import DeveloperPrompt, Effort, FunctionDecl, Namespace, R
 from harmony.render import developer_text, system_text
 from tests.etude.values import Values
 from tools.browser.browser import section_of
-from tools.functions.apply_patch import ApplyPatch
-from tools.functions.grep import Grep
-from tools.functions.list_dir import ListDir
-from tools.functions.read_file import ReadFile
-from tools.functions.shell import ShellTool
-from tools.functions.write_file import WriteFile
+from tools.work.apply_patch import ApplyPatch
+from tools.work.grep import Grep
+from tools.work.list_dir import ListDir
+from tools.work.read_file import ReadFile
+from tools.work.shell import ShellTool
+from tools.work.write_file import WriteFile
 
 Purpose = Literal["weather", "list", "read", "shell"]
 Kind = Literal["structured", "bare"]

@@ -22,14 +22,14 @@ from agent.engine.base import Sampling
 from agent.limits import Limits
 from agent.loop import run_turn
 from agent.respond import LocalResponder
-from agent.session import Options, Session
+from agent.sessions.session import Options, Session
 from harmony.codec import Codec
 from harmony.messages import Message, ResponseFormat
 from harmony.tokenizer import Tokenizer
 from tests.support.command import ossia
 from tests.support.engines import load_engine
 from tests.support.site import Site
-from tools.policy import Policy
+from tools.approval.policy import Policy
 from tools.spec import NoStop, ToolContext
 from tools.toolbox import Toolbox
 

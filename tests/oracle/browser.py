@@ -34,10 +34,10 @@ import tiktoken
 
 from tests.oracle.browser_markup import markup
 from tests.support.vocabularies import o200k_in_environment, write_o200k
-from tools.browser._html import TOO_DEEP, decode, document_from_html
 from tools.browser._wrap import wrap
 from tools.browser.document import Hit
 from tools.browser.page import Page, find_page, search_page
+from tools.convert._html import TOO_DEEP, decode, document_from_html
 from tools.spec import ToolFailed
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "browser"

@@ -28,14 +28,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agent.session import Session
-from agent.store import SessionStore
+from agent.sessions.session import Session
+from agent.sessions.store import SessionStore
 from cli.main import main as main_of_ossia
 from harmony.messages import Message
 from tests.support.command import ROOT, write_script
-from tools.browser.library import Library, Row, Seen
-from tools.trust import Grants, TrustStore
-from tools.undo import Journal
+from tools.approval.trust import Grants, TrustStore
+from tools.library.library import Library, Row, Seen
+from tools.undo.journal import Journal
 
 _FINAL = "<|channel|>final<|message|>Done.<|return|>"
 _WRITE = '<|channel|>commentary to=functions.write_file code<|message|>{"path": "new.txt", "content": "new"}<|call|>'
@@ -368,22 +368,22 @@ KINDS = {
 _HEAVY = (
     *(
         "agent.engine.llama",
-        "agent.importing",
+        "agent.sessions.importing",
         "agent.respond",
         "cli.app",
-        "cli.browsing",
+        "cli.runtime.browser",
         "cli.chat.app",
-        "cli.export_html",
+        "cli.export.html",
     ),
     *(
-        "cli.once",
-        "cli.python_tool",
-        "cli.sessions_report",
-        "cli.tools_call",
-        "cli.tools_list",
-        "tools.browser.indexing",
+        "cli.oneshot.once",
+        "cli.runtime.python",
+        "cli.commands.sessions_report",
+        "cli.commands.tools_call",
+        "cli.commands.tools_list",
+        "tools.library.indexing",
     ),
-    *("tools.convert", "tools.fetch", "tools.functions.mcp", "tools.functions.shell", "tools.functions.user"),
+    *("tools.convert", "tools.fetch", "tools.mcp.servers", "tools.work.shell", "tools.functions.user"),
 )
 
 

@@ -31,16 +31,16 @@ from agent.events import Event, MessageAdded, Stats, ToolFinished, TurnEnded
 from agent.limits import Limits
 from agent.loop import run_turn
 from agent.respond import LocalResponder
-from agent.session import Options, Session
-from cli.report import Report
-from cli.schema import fault_of
+from agent.sessions.session import Options, Session
+from cli.oneshot.report import Report
+from cli.runtime.schema import fault_of
 from harmony import Tokenizer
 from harmony.codec import Codec
 from harmony.messages import Message, Repaired, ResponseFormat
 from tests.support.engines import load_engine
 from tests.support.toy_gguf import write_toy_gguf
 from tests.support.turns import Double, Echo
-from tools.policy import Policy, Rule
+from tools.approval.policy import Policy, Rule
 from tools.spec import NoStop, Preview, ToolContext, ToolOutput, ToolResult, ToolSpec
 from tools.toolbox import Toolbox
 

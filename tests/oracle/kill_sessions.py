@@ -27,13 +27,13 @@ from agent.adapt import is_call
 from agent.errors import SessionMissing
 from agent.events import Event, MessageAdded, TurnEnded
 from agent.models.model import open_model
-from agent.session import Session
-from agent.store import SessionStore
+from agent.sessions.session import Session
+from agent.sessions.store import SessionStore
 from harmony import Tokenizer
 from tests.support.command import ROOT
 from tests.support.turns import Stage, drive, end_of
+from tools.approval.policy import Policy, Rule
 from tools.functions import workspace_tools
-from tools.policy import Policy, Rule
 from tools.spec import NoStop, ToolContext
 from tools.toolbox import Toolbox
 from tools.workspace import Workspace

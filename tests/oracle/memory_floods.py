@@ -22,11 +22,11 @@ from pathlib import Path
 from tests.support.floods import FLOODS, flood
 from tests.support.kernels import NO_BWRAP, StopByHand, count_tokens, run
 from tools import sandbox
-from tools.functions.shell import ShellTool
-from tools.policy import Policy, Rule
-from tools.python import PythonTool
+from tools.approval.policy import Policy, Rule
+from tools.python.tool import PythonTool
 from tools.spec import NoStop, ToolCall, ToolContext
 from tools.toolbox import Toolbox
+from tools.work.shell import ShellTool
 from tools.workspace import Workspace
 
 GIB = 1 << 30

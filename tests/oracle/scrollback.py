@@ -19,8 +19,8 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from cli.terminal.paint import render_markdown
-from cli.vocabulary import tokenizer_for
+from cli.runtime.vocabulary import tokenizer_for
+from cli.terminal.markdown.paint import render_markdown
 from tests.support.command import OSSIA, write_script
 from tests.support.documents import answer, document
 from tests.support.pty import IDLE

@@ -21,13 +21,13 @@ from pathlib import Path
 from tests.support.kernels import NO_BWRAP, count_tokens
 from tests.support.trees import snapshot
 from tools import sandbox
-from tools.functions.apply_patch import ApplyPatch
-from tools.functions.shell import ShellTool
-from tools.functions.write_file import WriteFile
-from tools.policy import Policy, Rule
+from tools.approval.policy import Policy, Rule
 from tools.spec import ApprovalAsked, Decision, NoStop, ToolCall, ToolContext, ToolEvent
 from tools.toolbox import Toolbox
-from tools.undo import Journal
+from tools.undo.journal import Journal
+from tools.work.apply_patch import ApplyPatch
+from tools.work.shell import ShellTool
+from tools.work.write_file import WriteFile
 from tools.workspace import Workspace
 
 COMMANDS = (

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.policy import Policy
+from tools.approval.policy import Policy
 from tools.spec import (
     ApprovalAsked,
     Decision,

@@ -15,7 +15,7 @@ from prompt_toolkit.input import create_pipe_input
 
 from cli.chat.pager.pager import Pager
 from cli.chat.pager.transcript import Transcript
-from cli.terminal.paint import Painter
+from cli.terminal.markdown.paint import Painter
 from tests.support.screen import Terminal
 
 KEYS = {

@@ -23,7 +23,7 @@ from prompt_toolkit.input import create_pipe_input
 from cli.chat.app import finish, run
 from cli.chat.conversation import Conversation
 from cli.chat.screen_face import ScreenFace
-from cli.keeping import Wanted, open_kept
+from cli.runtime.session import Wanted, open_kept
 from cli.settings.workspace import settle
 from cli.terminal.vt import Output
 

@@ -54,7 +54,7 @@ def convert(body: bytes, meta: dict[str, Any], limits: dict[str, Any]) -> tuple[
 
     `limits` as `ConvertLimits`; both parts together have at most `max_result_bytes`.
     """
-    from tools.browser._html import PageTooComplex
+    from tools.convert._html import PageTooComplex
 
     try:
         document = _convert(body, meta["kind"], meta["url"], meta["charset"], meta["source"], limits)
@@ -89,7 +89,7 @@ def bounded(text: str, max_bytes: int) -> bytes:
 def _convert(
     body: bytes, kind: Kind, url: str, charset: str | None, source: bool, limits: dict[str, Any]
 ) -> Document:
-    from tools.browser._html import decode, document_from_html
+    from tools.convert._html import decode, document_from_html
 
     if kind == "pdf":
         if source:
@@ -111,7 +111,7 @@ class Unreadable(Exception):
 
 def from_text(body: bytes, url: str, charset: str | None) -> Document:
     """Text as it is, but for what a page can't hold. Its title is the file's name."""
-    from tools.browser._html import EMPTY
+    from tools.convert._html import EMPTY
 
     text = plain(decoded(body, charset).replace("\r\n", "\n").replace("\r", "\n"))
     return Document(_name(url), url, text if text.strip() else EMPTY)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tools.functions.apply_patch import ApplyPatch
-from tools.functions.grep import Grep
-from tools.functions.list_dir import ListDir
-from tools.functions.read_file import ReadFile
-from tools.functions.write_file import WriteFile
 from tools.spec import Tool
+from tools.work.apply_patch import ApplyPatch
+from tools.work.grep import Grep
+from tools.work.list_dir import ListDir
+from tools.work.read_file import ReadFile
+from tools.work.write_file import WriteFile
 
 __all__ = ["ApplyPatch", "Grep", "ListDir", "ReadFile", "WriteFile", "workspace_tools"]
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tools.functions import _aside, _inspect, _load
+from tools.functions import _inspect, _load, call_thread
 from tools.functions._result import bounded, result_text
 from tools.functions.errors import FunctionsInvalid
 from tools.functions.naming import PREFIX, Loaded, name_warning, offered_name, without_duplicates
@@ -114,7 +114,7 @@ class UserFunction:
         def finish(value: object) -> object:
             return None if value is None else result_text(value)
 
-        aside = _aside.Aside(work, finish, module=self._function.module)
+        aside = call_thread.Aside(work, finish, module=self._function.module)
         ending = yield from aside.run(call_id=call_id, stop=context.stop, timeout_s=self._timeout_s)
         if refused and ending.how == "returned":
             raise refused[0]
@@ -125,7 +125,7 @@ class UserFunction:
     def close(self) -> None:
         """There is nothing to give back."""
 
-    def _result(self, ending: _aside.Ending, stop: Stop) -> ToolResult:
+    def _result(self, ending: call_thread.Ending, stop: Stop) -> ToolResult:
         still = "" if ending.gone else "; it could not be ended and still runs"
         if ending.how == "stopped":
             return ToolResult(f"[{interrupted(stop)}]{still}", error=True)

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from cli.clean import clean, one_line
-from cli.progress import fitted
+from cli.runtime.progress import fitted
 
 if TYPE_CHECKING:
-    from cli.assemble import Assembly
     from cli.chat.conversation import Conversation
     from cli.chat.face import Face
-    from cli.terminal.paint import Row
+    from cli.runtime.assemble import Assembly
+    from cli.terminal.markdown.paint import Row
 
 Choice = tuple[str, str]
 """A value that can be completed, and what to say of it."""

@@ -8,15 +8,15 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from cli.chat.commands.common import Block, Choice, CommandError, expected
-from cli.docs import faults, index, open_library, target_of
+from cli.commands.docs import faults, index, open_library, target_of
 from cli.exits import ExitCode, ExitError
 from cli.words import count
 
 if TYPE_CHECKING:
     from cli.chat.conversation import Conversation
     from cli.chat.face import Face
-    from tools.browser.indexing import Event
-    from tools.browser.library import Library, Root
+    from tools.library.indexing import Event
+    from tools.library.library import Library, Root
 
 WORDS: Sequence[Choice] = (("add", "a folder, a file or a page; alone: bring all up to date"),)
 _NAMED = 5
@@ -98,8 +98,8 @@ class _Report:
         self._stopped = True
 
     def follow(self, events: Generator[Event, None, None], root: Root) -> None:
-        """See `cli.docs.Follower`. Raises `_Stopped`."""
-        from tools.browser.indexing import Found
+        """See `cli.commands.docs.Follower`. Raises `_Stopped`."""
+        from tools.library.indexing import Found
 
         done = total = 0
         self._doing(f"looking through {root.place}")
@@ -131,7 +131,7 @@ class _Report:
         self._face.wake()
 
     def _see(self, event: Event, root: Root) -> None:
-        from tools.browser.indexing import Failed, Indexed, Skipped, Vanished
+        from tools.library.indexing import Failed, Indexed, Skipped, Vanished
 
         match event:
             case Indexed(change=change):

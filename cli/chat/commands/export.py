@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.errors import SessionMissing
-from agent.store import SessionInfo
+from agent.sessions.store import SessionInfo
 from cli.chat.commands.common import Choice, CommandError, expected, path_of
-from cli.export import Form, default_form, export
+from cli.export.forms import Form, default_form, export
 from cli.terminal.question import Question
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _write(talk: Conversation, face: Face, path: Path, form: Form, *, thinking: 
 
 
 def _write_now(talk: Conversation, face: Face, path: Path, form: Form, *, thinking: bool) -> None:
-    from cli.sessions_report import write_text
+    from cli.commands.sessions_report import write_text
 
     write_text(str(path), export(talk.session, _info(talk), form, thinking))
     told = " with its thinking" if thinking or form in ("json", "harmony") else ""

@@ -8,18 +8,18 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from agent.engine.base import Forced
-from cli.assemble import memory_lines
 from cli.chat.commands.common import Block, CommandError, expected, loaded
 from cli.clean import one_line
-from cli.output import FORCED
+from cli.oneshot.output import FORCED
+from cli.runtime.assemble import memory_lines
 from cli.words import count, short
 
 if TYPE_CHECKING:
-    from agent.session import Session
-    from cli.assemble import Assembly
+    from agent.sessions.session import Session
     from cli.chat.conversation import Conversation
     from cli.chat.face import Face
     from cli.chat.tally import Sums
+    from cli.runtime.assemble import Assembly
     from harmony.messages import Message
 
 _BAR_CELLS = 24

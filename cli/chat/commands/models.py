@@ -50,7 +50,7 @@ def _names(period: int) -> tuple[Choice, ...]:
     """Those on this machine; looked for once in a period, not at each key: the caches may be large."""
     from agent.models.find import find_models
     from agent.models.memory import size_text
-    from cli.models import locations
+    from cli.commands.models import locations
 
     return tuple((one.name, f"{size_text(one.file_bytes)}, {one.origin}") for one in find_models(locations()))
 
@@ -64,7 +64,7 @@ def _found() -> list[_Row]:
     from agent.models.memory import read_memory, size_text
     from agent.models.model import open_model
     from agent.models.plan import fits
-    from cli.models import locations
+    from cli.commands.models import locations
 
     memory, rows = read_memory(), []
     for one in find_models(locations()):
@@ -99,7 +99,7 @@ def _switch(talk: Conversation, face: Face, name: str) -> None:
         """What it is called. Raises ModelError before the model in use is given up."""
         from agent.models.memory import read_memory
         from agent.models.resolve import resolve
-        from cli.models import locations
+        from cli.commands.models import locations
 
         return resolve(name, locations=locations(), memory=read_memory()).name
 
@@ -140,7 +140,7 @@ def _pull(talk: Conversation, face: Face, name: str) -> None:
     def work() -> str:
         from agent.models.pull import pull
         from cli import paths
-        from cli.models import drawn
+        from cli.commands.models import drawn
 
         show = drawn(talk.notices.line, name)
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cli.chat.commands.common import Block, Choice, CommandError
-from cli.tools_list import WORDS
-from tools.policy import Policy, Rule, parse_rule
+from cli.commands.tools_list import WORDS
+from tools.approval.policy import Policy, Rule, parse_rule
 
 if TYPE_CHECKING:
     from cli.chat.conversation import Conversation

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from agent.session import Session
-from agent.store import SessionStore
+from agent.sessions.session import Session
+from agent.sessions.store import SessionStore
 from cli import paths
 from cli.chat.commands.common import Block, Choice, CommandError, expected, turn_of
 from cli.chat.greeting import recall
-from cli.keeping import Kept
+from cli.runtime.session import Kept
 from cli.terminal.question import Question
 from cli.words import count
 
@@ -27,7 +27,7 @@ _MAX_SHOWN = 200
 
 def new(talk: Conversation, face: Face, argument: str) -> None:
     """`/new`: a conversation without what was said before; settings and tools stay as they are."""
-    from cli.options import fresh_options
+    from cli.runtime.options import fresh_options
 
     if argument:
         raise CommandError(f"expected nothing behind /new, got {argument!r}: send it as the new one's first line")

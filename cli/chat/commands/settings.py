@@ -80,7 +80,7 @@ def system(talk: Conversation, face: Face, argument: str) -> None:
     """`/system [TEXT|off|edit]`: the instructions of the conversation. `@FILE` reads them from a file."""
     own = talk.settings.instructions
     if argument == "edit":
-        from cli.options import read_instructions
+        from cli.runtime.options import read_instructions
 
         face.edit(read_instructions(own) or "", lambda text: _edited(talk, face, text))
     elif argument:
@@ -102,7 +102,7 @@ def schema(talk: Conversation, face: Face, argument: str) -> None:
         block = Block(face, "Answers are JSON by this schema (/schema off ends that)")
         block.text(json.dumps(answer.schema, ensure_ascii=False, indent=2))
         return block.show()
-    from cli.schema import read_schema
+    from cli.runtime.schema import read_schema
 
     def use(found: ResponseFormat | None) -> None:
         now = talk.change_options(lambda options: replace(options, response_format=found))
@@ -178,7 +178,7 @@ def _show(talk: Conversation, face: Face) -> None:
 
 def _set_system(talk: Conversation, face: Face, text: str | None) -> None:
     """The user's instructions; those of the workspace stay behind them."""
-    from cli.options import fresh_options
+    from cli.runtime.options import fresh_options
 
     settings = replace(talk.settings, instructions=text)
     fresh = fresh_options(replace(talk.resolved, settings=settings), talk.folder)  # raises for a file that isn't there

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from cli.chat.commands.common import CommandError, expected, path_of
 from cli.exits import ExitCode, ExitError
+from cli.runtime.toolset import TRAINED, Toolset, wanted
 from cli.settings.config import THIS_CHAT, Resolved
 from cli.settings.table import SETTINGS, Settings
 from cli.settings.workspace import Folder, settle
-from cli.toolset import TRAINED, Toolset, wanted
 from cli.words import count
-from tools.policy import Policy, Rule
+from tools.approval.policy import Policy, Rule
 from tools.spec import ToolSpec
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def settled(resolved: Resolved, values: dict[str, Any]) -> tuple[Resolved, Folde
 
 def _follow_folder(talk: Conversation, resolved: Resolved, folder: Folder | None) -> None:
     """The notes of the workspace are a part of the instructions."""
-    from cli.options import fresh_options
+    from cli.runtime.options import fresh_options
 
     fresh = fresh_options(resolved, folder)
     options = talk.session.options

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cli import paths
 from cli.chat.commands.common import Block, Choice, expected, path_of
 from cli.chat.commands.tool_changes import functions, turn_off, turn_on, web, workspace
-from cli.toolset import TRAINED, wanted
+from cli.runtime.toolset import TRAINED, wanted
 
 if TYPE_CHECKING:
     from cli.chat.conversation import Conversation
@@ -85,7 +85,7 @@ def numbered(talk: Conversation, prefix: str) -> Sequence[Choice]:
 
 
 def _show(talk: Conversation, face: Face) -> None:
-    from cli.tools_list import approval_of
+    from cli.commands.tools_list import approval_of
 
     assembly = talk.assembly
     specs = assembly.tools.toolbox.specs if assembly else ()
@@ -151,7 +151,7 @@ def _why_no_shell(talk: Conversation) -> str:
 
 
 def _has_documents() -> bool:
-    from tools.browser.library import Library, LibraryError
+    from tools.library.library import Library, LibraryError
 
     try:
         return bool(Library(paths.library_file()).roots())
@@ -160,6 +160,6 @@ def _has_documents() -> bool:
 
 
 def _python_is_set_up() -> bool:
-    from cli.python_cmd import own_environment
+    from cli.commands.python import own_environment
 
     return own_environment().executable is not None

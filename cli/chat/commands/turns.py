@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agent.session import Entry, UserText
+from agent.sessions.session import Entry, UserText
 from cli.chat.commands.common import Block, Choice, CommandError, expected, loaded, turn_of, turns_of
 from cli.clean import one_line
-from cli.terminal.typed import as_text
+from cli.terminal.input.typed import as_text
 from cli.words import count
 
 if TYPE_CHECKING:
     from cli.chat.conversation import Conversation
     from cli.chat.face import Face
-    from tools.undo import Undone
+    from tools.undo.journal import Undone
 
 COPIES: Sequence[Choice] = (
     ("code", "the last block of code in the answer"),
@@ -84,7 +84,7 @@ def undo(talk: Conversation, face: Face, argument: str) -> None:
 
 def copy(talk: Conversation, face: Face, argument: str) -> None:
     """`/copy [code|thinking|TURN]`: an answer to the clipboard, as the model wrote it."""
-    from cli.copying import copy_with_programs, copyable, fits_terminal
+    from cli.clipboard import copy_with_programs, copyable, fits_terminal
 
     what, text = _copied(talk, argument)
     text = copyable(text)
@@ -168,7 +168,7 @@ def _last_code(text: str) -> str:
 def _show_turns(face: Face, turns: Sequence[object]) -> None:
     from datetime import datetime
 
-    from tools.undo import Turn
+    from tools.undo.journal import Turn
 
     if not turns:
         return face.note("there is nothing to undo")

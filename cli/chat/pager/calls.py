@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from cli.chat.pager.transcript import Item, Transcript
 from cli.clean import clean, one_line
-from cli.terminal.paint import Painter, Row
-from cli.terminal.segment import Chunk
+from cli.terminal.markdown.paint import Painter, Row
+from cli.terminal.markdown.segment import Chunk
 from cli.words import parsed, short_arguments, size_words
 
 MAX_RESULT_ROWS = 200
@@ -113,7 +113,7 @@ def _block(shown: Shown, painter: Painter) -> list[Row]:
 
 def _list_row(number: int, digits: int, item: Item, painter: Painter) -> Row:
     """Number, name and size are whole if they can be; the arguments get the room that is left."""
-    from cli.progress import fitted
+    from cli.runtime.progress import fitted
 
     room = painter.width - len(clean(headline(item))) - digits - 3
     text = clean(headline(item, max(4, min(_SHORT_CHARS, room))))

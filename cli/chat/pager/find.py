@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from cli.chat.pager.scroll import Block, Line, Piece, View
 from cli.clean import clean
-from cli.terminal.paint import Painter, Row
+from cli.terminal.markdown.paint import Painter, Row
 
 Spans = list[tuple[int, int, int]]
 """One hit: for each row that it touches, the row's number in its piece, and from where to where in its text."""

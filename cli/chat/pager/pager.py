@@ -27,8 +27,8 @@ from cli.chat.pager.find import Finder, Query
 from cli.chat.pager.scroll import Block, Line, View
 from cli.chat.pager.sections import Page
 from cli.clean import clean, one_line
-from cli.progress import fitted
-from cli.terminal.paint import Painter
+from cli.runtime.progress import fitted
+from cli.terminal.markdown.paint import Painter
 
 if TYPE_CHECKING:
     from cli.chat.pager.transcript import Item, Transcript

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from cli.chat.pager.sections import Page, Section, Switches, foldable, remembering, sections
-from cli.terminal.paint import Painter, Row
+from cli.terminal.markdown.paint import Painter, Row
 
 if TYPE_CHECKING:
     from cli.chat.pager.transcript import Item, Transcript

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from cli.chat.pager.calls import Shown, headline, shown_arguments, style_of
 from cli.clean import clean, one_line
 from cli.terminal.fold import folded
-from cli.terminal.paint import Painter, Row
-from cli.terminal.segment import Chunk, Segmenter
+from cli.terminal.markdown.paint import Painter, Row
+from cli.terminal.markdown.segment import Chunk, Segmenter
 
 if TYPE_CHECKING:
     from agent.citations import Cited

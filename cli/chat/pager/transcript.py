@@ -26,7 +26,7 @@ from agent.events import (
     TurnEnd,
     TurnEnded,
 )
-from agent.session import Entry, Session
+from agent.sessions.session import Entry, Session
 from cli.words import ENDS
 from harmony.messages import ANALYSIS, FINAL, Message, Sampled
 from tools.spec import Attachment, ToolCall, ToolResult

@@ -1,0 +1,164 @@
+"""Stores a session as it grows."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from functools import partial
+
+from agent.errors import SessionsError
+from agent.events import TurnEnd
+from agent.sessions._database import Database
+from agent.sessions._lock import Hold
+from agent.sessions._rows import CountTokens, insert
+from agent.sessions._sessions import title_of, turns_summarised
+from agent.sessions.json import options_to_json
+from agent.sessions.session import Entry, Options, Session, Summary
+from tools.files import cannot
+
+_Change = Callable[[sqlite3.Connection], None]
+
+
+class StoreKeeper:
+    """The `Keeper` of one stored session: each change is a transaction of its own.
+
+    A change that can't be stored (the disk is full, another process writes for too long) is kept, and tried again
+    before the next one: `problem` says why until then. Nothing stands in the file before the first message.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        session_id: str,
+        options: Options,
+        *,
+        now: Callable[[], float],
+        count_tokens: Callable[[], CountTokens | None],
+    ) -> None:
+        self.id = session_id
+        self.problem: str | None = None
+        self._hold: Hold | None = None
+        self._database, self._now, self._count_tokens = database, now, count_tokens
+        self._options, self._workspace, self._title = options, "", ""
+        self._number: int | None = None  # the session's row
+        self._rows: list[tuple[int, int]] = []  # of each entry: its row, its turn
+        self._waiting: list[_Change] = []
+
+    def begin(self, session: Session, *, workspace: str | None, title: str) -> None:
+        """It is a new session: store what it has by now, in one transaction."""
+        self._workspace, self._title = workspace or "", title_of(title)
+        if not session.entries:
+            return
+        self._waiting += [partial(self._add, entry=entry) for entry in session.entries]
+        ended = [(turn, end) for turn, end in enumerate(session.ends) if end is not None]
+        self._waiting += [partial(self._end, turn=turn, end=end) for turn, end in ended]
+        self.summarised(session.summary)
+
+    def go_on(self, session: Session, number: int, rows: Sequence[int], hold: Hold) -> None:
+        """It stands in the file already: in this row, its entries in those."""
+        self._number, self._hold = number, hold
+        self._rows = [(row, entry.turn) for row, entry in zip(rows, session.entries, strict=True)]
+
+    def release(self) -> None:
+        """Let another process go on with the session. What waits is tried once more."""
+        if self._waiting:
+            self._make_all()
+        if self._hold is not None:
+            self._hold.release()
+            self._hold = None
+
+    # -- Keeper --------------------------------------------------------------------------------------------------------
+
+    def added(self, entry: Entry) -> None:
+        self._make(partial(self._add, entry=entry))
+
+    def ended(self, turn: int, end: TurnEnd) -> None:
+        self._make(partial(self._end, turn=turn, end=end))
+
+    def cut_back(self, turn: int) -> None:
+        self._make(partial(self._cut_back, turn=turn))
+
+    def shortened(self, index: int, text: str) -> None:
+        self._make(partial(self._shorten, index=index, text=text))
+
+    def summarised(self, summary: Summary | None) -> None:
+        self._make(partial(self._set, column="summary", value=None if summary is None else json.dumps(asdict(summary))))
+
+    def options_changed(self, options: Options) -> None:
+        self._options = options
+        if self._number is not None or self._waiting:
+            self._make(partial(self._set, column="options", value=json.dumps(options_to_json(options))))
+
+    # -- changes -------------------------------------------------------------------------------------------------------
+
+    def _make(self, change: _Change) -> None:
+        """Make the change, after those that couldn't be made so far."""
+        self._waiting.append(change)
+        self._make_all()
+
+    def _make_all(self) -> None:
+        """All of those that wait, or none."""
+        number, rows = self._number, list(self._rows)
+        try:
+            self._hold = self._hold or Hold(self._database.path, self.id)
+            with self._database.writing() as db:
+                for one in self._waiting:
+                    one(db)
+        except (SessionsError, OSError) as error:
+            self._number, self._rows = number, rows
+            self.problem = _line(error)
+        else:
+            self._waiting.clear()
+            self.problem = None
+
+    def _row(self, db: sqlite3.Connection) -> int:
+        """The session's row, made if need be."""
+        if self._number is None:
+            keys = "id, title, titled, created, updated, workspace, options"
+            at, options = self._now(), json.dumps(options_to_json(self._options))
+            values = (self.id, self._title, bool(self._title), at, at, self._workspace or None, options)
+            self._number = db.execute(f"INSERT INTO sessions({keys}) VALUES(?,?,?,?,?,?,?)", values).lastrowid
+        assert self._number is not None
+        return self._number
+
+    def _add(self, db: sqlite3.Connection, entry: Entry) -> None:
+        session, at = self._row(db), self._now()
+        self._rows.append((insert(db, session, entry, at, self._count_tokens()), entry.turn))
+        db.execute("INSERT OR IGNORE INTO turns(session, turn) VALUES(?,?)", (session, entry.turn))
+        about = (at, entry.model, session)
+        db.execute("UPDATE sessions SET updated=?, model=coalesce(?, model) WHERE number=?", about)
+        if entry.message.role == "user":
+            title = title_of(entry.typed or entry.message.text)
+            db.execute("UPDATE sessions SET title=? WHERE number=? AND title=''", (title, session))
+
+    def _end(self, db: sqlite3.Connection, turn: int, end: TurnEnd) -> None:
+        session = self._row(db)
+        db.execute("UPDATE turns SET end=? WHERE session=? AND turn=?", (end, session, turn))
+        db.execute("UPDATE sessions SET updated=? WHERE number=?", (self._now(), session))
+
+    def _cut_back(self, db: sqlite3.Connection, turn: int) -> None:
+        """With the summary in the same transaction: one that stands for a turn that is gone must never be there."""
+        session, at = self._row(db), self._now()
+        which = "session=? AND turn>=?"
+        db.execute(f"UPDATE entries SET replaced=? WHERE {which} AND replaced IS NULL", (at, session, turn))
+        db.execute(f"DELETE FROM turns WHERE {which}", (session, turn))
+        if turns_summarised(db, session) > turn:
+            self._set(db, "summary", None)
+        self._rows = [(row, of) for row, of in self._rows if of < turn]
+
+    def _shorten(self, db: sqlite3.Connection, index: int, text: str) -> None:
+        row, _ = self._rows[index]
+        (more,) = db.execute("SELECT more FROM entries WHERE number=?", (row,)).fetchone()
+        changed = json.dumps({**json.loads(more), "shortened": text})
+        db.execute("UPDATE entries SET more=? WHERE number=?", (changed, row))
+
+    def _set(self, db: sqlite3.Connection, column: str, value: str | None) -> None:
+        db.execute(f"UPDATE sessions SET {column}=? WHERE number=?", (value, self._row(db)))
+
+
+def _line(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return f"{error.filename or 'the sessions'}: {cannot(error, 'written')}"
+    return str(error)

@@ -1,0 +1,73 @@
+"""Who goes on with a stored session: one process at a time, and a dead one holds nothing."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from agent.errors import SessionInUse
+from agent.sessions._database import make_private
+
+
+class Hold:
+    """Holds a session until `release`, or until the process is gone, however that comes.
+
+    A lock on a file beside the database, `k7m2v9xq.lock`, which has the process's id in it. Where there are no such
+    locks (Windows), two processes can go on with one session at once.
+    """
+
+    def __init__(self, sessions: Path, session_id: str) -> None:
+        """Raises `SessionInUse` when another holds it, OSError when the file can't be made."""
+        self._path = sessions.with_name(f"{session_id}.lock")
+        self._descriptor: int | None = None
+        make_private(self._path)
+        while self._descriptor is None:
+            self._descriptor = self._try(session_id)
+
+    def release(self) -> None:
+        """Let it go. May be called more than once."""
+        if self._descriptor is not None:
+            with suppress(OSError):
+                self._path.unlink(missing_ok=True)
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _try(self, session_id: str) -> int | None:
+        """The locked file; None when whoever had it removed it meanwhile."""
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+        if not _locks(descriptor):
+            owner = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
+            os.close(descriptor)
+            raise SessionInUse(
+                f"session {session_id} is open in another ossia{f' (process {owner})' if owner else ''}: end that one, "
+                f"or go on with a copy: ossia sessions fork {session_id}"
+            )
+        if not self._is_ours(descriptor):
+            os.close(descriptor)
+            return None
+        with suppress(OSError):  # a full disk: the lock is worth more than the name
+            os.truncate(descriptor, 0)
+            os.write(descriptor, str(os.getpid()).encode())
+        return descriptor
+
+    def _is_ours(self, descriptor: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(descriptor), self._path.stat())
+        except FileNotFoundError:
+            return False
+
+
+def _locks(descriptor: int) -> bool:
+    """Lock it until it is closed; whether that went."""
+    try:
+        import fcntl
+    except ImportError:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return True
+    return True

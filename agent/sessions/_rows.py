@@ -1,0 +1,124 @@
+"""Entries as rows of the store, and back."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import sys
+import zlib
+from array import array
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from agent.errors import SessionsUnusable
+from agent.kinds import kind_of
+from agent.sessions.json import end_from_json, entry_from_json, entry_to_json, options_from_json, summary_from_json
+from agent.sessions.session import Entry, Session
+from harmony.errors import HarmonyError
+
+COLUMNS: Final = "turn, kind, tokens, model, vocabulary, text, ids, state, more"
+_SAID_CHARS: Final = 100
+_READ: Final = "turn, model, vocabulary, text, ids, state, more"
+
+CountTokens = Callable[[str], int]
+
+
+def insert(db: sqlite3.Connection, session: int, entry: Entry, at: float, count_tokens: CountTokens | None) -> int:
+    """Store an entry; the number of its row."""
+    values = (session, at, *_values(entry, count_tokens))
+    marks = ",".join("?" * len(values))
+    cursor = db.execute(f"INSERT INTO entries(session, created, {COLUMNS}) VALUES({marks})", values)
+    assert cursor.lastrowid is not None
+    return cursor.lastrowid
+
+
+def _values(entry: Entry, count_tokens: CountTokens | None) -> tuple[object, ...]:
+    data, text = entry_to_json(entry), _storable(entry.message.text)
+    sampled, state = data["sampled"], data.pop("state")
+    ids = sampled.pop("ids") if sampled else ()
+    if entry.message.content == (text,):
+        del data["message"]["content"]  # the column has it
+    for column in ("turn", "model", "vocabulary"):
+        del data[column]
+    tokens = len(ids) if sampled else count_tokens(text) if count_tokens else None
+    packed_ids = _packed(ids) if sampled else None
+    packed_state = None if state is None else zlib.compress(_json(state).encode(), 1)
+    about = (entry.turn, kind_of(entry.message), tokens, entry.model, entry.vocabulary)
+    return (*about, text, packed_ids, packed_state, _json(data))
+
+
+def read_entries(db: sqlite3.Connection, session: int, *, replaced: bool = False) -> list[tuple[int, Entry]]:
+    """The entries of a session with the numbers of their rows, in order; `replaced`: those of other days."""
+    where = f"session=? AND replaced IS {'NOT ' if replaced else ''}NULL"
+    rows = db.execute(f"SELECT number, {_READ} FROM entries WHERE {where} ORDER BY number", (session,))
+    return [(row[0], _entry(row[1:])) for row in rows]
+
+
+def read_session(db: sqlite3.Connection, number: int) -> tuple[Session, list[int]]:
+    """A stored session, and the rows of its entries.
+
+    The turn that was under way when the process died has None for its end, and what it had by then.
+    """
+    options, summary = db.execute("SELECT options, summary FROM sessions WHERE number=?", (number,)).fetchone()
+    numbered = read_entries(db, number)
+    ended = dict(db.execute("SELECT turn, end FROM turns WHERE session=?", (number,)))
+    turns = 1 + max([entry.turn for _, entry in numbered], default=-1)
+    session = Session(
+        options_from_json(json.loads(options)),
+        entries=[entry for _, entry in numbered],
+        ends=[end_from_json(ended.get(turn)) for turn in range(turns)],
+        summary=summary_from_json(json.loads(summary)) if summary is not None else None,
+    )
+    return session, [row for row, _ in numbered]
+
+
+def _entry(row: Sequence[Any]) -> Entry:
+    turn, model, vocabulary, text, ids, state, more = row
+    data = json.loads(more)
+    data |= {"turn": turn, "model": model, "vocabulary": vocabulary}
+    data["message"].setdefault("content", [{"type": "text", "text": text}])
+    data["state"] = None if state is None else json.loads(zlib.decompress(state))
+    if data["sampled"] is not None:
+        data["sampled"]["ids"] = _unpacked(ids)
+    return entry_from_json(data)
+
+
+def unreadable(path: object, session_id: str, error: Exception) -> SessionsUnusable:
+    """What to say when a row holds what we never wrote."""
+    said = " ".join(str(error).split())[:_SAID_CHARS]  # it may be what the row holds
+    return SessionsUnusable(
+        f"{path}: session {session_id} isn't whole ({type(error).__name__}: {said}): `ossia sessions rm {session_id}` "
+        "removes it"
+    )
+
+
+UNREADABLE: Final = (
+    *(KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError, zlib.error),
+    HarmonyError,
+)
+"""What reading a row raises that holds what we never wrote."""
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))  # ASCII, so that a lone surrogate gets in and out
+
+
+def _storable(text: str) -> str:
+    """A file name that isn't UTF-8 comes as lone surrogates, which SQLite doesn't take; `more` has the exact text."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _packed(ids: Sequence[int]) -> bytes:
+    """2.3 bytes an id."""
+    numbers = array("I", ids)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return zlib.compress(numbers.tobytes(), 1)
+
+
+def _unpacked(data: bytes) -> list[int]:
+    numbers = array("I")
+    numbers.frombytes(zlib.decompress(data))
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers.tolist()

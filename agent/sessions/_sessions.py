@@ -1,0 +1,168 @@
+"""The rows of the stored sessions: looked up, renamed, copied, removed."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import sqlite3
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agent.errors import SessionMissing
+from agent.sessions._rows import read_entries
+
+_ID_LETTERS: Final = "23456789bcdfghjkmnpqrstvwxz"  # no word can come of them, nor a 0 that is an O
+_ID_CHARS: Final = 8
+_TITLE_CHARS: Final = 80
+_LAST_TIME: Final = 253_402_214_400.0  # 9999-12-31: what a calendar knows, in any time zone
+_INFO: Final = """
+    SELECT id, title, created, updated,
+        (SELECT count(*) FROM turns WHERE session=sessions.number), model, workspace, parent,
+        (SELECT coalesce(sum(tokens), 0) FROM entries WHERE session=sessions.number AND replaced IS NULL)
+    FROM sessions"""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """What a list shows of a stored session. Times are unix seconds.
+
+    `title`: the first line the user said, until one is given. `model` is the one that spoke last. `parent`: the id of
+    the session it was forked from. `tokens`: those of its messages, as far as they were counted.
+
+        SessionInfo("k7m2v9xq", "What is 48*17?", 1763775000.0, 1763775012.5, 1, "gpt-oss-20b", None, None, 61)
+    """
+
+    id: str
+    title: str
+    created: float
+    updated: float
+    turns: int
+    model: str | None
+    workspace: str | None
+    parent: str | None
+    tokens: int
+
+
+def title_of(text: str) -> str:
+    """The first line with anything in it, on one line of at most 80 characters."""
+    line = next((line for line in text.splitlines() if line.strip()), "")
+    flat = " ".join(line.encode("utf-8", "replace").decode().split())
+    return flat if len(flat) <= _TITLE_CHARS else f"{flat[: _TITLE_CHARS - 1]}…"
+
+
+def new_id(db: sqlite3.Connection | None) -> str:
+    """An id that no session has: eight characters that can't be mistaken for each other, `"k7m2v9xq"`."""
+    while True:
+        new = "".join(secrets.choice(_ID_LETTERS) for _ in range(_ID_CHARS))
+        if db is None or db.execute("SELECT 1 FROM sessions WHERE id=?", (new,)).fetchone() is None:
+            return new
+
+
+def number_of(db: sqlite3.Connection | None, session_id: str) -> int:
+    """The number of a session's row. Raises `SessionMissing`."""
+    row = db.execute("SELECT number FROM sessions WHERE id=?", (session_id,)).fetchone() if db is not None else None
+    if row is None:
+        raise SessionMissing(f"there is no session {session_id}: `ossia sessions list` prints those there are")
+    return int(row[0])
+
+
+def infos(db: sqlite3.Connection, rest: str, *values: object) -> list[SessionInfo]:
+    """The sessions that the rest of the query, from WHERE on, leaves."""
+    return [_info(*row) for row in db.execute(f"{_INFO} {rest}", values)]
+
+
+def _info(
+    session_id: Any, title: Any, created: Any, updated: Any, turns: Any, model: Any, workspace: Any, parent: Any,
+    tokens: Any,
+) -> SessionInfo:  # fmt: skip
+    """What a damaged row holds in place of a text or a number is left out: it can be listed, and removed."""
+    return SessionInfo(
+        _text(session_id) or "?",
+        _text(title) or "",
+        _time(created),
+        _time(updated),
+        int(turns),
+        _text(model),
+        _text(workspace),
+        _text(parent),
+        int(tokens),
+    )
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _time(value: object) -> float:
+    return value if isinstance(value, float) and 0 <= value <= _LAST_TIME else 0.0
+
+
+def find(db: sqlite3.Connection, ref: str) -> SessionInfo | None:
+    """The session of this id, the only one whose id begins so, the newest with this in its title.
+
+    Raises `SessionMissing` when several ids begin so, and no title has it.
+    """
+    ref = ref.replace("\0", "")[: 2 * _TITLE_CHARS].encode("utf-8", "replace").decode()
+    if not ref:
+        return None
+    begun = infos(db, "WHERE substr(id, 1, ?)=? LIMIT 2", len(ref), ref.lower())
+    if len(begun) == 1:
+        return begun[0]
+    pattern = like_pattern(ref)
+    titled = infos(db, r"WHERE title LIKE ? ESCAPE '\' ORDER BY updated DESC, number DESC LIMIT 1", pattern)
+    if not titled and begun:
+        raise SessionMissing(f"several sessions begin with {ref!r}: `ossia sessions list` prints their ids")
+    return titled[0] if titled else None
+
+
+def like_pattern(text: str) -> str:
+    r"""A pattern for `LIKE ? ESCAPE '\'` that finds this very text, wherever it stands."""
+    escaped = re.sub(r"([\\%_])", r"\\\1", text)
+    return f"%{escaped}%"
+
+
+def rename(db: sqlite3.Connection, number: int, title: str) -> None:
+    """Give a session a title; an empty one is the first line of the user's again."""
+    given = title_of(title)
+    if given:
+        db.execute("UPDATE sessions SET title=?, titled=1 WHERE number=?", (given, number))
+        return
+    said = (entry for _, entry in read_entries(db, number) if entry.message.role == "user")
+    first = next((title_of(entry.typed or entry.message.text) for entry in said), "")
+    db.execute("UPDATE sessions SET title=?, titled=0 WHERE number=?", (first, number))
+
+
+def remove(db: sqlite3.Connection, number: int) -> None:
+    """Take out everything about a session."""
+    for table, column in (("entries", "session"), ("turns", "session"), ("sessions", "number")):
+        db.execute(f"DELETE FROM {table} WHERE {column}=?", (number,))
+
+
+def copy(db: sqlite3.Connection, number: int, *, turns: int | None, at: float) -> str:
+    """Copy the first `turns` turns of a session (None: all); the id of the copy."""
+    copied_id = new_id(db)
+    keys = "title, titled, workspace, model, options"
+    (parent, summary) = db.execute("SELECT id, summary FROM sessions WHERE number=?", (number,)).fetchone()
+    if turns is not None and turns_summarised(db, number) > turns:
+        summary = None
+    cursor = db.execute(
+        f"""INSERT INTO sessions(id, parent, summary, created, updated, {keys})
+        SELECT ?, ?, ?, ?, ?, {keys} FROM sessions WHERE number=?""",
+        (copied_id, parent, summary, at, at, number),
+    )
+    which: tuple[Any, ...] = (cursor.lastrowid, number, turns if turns is not None else 1 << 62)
+    db.execute("INSERT INTO turns SELECT ?, turn, end FROM turns WHERE session=? AND turn<?", which)
+    kept = "turn, kind, created, tokens, model, vocabulary, text, ids, state, more"
+    db.execute(
+        f"""INSERT INTO entries(session, {kept}) SELECT ?, {kept} FROM entries
+        WHERE session=? AND turn<? AND replaced IS NULL ORDER BY number""",
+        which,
+    )
+    return copied_id
+
+
+def turns_summarised(db: sqlite3.Connection, number: int) -> int:
+    """For how many turns a session's summary stands; 0 without one."""
+    (summary,) = db.execute("SELECT summary FROM sessions WHERE number=?", (number,)).fetchone()
+    return 0 if summary is None else int(json.loads(summary)["turns"])

@@ -1,0 +1,89 @@
+"""A session made of messages that came from elsewhere: openai-harmony's conversation, the Chat API's, our own JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Literal
+
+from agent.adapt import is_answer, says_nothing
+from agent.errors import SessionInvalid
+from agent.events import TurnEnd
+from agent.sessions.json import as_outside, session_from_json
+from agent.sessions.session import Entry, Options, Session
+from harmony.chat_form import conversation_from_chat
+from harmony.conversation import conversation_from_json
+from harmony.errors import HarmonyError
+from harmony.messages import DeveloperPrompt, Message, SystemPrompt
+
+Source = Literal["json", "harmony", "chat"]
+_HARMONYS_OWN = frozenset({"channel", "recipient", "content_type"})
+_CHATS_OWN = frozenset({"tool_calls", "tool_call_id", "thinking", "reasoning", "reasoning_content", "contents"})
+
+
+def import_session(text: str, *, trusted: bool = False) -> tuple[Session, str]:
+    """The session that a JSON text holds, in whichever of the three forms, and its title ("" without one).
+
+    Unless it is `trusted`, everything in it counts as text that somebody else wrote, and as nothing that the user
+    typed; the ids that our own form has are left out. Raises `SessionInvalid`, one line.
+    """
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SessionInvalid(f"expected JSON: {error}") from None
+    form = form_of(data)
+    if form == "json":
+        session, title = session_from_json(data, trusted=trusted)
+    else:
+        try:
+            messages = conversation_from_chat(data) if form == "chat" else conversation_from_json(data)
+        except (HarmonyError, RecursionError) as error:
+            raise SessionInvalid(f"not a conversation (read as {form}): {error}") from None
+        session, title = session_of(messages), ""
+        session = session if trusted else as_outside(session)
+    if not session.entries:
+        raise SessionInvalid("expected a conversation, there is no message in it")
+    return session, title
+
+
+def form_of(data: object) -> Source:
+    """Which form a value from `json.loads` has."""
+    if isinstance(data, dict) and "entries" in data:
+        return "json"
+    messages = data.get("messages") if isinstance(data, dict) else data
+    items = [item for item in messages if isinstance(item, dict)] if isinstance(messages, list) else []
+    if any(_HARMONYS_OWN & item.keys() for item in items):
+        return "harmony"
+    if any(_CHATS_OWN & item.keys() or item.get("role") == "assistant" for item in items):
+        return "chat"  # the wheel's messages of the model always have a channel
+    return "harmony"
+
+
+def session_of(messages: Sequence[Message]) -> Session:
+    """A session of these messages. What stands before the first other message becomes its options.
+
+    A turn begins with each message of the user's; one without an answer counts as stopped, one with an empty answer as
+    silent. Declarations of functions are left out: those of the next turn are the tools that are on then.
+    """
+    told = next((n for n, message in enumerate(messages) if message.role not in ("system", "developer")), len(messages))
+    entries: list[Entry] = []
+    ends: list[TurnEnd | None] = []
+    for message in messages[told:]:
+        if message.role == "user" or not ends:
+            ends.append("stopped")
+        entries.append(Entry(message, len(ends) - 1))
+        if is_answer(message):
+            ends[-1] = "silent" if says_nothing(message) and ends[-1] != "answered" else "answered"
+    return Session(_options(messages[:told]), entries=entries, ends=ends)
+
+
+def _options(told: Sequence[Message]) -> Options:
+    options, instructions = Options(), []
+    for part in (part for message in told for part in message.content):
+        if isinstance(part, SystemPrompt):
+            options = Options(part.effort or options.effort, date=part.date or options.date)
+        elif isinstance(part, DeveloperPrompt):
+            instructions += [part.instructions] if part.instructions else []
+        else:
+            instructions.append(part)
+    return Options(options.effort, "\n\n".join(instructions) or None, options.date)

@@ -1,0 +1,206 @@
+"""A session as JSON and back, without loss: what is exported, and the parts that the store keeps in its columns.
+
+{"version": 1, "title": "…", "options": {"effort": "medium", …}, "summary": null or {"text", "turns"},
+ "ends": ["answered", null],
+ "entries": [{"message": {…the wheel's shape…}, "turn": 0, "cut": false,
+              "sampled": null or {"ids": […], "closed_by": "return", "repaired": false, "headless": false},
+              "vocabulary": "<digest>" or null, "model": "gpt-oss-20b" or null, "brings": ["outside"],
+              "state": {…what a tool left, e.g. a page…}, "typed": null, "attachments": [{"path", "media_type"}],
+              "shortened": null, "error": false}]}
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, get_args
+
+from agent.engine.base import Sampling
+from agent.errors import SessionInvalid
+from agent.events import TurnEnd
+from agent.sessions.session import Entry, Options, Session, Summary
+from harmony.conversation import conversation_from_json, message_to_json
+from harmony.errors import HarmonyError
+from harmony.messages import Effort, ResponseFormat, Sampled
+from tools.spec import Attachment, Taint
+
+VERSION = 1
+
+
+def dump_session(session: Session, *, title: str = "") -> str:
+    """The whole session as one JSON object, one line."""
+    data = {
+        "version": VERSION,
+        "title": title,
+        "options": options_to_json(session.options),
+        "summary": None if session.summary is None else asdict(session.summary),
+        "ends": session.ends,
+        "entries": [entry_to_json(entry) for entry in session.entries],
+    }
+    return json.dumps(data, ensure_ascii=False)
+
+
+def parse_session(text: str, *, trusted: bool = True) -> tuple[Session, str]:
+    """The session that `dump_session` wrote, and its title.
+
+    Not `trusted`: somebody else may have written it. It then holds outside text and nothing that the user typed, and
+    the sampled ids stay out, which could spell whatever messages they like. Raises `SessionInvalid`, one line, when it
+    is torn, newer than this program, or something else.
+    """
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SessionInvalid(f"expected a session in JSON: {error}") from None
+    return session_from_json(data, trusted=trusted)
+
+
+def session_from_json(data: object, *, trusted: bool = True) -> tuple[Session, str]:
+    """The same, from what `json.loads` gave."""
+    if not isinstance(data, dict) or data.get("version") != VERSION:
+        found = data.get("version") if isinstance(data, dict) else type(data).__name__
+        raise SessionInvalid(f"expected a session of version {VERSION}, got {found!r}: use the ossia that wrote it")
+    try:
+        session = _session(data)
+        title = str(data.get("title") or "")
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError, HarmonyError) as error:
+        raise SessionInvalid(f"not a whole session ({type(error).__name__}: {error})") from None
+    return (session if trusted else as_outside(session)), title
+
+
+def as_outside(session: Session) -> Session:
+    """The same conversation as one that somebody else may have made up."""
+    entries = [_as_outside(entry) for entry in session.entries]
+    options = replace(session.options, brings=session.options.brings | {"outside"})
+    return Session(options, entries=entries, ends=session.ends, summary=session.summary)
+
+
+def _as_outside(entry: Entry) -> Entry:
+    return replace(
+        entry,
+        message=replace(entry.message, sampled=None),
+        brings=entry.brings | {"outside"},
+        typed="" if entry.message.role == "user" else None,
+        attachments=(),
+        vocabulary=None,
+    )
+
+
+def _session(data: Mapping[str, Any]) -> Session:
+    entries = [entry_from_json(item) for item in data["entries"]]
+    ends = [end_from_json(end) for end in data["ends"]]
+    turns = [entry.turn for entry in entries]
+    if turns != sorted(turns) or not all(0 <= turn < len(ends) for turn in turns):
+        raise ValueError("turns that are out of order, or not in ends")
+    summary = None if data.get("summary") is None else summary_from_json(data["summary"])
+    if summary is not None and not 0 < summary.turns <= len(ends):
+        raise ValueError("a summary of turns that aren't there")
+    return Session(options_from_json(data["options"]), entries=entries, ends=ends, summary=summary)
+
+
+# -- the parts ---------------------------------------------------------------------------------------------------------
+
+
+def options_to_json(options: Options) -> dict[str, Any]:
+    """`{"effort": "medium", "instructions": None, …}`."""
+    return {**asdict(options), "brings": sorted(options.brings)}
+
+
+def options_from_json(data: Mapping[str, Any]) -> Options:
+    """Raises TypeError or ValueError for what isn't."""
+    answer = data.get("response_format")
+    if data["effort"] not in get_args(Effort):
+        raise ValueError(f"unknown effort {data['effort']!r}")
+    return Options(
+        effort=data["effort"],
+        instructions=_text(data.get("instructions")),
+        date=_text(data.get("date")),
+        response_format=None if answer is None else ResponseFormat(**answer),
+        sampling=Sampling(**data["sampling"]),
+        brings=brings_from_json(data.get("brings", ())),
+    )
+
+
+def summary_from_json(data: Mapping[str, Any]) -> Summary:
+    """Raises TypeError or ValueError for what isn't."""
+    return Summary(str(data["text"]), int(data["turns"]))
+
+
+def end_from_json(end: Any) -> TurnEnd | None:
+    """How a turn ended, as it was written. Raises ValueError for what nobody wrote."""
+    if end is None:
+        return None
+    if end not in get_args(TurnEnd):
+        raise ValueError(f"unknown end of a turn {end!r}")
+    known: TurnEnd = end
+    return known
+
+
+def brings_from_json(kinds: Sequence[Any]) -> frozenset[Taint]:
+    """The kinds of text, as they were written. Raises ValueError for one that nobody knows."""
+    unknown = set(kinds) - set(get_args(Taint))
+    if unknown:
+        raise ValueError(f"unknown kind of text {min(map(str, unknown))!r}")
+    return frozenset(kinds)
+
+
+def entry_to_json(entry: Entry) -> dict[str, Any]:
+    """One entry, as the head of this module shows it."""
+    sampled = entry.message.sampled
+    return {
+        "message": message_to_json(entry.message),
+        "turn": entry.turn,
+        "cut": entry.cut,
+        "sampled": None if sampled is None else asdict(sampled),
+        "vocabulary": entry.vocabulary,
+        "model": entry.model,
+        "brings": sorted(entry.brings),
+        "state": entry.state,
+        "typed": entry.typed,
+        "attachments": attachments_to_json(entry.attachments),
+        "shortened": entry.shortened,
+        "error": entry.error,
+    }
+
+
+def entry_from_json(data: Mapping[str, Any]) -> Entry:
+    """Raises KeyError, TypeError, ValueError or HarmonyError for what isn't."""
+    (message,) = conversation_from_json([data["message"]])
+    if data["sampled"] is not None:
+        ids = tuple(int(token) for token in data["sampled"]["ids"])
+        if not ids or not all(0 <= token < 1 << 32 for token in ids):
+            raise ValueError("a sampled message without ids, or with such that are none")
+        message = replace(message, sampled=Sampled(**{**data["sampled"], "ids": ids}))
+    state = data.get("state")
+    if not isinstance(state, dict | None):
+        raise ValueError(f"expected a state to be an object, got {type(state).__name__}")
+    return Entry(
+        message=message,
+        turn=int(data["turn"]),
+        cut=bool(data["cut"]),
+        brings=brings_from_json(data.get("brings", ())),
+        state=state,
+        typed=_text(data.get("typed")),
+        attachments=attachments_from_json(data.get("attachments", ())),
+        vocabulary=_text(data.get("vocabulary")),
+        model=_text(data.get("model")),
+        shortened=_text(data.get("shortened")),
+        error=bool(data.get("error", False)),
+    )
+
+
+def attachments_to_json(attachments: Sequence[Attachment]) -> list[dict[str, str]]:
+    """`[{"path": "/home/me/…/plot.png", "media_type": "image/png"}]`."""
+    return [{"path": str(one.path), "media_type": one.media_type} for one in attachments]
+
+
+def attachments_from_json(data: Sequence[Any]) -> tuple[Attachment, ...]:
+    """Raises KeyError or TypeError for what isn't."""
+    return tuple(Attachment(Path(one["path"]), str(one["media_type"])) for one in data)
+
+
+def _text(value: object) -> str | None:
+    if not isinstance(value, str | None):
+        raise ValueError(f"expected a text or null, got {type(value).__name__}")
+    return value

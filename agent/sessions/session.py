@@ -1,0 +1,351 @@
+"""A conversation and all that is needed to go on with it: messages with their sampled ids, turns and how they ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Final, Protocol
+
+from agent.adapt import is_answer, is_call, says_nothing
+from agent.engine.base import Sampling
+from agent.events import MessageAdded, TurnEnd
+from agent.request import Request
+from harmony.messages import ANALYSIS, COMMENTARY, Channel, Effort, Message, ResponseFormat
+from tools.spec import INTERRUPTED, Attachment, Taint, ToolResult, ToolSpec
+
+SUMMARY_HEAD = "Summary of our conversation so far (its turns no longer fit into the context):"
+"""Begins the message that stands for summarised turns: the user's, so that a page's text gains no authority by it."""
+_CUT_BY: Final[Mapping[TurnEnd | None, str]] = MappingProxyType(
+    {
+        "time": INTERRUPTED["time"],
+        "tokens": "cut by the limit of tokens: it did not run",
+        "context": "cut, since the context was full: it did not run",
+        "error": "broken off by a failure of the program",
+    }
+)
+"""How the model is told why a call has no result, by the end of its turn; all others: the user interrupted it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How the next turns are to be answered. `date` is shown to the model as the current date: `"2025-06-28"`.
+
+    `brings`: what kinds of text stand in the instructions (a folder's AGENTS.md), and stood in descriptions of tools.
+    """
+
+    effort: Effort = "medium"
+    instructions: str | None = None
+    date: str | None = None
+    response_format: ResponseFormat | None = None
+    sampling: Sampling = field(default_factory=Sampling)
+    brings: frozenset[Taint] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One stored message. `turn` counts from 0; `cut`: nothing closed it, a stop or a limit did.
+
+    `brings`, `state`, `attachments` and `error` are those of a tool's result (`tools.spec.ToolResult`). `typed`: the
+    part of a user's message that the user typed, None: all of it. `vocabulary` is the digest of the one that the
+    sampled ids belong to, `model` what the user calls the model that wrote it. `shortened` stands in the prompt in
+    place of a result that was too long to stay; the message itself is whole.
+    """
+
+    message: Message
+    turn: int
+    cut: bool = False
+    brings: frozenset[Taint] = frozenset()
+    state: Mapping[str, object] | None = None
+    typed: str | None = None
+    attachments: tuple[Attachment, ...] = ()
+    vocabulary: str | None = None
+    model: str | None = None
+    shortened: str | None = None
+    error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What stands in the prompt in place of the first `turns` turns. The turns themselves are all still there."""
+
+    text: str
+    turns: int
+
+
+def summary_message(text: str) -> Message:
+    """A summary as it stands in the prompt."""
+    return Message("user", (f"{SUMMARY_HEAD}\n\n{text}",))
+
+
+class Keeper(Protocol):
+    """Told of every change of a session as it happens, on the thread that made it. Never raises: it notes a problem."""
+
+    def added(self, entry: Entry) -> None:
+        """The entry stands last now."""
+        ...
+
+    def ended(self, turn: int, end: TurnEnd) -> None: ...
+
+    def cut_back(self, turn: int) -> None:
+        """The entries of this turn and of those after it are no part of the conversation any more."""
+        ...
+
+    def shortened(self, index: int, text: str) -> None:
+        """`entries[index]` has this `shortened` now."""
+        ...
+
+    def summarised(self, summary: Summary | None) -> None: ...
+
+    def options_changed(self, options: Options) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class UserText:
+    """What the user says. `typed` is the part of it that they typed themselves, the rest was piped in or attached.
+
+    `brings`: what kinds of text were attached (a file: private; a web page: outside).
+    """
+
+    text: str
+    typed: str
+    brings: frozenset[Taint] = frozenset()
+
+
+class Session:
+    """The history of one conversation, in memory. `keeper` stores it as it grows (`agent.sessions.store`).
+
+    `vocabulary` and `model` are those of the engine in use: what is added is marked with them, and ids that were
+    sampled under another vocabulary stay out of the prompt (the message is rendered from its text).
+
+    session = Session(Options(effort="low"))
+    for event in run_turn(session, "What is 48*17?", …): …
+    session.messages[-1].text        # 'The result is 816.'
+    """
+
+    def __init__(
+        self,
+        options: Options | None = None,
+        *,
+        entries: Sequence[Entry] = (),
+        ends: Sequence[TurnEnd | None] = (),
+        summary: Summary | None = None,
+    ) -> None:
+        self.vocabulary: str | None = None
+        self.model: str | None = None
+        self.keeper: Keeper | None = None
+        self._options = options or Options()
+        self._entries = list(entries)
+        self._ends = list(ends)
+        self._summary = summary
+        self._calls = sum(is_call(entry.message) for entry in self._entries)
+
+    @property
+    def options(self) -> Options:
+        """How the next turns are to be answered; setting them takes effect with the next turn."""
+        return self._options
+
+    @options.setter
+    def options(self, options: Options) -> None:
+        self._options = options
+        if self.keeper:
+            self.keeper.options_changed(options)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        return tuple(self._entries)
+
+    @property
+    def ends(self) -> tuple[TurnEnd | None, ...]:
+        """How each turn ended; None for one that is under way, or was when the process died."""
+        return tuple(self._ends)
+
+    @property
+    def summary(self) -> Summary | None:
+        """What stands for the oldest turns, once they no longer fit."""
+        return self._summary
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """Every message of the conversation, also those that no longer enter the prompt."""
+        return tuple(entry.message for entry in self._entries)
+
+    @property
+    def taint(self) -> frozenset[Taint]:
+        """What kinds of text stand in the prompt. It never shrinks: a summary of a text is as tainted as the text."""
+        return self.options.brings.union(*(entry.brings for entry in self._entries))
+
+    @property
+    def said(self) -> str:
+        """All that the user typed in this conversation."""
+        users = (entry for entry in self._entries if entry.message.role == "user")
+        return "\n".join(entry.message.text if entry.typed is None else entry.typed for entry in users)
+
+    @property
+    def states(self) -> tuple[Mapping[str, object], ...]:
+        """The states that tools left with their results, in order: what brings a browser's pages back."""
+        return tuple(entry.state for entry in self._entries if entry.state is not None)
+
+    def read(self, brings: frozenset[Taint]) -> None:
+        """From now on text of these kinds stands in the prompt, or has stood there: in the descriptions of tools."""
+        if not brings <= self.options.brings:
+            self.options = replace(self.options, brings=self.options.brings | brings)
+
+    @property
+    def has_answer(self) -> bool:
+        """Does the turn under way hold an answer that says something?"""
+        said = (entry.message for entry in self._entries if entry.turn == self._turn)
+        return any(is_answer(message) and not says_nothing(message) for message in said)
+
+    # -- turns ---------------------------------------------------------------------------------------------------------
+
+    def open_turn(self, user_text: str | UserText) -> list[MessageAdded]:
+        """Begin a turn; a plain text is one that was typed as a whole.
+
+        An unanswered call of the last turn gets its answer first: every call has one.
+        """
+        added = self.answer_open_call()
+        self._ends.append(None)
+        if isinstance(user_text, str):
+            entry = Entry(Message("user", (user_text,)), self._turn)
+        else:
+            message = Message("user", (user_text.text,))
+            entry = Entry(message, self._turn, brings=user_text.brings, typed=user_text.typed)
+        self._store(entry)
+        return [*added, MessageAdded(entry.message)]
+
+    def answer_open_call(self) -> list[MessageAdded]:
+        """Answer the call that stands last, if one does: it was cut, or the process ended while it ran."""
+        call = self._entries[-1].message if self._entries else None
+        if call is None or not is_call(call):
+            return []
+        why = _CUT_BY.get(self._ends[-1] if self._ends else None, INTERRUPTED["user"])
+        result = Message(
+            "tool", (f"[{why}]",), name=call.recipient, recipient="assistant", channel=call.channel or COMMENTARY
+        )
+        return [self.add(result)]
+
+    def add(self, message: Message, *, cut: bool = False) -> MessageAdded:
+        """Store a message of the turn under way."""
+        sampled_by = self.vocabulary if message.sampled else None
+        model = self.model if message.role == "assistant" else None
+        self._store(Entry(message, self._turn, cut, vocabulary=sampled_by, model=model))
+        return MessageAdded(message, cut)
+
+    def add_result(self, message: Message, result: ToolResult) -> MessageAdded:
+        """Store a tool's answer, with what only we keep of it."""
+        self._store(
+            Entry(
+                message,
+                self._turn,
+                brings=result.brings,
+                state=result.state,
+                attachments=result.attachments,
+                error=result.error,
+            )
+        )
+        return MessageAdded(message)
+
+    def close_turn(self, end: TurnEnd) -> None:
+        """Note how the turn ended."""
+        self._ends[-1] = end
+        if self.keeper:
+            self.keeper.ended(self._turn, end)
+
+    def cut_back(self, turn: int) -> tuple[Entry, ...]:
+        """Take this turn and those after it out of the conversation; returns their entries. For retry and edit.
+
+        A summary that stands for one of them goes too: the turns before it are in the prompt again.
+        """
+        taken = tuple(entry for entry in self._entries if entry.turn >= turn)
+        self._entries = [entry for entry in self._entries if entry.turn < turn]
+        del self._ends[turn:]
+        if self.keeper:
+            self.keeper.cut_back(turn)
+        if self._summary is not None and self._summary.turns > turn:
+            self.summarise(None)
+        return taken
+
+    def next_call_id(self) -> str:
+        """An id for the next call of this session: `call_1`, `call_2`, …"""
+        self._calls += 1
+        return f"call_{self._calls}"
+
+    # -- room ----------------------------------------------------------------------------------------------------------
+
+    def shorten(self, index: int, text: str) -> None:
+        """From now on `text` stands in the prompt for the result `entries[index]`."""
+        self._entries[index] = replace(self._entries[index], shortened=text)
+        if self.keeper:
+            self.keeper.shortened(index, text)
+
+    def summarise(self, summary: Summary | None) -> None:
+        """From now on the summary stands in the prompt for its turns; None: they stand there themselves again."""
+        self._summary = summary
+        if self.keeper:
+            self.keeper.summarised(summary)
+
+    # -- the prompt ----------------------------------------------------------------------------------------------------
+
+    def request(
+        self, specs: Sequence[ToolSpec], *, max_tokens: int | None = None, open_with: Channel | None = None
+    ) -> Request:
+        """What the next step needs, less the thoughts of past turns that never got their answer."""
+        options = self.options
+        return Request(
+            history=self._history(),
+            tools=tuple(specs),
+            effort=options.effort,
+            instructions=options.instructions,
+            date=options.date,
+            response_format=options.response_format,
+            sampling=options.sampling,
+            max_tokens=max_tokens,
+            open_with=open_with,
+            summarised=self._summary is not None,
+        )
+
+    def request_ahead(self, specs: Sequence[ToolSpec]) -> Request:
+        """What the next turn's first step will need, as far as that is sure: all of it but what the user says."""
+        ahead = Session(self._options, entries=self._entries, ends=self._ends, summary=self._summary)
+        ahead.vocabulary = self.vocabulary
+        ahead.open_turn("")
+        request = ahead.request(specs)
+        return replace(request, history=request.history[:-1])
+
+    @property
+    def prompted(self) -> tuple[int, ...]:
+        """Which entries stand in a request's history, in order; the summary, if there is one, stands before them."""
+        return tuple(index for index, entry in enumerate(self._entries) if self._in_prompt(entry))
+
+    def _history(self) -> tuple[Message, ...]:
+        summary = (summary_message(self._summary.text),) if self._summary else ()
+        return (*summary, *(self._as_prompted(entry) for entry in self._entries if self._in_prompt(entry)))
+
+    def _as_prompted(self, entry: Entry) -> Message:
+        if entry.shortened is not None:
+            return replace(entry.message, content=(entry.shortened,))
+        if entry.message.sampled is not None and entry.vocabulary != self.vocabulary:
+            return replace(entry.message, sampled=None)
+        return entry.message
+
+    @property
+    def _turn(self) -> int:
+        return max(0, len(self._ends) - 1)
+
+    def _store(self, entry: Entry) -> Entry:
+        self._entries.append(entry)
+        if self.keeper:
+            self.keeper.added(entry)
+        return entry
+
+    def _in_prompt(self, entry: Entry) -> bool:
+        """A turn with a `final` is the codec's to trim; one that was stopped or broke loses its analysis here.
+
+        And its empty answer: that would only be a bad example.
+        """
+        if self._summary is not None and entry.turn < self._summary.turns:
+            return False
+        if entry.turn >= len(self._ends) - 1 or self._ends[entry.turn] == "answered":
+            return True
+        return entry.message.channel != ANALYSIS and not says_nothing(entry.message)

@@ -1,0 +1,222 @@
+"""The stored sessions: one SQLite file, in which every message stands as soon as it is whole."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.errors import SessionMissing, SessionsUnusable
+from agent.sessions import _sessions as rows
+from agent.sessions._database import Database
+from agent.sessions._keeper import StoreKeeper
+from agent.sessions._lock import Hold
+from agent.sessions._rows import UNREADABLE, CountTokens, read_entries, read_session, unreadable
+from agent.sessions._search import find_words
+from agent.sessions._sessions import SessionInfo, title_of
+from agent.sessions.session import Entry, Session
+
+
+@dataclass(frozen=True, slots=True)
+class SessionHit:
+    """A session in which something was found, and its best place.
+
+    `kind` is what the message there is (`agent.kinds`), or `"title"`. `snippet` is one line around the place; `matches`
+    the number of messages of that session that fit.
+    """
+
+    info: SessionInfo
+    kind: str
+    snippet: str
+    matches: int = 1
+
+
+class SessionStore:
+    """Stored sessions, for the threads of one process and for several processes at once.
+
+    The folder and the file are made by the first message that is stored, for their owner only. Every method raises
+    `SessionsUnusable` (one line, with the next step) when the file is torn, newer than this program, or another
+    program's: it is then left as it is. `now` gives unix seconds. `count_tokens` counts what no model sampled: set it
+    once there is a model.
+
+        store = SessionStore(Path("sessions.sqlite"), now=time.time)
+        store.keep(session)                     # "k7m2v9xq": from now on all that is added is stored
+        store.resume(store.find("48*17").id)    # the session, in a later process
+    """
+
+    def __init__(self, path: Path, *, now: Callable[[], float]) -> None:
+        self.path = path
+        self.count_tokens: CountTokens | None = None
+        self._now = now
+        self._database = Database(path)
+        self._keepers: list[StoreKeeper] = []
+
+    # -- one session ---------------------------------------------------------------------------------------------------
+
+    def keep(self, session: Session, *, workspace: str | None = None, title: str = "") -> str:
+        """Store `session` as a new one, as it is and as it grows; returns its id.
+
+        Nothing is written before it has a message. What can't be written later is no error: see `problem`.
+        """
+        with self._database.reading() as db:
+            session_id = rows.new_id(db)
+        keeper = self._keeper(session_id, session)
+        keeper.begin(session, workspace=workspace, title=title)
+        session.keeper = keeper
+        return session_id
+
+    def load(self, session_id: str) -> Session:
+        """A stored session as it stands; what is added to it is not stored. Raises `SessionMissing`."""
+        return self._load(session_id)[0]
+
+    def resume(self, session_id: str) -> Session:
+        """A stored session; what is added to it goes on in the same place.
+
+        Raises `SessionMissing`, and `SessionInUse` while another process goes on with it (or this one, already).
+        """
+        with self._held(session_id) as hold:
+            session, number, numbers = self._load(session_id)
+            keeper = self._keeper(session_id, session)
+            keeper.go_on(session, number, numbers, hold)
+            session.keeper = keeper
+            return session
+
+    def release(self, session: Session) -> None:
+        """Store no more of it; another process may go on with it now."""
+        keeper, session.keeper = session.keeper, None
+        if isinstance(keeper, StoreKeeper) and keeper in self._keepers:
+            keeper.release()
+            self._keepers.remove(keeper)
+
+    def replaced(self, session_id: str) -> tuple[Entry, ...]:
+        """The entries whose place a retry or an edit took, in the order in which they came."""
+        with self._database.reading() as db, self._whole(session_id):
+            number = rows.number_of(db, session_id)
+            assert db is not None
+            return tuple(entry for _, entry in read_entries(db, number, replaced=True))
+
+    @property
+    def problem(self) -> str | None:
+        """Why something could not be stored, in one line; None once all of it is. It is tried again each time."""
+        return next((keeper.problem for keeper in self._keepers if keeper.problem), None)
+
+    # -- finding -------------------------------------------------------------------------------------------------------
+
+    def find(self, ref: str) -> SessionInfo:
+        """The session of this id, or whose id begins so, or the newest one with this text in its title.
+
+        Raises `SessionMissing`.
+        """
+        with self._database.reading() as db:
+            found = rows.find(db, ref.strip()) if db is not None else None
+        if found is None:
+            raise SessionMissing(f"no session is called {ref!r}: `ossia sessions list` prints those there are")
+        return found
+
+    def latest(self, *, workspace: str | None = None) -> SessionInfo | None:
+        """The session that was used last; with `workspace`, in that one. None when there is none."""
+        where, values = ("", ()) if workspace is None else ("WHERE workspace=?", (workspace,))
+        return next(iter(self._infos(f"{where} ORDER BY updated DESC, number DESC LIMIT 1", *values)), None)
+
+    def list(self, *, limit: int | None = 20) -> Sequence[SessionInfo]:
+        """The sessions, the one that was used last first. `limit` None: all of them."""
+        return self._infos("ORDER BY updated DESC, number DESC LIMIT ?", -1 if limit is None else limit)
+
+    def search(self, text: str, *, limit: int = 20, thinking: bool = False) -> Sequence[SessionHit]:
+        """The sessions in which all words of `text` stand in one message, or in the title; the best place of each.
+
+        Any part of a word is found. Whatever `text` is, it is no syntax. Thoughts are searched only with `thinking`.
+        """
+        with self._database.reading() as db:
+            if db is None:
+                return []
+            found = find_words(db, text, limit=limit, thinking=thinking)
+            known = [rows.infos(db, "WHERE number=?", one.session)[0] for one in found]
+        pairs = zip(known, found, strict=True)
+        return [SessionHit(info, one.kind, one.snippet, one.matches) for info, one in pairs]
+
+    # -- changing ------------------------------------------------------------------------------------------------------
+
+    def rename(self, session_id: str, title: str) -> None:
+        """Give a session a title, one line of at most 80 characters; an empty one: the user's first line again."""
+        with self._changing(session_id) as (db, number), self._whole(session_id):
+            rows.rename(db, number, title)
+
+    def remove(self, *session_ids: str) -> None:
+        """Take sessions out for good: nothing of their text stays in the file. Raises as `resume` does.
+
+        Takes longer the more is stored, as the index is written anew: 0.9 s for 30 MB, however many are removed.
+        """
+        with ExitStack() as held:
+            for session_id in session_ids:
+                held.callback(held.enter_context(self._held(session_id)).release)
+            for session_id in session_ids:
+                with self._changing(session_id) as (db, number):
+                    rows.remove(db, number)
+            self._database.forget_deleted()
+
+    def fork(self, session_id: str, *, turns: int | None = None) -> str:
+        """A new session that has the first `turns` turns of this one (None: all of them); returns its id."""
+        with self._changing(session_id) as (db, number), self._whole(session_id):
+            return rows.copy(db, number, turns=turns, at=self._now())
+
+    def close(self) -> None:
+        """Let every session go, and close the file."""
+        for keeper in self._keepers:
+            keeper.release()
+        self._keepers.clear()
+        self._database.close()
+
+    # -- within --------------------------------------------------------------------------------------------------------
+
+    def _keeper(self, session_id: str, session: Session) -> StoreKeeper:
+        keeper = StoreKeeper(
+            self._database, session_id, session.options, now=self._now, count_tokens=lambda: self.count_tokens
+        )
+        self._keepers.append(keeper)
+        return keeper
+
+    @contextmanager
+    def _held(self, session_id: str) -> Iterator[Hold]:
+        """Hold a session; let it go only if something goes wrong."""
+        with self._database.reading() as db:
+            rows.number_of(db, session_id)
+        try:
+            hold = Hold(self.path, session_id)
+        except OSError as error:
+            raise SessionsUnusable(f"{error.filename}: can't be written: {error.strerror}") from None
+        try:
+            yield hold
+        except BaseException:
+            hold.release()
+            raise
+
+    @contextmanager
+    def _changing(self, session_id: str) -> Iterator[tuple[sqlite3.Connection, int]]:
+        with self._database.reading() as db:
+            rows.number_of(db, session_id)  # before the file would be made
+        with self._database.writing() as db:
+            yield db, rows.number_of(db, session_id)
+
+    def _load(self, session_id: str) -> tuple[Session, int, Sequence[int]]:
+        with self._database.reading() as db, self._whole(session_id):
+            number = rows.number_of(db, session_id)
+            assert db is not None
+            session, numbers = read_session(db, number)
+            return session, number, numbers
+
+    @contextmanager
+    def _whole(self, session_id: str) -> Iterator[None]:
+        try:
+            yield
+        except UNREADABLE as error:
+            raise unreadable(self.path, session_id, error) from error
+
+    def _infos(self, rest: str, *values: object) -> Sequence[SessionInfo]:
+        with self._database.reading() as db:
+            return rows.infos(db, rest, *values) if db is not None else []
+
+
+__all__ = ["SessionHit", "SessionInfo", "SessionStore", "title_of"]

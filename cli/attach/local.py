@@ -1,0 +1,139 @@
+"""Files and folders of this machine as text for a message, bounded."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import stat
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from cli.attach.fence import HEAD_SHARE, block, from_line_start, in_heading, shortened, up_to_line_end
+from cli.words import bytes_of, size_of
+from tools.spec import Stop
+
+if TYPE_CHECKING:
+    from tools.library.walk import File
+
+_MAX_WHOLE_BYTES = 16 << 20
+"""Of a larger file only the ends are read."""
+_MAX_NAMES = 500
+_MAX_LISTING_S = 10.0
+_NEEDED_BYTES = 200
+"""Less room than this isn't worth the beginning of another file."""
+
+
+class Unattachable(Exception):
+    """Why something can't be attached: one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What was read. `told` says how much: `"3.1 kB"`, `"128 kB of 4.2 MB, cut in the middle"`."""
+
+    kind: str
+    told: str
+    content: str
+    rest: str = ""
+
+    def text(self, name: str) -> str:
+        """For the model: a heading, the content in its fence, and what comes behind that."""
+        return block(f"Attached {self.kind} {name} ({self.told}):", self.content) + self.rest
+
+
+def read_file(path: Path, *, max_bytes: int) -> Read:
+    """A text file, whole or without its middle. Raises `Unattachable`, e.g. for a picture."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | _flag("O_NONBLOCK") | _flag("O_CLOEXEC") | _flag("O_BINARY"))
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise Unattachable("not attached: it is no plain file (a pipe, a device)")
+            size = file.seek(0, os.SEEK_END)
+            file.seek(0)
+            if size > _MAX_WHOLE_BYTES:
+                return _ends_of(file, size, max_bytes)
+            text = _decoded(file.read(_MAX_WHOLE_BYTES))  # /proc's files have a size of 0
+    except OSError as error:
+        raise Unattachable(f"not attached: it can't be read ({error.strerror})") from None
+    short, omitted = shortened(text, max_bytes)
+    return _cut("file", bytes_of(text), short) if omitted else Read("file", size_of(bytes_of(text)), text)
+
+
+def _ends_of(file: BinaryIO, size: int, max_bytes: int) -> Read:
+    split = int(max_bytes * HEAD_SHARE)
+    head = up_to_line_end(_beginning(file.read(split)))
+    file.seek(size - (max_bytes - split))
+    tail = from_line_start(file.read(max_bytes - split).decode("utf-8", "replace"))
+    left_out = size - bytes_of(head) - bytes_of(tail)
+    return _cut("file", size, f"{head}\n[… about {left_out:,} bytes left out here …]\n{tail}")
+
+
+def _cut(kind: str, size: int, text: str) -> Read:
+    return Read(kind, f"{size_of(bytes_of(text))} of {size_of(size)}, cut in the middle", text)
+
+
+def _beginning(data: bytes) -> str:
+    """The text of a file's first bytes, which may end in the middle of a character."""
+    text = _decoded(data)  # refuses what is binary
+    try:
+        return codecs.getincrementaldecoder("utf-8-sig")().decode(data)
+    except UnicodeDecodeError:
+        return text
+
+
+def _decoded(data: bytes) -> str:
+    from tools.work.text import decode, describe
+
+    text = decode(data)
+    if text is None:
+        raise Unattachable(f"not attached: it is {describe(data)}, and only text can be (`ossia docs add` takes PDFs)")
+    return text.text.replace("\r\n", "\n")
+
+
+def _flag(name: str) -> int:
+    return int(getattr(os, name, 0))
+
+
+def read_folder(path: Path, *, max_bytes: int, max_files: int, stop: Stop) -> Read:
+    """The names in a folder and the text files among them, in the order of their names, as far as there is room.
+
+    Left out: what is hidden, in a `.gitignore`, made by tools, a link, or looks like a secret by its name.
+    """
+    from tools.library.walk import File, walk
+
+    if not os.access(path, os.R_OK | os.X_OK):
+        raise Unattachable("not attached: it can't be read")
+    files: list[File] = []
+    more, give_up_at = False, time.monotonic() + _MAX_LISTING_S
+    for item in walk(path.resolve(), apart={}):
+        more = len(files) == _MAX_NAMES or time.monotonic() > give_up_at
+        if more or stop.stopped:
+            break
+        if isinstance(item, File):
+            files.append(item)
+    names = [f"{in_heading(file.name)} ({size_of(file.size)})" for file in files]
+    if more:
+        names.append("[and more: the listing ends here]")
+    listing, _ = shortened("\n".join(names) or "(nothing that can be read)", max_bytes // 2)
+    blocks = _blocks(files[:max_files], max_bytes - bytes_of(listing), stop)
+    count = f"{len(files)}{'+' if more else ''} file{'' if len(files) == 1 else 's'}"
+    size = size_of(sum(bytes_of(text) for text in blocks))
+    told = f"{count}, {size}" if len(blocks) == len(files) else f"{count}, the text of {len(blocks)} of them, {size}"
+    return Read("folder", told, listing, "".join(f"\n\n{text}" for text in blocks))
+
+
+def _blocks(files: list[File], room: int, stop: Stop) -> list[str]:
+    """The text files that fit, the last one cut perhaps."""
+    blocks: list[str] = []
+    for file in files:
+        if stop.stopped or room < _NEEDED_BYTES:
+            break
+        try:
+            read = read_file(Path(file.path), max_bytes=room)
+        except Unattachable:
+            continue
+        blocks.append(read.text(in_heading(file.name)))
+        room -= bytes_of(blocks[-1])
+    return blocks

@@ -1,0 +1,127 @@
+"""What goes along with the next message of a chat: the output of `!commands`, and what it mentions with `@`."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent.control import Control
+from agent.sessions.session import UserText
+from cli import paths
+from cli.attach.attach import Attachment, Bounds, attach, output_of
+from cli.attach.user_command import Ran, run_command
+from cli.exits import ExitError
+from cli.mentions import mentions
+from cli.terminal.input.typed import Typed
+from tools.spec import Taint, ToolFailed
+from tools.workspace import Workspace
+
+if TYPE_CHECKING:
+    from cli.runtime.browser import PageLoader
+    from cli.settings.table import Settings
+    from tools.browser.document import Document
+
+_GRACE_S = 3.0
+"""A command that is told to end has half a second, then it is killed."""
+_NOT_SENT = "nothing was sent; send the line again to leave that out"
+
+
+class Attaching:
+    """Holds what waits for the next message, and puts messages together. `tell` gets lines for the user, on any thread.
+
+    `running` is the user's command under way, `reading` the page that is being fetched, "" when there is none.
+    """
+
+    def __init__(self, settings: Callable[[], Settings], tell: Callable[[str, str], None]) -> None:
+        self._settings, self._tell = settings, tell
+        self._loader: PageLoader | None = None
+        self._stop: Control | None = None  # of the command under way
+        self._over = threading.Event()
+        self._refused: str | None = None  # the line that came back last
+        self.pending: list[Attachment] = []
+        self.running = self.reading = ""
+
+    def run(self, command: str, stop: Control) -> Ran:
+        """Run a command of the user's. It blocks: on a thread of its own."""
+        self.running, self._stop = command, stop
+        self._over.clear()
+        try:
+            return run_command(command, folder=Path.cwd(), environ=os.environ, stop=stop)
+        finally:
+            self.running, self._stop = "", None
+            self._over.set()
+
+    def keep(self, ran: Ran) -> Attachment:
+        """Its output goes along with the next message."""
+        attachment = output_of(ran)
+        self.pending.append(attachment)
+        return attachment
+
+    def drop(self) -> bool:
+        """Attach nothing of what waits. False: there was nothing."""
+        waited, self.pending = bool(self.pending), []
+        return waited
+
+    def needed(self, typed: Typed) -> bool:
+        """Is there anything to attach to this line?"""
+        return bool(self.pending) or bool(mentions(typed.shown))
+
+    def put_together(
+        self, typed: Typed, *, workspace: Workspace | None, room_tokens: int | None, stop: Control
+    ) -> UserText | None:
+        """The line with its attachments; it blocks while they are read. None: something can't be had, which is told.
+
+        The same line once more goes without that. After a stop, and with None, what waited still waits.
+        """
+        theirs = workspace.brings if workspace else frozenset[Taint]()  # `!git log` shows what stands in the files
+        pending = tuple(replace(one, brings=one.brings | theirs) for one in self.pending)
+        attached = attach(
+            typed.text,
+            shown=typed.shown,
+            folder=paths.here(),
+            workspace=workspace,
+            load_page=lambda url: self._load(url, stop),
+            stop=stop,
+            pending=pending,
+            bounds=Bounds() if room_tokens is None else Bounds.within(max(room_tokens, 500)),
+        )
+        for problem in attached.problems:
+            self._tell(problem, "yellow")
+        if stop.stopped:
+            return None
+        if attached.problems and typed.shown != self._refused:
+            self._refused = typed.shown
+            self._tell(_NOT_SENT, "yellow")
+            return None
+        self._refused = None
+        del self.pending[: len(pending)]
+        for attachment in attached.attachments:
+            self._tell(f"  {attachment.shown}", "dim")
+        return attached.user_text
+
+    def close(self) -> None:
+        """End what it has running: the user's command, too, which nobody would end any more."""
+        if stop := self._stop:
+            stop.stop()
+            self._over.wait(_GRACE_S)
+        if self._loader:
+            self._loader.close()
+
+    def _load(self, url: str, stop: Control) -> Document:
+        settings = self._settings()
+        try:
+            from cli.runtime.browser import PageLoader
+
+            self._loader = self._loader or PageLoader(settings)
+        except ExitError as error:  # a proxy that is none: the message is worth more
+            raise ToolFailed(str(error)) from None
+        self._loader.private = settings.private
+        self.reading = url
+        try:
+            return self._loader.load(url, refresh=False, stop=stop)
+        finally:
+            self.reading = ""

@@ -1,0 +1,267 @@
+"""`ossia harmony`: a prompt as the model gets it, a completion as it is understood."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from harmony.messages import Message
+    from harmony.render import DropPolicy
+    from harmony.tokenizer import Tokenizer
+
+app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
+
+
+class Purpose(StrEnum):
+    """What a render is for."""
+
+    completion = "completion"
+    training = "training"
+
+
+class Drop(StrEnum):
+    """Which analysis leaves the prompt."""
+
+    before_last_final = "before-last-final"
+    reference = "reference"
+    none = "none"
+
+
+class Form(StrEnum):
+    """How a conversation is written."""
+
+    harmony = "harmony"
+    chat = "chat"
+
+
+Model = Annotated[
+    str | None,
+    typer.Option(metavar="PATH|NAME", help="Whose vocabulary. [default: a gpt-oss model found here, else tiktoken's]"),
+]
+
+
+@app.callback(invoke_without_command=True)
+def harmony(context: typer.Context) -> None:
+    """See prompts and completions as ids and text."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command()
+def render(
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help='{"messages": […]} or a bare list of messages.')],
+    purpose: Annotated[
+        Purpose | None, typer.Option("--for", help="Open the answer, or end the last one as training does.")
+    ] = None,
+    drop: Annotated[
+        Drop | None,
+        typer.Option(help="Which analysis to leave out. [default: before-last-final with --for, else none]"),
+    ] = None,
+    form: Annotated[
+        Form, typer.Option("--from", help="How FILE is written: as openai_harmony does, or as chat messages.")
+    ] = Form.harmony,
+    text: Annotated[
+        bool, typer.Option("--text", help="Print the text, control tokens by name, and not the ids.")
+    ] = False,
+    model: Model = None,
+) -> None:
+    """Print a conversation as ids. They are a JSON array; no message is ever added.
+
+    Without --for these are the messages as they stand.
+    """
+    import json
+
+    from harmony.codec import Codec
+    from harmony.errors import ConversationError, RenderError
+
+    try:
+        messages = _conversation(_read_json(file), form)
+        tokenizer = _tokenizer(model)
+        rendered = Codec(tokenizer).render(
+            messages, purpose=purpose.value if purpose else None, drop=_drop_policy(drop, purpose)
+        )
+    except (ConversationError, RenderError) as error:
+        raise _unusable(file, str(error)) from None
+    _print(_text(tokenizer, rendered.ids) if text else json.dumps(rendered.ids), cleaned=not text)
+
+
+@app.command()
+def parse(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE|-", help="A JSON array of ids: a completion of the assistant's.")
+    ],
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Mend nothing: fail where the reference library fails.")
+    ] = False,
+    tools: Annotated[
+        str, typer.Option(metavar="NAMES", help="The tools on offer, with commas: functions.f,python.")
+    ] = "",
+    model: Model = None,
+) -> None:
+    """Print a completion as messages. It is JSON, with what had to be mended to read the ids."""
+    import json
+
+    from cli.exits import ExitCode, ExitError
+    from harmony.conversation import message_to_json
+    from harmony.errors import ParseError
+    from harmony.parse import StreamParser
+
+    ids = _ids(file)
+    names = frozenset(name.strip() for name in tools.split(",")) - {""}
+    parser = StreamParser(_tokenizer(model), strict=strict, tools=names)
+    try:
+        for token in ids:
+            parser.push(token)
+        parser.flush()
+    except ParseError as error:
+        raise ExitError(f"{_name(file)}: {error}", ExitCode.FAILED) from None
+    report = {
+        "messages": [message_to_json(message) for message in parser.messages],
+        "repairs": [{"code": one.code, "message": one.message, "token": one.token} for one in parser.repairs],
+    }
+    _print(json.dumps(report, ensure_ascii=False, indent=2))
+
+
+@app.command()
+def tokens(
+    text: Annotated[str, typer.Argument(metavar="TEXT|-", help="The text; - reads it from standard input.")],
+    model: Model = None,
+) -> None:
+    """Print how a text is split. Each token has a line: its id and what it stands for.
+
+    The text is plain text, as everything from outside is: a control token that it spells is split like any word.
+    """
+    content = _decoded("-", _read_bytes("-")) if text == "-" else text
+    tokenizer = _tokenizer(model)
+    lines = [f"{token:>6}  {_shown(tokenizer.token_bytes(token) or b'')}" for token in tokenizer.encode(content)]
+    if lines:
+        _print("\n".join(lines))
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def _tokenizer(model: str | None) -> Tokenizer:
+    import os
+
+    from cli.runtime.vocabulary import tokenizer_for
+    from cli.settings.config import resolve
+
+    flags = {} if model is None else {"model": model}
+    return tokenizer_for(resolve(flags, environ=os.environ).settings.model)
+
+
+def _conversation(data: object, form: Form) -> tuple[Message, ...]:
+    from harmony.chat_form import conversation_from_chat
+    from harmony.conversation import conversation_from_json
+
+    return conversation_from_chat(data) if form is Form.chat else conversation_from_json(data)
+
+
+def _drop_policy(drop: Drop | None, purpose: Purpose | None) -> DropPolicy:
+    from harmony.render import drop_before_last_final, drop_nothing, drop_reference
+
+    chosen = drop or (Drop.before_last_final if purpose else Drop.none)
+    policies: dict[Drop, DropPolicy] = {
+        Drop.before_last_final: drop_before_last_final,
+        Drop.reference: drop_reference,
+        Drop.none: drop_nothing,
+    }
+    return policies[chosen]
+
+
+def _ids(file: str) -> list[int]:
+    data = _read_json(file)
+    if not isinstance(data, list):
+        raise _unusable(file, "expected a JSON array of ids")
+    for i, item in enumerate(data):
+        if not isinstance(item, int) or isinstance(item, bool):
+            raise _unusable(file, f"[{i}]: expected an id (a whole number), got {str(item)[:60]!r}")
+    return data
+
+
+def _read_json(file: str) -> object:
+    import json
+
+    text = _decoded(file, _read_bytes(file))
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        reason = "it is nested too deep" if isinstance(error, RecursionError) else error
+        raise _unusable(file, f"expected JSON: {reason}") from None
+
+
+def _read_bytes(file: str) -> bytes:
+    import sys
+    from pathlib import Path
+
+    if file == "-":
+        return b"" if sys.stdin is None else sys.stdin.buffer.read()
+    try:
+        return Path(file).read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise _unusable(file, f"can't be read: {reason}") from None
+
+
+def _decoded(file: str, data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _unusable(file, f"expected UTF-8 text, byte {error.start} is {data[error.start]:#04x}") from None
+
+
+def _unusable(file: str, reason: str) -> Exception:
+    """The error that ends the command: one line, exit code 2."""
+    from cli.exits import ExitCode, ExitError
+
+    return ExitError(f"{_name(file)}: {reason}", ExitCode.USAGE)
+
+
+def _name(file: str) -> str:
+    return "standard input" if file == "-" else file
+
+
+# -- printing ----------------------------------------------------------------------------------------------------------
+
+
+def _text(tokenizer: Tokenizer, ids: Iterable[int]) -> str:
+    """The text of `ids`. On a terminal it is cleaned, and control tokens are coloured unless NO_COLOR is set."""
+    import os
+    import sys
+    from itertools import groupby
+
+    from cli.clean import clean
+
+    control = set(tokenizer.vocabulary.control.values())
+    terminal = sys.stdout.isatty()
+    coloured = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    out = []
+    for is_control, run in groupby(ids, control.__contains__):
+        piece = tokenizer.decode(run)
+        piece = clean(piece) if terminal else piece
+        out.append(f"\x1b[36m{piece}\x1b[39m" if coloured and is_control else piece)
+    return "".join(out)
+
+
+def _shown(piece: bytes) -> str:
+    """A token for people: JSON's string, or the bytes of one that ends inside a character."""
+    import json
+
+    try:
+        return json.dumps(piece.decode(), ensure_ascii=False)
+    except UnicodeDecodeError:
+        return piece.hex(" ")
+
+
+def _print(text: str, *, cleaned: bool = True) -> None:
+    import sys
+
+    from cli.clean import clean
+
+    print(clean(text) if cleaned and sys.stdout.isatty() else text)

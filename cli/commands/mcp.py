@@ -1,0 +1,247 @@
+"""`ossia mcp`: the servers whose tools the model may call."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tools.mcp.servers import McpServers, McpStatus
+
+_NONE = "no MCP server is configured; to add one: ossia mcp add NAME -- COMMAND"
+
+_OF_FOLDERS = "a folder's own are known in that folder, once you trust it"
+
+app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
+
+
+@app.callback(invoke_without_command=True)
+def mcp(context: typer.Context) -> None:
+    """Configure MCP servers: programs and addresses that offer tools."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command()
+def add(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its tools are called functions.NAME__TOOL.")],
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- COMMAND [ARG]...]", help="The program to start.")
+    ] = None,
+    url: Annotated[str | None, typer.Option(metavar="URL", help="The address of a server, instead.")] = None,
+    env: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A variable for it. Repeatable.")] = None,
+    header: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="A header for its address. Repeatable.")
+    ] = None,
+    cwd: Annotated[str | None, typer.Option(metavar="DIR", help="Where to start it. [default: your home]")] = None,
+    timeout: Annotated[float | None, typer.Option(metavar="S", help="Seconds for one call. [default: 60]")] = None,
+) -> None:
+    """Add a server to the mcp.json beside the config file.
+
+    A secret is written as '${VAR}' and comes from the environment: --env TOKEN='${MY_TOKEN}'. Paths of files that are
+    there are written in full, since the server may be started elsewhere.
+    """
+    import os
+    import sys
+
+    from cli.clean import clean
+    from cli.exits import ExitCode, ExitError
+    from cli.settings.mcp import add_server, mcp_file
+
+    if bool(command) == bool(url):
+        came = "both" if url else "neither"
+        raise ExitError(f"mcp add: expected -- COMMAND or --url URL, came {came}", ExitCode.USAGE)
+    entry: dict[str, object] = {}
+    if command:
+        entry |= {"command": _found(command[0]), "args": [_found(argument) for argument in command[1:]]}
+    given = {"url": url, "env": _pairs(env, "--env"), "headers": _pairs(header, "--header"), "cwd": _folder(cwd)}
+    entry |= {key: value for key, value in given.items() if value}
+    if timeout is not None:
+        entry["timeout_s"] = timeout
+    path = mcp_file(os.environ)
+    with _writing(str(path)):
+        add_server(os.environ, name, entry)
+    print(clean(f"ossia: {path}: {name} added: `ossia mcp test {name}` connects and shows its tools"), file=sys.stderr)
+
+
+@app.command(name="list")
+def list_() -> None:
+    """List the servers that are configured, and where."""
+    import os
+    import sys
+
+    from cli.clean import clean
+    from cli.settings.mcp import all_configured
+
+    configured = all_configured(os.environ)
+    if not configured:
+        print(f"ossia: {_NONE}", file=sys.stderr)
+    rows = [
+        (one.config.name, "on" if one.config.enabled else "off", one.config.target, str(one.path))
+        for one in configured
+    ]
+    widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
+    for row in rows:
+        cells = [clean(cell).replace("\n", "␊") for cell in row]
+        print("  ".join([*(cell.ljust(width) for cell, width in zip(cells[:3], widths, strict=True)), cells[3]]))
+
+
+@app.command()
+def rm(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
+    """Take a server out of the mcp.json. What was accepted of it is forgotten."""
+    import os
+    import sys
+
+    from cli import paths
+    from cli.clean import clean
+    from cli.settings.mcp import mcp_file, remove_server
+    from tools.mcp.servers import McpServers
+
+    path = mcp_file(os.environ)
+    with _writing(str(path)):
+        remove_server(os.environ, name)
+    McpServers((), data_dir=paths.data_dir(), log_dir=paths.log_file().parent, environ={}).pins.forget(name)
+    print(clean(f"ossia: {path}: {name} removed"), file=sys.stderr)
+
+
+@app.command()
+def test(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="[default: all]")] = None,
+    accept: Annotated[bool, typer.Option("--accept", help="Accept what is new or has changed.")] = False,
+) -> None:
+    """Connect to servers, and show what the model is told of their tools.
+
+    A server that you see for the first time is accepted by that. What is new or has changed since you accepted it is
+    marked, and off until --accept. The servers of a folder that you trust are shown in that folder.
+    """
+    import os
+    import sys
+
+    from cli import paths
+    from cli.clean import clean
+    from cli.exits import ExitCode, ExitError
+    from cli.runtime.progress import LiveLine
+    from cli.settings.mcp import configured_servers
+    from tools.mcp.servers import McpServers
+
+    known = configured_servers(os.environ, folder=_trusted_here())
+    configs = [config for config in known if name in (None, config.name)]
+    if not configs:
+        names = ", ".join(config.name for config in known)
+        unknown = f"no MCP server {name!r} is configured (there are: {names}); {_OF_FOLDERS}"
+        raise ExitError(unknown if known else f"{_NONE}; {_OF_FOLDERS}", ExitCode.USAGE)
+    servers = McpServers(configs, data_dir=paths.data_dir(), log_dir=paths.log_file().parent, environ=os.environ)
+    line = LiveLine(sys.stderr, shown=sys.stderr.isatty() and os.environ.get("TERM") != "dumb")
+    line.set(f"connecting to {', '.join(config.name for config in configs if config.enabled)}")
+    try:
+        statuses = servers.connect(waiting=line.tick)
+        line.erase()
+        for status in statuses:
+            print(clean("\n".join(_told(status))))
+            _settle(servers, status, accept=accept)
+    finally:
+        line.erase()
+        servers.close()
+    failed = [status for status in statuses if status.error is not None]
+    if failed:
+        raise ExitError("; ".join(clean(f"mcp {one.name}: {one.error}") for one in failed), ExitCode.ENGINE)
+    off = [config.name for config in configs if not config.enabled]
+    if off:
+        print(f"ossia: switched off in the config: {', '.join(off)}", file=sys.stderr)
+
+
+def _trusted_here() -> Path | None:
+    """The folder that ossia was started in, where the user trusts it."""
+    from pathlib import Path
+
+    from cli import paths
+    from tools.approval.trust import TrustStore
+
+    here = Path.cwd()
+    return here if TrustStore(paths.data_dir()).state(here) == "trusted" else None
+
+
+def _settle(servers: McpServers, status: McpStatus, *, accept: bool) -> None:
+    """Accept a server whose tools have just been shown for the first time; what is off only on request."""
+    import sys
+
+    off = [tool for tool in status.tools if not tool.is_on]
+    if any(tool.state == "first" for tool in status.tools):
+        servers.accept(status.name)
+    elif off and accept:
+        servers.accept(status.name)
+        print(f"ossia: accepted: {len(off)} tool{'' if len(off) == 1 else 's'} of {status.name}", file=sys.stderr)
+    elif off:
+        again = f"ossia mcp test {status.name} --accept"
+        print(f"ossia: what is new or has changed is off until you accept it: `{again}`", file=sys.stderr)
+
+
+_MARKS = {"accepted": "", "first": " (accepted now)", "new": " (NEW: off)", "changed": " (CHANGED: off)"}
+
+
+def _told(status: McpStatus) -> list[str]:
+    """A server for a person: how it was reached, and all that the model is told of each tool. Raw outside text."""
+    from harmony.typescript import typescript
+
+    if status.error is not None:
+        return [f"{status.name}: {status.target}: failed after {status.ms} ms"]
+    more = ", and more that are left out" if status.more_tools else ""
+    lines = [f"{status.name}: {status.title}, connected in {status.ms} ms, {len(status.tools)} tools{more}"]
+    for tool in status.tools:
+        lines.append(f"  {tool.offered}{_MARKS[tool.state]}{', read-only by its own word' if tool.read_only else ''}")
+        lines.append(f"      {tool.description or '(no description)'}")
+        if tool.parameters:
+            lines += [f"      {line}" for line in typescript(tool.parameters).split("\n")]
+    return lines
+
+
+def _found(argument: str) -> str:
+    """A path as it is written here, in full when there is such a file: `./server.py`, `.`, `server.py`."""
+    from pathlib import Path
+
+    path = Path(argument)
+    is_path = "/" in argument or argument in (".", "..") or (path.suffix and path.is_file())
+    if argument.startswith("-") or not is_path or path.is_absolute() or not path.exists():
+        return argument
+    return str(path.absolute())
+
+
+def _folder(cwd: str | None) -> str | None:
+    """The folder in full, since ossia may be started elsewhere. Raises `ExitError` where there is none."""
+    from pathlib import Path
+
+    from cli.exits import ExitCode, ExitError
+
+    if cwd is None or "${" in cwd:
+        return cwd
+    if not cwd or not Path(cwd).is_dir():
+        raise ExitError(f"--cwd {cwd}: expected a folder", ExitCode.USAGE)
+    return str(Path(cwd).absolute())
+
+
+def _pairs(texts: list[str] | None, flag: str) -> dict[str, str]:
+    """`["KEY=VALUE"]` as a table; a header may also be `Key: value`."""
+    pairs: dict[str, str] = {}
+    for text in texts or ():
+        separator = ":" if flag == "--header" and ":" in text.partition("=")[0] else "="
+        key, found, value = text.partition(separator)
+        if not found or not key.strip():
+            raise typer.BadParameter(f"expected KEY=VALUE, came {text!r}", param_hint=flag)
+        pairs[key.strip()] = value.strip() if flag == "--header" else value
+    return pairs
+
+
+@contextmanager
+def _writing(path: str) -> Iterator[None]:
+    """Within: a file that can't be written is one line."""
+    from cli.exits import ExitCode, ExitError
+
+    try:
+        yield
+    except OSError as error:
+        raise ExitError(f"{path}: can't be written: {error.strerror}", ExitCode.FAILED) from error

@@ -1,0 +1,35 @@
+"""`ossia run`: one question, one answer."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cli.settings.flags import with_run_flags
+
+
+@with_run_flags
+def run(
+    given: dict[str, object],
+    prompt: Annotated[
+        str | None, typer.Argument(metavar="[PROMPT]", help="The question. Piped input is added after it.")
+    ] = None,
+    schema: Annotated[
+        str | None,
+        typer.Option(metavar="FILE|JSON", help="Answer in JSON by this schema and nothing else; off: free text."),
+    ] = None,
+    save: Annotated[bool, typer.Option("--save", help="Store the session. (A run stores nothing otherwise.)")] = False,
+    latest: Annotated[
+        bool, typer.Option("--continue", help="Go on with the session that was used last, and store that.")
+    ] = False,
+    resume: Annotated[
+        str | None,
+        typer.Option(metavar="ID|TEXT", help="Go on with a session, and store that: its id, or a text of its title."),
+    ] = None,
+) -> None:
+    """Ask once. The answer goes to stdout, everything else to stderr."""
+    from cli.oneshot.once import run_once
+    from cli.runtime.session import Wanted
+
+    raise typer.Exit(run_once(prompt, given, wanted=Wanted(latest, resume), save=save, schema=schema))

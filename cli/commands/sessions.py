@@ -1,0 +1,201 @@
+"""`ossia sessions`: the stored sessions, listed, read, searched, carried elsewhere."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from agent.sessions.store import SessionInfo, SessionStore
+
+app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
+
+Ref = Annotated[str, typer.Argument(metavar="ID|TEXT", help="Its id, the beginning of one, or a text of its title.")]
+Thinking = Annotated[bool, typer.Option("--thinking", help="With the chain of thought.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
+
+
+class ExportForm(StrEnum):
+    """The values of `--form`."""
+
+    md = "md"
+    json = "json"
+    html = "html"
+    harmony = "harmony"
+    chat = "chat"
+
+
+@app.callback(invoke_without_command=True)
+def sessions(context: typer.Context) -> None:
+    """Look through stored conversations: list, show, search, export, import, fork, rm.
+
+    A chat stores its session as it goes, unless it is --private; `ossia run` with --save. Go on with one: ossia
+    --continue, ossia --resume ID.
+    """
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command("list")
+def list_(
+    limit: Annotated[int, typer.Option(metavar="N", min=0, help="The last N; 0: all.")] = 20,
+    json: Json = False,
+) -> None:
+    """Print the sessions, the last one first: id, time, turns, title."""
+    from cli.commands.sessions_report import print_list
+
+    with opened() as store:
+        print_list(store.list(limit=limit or None), json=json)
+
+
+@app.command()
+def show(
+    ref: Ref,
+    thinking: Thinking = False,
+    all_: Annotated[bool, typer.Option("--all", help="Also what a retry or an edit replaced.")] = False,
+) -> None:
+    """Print a session to read, as Markdown."""
+    from cli.commands.sessions_report import print_text
+    from cli.export.forms import export
+
+    with opened() as store:
+        info = store.find(ref)
+        session = store.load(info.id)
+        replaced = store.replaced(info.id) if all_ else ()
+    print_text(export(session, info, "md", thinking, replaced=replaced))
+
+
+@app.command()
+def search(
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Words, or parts of them; all must be in one message.")],
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="At most N sessions.")] = 20,
+    thinking: Annotated[bool, typer.Option("--thinking", help="Also in the chain of thought.")] = False,
+    json: Json = False,
+) -> None:
+    """Search what was said in all sessions, and their titles. Prints the best place of each."""
+    from cli.commands.sessions_report import print_hits
+
+    with opened() as store:
+        print_hits(store.search(text, limit=limit, thinking=thinking), text, json=json)
+
+
+@app.command()
+def export(
+    ref: Ref,
+    form: Annotated[
+        ExportForm | None,
+        typer.Option(help="json: all of it; harmony: openai-harmony's; chat: the Chat API's. [default: by FILE, md]"),
+    ] = None,
+    thinking: Annotated[
+        bool, typer.Option("--thinking", help="With the chain of thought (json and harmony always have it).")
+    ] = False,
+    output: Annotated[str | None, typer.Option("-o", "--output", metavar="FILE", help="Write to a file.")] = None,
+) -> None:
+    """Write a session for others: to stdout, or to a file that only you can read."""
+    from cli.commands.sessions_report import print_text, write_text
+    from cli.export.forms import default_form
+    from cli.export.forms import export as exported
+
+    with opened() as store:
+        info = store.find(ref)
+        session = store.load(info.id)
+    chosen = default_form(output or "") if form is None else form.value
+    text = exported(session, info, chosen, thinking)
+    if output is None:
+        print_text(text)
+    else:
+        write_text(output, text)
+
+
+@app.command("import")
+def import_(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="JSON: ours, openai-harmony's, chat messages. -: stdin.")],
+    trust: Annotated[
+        bool, typer.Option("--trust", help="It is a session of yours: keep its tokens, and what it says you typed.")
+    ] = False,
+) -> None:
+    """Store a conversation from a file as a new session. Prints its id.
+
+    Without --trust all of it counts as text that somebody else wrote: calls that send or write are then asked about.
+    """
+    from agent.sessions.importing import import_session
+    from cli.commands.sessions_report import print_one, read_text
+
+    session, title = import_session(read_text(file), trusted=trust)
+    with opened() as store:
+        session_id = store.keep(session, title=title)
+        stored(store)
+        print_one(store.find(session_id))
+
+
+@app.command()
+def rm(refs: Annotated[list[str], typer.Argument(metavar="ID...", help="As `list` prints them.")]) -> None:
+    """Remove sessions for good. Files that the model's code left stay where they are."""
+    from cli.commands.sessions_report import print_line
+    from cli.runtime.kv_cache import forget
+
+    with opened() as store:
+        infos = [_by_id(store, ref) for ref in refs]
+        store.remove(*(info.id for info in infos))
+    for info in infos:
+        forget(info.id)
+        print_line(f"removed {info.id}  {info.title}")
+
+
+@app.command()
+def fork(
+    ref: Ref,
+    turn: Annotated[int | None, typer.Option(metavar="N", min=1, help="Only the first N turns. [default: all]")] = None,
+) -> None:
+    """Copy a session, to go on from there in another way. Prints the copy's id."""
+    from cli.commands.sessions_report import print_one
+    from cli.exits import ExitCode, ExitError
+
+    with opened() as store:
+        info = store.find(ref)
+        if turn is not None and turn > info.turns:
+            raise ExitError(f"--turn {turn}: session {info.id} has {_turns(info.turns)}", ExitCode.USAGE)
+        print_one(store.find(store.fork(info.id, turns=turn)))
+
+
+@contextmanager
+def opened() -> Iterator[SessionStore]:
+    """The store, closed in the end."""
+    import time
+
+    from agent.sessions.store import SessionStore
+    from cli import paths
+
+    store = SessionStore(paths.sessions_file(), now=time.time)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def stored(store: SessionStore) -> None:
+    """Raise if something could not be stored: for whoever asked for nothing else."""
+    from cli.exits import ExitCode, ExitError
+
+    if store.problem:
+        raise ExitError(store.problem, ExitCode.FAILED)
+
+
+def _by_id(store: SessionStore, ref: str) -> SessionInfo:
+    """By its id only: a text that stands in a title by chance must not remove anything."""
+    from cli.exits import ExitCode, ExitError
+
+    info = store.find(ref)
+    if not info.id.startswith(ref.strip().lower()):
+        raise ExitError(f"rm: expected an id, {ref!r} stands in the title of {info.id}", ExitCode.USAGE)
+    return info
+
+
+def _turns(count: int) -> str:
+    return f"{count} turn{'' if count == 1 else 's'}"
+

@@ -1,0 +1,104 @@
+"""What `ossia sessions` prints: exact into a pipe, harmless on a terminal."""
+
+from __future__ import annotations
+
+import json as json_module
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from agent.sessions.store import SessionHit, SessionInfo
+from cli.clean import clean, one_line
+from cli.exits import ExitCode, ExitError
+from cli.export.parts import when
+
+VERSION = 1
+"""Of what `--json` prints."""
+
+_MAX_BYTES = 256 << 20
+
+
+def print_list(infos: Sequence[SessionInfo], *, json: bool) -> None:
+    """One line for each."""
+    if json:
+        _print_json({"version": VERSION, "sessions": [asdict(info) for info in infos]})
+        return
+    if not infos:
+        print("ossia: no session is stored yet; a chat stores its own: ossia", file=sys.stderr)
+        return
+    print(f"{'ID':<8}  {'LAST USED':<16}  {'TURNS':>5}  TITLE")
+    for info in infos:
+        print(f"{info.id:<8}  {when(info.updated):<16}  {info.turns:>5}  {_shown(info.title)}")
+
+
+def print_hits(hits: Sequence[SessionHit], text: str, *, json: bool) -> None:
+    """Two lines for each: the session, and the place."""
+    if json:
+        found = [{**asdict(hit.info), "kind": hit.kind, "snippet": hit.snippet, "matches": hit.matches} for hit in hits]
+        _print_json({"version": VERSION, "query": text, "results": found})
+        return
+    if not hits:
+        print("ossia: nothing found", file=sys.stderr)
+    for hit in hits:
+        print(f"{hit.info.id:<8}  {when(hit.info.updated):<16}  {_shown(hit.info.title)}")
+        more = f"  (+{hit.matches - 1})" if hit.matches > 1 else ""
+        print(f"          {hit.kind}: {_shown(hit.snippet)}{more}")
+
+
+def print_one(info: SessionInfo) -> None:
+    """The id on stdout, where a script reads it; the title beside it for people."""
+    print(info.id)
+    print(f"ossia: {clean(one_line(info.title))}; go on with it: ossia --resume {info.id}", file=sys.stderr)
+
+
+def print_line(text: str) -> None:
+    """One line."""
+    print(_shown(text))
+
+
+def print_text(text: str) -> None:
+    """A whole text, its last line ended."""
+    sys.stdout.write(clean(text) if sys.stdout.isatty() else text)
+    sys.stdout.flush()
+
+
+def write_text(name: str, text: str) -> None:
+    """A file for its owner only, whole or not at all. Raises ExitError."""
+    from cli.paths import expanded
+    from tools.files import write_whole
+
+    path = expanded(name)
+    try:
+        write_whole(path, text)
+    except OSError as error:
+        raise ExitError(f"can't write {name}: {error.strerror}", ExitCode.FAILED) from None
+
+
+def read_text(name: str) -> str:
+    """A file, or with `-` standard input. Raises ExitError."""
+    from cli.paths import expanded
+
+    try:
+        if name == "-":
+            data = sys.stdin.buffer.read(_MAX_BYTES + 1)
+        else:
+            with Path(expanded(name)).open("rb") as file:
+                data = file.read(_MAX_BYTES + 1)
+        if len(data) > _MAX_BYTES:
+            raise ExitError(f"{name}: more than {_MAX_BYTES >> 20} MB", ExitCode.USAGE)
+        return data.decode("utf-8-sig")
+    except OSError as error:
+        raise ExitError(f"can't read {name}: {error.strerror}", ExitCode.USAGE) from None
+    except UnicodeDecodeError:
+        raise ExitError(f"{name}: expected UTF-8 text", ExitCode.USAGE) from None
+
+
+def _shown(text: str) -> str:
+    return clean(one_line(text)) if sys.stdout.isatty() else one_line(text)
+
+
+def _print_json(value: object) -> None:
+    terminal = sys.stdout.isatty()  # there, whatever a terminal could obey is escaped; it is the same JSON
+    line = json_module.dumps(value, ensure_ascii=terminal)
+    print(line.replace("\x7f", "\\u007f") if terminal else line)

@@ -1,0 +1,59 @@
+"""`ossia tools`: what is on and what the model is told of it; a tool called by hand."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cli.settings.flags import with_tool_flags
+
+app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
+
+
+@app.callback(invoke_without_command=True)
+def tools(context: typer.Context) -> None:
+    """Show the tools that are on, or call one by hand."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command("list")
+@with_tool_flags
+def list_(given: dict[str, object]) -> None:
+    """Print the tools that are on.
+
+    For each: where it is from, whether its calls are asked about, and exactly the text that the model is given.
+    """
+    from cli.commands.tools_list import print_tools
+
+    print_tools(given)
+
+
+@app.command()
+@with_tool_flags
+def call(
+    given: dict[str, object],
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The tool, as in browser.search.")] = None,
+    arguments: Annotated[
+        str | None, typer.Argument(metavar="[JSON]", help="Its arguments; for python, the code. [default: none]")
+    ] = None,
+    script: Annotated[
+        str | None, typer.Option(metavar="FILE|-", help='Calls, a line of {"name": …, "arguments": …} each.')
+    ] = None,
+) -> None:
+    """Call a tool by hand, as the model would.
+
+    Prints exactly what the model would be given; a tool's error is that, too. Every other flag of `ossia run` is
+    taken as well.
+    """
+    from cli.commands.tools_call import call_once, call_script
+
+    if script is not None and name is not None:
+        raise typer.BadParameter("expected a NAME or --script, got both", param_hint="--script")
+    if script is not None:
+        call_script(script, given)
+    elif name and name.strip():
+        call_once(name, arguments or "", given)
+    else:
+        raise typer.BadParameter("expected the name of a tool, or --script FILE", param_hint="NAME")

@@ -1,0 +1,176 @@
+"""What `ossia tools call` does: one call, or a script of them, through the same toolbox as a model's."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import queue
+from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import IO
+
+from agent.control import Control
+from agent.limits import deadline
+from agent.worker import Tapped, Worker
+from cli.clean import clean
+from cli.exits import ExitCode, ExitError
+from cli.oneshot.ask import Asker, Unasked, told_of
+from cli.oneshot.once import look_to_the_end
+from cli.runtime.progress import Display, make_display
+from cli.runtime.toolset import Toolset, collect
+from cli.runtime.vocabulary import own_tokenizer
+from cli.settings.workspace import settle
+from cli.streams import stdout
+from tools.spec import ApprovalAsked, Taint, ToolCall, ToolFinished
+
+_TICK_S = 0.05
+_GRACE_S = 5.0
+
+
+def call_once(name: str, arguments: str, flags: Mapping[str, object]) -> None:
+    """Run one call and print its text, exactly; on a terminal cleaned, and a line of its own."""
+    with closing(_Caller(flags)) as caller:
+        done = caller.call(name, arguments, typed=arguments)
+        if caller.as_json:
+            _print_json(done)
+        elif stdout().isatty():
+            print(clean(done.result.text), file=stdout())
+        else:
+            stdout().write(done.result.text)
+        caller.require_asked()
+
+
+def call_script(source: str, flags: Mapping[str, object]) -> None:
+    """Run the calls of a file, or of standard input (`-`), in one session; each is answered before the next is read."""
+    with _opened(source) as lines, closing(_Caller(flags)) as caller:
+        for name, arguments in _calls(lines, source):
+            done = caller.call(name, arguments, typed="")
+            if caller.as_json:
+                _print_json(done)
+            else:
+                shown = clean(done.result.text) if stdout().isatty() else done.result.text
+                print(shown, file=stdout(), flush=True)
+        caller.require_asked()
+
+
+class _Caller:
+    """One session: what a call's result brings stands in the "prompt" of the next, as it would with a model."""
+
+    def __init__(self, flags: Mapping[str, object]) -> None:
+        resolved, folder = settle(flags)
+        settings = resolved.settings
+        self.as_json = settings.json
+        self._display: Display = make_display(settings)
+        for warning in resolved.warnings:
+            self._display.warn(warning)
+        self._tools: Toolset = collect(resolved, folder, self._display, own_tokenizer(settings.model))
+        self._refused: list[Unasked] = []
+        self._strict = settings.strict_approvals
+        self._asker = Asker(
+            self._display, yes=settings.yes, store=self._tools.store, refused=self._refused, hint=self._tools.hint
+        )
+        self._worker = Worker()
+        self._timeout_s = settings.timeout
+        self._taint: frozenset[Taint] = frozenset()
+        self._numbers = itertools.count(1)
+        self._tools.begin_turn("ossia tools call")
+
+    def call(self, name: str, arguments: str, *, typed: str) -> ToolFinished:
+        """Run one call to its end; `typed` is what of it the user typed just now."""
+        control = Control()
+        call = ToolCall(f"call_{next(self._numbers)}", name, arguments)
+        running = self._tools.toolbox.run(call, stop=control, taint=self._taint, said=typed)
+        done = self._worker.submit(lambda: self._worker.drive(running, control))
+        finished: ToolFinished | None = None
+        try:
+            with deadline(control, self._timeout_s):
+                while not (done.done() and self._worker.inbox.empty()):
+                    finished = self._next(control) or finished
+        except KeyboardInterrupt:
+            control.stop()
+            with suppress(TimeoutError):
+                done.result(timeout=_GRACE_S)
+            look_to_the_end(self._display.warn)
+            while not self._worker.inbox.empty():
+                if (ended := self._next(control)) is not None:
+                    self._warn(ended)
+            raise
+        finally:
+            self._display.pause()
+        done.result()
+        assert finished is not None
+        self._taint |= finished.result.brings
+        if warning := self._tools.view_warning():
+            self._display.note(f"ossia: {warning}")
+        self._warn(finished)
+        return finished
+
+    def require_asked(self) -> None:
+        """With `--strict-approvals`: raises ExitError where a call was refused since nobody could be asked."""
+        if self._strict and self._refused:
+            raise ExitError(told_of(self._refused), ExitCode.UNASKED)
+
+    def close(self) -> None:
+        self._tools.close()
+        self._worker.close()
+
+    def _warn(self, done: ToolFinished) -> None:
+        for notice in done.result.notices:
+            self._display.tell(notice)
+
+    def _next(self, control: Control) -> ToolFinished | None:
+        try:
+            event = self._worker.inbox.get(timeout=_TICK_S)
+        except queue.Empty:
+            self._display.line.tick()
+            return None
+        if isinstance(event, ApprovalAsked):
+            self._worker.answer(self._asker.decide(event, given_up=lambda: control.stopped))
+        elif not isinstance(event, Tapped | ToolFinished):
+            self._display.see(event)
+        self._display.line.tick()
+        return event if isinstance(event, ToolFinished) else None
+
+
+def _opened(source: str) -> IO[str]:
+    if not source:
+        raise ExitError("--script: expected a file, or - for standard input, came ''", ExitCode.USAGE)
+    try:
+        return os.fdopen(os.dup(0), encoding="utf-8") if source == "-" else Path(source).open(encoding="utf-8")
+    except OSError as error:
+        raise ExitError(f"--script {source}: {error.strerror}", ExitCode.USAGE) from None
+
+
+def _calls(lines: IO[str], source: str) -> Iterator[tuple[str, str]]:
+    """The calls, as they come. Raises ExitError at a line that is none."""
+    for number in itertools.count(1):
+        try:
+            line = lines.readline()
+        except UnicodeDecodeError:
+            raise ExitError(f"--script {source}: line {number}: expected UTF-8 text", ExitCode.USAGE) from None
+        if not line:
+            return
+        if line.strip():
+            yield _call(line, f"--script {source}: line {number}")
+
+
+def _call(line: str, where: str) -> tuple[str, str]:
+    """A text is passed on as it is; anything else is the JSON that a model would have written."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ExitError(f"{where}: expected a call in JSON: {error}", ExitCode.USAGE) from None
+    if not isinstance(value, dict) or not isinstance(value.get("name"), str) or set(value) - {"name", "arguments"}:
+        expected = '{"name": "browser.open", "arguments": {…}}'
+        raise ExitError(f"{where}: expected {expected}, got {line.strip()[:80]}", ExitCode.USAGE)
+    arguments = value.get("arguments", {})
+    return value["name"], arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+
+
+def _print_json(done: ToolFinished) -> None:
+    result = done.result
+    told = {"text": result.text, "notices": list(result.notices), "error": result.error}
+    line = {"name": done.call.name, **told, "ms": done.ms}
+    print(json.dumps(line, ensure_ascii=stdout().isatty()), file=stdout(), flush=True)

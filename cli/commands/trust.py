@@ -1,0 +1,180 @@
+"""`ossia trust`: let a folder's own rules, servers and functions take effect, after looking at them."""
+
+from __future__ import annotations
+
+import posixpath
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from tools.approval.trust import Offer, TrustStore
+
+
+def trust(
+    folder: Annotated[Path | None, typer.Argument(metavar="[DIR]", help="The folder. [default: this one]")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List the trusted folders and the stored rules.")] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Trust DIR no more, and forget its stored rules.")] = False,
+    forget: Annotated[str | None, typer.Option(metavar="RULE", help="Forget a rule, as --list shows it.")] = None,
+) -> None:
+    """Trust a folder. Its rules, servers and functions take effect, and its files count as your own."""
+    from cli import paths
+    from cli.exits import ExitCode, ExitError
+    from tools.approval.trust import Grants, TrustError, TrustStore
+
+    if sum((listed, revoke, forget is not None)) > 1 or (folder and (listed or forget is not None)):
+        raise ExitError("trust: expected DIR, --list, --revoke DIR, or --forget RULE", ExitCode.USAGE)
+    store, grants = TrustStore(paths.data_dir()), Grants(paths.data_dir())
+    try:
+        if listed:
+            _list(store, grants)
+        elif forget is not None:
+            if not grants.forget(forget):
+                raise ExitError(f"--forget: no such rule is stored: {forget!r} (`ossia trust --list`)", ExitCode.USAGE)
+            _say(f"forgotten: {forget}")
+        elif revoke:
+            if not store.revoke(folder or Path()):
+                raise ExitError(f"--revoke: {folder or Path().resolve()} isn't trusted", ExitCode.USAGE)
+            _say(f"{(folder or Path()).resolve()} is trusted no more")
+        else:
+            _trust(store, folder or Path(), yes=yes)
+    except TrustError as error:
+        raise ExitError(str(error), ExitCode.FAILED) from error
+
+
+def _trust(store: TrustStore, folder: Path, *, yes: bool) -> None:
+    import sys
+
+    from cli.clean import clean
+    from cli.exits import ExitCode, ExitError
+    from tools.approval.trust import TrustError, look
+
+    if not folder.is_dir():
+        raise ExitError(f"{folder}: expected a folder", ExitCode.USAGE)
+    if store.problem:
+        raise TrustError(store.problem)
+    root = folder.resolve()
+    states = {"trusted": "trusted", "changed": "changed since it was trusted", "unknown": "not trusted"}
+    state = states[store.state(root)]
+    offer = look(root)  # what is shown is what is trusted
+    print(clean("\n".join([f"{root}: {state}", *(f"  {line}" for line in describe(offer))])))
+    if not yes:
+        if not sys.stdin.isatty():
+            raise ExitError("trust: nobody can be asked here: --yes trusts without a question", ExitCode.USAGE)
+        print("Trust it? [y/N] ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            print("ossia: nothing was changed", file=sys.stderr)
+            return
+    store.trust(root, offer)
+    _say(f"{root} is trusted, until its .ossia or AGENTS.md changes")
+
+
+def _say(text: str) -> None:
+    import sys
+
+    from cli.clean import clean
+
+    print(clean(f"ossia: {text}").replace("\n", "␊"), file=sys.stderr)
+
+
+def _list(store: TrustStore, grants: Any) -> None:
+    from cli.clean import clean
+
+    lines = [f"{store.state(folder):<8} {folder}" for folder in store.folders()]
+    for workspace, rules in grants.by_workspace().items():
+        where = f"for {workspace}" if workspace else "for runs without a workspace"
+        lines += [f"always   {rule}   ({where})" for rule in rules]
+    if not lines:
+        _say("no folder is trusted, and no rule is stored")
+    for line in lines:
+        print(clean(line).replace("\n", "␊"))
+
+
+def describe(offer: Offer) -> list[str]:
+    """Lines for a person: what would take effect in a folder. Raw outside text."""
+    lines: list[str] = []
+    others: list[str] = []
+    for name, content in offer.files.items():
+        if name == "AGENTS.md":
+            lines.append(f"notes     AGENTS.md ({len(content):,} bytes) stands in the instructions")
+        elif name == ".ossia/config.toml":
+            lines += _of_config(content)
+        elif name == ".ossia/mcp.json":
+            lines += _of_json(content)
+        elif name.endswith(".py"):
+            lines.append(f"code      {_line(name)} ({len(content):,} bytes)")
+        else:
+            others.append(name)
+    if others:
+        more = f" and {len(others) - 5} more" if len(others) > 5 else ""
+        lines.append(f"others    {', '.join(map(_line, others[:5]))}{more}")
+    lines.append("files     all of them count as your own: their text no longer makes writes and commands ask")
+    return lines
+
+
+def _of_config(content: bytes) -> list[str]:
+    import tomllib
+
+    try:
+        table: dict[str, Any] = tomllib.loads(content.decode())
+    except (ValueError, RecursionError) as error:
+        return [f"settings  .ossia/config.toml can't be read: {_line(str(error))}"]
+    lines: list[str] = []
+    for key, value in table.items():
+        if key == "approvals" and isinstance(value, dict):
+            lines += [f"rule      {_line(rule)} = {_line(str(action))}" for rule, action in _flat(value)]
+        elif key == "mcpServers":
+            lines += _of_servers(value)
+        elif key == "tools" and isinstance(value, list):
+            lines += [f"functions {_line(str(name))}{_where(str(name))}" for name in value]
+        else:
+            lines.append(f"setting   {_line(key)} = {_line(str(value))}")
+    return lines
+
+
+def _where(name: str) -> str:
+    """A remark on functions that aren't among the files that are shown and kept a hash of."""
+    plain = posixpath.normpath(name)
+    if not name.endswith(".py") or not (plain.startswith(("/", "../")) or plain == ".."):
+        return ""
+    return "  (NOT in .ossia/: it can change after you trusted it)"
+
+
+def _flat(table: dict[str, Any]) -> list[tuple[str, object]]:
+    """Rules, also those that are nested by the tool's name."""
+    rules: list[tuple[str, object]] = []
+    for name, value in table.items():
+        inner = [(f"{name}:{pattern}", action) for pattern, action in value.items()] if isinstance(value, dict) else []
+        rules += inner or [(name, value)]
+    return rules
+
+
+def _of_json(content: bytes) -> list[str]:
+    import json
+
+    try:
+        value = json.loads(content)
+        return _of_servers(value["mcpServers"])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        return [f"servers   .ossia/mcp.json can't be read: {_line(str(error))}"]
+
+
+def _of_servers(table: object) -> list[str]:
+    import shlex
+
+    lines: list[str] = []
+    for name, server in table.items() if isinstance(table, dict) else ():
+        keys = server if isinstance(server, dict) else {}
+        words = [keys.get("command"), *(keys["args"] if isinstance(keys.get("args"), list) else ())]
+        command = shlex.join(str(word) for word in words if word is not None)
+        more = [f"{key}={value}" for key, value in keys.items() if key not in ("command", "args")]
+        lines.append(f"server    {_line(str(name))}: {_line(' '.join([command, *more]))}")
+    return lines
+
+
+def _line(text: str) -> str:
+    """One line of at most 1,000 characters, so that no value can pass for another line of ours."""
+    text = " ".join(text.split())
+    return text if len(text) <= 1000 else f"{text[:1000]}… ({len(text)} characters)"

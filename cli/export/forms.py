@@ -1,0 +1,81 @@
+"""A session as a text for others: Markdown and HTML to read, JSON to go on with. Pure: nothing is read or written."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal, get_args
+
+from agent.prompt import compose
+from agent.sessions.json import dump_session
+from agent.sessions.session import Entry, Session
+from agent.sessions.store import SessionInfo
+from harmony.chat_writer import conversation_to_chat
+from harmony.conversation import conversation_to_json
+from harmony.messages import Message
+
+Form = Literal["md", "json", "html", "harmony", "chat"]
+"""json: ours, without loss; harmony: openai-harmony's conversation; chat: the Chat API's."""
+
+FORMS: tuple[Form, ...] = get_args(Form)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def export(
+    session: Session,
+    info: SessionInfo | None,
+    form: Form,
+    thinking: bool = False,
+    *,
+    replaced: Sequence[Entry] = (),
+) -> str:
+    """The whole session in a form, its last line ended. `info` None: of a session that isn't stored.
+
+    `thinking`: the analysis too; json and harmony always have it, since nothing could go on without. `replaced`: what a
+    retry or an edit took the place of (md and html).
+
+        export(session, store.find("k7m2v9xq"), "md")     # "# What is 48*17?\\n\\n…"
+    """
+    match form:
+        case "md":
+            from cli.export.markdown import to_markdown
+
+            return _encodable(to_markdown(session, info, thinking=thinking, replaced=replaced))
+        case "html":
+            from cli.export.html import to_html
+
+            return _encodable(to_html(session, info, thinking=thinking, replaced=replaced))
+        case "json":
+            return _escaped(dump_session(session, title=info.title if info else ""))
+        case "harmony":
+            return _dumped(conversation_to_json(whole_conversation(session)))
+        case "chat":
+            return _dumped(conversation_to_chat(whole_conversation(session), thinking=thinking))
+
+
+def whole_conversation(session: Session) -> tuple[Message, ...]:
+    """Every message, and before them what the model was told: effort, date, instructions."""
+    told = compose(replace(session.request(()), history=()))
+    return (*told, *session.messages)
+
+
+def default_form(name: str) -> Form:
+    """The form that a file's name asks for: `notes.html` is html, `x.json` json, anything else md."""
+    suffix = name.rpartition(".")[2].lower()
+    return "html" if suffix in ("html", "htm") else "json" if suffix == "json" else "md"
+
+
+
+def _dumped(data: object) -> str:
+    return _escaped(json.dumps(data, ensure_ascii=False, indent=1))
+
+
+def _escaped(text: str) -> str:
+    r"""JSON that can be encoded: a file name that isn't UTF-8 comes as lone surrogates, which `\udcff` stands for."""
+    return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
+
+
+def _encodable(text: str) -> str:
+    return _SURROGATE.sub("\ufffd", text)

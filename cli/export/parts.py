@@ -1,0 +1,125 @@
+"""A session as the parts that a reader sees, in order: what Markdown and HTML have in common."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from agent.citations import Cited, Footnote, cite, lookup_in
+from agent.events import TurnEnd
+from agent.kinds import Kind, kind_of
+from agent.sessions.session import Entry, Session
+from agent.sessions.store import SessionInfo, title_of
+from cli.words import ENDS
+from harmony.messages import COMMENTARY
+from tools.python.tool import code_of
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One thing to show. `text` is exact; an answer's citations are numbers in it, `notes` what they stand for.
+
+    `name` is a call's tool, `language` what its arguments are. `files`: the names of what a call made. `first`: the
+    model's first word after the user's. `model`: who said it, where it is known.
+    """
+
+    kind: Kind
+    text: str
+    notes: tuple[Footnote, ...] = ()
+    name: str = ""
+    language: str = ""
+    files: tuple[str, ...] = ()
+    cut: bool = False
+    failed: bool = False
+    first: bool = False
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A turn: its parts, and how it ended if not with an answer."""
+
+    parts: tuple[Part, ...]
+    end: str = ""
+
+
+def turns_of(session: Session, *, thinking: bool) -> list[Shown]:
+    """The turns of a session; `thinking`: with the analysis."""
+    lookup = lookup_in(session.states)
+    ends: dict[int, TurnEnd | None] = dict(enumerate(session.ends))
+    entries: dict[int, list[Entry]] = {}
+    for entry in session.entries:
+        entries.setdefault(entry.turn, []).append(entry)
+    return [
+        Shown(tuple(_parts(said, lookup, thinking=thinking)), _end(ends.get(turn))) for turn, said in entries.items()
+    ]
+
+
+def replaced_parts(entries: Sequence[Entry], *, thinking: bool) -> tuple[Part, ...]:
+    """What a retry or an edit took the place of."""
+    lookup = lookup_in([entry.state for entry in entries if entry.state is not None])
+    return tuple(_parts(entries, lookup, thinking=thinking))
+
+
+def title_and_facts(session: Session, info: SessionInfo | None) -> tuple[str, str]:
+    """The headline, and the line below it: `k7m2v9xq · 2026-11-22 02:27 · gpt-oss-20b · 3 turns`."""
+    first = next((entry.message.text for entry in session.entries if entry.message.role == "user"), "")
+    title = (info.title if info else title_of(first)) or "A conversation"
+    turns = len(session.ends)
+    facts = [info.id, when(info.created)] if info else []
+    models = dict.fromkeys(entry.model for entry in session.entries if entry.model)
+    facts += [", ".join(models)] if models else []
+    return title, " · ".join([*facts, f"{turns} turn{'' if turns == 1 else 's'}"])
+
+
+def when(seconds: float) -> str:
+    """A moment as people here read it: `2026-11-22 02:27`."""
+    return datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M")
+
+
+def _parts(entries: Sequence[Entry], lookup: Callable[[int], Cited | None], *, thinking: bool) -> Iterator[Part]:
+    first = True
+    for entry in entries:
+        kind = kind_of(entry.message)
+        if kind == "thinking" and not thinking:
+            continue
+        opens = first and entry.message.role == "assistant"
+        first = (first and not opens) or kind == "user"
+        yield _part(entry, kind, lookup, first=opens)
+
+
+def _part(entry: Entry, kind: Kind, lookup: Callable[[int], Cited | None], *, first: bool) -> Part:
+    message, model = entry.message, entry.model or ""
+    files = tuple(attached.path.name for attached in entry.attachments)
+    if kind == "call":
+        name = message.recipient or ""
+        text, language = _arguments(name, message.text)
+        return Part(kind, text, name=name, language=language, cut=entry.cut, first=first, model=model)
+    if kind == "answer":
+        text, notes = cite(message.text, lookup)
+        return Part(kind, text, notes, cut=entry.cut, first=first, model=model)
+    if kind == "other" and message.role == "assistant":
+        name = message.channel or COMMENTARY
+        return Part(kind, message.text, name=name, cut=entry.cut, first=first, model=model)
+    return Part(
+        kind, message.text, name=message.name or "", files=files, cut=entry.cut, failed=entry.error, first=first,
+        model=model,
+    )  # fmt: skip
+
+
+def _arguments(name: str, text: str) -> tuple[str, str]:
+    """What a call was made with, as it reads best, and its language."""
+    if name == "python":
+        return code_of(text), "python"
+    try:
+        return json.dumps(json.loads(text), ensure_ascii=False, indent=2), "json"
+    except (ValueError, RecursionError):
+        return text, ""
+
+
+def _end(end: TurnEnd | None) -> str:
+    if end is None:
+        return "not finished"
+    return "" if end == "answered" else ENDS[end]

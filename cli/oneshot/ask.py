@@ -1,0 +1,190 @@
+"""Questions to the person at the terminal: may this call run?
+
+Asked on /dev/tty, so that stdin may be a pipe and stdout a file. Where nobody can be asked the answer is no, and stderr
+says how to allow such a call.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING
+
+from agent.events import ApprovalAsked, Decision
+from cli.clean import clean, one_line
+from cli.runtime.approval_text import answers, decision_of, hint_on, title_of
+from cli.runtime.progress import Display
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SHOWN_LINES, _SHOWN_CHARS, _SHOWN_RULES = 40, 1000, 3
+_TICK_S = 0.05
+_GREEN, _RED, _BOLD, _PLAIN = "\x1b[32m", "\x1b[31m", "\x1b[1m", "\x1b[0m"
+
+_KEYS = {"y": "y", "yes": "y", "s": "s", "session": "s", "a": "a", "always": "a", "n": "n", "no": "n", "": "n"}
+
+
+@dataclass(frozen=True, slots=True)
+class Unasked:
+    """A call that was refused since nobody could be asked. `allow` are the flags that allow it."""
+
+    call_id: str
+    name: str
+    reason: str
+    allow: str
+
+
+def told_of(refused: Sequence[Unasked]) -> str:
+    """`2 calls were refused, since nobody could be asked: functions.shell (1), browser.open (1)`."""
+    counts = Counter(one.name for one in refused)
+    calls = "1 call was" if len(refused) == 1 else f"{len(refused)} calls were"
+    return f"{calls} refused, since nobody could be asked: " + ", ".join(f"{name} ({n})" for name, n in counts.items())
+
+
+class Asker:
+    """Answers the questions of a turn: by `--yes`, by asking where stderr is a terminal, or with no.
+
+    `store` keeps the rules of an "always" answer. `hint` is what else helps where nobody can be asked; `refused` gets
+    the calls for which that was so.
+    """
+
+    def __init__(
+        self,
+        display: Display,
+        *,
+        yes: bool,
+        store: Callable[[Sequence[str]], None],
+        refused: list[Unasked],
+        hint: str = "",
+    ) -> None:
+        self._display, self._yes, self._store, self._hint = display, yes, store, hint
+        self._refused = refused
+        self._colour = display.colour
+
+    def decide(self, asked: ApprovalAsked, *, given_up: Callable[[], bool]) -> Decision | None:
+        """The answer; None when the turn ended meanwhile (`given_up`) or nobody can be asked: a refusal.
+
+        Ctrl-C raises KeyboardInterrupt, as everywhere.
+        """
+        if self._yes and not asked.firm:
+            return Decision(asked.call.id, True)
+        with _terminal(self._display.terminal) as tty:
+            if tty is None:
+                hint = hint_on(asked, self._hint)
+                self._refused.append(Unasked(asked.call.id, asked.call.name, asked.reason, _way(asked)))
+                self._display.note(f"ossia: {_why_not(asked, yes=self._yes)}{hint and f', or {hint}'}")
+                return None
+            key = self._ask(asked, tty, given_up)
+        return None if key is None else decision_of(asked, key, self._store)
+
+    def _ask(self, asked: ApprovalAsked, tty: IO[bytes], given_up: Callable[[], bool]) -> str | None:
+        self._display.pause()
+        detail = asked.preview.detail
+        lines = [f"  {line}" for line in clean(detail).removesuffix("\n").split("\n")] if detail else []
+        head = clean(one_line(f"{title_of(asked)} ({asked.reason})"))
+        _write(tty, f"{_BOLD}{head}{_PLAIN}\n" if self._colour else f"{head}\n")
+        shown = _cut(lines)
+        _write(tty, self._painted(shown, asked.preview.language))
+        prompt = "Allow? [y]es, [n]o" if asked.firm else "Allow? [y]es, [n]o, for this [s]ession"
+        prompt += f", [a]lways ({clean(one_line(', '.join(asked.rules)))})" if asked.rules else ""
+        prompt += ", [?] all of it: " if shown != lines else ": "
+        while True:
+            _write(tty, prompt)
+            try:
+                answer = _line(tty, given_up)
+            except KeyboardInterrupt:
+                _write(tty, "\n")
+                raise
+            if answer is None:
+                _write(tty, "\n")
+                return None
+            if answer == "?":
+                _write(tty, self._painted(lines, asked.preview.language))
+                continue
+            key = _KEYS.get(answer)
+            if key in answers(asked):
+                return key
+            hint = hint_on(asked, self._hint)
+            why = f": it is asked each time{hint and f'; {hint}'}" if asked.firm and key else ""
+            _write(tty, f"expected {', '.join(answers(asked))}{why}\n")
+
+    def _painted(self, lines: list[str], language: str) -> str:
+        colours = {"+": _GREEN, "-": _RED} if self._colour and language == "diff" else {}
+        painted = (f"{colours[line[2]]}{line}{_PLAIN}" if line[2:3] in colours else line for line in lines)
+        return "".join(f"{line}\n" for line in painted)
+
+
+@contextmanager
+def _terminal(wanted: bool) -> Iterator[IO[bytes] | None]:
+    """The controlling terminal, open for reading and writing; None where there is none."""
+    if not wanted or sys.platform == "win32":  # there is no /dev/tty there: nobody is asked
+        yield None
+        return
+    try:
+        descriptor = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        yield None
+        return
+    with os.fdopen(descriptor, "r+b", buffering=0) as tty:
+        yield tty
+
+
+def _line(tty: IO[bytes], given_up: Callable[[], bool]) -> str | None:
+    """The next line that is typed from now on, in small letters; None at its end (Ctrl-D) or once `given_up`.
+
+    What was typed before the question stood there is no answer to it.
+    """
+    import select
+    import termios
+
+    termios.tcflush(tty.fileno(), termios.TCIFLUSH)
+    while not given_up():
+        if select.select([tty], [], [], _TICK_S)[0]:
+            data = os.read(tty.fileno(), 4096)
+            return data.decode("utf-8", "replace").strip().lower() if data else None
+    return None
+
+
+def _write(tty: IO[bytes], text: str) -> None:
+    data = memoryview(text.encode("utf-8", "replace"))
+    while data:
+        data = data[os.write(tty.fileno(), data) :]
+
+
+def _cut(lines: list[str]) -> list[str]:
+    """As much as a screen holds. What is left out is said: an agreement must not be to something unseen."""
+    shown = lines if len(lines) <= _SHOWN_LINES else lines[: _SHOWN_LINES - 1]
+    more = [f"  … {len(lines) - len(shown)} more lines"] if len(shown) < len(lines) else []
+    return [*(_shortened(line) for line in shown), *more]
+
+
+def _shortened(line: str) -> str:
+    left = len(line) - _SHOWN_CHARS
+    return line if left <= 0 else f"{line[:_SHOWN_CHARS]} … {left} more characters"
+
+
+def _why_not(asked: ApprovalAsked, *, yes: bool) -> str:
+    """`functions.shell was refused: …`, and how to allow it."""
+    nobody = "--yes doesn't answer that" if yes else "there is no terminal to ask on"
+    return f"{asked.call.name} was refused: {asked.reason}, and {nobody}; {_way(asked)} allows it"
+
+
+def _way(asked: ApprovalAsked) -> str:
+    """The flags that would allow this call: rules for exactly that, else for the tool. A warning wants a pattern."""
+    name = asked.call.name.removeprefix("functions.")
+    careful = bool(asked.preview.caution)
+    rules = asked.rules or tuple(f"{name}:{subject}" for subject in asked.preview.subjects if careful)
+    if 0 < len(rules) <= _SHOWN_RULES and not any(char in rule for rule in rules for char in "*?"):
+        return " ".join(f"--allow {_quoted(rule)}" for rule in rules)
+    return f"--allow {f'{name}:PATTERN' if careful else name}"
+
+
+def _quoted(rule: str) -> str:
+    import shlex
+
+    return shlex.quote(rule) if "'" in rule else f"'{rule}'"

@@ -1,0 +1,158 @@
+"""What goes to stdout: the answer, or one of the two documented exceptions to it (`--raw`, `--json`)."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from agent.adapt import is_answer
+from agent.engine.base import Forced
+from agent.events import Delta, Event, MessageAdded, Progress
+from agent.worker import Tapped
+from cli.clean import clean
+from cli.oneshot.report import Report
+from cli.streams import stdout
+from harmony.codec import Codec
+
+if TYPE_CHECKING:
+    from agent.citations import Citations, Footnote
+
+
+FORCED = "⟨⟩"
+"""What ids that weren't sampled stand between, where a person reads."""
+
+
+class Output(Protocol):
+    """Sees the events of a turn, and writes what stdout is to have."""
+
+    def see(self, event: Event | Tapped) -> None: ...
+
+    def finish(self, report: Report) -> None:
+        """The turn is over, well or not: write what is still owed."""
+        ...
+
+
+class Answer:
+    """The answer: into a pipe exactly, at the end; on a terminal cleaned, as it comes.
+
+    Citations in it become numbers, and their footnotes stand under it. `before` is called before anything of it is
+    written, so that a live line can leave the terminal; `report` knows the pages that can be cited.
+    """
+
+    def __init__(self, report: Report, *, before: Callable[[], None]) -> None:
+        self._streams = stdout().isatty() and report.schema is None  # half a structured answer is none
+        self._before = before
+        self._report = report
+        self._citations: Citations | None = None
+        self._index = -1  # of the message that the last delta belongs to
+        self._in_line = False  # the cursor stands behind a part of the answer
+
+    def see(self, event: Event | Tapped) -> None:
+        if self._streams and isinstance(event, Delta):
+            if not is_answer(event) or event.index != self._index:
+                self.end_line()
+            self._index = event.index
+            if is_answer(event):
+                self._write(self._cited(event.text) if event.text else "")
+        elif self._in_line and isinstance(event, Progress):
+            self.end_line()
+
+    def finish(self, report: Report) -> None:
+        if self._streams:
+            self.end_line()
+            notes = self._citations.notes if self._citations else ()
+        else:
+            answer, notes = report.cited_answer
+            if answer is not None:
+                shown = _escaped(answer) if stdout().isatty() else answer  # JSON by a schema: else it would stream
+                stdout().write(shown.rstrip("\n") + "\n")
+        if notes:
+            links = self._streams and os.environ.get("TERM", "dumb") not in ("dumb", "linux")
+            stdout().write("\n" + "".join(f"{line}\n" for line in _footnotes(notes, links=links)))
+        stdout().flush()
+
+    def _cited(self, text: str) -> str:
+        """The text with its citations numbered; one that is still open is held back."""
+        if self._citations is None and "【" in text:
+            from agent.citations import Citations
+
+            self._citations = Citations(self._report.page)
+        return self._citations.feed(text) if self._citations else text
+
+    def _write(self, text: str) -> None:
+        if text or self._in_line:
+            self._before()  # also where a part is held back: a live line would be drawn over what stands there
+        if text:
+            stdout().write(clean(text))
+            stdout().flush()
+            self._in_line = not text.endswith("\n")
+
+    def end_line(self) -> None:
+        """Something else is about to be written to the terminal: it begins a line of its own."""
+        if self._citations:
+            self._write(self._citations.finish())
+        if self._in_line:
+            stdout().write("\n")
+            stdout().flush()
+            self._in_line = False
+
+
+def _escaped(text: str) -> str:
+    """The same JSON, without what a terminal would obey: that can only stand in its strings."""
+    return "".join(char if clean(char) == char else json.dumps(char)[1:-1] for char in text)
+
+
+def _footnotes(notes: tuple[Footnote, ...], *, links: bool) -> list[str]:
+    from cli.footnotes import lines
+
+    return lines(notes, links=links)
+
+
+class Raw:
+    """The Harmony stream as the engine gives it, with the results of the tools where the model reads them.
+
+    On a terminal what the guide forced stands between ⟨ and ⟩; into a pipe goes the exact stream.
+    """
+
+    def __init__(self) -> None:
+        self._marks = stdout().isatty()
+        self._forced = False
+        self._clean = clean if stdout().isatty() else str
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self.codec: Codec | None = None
+
+    def see(self, event: Event | Tapped) -> None:
+        if isinstance(event, Tapped):
+            self._write(event.ids)
+        elif isinstance(event, MessageAdded) and event.message.role == "tool" and self.codec:
+            self._write(tuple(self.codec.render([event.message]).ids))
+
+    def finish(self, report: Report) -> None:
+        mark = FORCED[1] if self._forced else ""
+        stdout().write(self._decoder.decode(b"", final=True) + mark + "\n")
+        stdout().flush()
+
+    def _write(self, ids: tuple[int, ...]) -> None:
+        assert self.codec is not None
+        token_bytes = self.codec.tokenizer.token_bytes
+        forced = self._marks and isinstance(ids[-1] if ids else 0, Forced)
+        mark = "" if forced == self._forced else FORCED[0] if forced else FORCED[1]
+        self._forced = forced
+        text = self._decoder.decode(b"".join(token_bytes(i) or b"\xef\xbf\xbd" for i in ids))
+        stdout().write(mark + self._clean(text))
+        stdout().flush()
+
+
+class Json:
+    """One line about the whole turn."""
+
+    def see(self, event: Event | Tapped) -> None:
+        """Everything is in the report."""
+
+    def finish(self, report: Report) -> None:
+        terminal = stdout().isatty()  # there, whatever a terminal could obey is escaped; it is the same JSON
+        line = json.dumps(report.to_json(), ensure_ascii=terminal)
+        print(line.replace("\x7f", "\\u007f") if terminal else line, file=stdout(), flush=True)

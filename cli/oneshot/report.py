@@ -1,0 +1,215 @@
+"""What a turn brought, gathered from its events: the answer, the calls, the figures, and `--json`'s line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from agent.adapt import is_answer
+from agent.errors import AgentError
+from agent.events import (
+    ContextTrimmed,
+    Event,
+    LetGo,
+    MessageAdded,
+    Repaired,
+    SampledAgain,
+    Stats,
+    ToolFinished,
+    TurnEnd,
+    TurnEnded,
+)
+from cli.exits import ExitCode, exit_code
+from harmony.conversation import message_to_json
+from harmony.messages import Message
+
+if TYPE_CHECKING:
+    from agent.citations import Cited, Footnote
+    from agent.engine.base import StepStats
+    from agent.models.plan import Plan
+    from cli.oneshot.ask import Unasked
+
+VERSION = 1
+_COUNTS = ("prompt_tokens", "reused_tokens", "evaluated_tokens", "lost_tokens", "completion_tokens", "forced_tokens")
+_CODES: dict[TurnEnd, ExitCode] = {
+    "answered": ExitCode.ANSWERED,
+    "silent": ExitCode.SILENT,
+    "stopped": ExitCode.INTERRUPTED,
+    "tokens": ExitCode.CUT,
+    "time": ExitCode.CUT,
+    "context": ExitCode.CUT,
+    "loop": ExitCode.CUT,
+    "steps": ExitCode.STEPS,
+    "error": ExitCode.FAILED,
+}
+
+
+@dataclass(slots=True)
+class Report:
+    """The account of one turn. Feed it every event; `load_s` is set by whoever loads the model.
+
+    `refused`: the calls about which nobody could be asked; `strict`: an answer with such calls has a code of its own.
+    `schema`: what the answer must follow, else it is none; None: anything is an answer.
+    """
+
+    model: str
+    load_s: float = 0.0
+    plan: Plan | None = None  # how it was loaded
+    end: TurnEnd = "error"
+    error: BaseException | None = None
+    messages: list[Message] = field(default_factory=list)
+    calls: list[ToolFinished] = field(default_factory=list)
+    refused: list[Unasked] = field(default_factory=list)
+    strict: bool = False
+    repairs: list[Repaired] = field(default_factory=list)
+    sampled_again: list[SampledAgain] = field(default_factory=list)
+    let_go: list[LetGo] = field(default_factory=list)
+    trimmed: list[ContextTrimmed] = field(default_factory=list)
+    states: list[Mapping[str, object]] = field(default_factory=list)
+    origin: Callable[[str], str | None] = lambda url: None  # where a document of the local library comes from
+    steps: list[StepStats] = field(default_factory=list)
+    schema: object | None = None
+    _whole: str | None = None  # the last answer that came to its end
+
+    def see(self, event: Event) -> None:
+        """Take note of one event."""
+        match event:
+            case MessageAdded(message, cut):
+                self.messages.append(message)
+                self._whole = message.text if is_answer(message) and not cut else self._whole
+            case ToolFinished():
+                self.calls.append(event)
+                if event.result.state is not None:
+                    self.states.append(event.result.state)
+            case Repaired():
+                self.repairs.append(event)
+            case SampledAgain():
+                self.sampled_again.append(event)
+            case LetGo():
+                self.let_go.append(event)
+            case ContextTrimmed():
+                self.trimmed.append(event)
+            case Stats(step):
+                self.steps.append(step)
+            case TurnEnded(end, error):
+                self.end, self.error = end, error
+
+    def fail(self, error: AgentError | BaseException) -> None:
+        """Note what ended the run outside the turn: while loading, say."""
+        self.end, self.error = "stopped" if isinstance(error, KeyboardInterrupt) else "error", error
+
+    def interrupted(self) -> None:
+        """The user stopped it, whether or not the turn got so far as to say so."""
+        self.end, self.error = "stopped", KeyboardInterrupt("interrupted")
+
+    @property
+    def answer(self) -> str | None:
+        """The text of the last `final` message that says anything; None when there is none.
+
+        By a schema, only one that is whole and follows it.
+        """
+        if self.schema is not None:
+            return self._whole if self._whole is not None and self.misfit is None else None
+        finals = [message.text for message in self.messages if is_answer(message)]
+        return next((text for text in reversed(finals) if text.strip()), None)
+
+    @property
+    def misfit(self) -> str | None:
+        """What is wrong with a whole answer by its schema; None: nothing, or there is none of either."""
+        if self.schema is None or self._whole is None:
+            return None
+        from cli.runtime.schema import fault_of
+
+        return fault_of(self._whole, self.schema)
+
+    @property
+    def cited_answer(self) -> tuple[str | None, tuple[Footnote, ...]]:
+        """The answer with its citations numbered, and their footnotes."""
+        if self.answer is None or self.schema is not None or "【" not in self.answer:
+            return self.answer, ()
+        from agent.citations import cite
+
+        return cite(self.answer, self.page)
+
+    def page(self, cursor: int) -> Cited | None:
+        """The page behind a cursor of the browser; None when there is none."""
+        from agent.citations import lookup_in
+
+        page = lookup_in(self.states)(cursor)
+        return page and replace(page, url=self.origin(page.url) or page.url)
+
+    @property
+    def completion_tokens(self) -> int:
+        """What was generated in all steps."""
+        return sum(step.completion_tokens for step in self.steps)
+
+    @property
+    def decode_s(self) -> float:
+        """How long that took."""
+        return sum(step.decode_s for step in self.steps)
+
+    @property
+    def tokens_per_s(self) -> float | None:
+        """Decode speed over all steps; None when nothing was decoded."""
+        return self.completion_tokens / self.decode_s if self.decode_s > 0 and self.completion_tokens else None
+
+    @property
+    def code(self) -> ExitCode:
+        """The exit code of the process."""
+        if self.error is not None and self.end != "stopped":
+            return exit_code(self.error) or ExitCode.FAILED
+        if self.end in ("answered", "steps") and self.misfit:
+            return ExitCode.MISFIT
+        unasked = self.end == "answered" and self.strict and self.refused
+        return ExitCode.UNASKED if unasked else _CODES[self.end]
+
+    def to_json(self) -> dict[str, object]:
+        """The object that `ossia run --json` prints in one line (version 1; docs/formats.md)."""
+        answer, notes = self.cited_answer
+        return {
+            "version": VERSION,
+            "model": self.model,
+            "answer": answer,
+            "citations": [note.to_json() for note in notes],
+            "messages": [message_to_json(message) for message in self.messages],
+            "calls": [
+                {
+                    "id": done.call.id,
+                    "name": done.call.name,
+                    "arguments": done.call.arguments,
+                    "result": done.result.text,
+                    "notices": list(done.result.notices),
+                    "error": done.result.error,
+                    "ms": done.ms,
+                }
+                for done in self.calls
+            ],
+            "refused": [
+                {"id": one.call_id, "name": one.name, "reason": one.reason, "allow": one.allow} for one in self.refused
+            ],
+            "usage": {name: sum(getattr(step, name) for step in self.steps) for name in _COUNTS},
+            "steps": [
+                {name: getattr(step, name) for name in _COUNTS}
+                | {"prefill_s": round(step.prefill_s, 4), "decode_s": round(step.decode_s, 4), "end": step.end}
+                for step in self.steps
+            ],
+            "memory": self.plan and {**asdict(self.plan.needs), "total": self.plan.needs.total},
+            "timings": {
+                "load_s": round(self.load_s, 4),
+                "prefill_s": round(sum(step.prefill_s for step in self.steps), 4),
+                "decode_s": round(self.decode_s, 4),
+                "tokens_per_s": None if self.tokens_per_s is None else round(self.tokens_per_s, 2),
+            },
+            "repairs": [{"code": repair.code, "message": repair.message} for repair in self.repairs],
+            "sampled_again": [again.reason for again in self.sampled_again],
+            "let_go": [asdict(one) for one in self.let_go],
+            "trimmed": [asdict(trim) for trim in self.trimmed],
+            "end": self.end,
+            "error": self.misfit if self.error is None else _in_a_line(self.error),
+            "exit": int(self.code),
+        }
+
+
+def _in_a_line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

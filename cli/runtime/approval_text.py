@@ -1,0 +1,183 @@
+"""The words of approvals: from a call that asks to what a person reads, and from their key to a decision.
+
+`ossia run` (`cli.oneshot.ask`) and the chat say the same. Everything here is text as it came: whoever shows it cleans
+it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from agent.events import ApprovalAsked, Decision
+from cli.clean import clean, one_line
+from tools.approval.policy import FROM_OUTSIDE
+
+if TYPE_CHECKING:
+    from cli.terminal.question import Question
+    from tools.spec import ToolSpec
+
+WORDS = {"y": "yes", "n": "no", "s": "this session", "a": "always", "e": "edit"}
+_MAY = {
+    "read": "look at things",
+    "write": "change files",
+    "run": "run code",
+    "send": "send data away from this machine",
+}
+_EDITED_ARGUMENT = {"functions.shell": "command", "functions.write_file": "content"}
+"""The argument of a tool that is edited alone, as the text that it is."""
+_SUFFIXES = {"python": ".py", "functions.shell": ".sh", "functions.apply_patch": ".patch"}
+_EMOJI_PARTS = re.compile("(?<=[\u2000-\U0001ffff])[\u200d\ufe0f]")  # joiners and selectors between pictures
+
+
+# -- what both ways of asking share ------------------------------------------------------------------------------------
+
+
+def answers(asked: ApprovalAsked) -> tuple[str, ...]:
+    """The keys that answer: `("y", "n", "s", "a")`. A firm question is asked each time: no answer holds for others."""
+    if asked.firm:
+        return "y", "n"
+    return ("y", "n", "s", "a") if asked.rules else ("y", "n", "s")
+
+
+def title_of(asked: ApprovalAsked) -> str:
+    """What is asked about, in a line: `functions.shell: run ls -l`."""
+    return one_line(f"{asked.call.name}: {asked.preview.summary}")
+
+
+def unseen(text: str) -> int:
+    """How many characters of a text a terminal doesn't show: directions, zero widths, letters nobody sees."""
+    text = _EMOJI_PARTS.sub("", text).replace("\r", "")
+    return len(text) - len(clean(text))
+
+
+def hint_on(asked: ApprovalAsked, hint: str) -> str:
+    """What else helps: where text from outside is why, not against carrying private text out."""
+    return hint if asked.firm and asked.reason == FROM_OUTSIDE else ""
+
+
+def decision_of(asked: ApprovalAsked, key: str, store: Callable[[Sequence[str]], None]) -> Decision:
+    """The decision behind one of `answers`; "a" stores the question's rules first, with `store`."""
+    if key == "a":
+        store(asked.rules)
+    return Decision(asked.call.id, key != "n", "session" if key in ("s", "a") else "once")
+
+
+# -- the chat's --------------------------------------------------------------------------------------------------------
+
+
+def question_of(asked: ApprovalAsked, *, spec: ToolSpec | None = None, hint: str = "") -> Question:
+    """The question as the chat's screen shows it. `spec`: the tool's, for what it may do; `hint`: what else helps."""
+    from cli.terminal.question import Question
+
+    keys = (*answers(asked), "e")
+    hidden = unseen(asked.preview.detail)
+    notices = [f"asked each time: {asked.reason}" if asked.firm else asked.reason]
+    notices += [f"it holds characters that don't show ({hidden})"] if hidden else []
+    return Question(
+        title_of(asked),
+        "; ".join(filter(None, (*notices, hint_on(asked, hint)))),
+        asked.preview.detail,
+        asked.preview.language,
+        f"Your change was not taken: {asked.fault}" if asked.fault else "",
+        tuple((key, WORDS[key]) for key in keys),
+        f"always stores the rule {', '.join(asked.rules)}" if "a" in keys else "",
+        explanation(asked, spec=spec, hint=hint),
+        careful=asked.firm or bool(asked.preview.caution) or bool(hidden),
+    )
+
+
+def explanation(asked: ApprovalAsked, *, spec: ToolSpec | None = None, hint: str = "") -> str:
+    """Why it is asked, what the call may do, what each answer means; several lines."""
+    preview = asked.preview
+    effects = preview.effects if preview.effects is not None else spec.effects if spec else frozenset()
+    may = ", ".join(_MAY[effect] for effect in ("read", "write", "run", "send") if effect in effects)
+    lines = [title_of(asked), f"Asked because: {asked.reason}."]
+    if asked.firm:
+        lines.append("A person must answer it each time: no earlier answer counts, only a rule that you wrote.")
+    lines += [f"To be asked less: {hint}."] if hint_on(asked, hint) else []
+    lines += [f"It may {may}." if may else ""]
+    lines += ["Nothing confines it: it can do whatever you can."] if preview.unconfined else []
+    lines += [f"It is about: {', '.join(preview.subjects)}"] if preview.subjects and not preview.command else []
+    meanings = {
+        "y": "this call runs, once",
+        "n": "it doesn't run, and the model is told so; the same call isn't asked about again",
+        "s": f"it runs, and {_remembered(asked)} is not asked about until ossia ends",
+        "a": f"it runs, and this is stored for this workspace (without one: for all runs that have none): "
+        f"{', '.join(asked.rules)} (`ossia trust --forget RULE` takes it back)",
+    }
+    lines += ["", *(f"{key}  {WORDS[key]}: {meanings[key]}" for key in answers(asked))]
+    lines += ["e  edit: change the call in your editor; it is shown again before it runs, and the model is told"]
+    return "\n".join(line for at, line in enumerate(lines) if line or at)
+
+
+def told_of(asked: ApprovalAsked, key: str) -> str:
+    """What stays of an answer that holds for other calls, too: a line for the chat; "" for one that doesn't."""
+    if key == "a":
+        return f"always allowed: {', '.join(asked.rules)} · /allow remove RULE takes it back"
+    return f"allowed until ossia ends: {_remembered(asked)}" if key == "s" else ""
+
+
+def _remembered(asked: ApprovalAsked) -> str:
+    if asked.preview.command:
+        return "the very same command"
+    return f"the same of {', '.join(asked.preview.subjects)}" if asked.preview.subjects else "the very same call"
+
+
+# -- editing a call ----------------------------------------------------------------------------------------------------
+
+
+def arguments_to_edit(asked: ApprovalAsked) -> tuple[str, str]:
+    """The text to put before the user, and the suffix of a file for it: code, a command, a file's text; else JSON.
+
+    What they wrote last stands there when it had a fault.
+
+        arguments_to_edit(…)    # ("ls -l", ".sh")
+    """
+    key = _edited_alone(asked)
+    value: Any = asked.arguments
+    if asked.rejected:
+        value = asked.rejected if key is None or _is_raw(asked) else json.loads(asked.rejected)
+    if key:
+        value = value[key]
+    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False), _suffix(asked, key)
+
+
+def edited_arguments(asked: ApprovalAsked, text: str) -> str | None:
+    """What the user has made of `arguments_to_edit`, as the arguments of a call; None: nothing was changed.
+
+    An emptied text is no change either: there is no call without arguments to be asked about. A last newline that was
+    there is there again: editors write one, and it is taken off with theirs.
+    """
+    shown, _ = arguments_to_edit(asked)
+    text = f"{text}\n" if shown.endswith("\n") and not text.endswith("\n") else text
+    if not text.strip() or text == shown:
+        return None
+    key = _edited_alone(asked)
+    if key is None or _is_raw(asked):
+        return text
+    value = {**asked.arguments, key: text} if isinstance(asked.arguments, dict) else text
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _edited_alone(asked: ApprovalAsked) -> str | None:
+    """The argument that is edited as a text; "": the arguments are a text; None: they are edited as JSON."""
+    if isinstance(asked.arguments, str):
+        return ""
+    key = _EDITED_ARGUMENT.get(asked.call.name)
+    has_it = isinstance(asked.arguments, dict) and isinstance(asked.arguments.get(key), str)
+    return key if has_it else None
+
+
+def _is_raw(asked: ApprovalAsked) -> bool:
+    """Code is sent as it is, not as JSON."""
+    return asked.call.name == "python"
+
+
+def _suffix(asked: ApprovalAsked, key: str | None) -> str:
+    if key == "content" and isinstance(asked.arguments, dict):
+        found = re.search(r"\.\w{1,10}$", str(asked.arguments.get("path")), re.ASCII)
+        return found[0] if found else ".txt"
+    return ".json" if key is None else _SUFFIXES.get(asked.call.name, ".txt")

@@ -1,0 +1,265 @@
+"""From settings to what a turn runs on: the model, the tools, the responder."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from agent.engine.base import Engine, Sampling
+from agent.respond import LocalResponder, Tap
+from agent.worker import Worker
+from cli import paths
+from cli.runtime.kv_cache import prompts_kept
+from cli.runtime.progress import Display
+from cli.runtime.toolset import Toolset, collect, wanted
+from cli.settings.config import Resolved
+from cli.settings.table import SAMPLING, Settings
+from cli.settings.workspace import Folder
+from harmony.codec import Codec
+from harmony.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from agent.engine.guiding import Guides
+    from agent.models.plan import Plan
+    from agent.models.repack import Repack
+
+_MAX_LOG_BYTES = 1 << 20
+_R = TypeVar("_R")
+
+
+class Wait(Protocol):
+    """Waits for the worker, and goes on showing that something happens."""
+
+    def __call__(self, future: Future[_R]) -> _R: ...
+
+
+@dataclass(slots=True)
+class Assembly:
+    """All that a turn needs, loaded. `load_s` is the time from the first byte of the model to here, in seconds."""
+
+    engine: Engine
+    codec: Codec
+    responder: LocalResponder
+    tools: Toolset
+    sampling: Sampling
+    today: str
+    load_s: float
+    display: Display
+    plan: Plan | None = None  # how the model was loaded; None: there are no weights
+
+    def warn_of_control_names(self, text: str, where: str) -> None:
+        """Say so when text from outside spells a control token: the model gets it as plain text."""
+        spelled = [name for name in self.engine.vocabulary.control if name in text]
+        if spelled:
+            names = ", ".join(sorted(spelled)[:3])
+            self.display.warn(f"{where} spells {names}: it is sent as plain text, not as a control token")
+
+    def close_tools(self) -> None:
+        """End what the tools have running, and say where the files are that the model's code left."""
+        kept = self.tools.python.kept_folder if self.tools.python else None
+        self.tools.close()
+        if kept is not None:
+            self.display.aside(f"python's files: {kept}", whole=True)
+
+    def close_engine(self) -> None:
+        """Give the model's memory back; on the worker's thread, which owns it."""
+        self.engine.close()
+
+
+@dataclass(slots=True)
+class Loading:
+    """A model on its way: what it is called is known, its weights are being loaded by the worker."""
+
+    model_name: str
+    _resolved: Resolved
+    _folder: Folder | None
+    _display: Display
+    _started: float
+    _engine: Callable[[], tuple[Engine, Plan | None]]
+    _tokenizer: Tokenizer
+    note: str = ""  # which model is used; told once the settings have proved usable
+
+    def finish(self, *, tap: Tap | None, tools: Toolset | None = None) -> Assembly:
+        """Put everything together, and wait for the weights. `tools`: those of the model before, which stay."""
+        own = tools is None
+        tools = tools or collect(self._resolved, self._folder, self._display, self._tokenizer)
+        if self.note:
+            self._display.note(self.note)
+        try:
+            engine, planned = self._engine()
+        except BaseException:
+            if own:
+                tools.close()
+            raise
+        if tools.counter:
+            tools.counter.tokenizer = self._tokenizer
+        codec = Codec(self._tokenizer, recipient_position="channel", replay=True)
+        return Assembly(
+            engine=engine,
+            codec=codec,
+            responder=LocalResponder(codec, engine, tap=tap, guided=self._resolved.settings.guide == "on"),
+            tools=tools,
+            sampling=sampling_of(self._resolved.settings),
+            today=datetime.date.today().isoformat(),
+            load_s=time.monotonic() - self._started,
+            display=self._display,
+            plan=planned,
+        )
+
+
+def sampling_of(settings: Settings) -> Sampling:
+    """How tokens are drawn, by the settings."""
+    return Sampling(**{key: getattr(settings, key) for key in SAMPLING})
+
+
+def begin(
+    resolved: Resolved, folder: Folder | None, display: Display, worker: Worker, wait: Wait, *, stays: bool = False
+) -> Loading:
+    """Find the model, look at it, and let the worker load its weights; `wait` is how to wait for it.
+
+    `stays`: it will answer again and again, as in a chat: what makes it faster may take its time now.
+
+    Raises ModelError, DoesNotFit, ScriptInvalid, or ExitError for settings that name nothing.
+    """
+    settings = resolved.settings
+    wanted(settings)  # a file of functions that isn't there is told before anything is loaded
+    started = time.monotonic()
+    if settings.engine.startswith("script:"):
+        engine, tokenizer = _script(settings, display)
+        return Loading(engine.name, resolved, folder, display, started, lambda: (engine, None), tokenizer)
+    name, loaded, tokenizer, note = _llama(settings, display, worker, wait, _repack(settings, stays=stays))
+    return Loading(name, resolved, folder, display, started, loaded, tokenizer, note)
+
+
+def _repack(settings: Settings, *, stays: bool) -> Repack:
+    """"auto" becomes "off" where a copy isn't worth making, and where its rounding would be another one: what can be
+    had again, by a seed or greedily, doesn't depend on how much memory is free."""
+    if settings.repack == "auto" and (not stays or settings.seed is not None or settings.temperature == 0):
+        return "off"
+    return settings.repack
+
+
+def _llama(
+    settings: Settings, display: Display, worker: Worker, wait: Wait, repack: Repack
+) -> tuple[str, Callable[[], tuple[Engine, Plan | None]], Tokenizer, str]:
+    from agent.guide import GuideCompiler
+    from agent.models.memory import read_memory
+    from agent.models.plan import BATCH_TOKENS, plan
+    from agent.models.resolve import resolve
+    from cli.commands.models import locations
+    from cli.runtime.loading import LoadProgress
+
+    gpu_free = worker.submit(_gpu_free)  # loads the library; beside the reading of the header, when the model is named
+    memory = read_memory() if settings.model else read_memory(wait(gpu_free))
+    model = resolve(settings.model, locations=locations(), memory=memory)
+    for note in model.notes:
+        display.warn(note)
+    note = "" if settings.model else f"ossia: using {model.name} ({model.path})"
+    if note and model.origin == "built-in":
+        real = "to get the real one (12 GB): ossia models pull gpt-oss-20b"
+        note = f"ossia: using étude, the built-in study model; {real}"
+    vocabulary = model.vocabulary()
+
+    progress = LoadProgress(model.file_bytes)
+    guides: Future[Guides] = Future()  # the tokenizer is made while the weights are loaded
+
+    def load() -> tuple[Engine, Plan]:
+        from agent.engine.llama import LlamaEngine, LlamaSettings, processor_features
+
+        planned = plan(
+            model,
+            memory=read_memory(gpu_free.result()),
+            context=settings.context,
+            gpu_layers=settings.gpu_layers,
+            repack=repack,
+            processor=processor_features(),
+        )
+        native = LlamaSettings(
+            context_tokens=planned.context_tokens,
+            gpu_layers=planned.gpu_layers,
+            threads=settings.threads,
+            batch_tokens=BATCH_TOKENS,
+            use_mmap=planned.use_mmap,
+            repack=planned.repack,
+        )
+        progress.begin(then=_what_takes_time(planned))
+        engine = LlamaEngine.load(
+            model.path,
+            vocabulary=vocabulary,
+            name=model.name,
+            settings=native,
+            log_path=_log_file(),
+            on_progress=progress.report,
+            guides=lambda constraint: guides.result()(constraint),
+        )
+        engine.prompts = prompts_kept(private=settings.private)
+        return engine, planned
+
+    display.line.set(progress.text)
+    loading = worker.submit(load)
+
+    def loaded() -> tuple[Engine, Plan]:
+        engine, planned = wait(loading)
+        for warning in planned.warnings:
+            display.warn(warning)
+        context, layers = planned.context_tokens, planned.gpu_layers
+        display.detail(f"{model.name}: {model.path}, context {context} tokens, {layers} layers on the GPU")
+        display.detail(": ".join(memory_lines(planned)))
+        return engine, planned
+
+    tokenizer = Tokenizer(vocabulary)
+    guides.set_result(GuideCompiler(tokenizer))
+    return model.name, loaded, tokenizer, note
+
+
+def _what_takes_time(planned: Plan) -> str:
+    """What llama.cpp does with weights that are in memory, in words; "" nothing."""
+    if planned.repack:
+        return "repacking the weights"
+    return "bringing the weights to the GPU" if planned.gpu_layers else ""
+
+
+def memory_lines(planned: Plan) -> tuple[str, str]:
+    """`("memory 13.3 GB, weights not repacked", "weights 12.1 GB, KV cache 0.8 GB, the rest 0.4 GB")`."""
+    from agent.models.memory import size_text
+
+    needs = planned.needs
+    parts = [("weights", needs.weights), ("repacked", needs.repacked), ("KV cache", needs.kv)]
+    parts.append(("the rest", needs.buffers + needs.own))
+    head = f"memory {size_text(needs.total)}, weights {'' if planned.repack else 'not '}repacked"
+    return head, ", ".join(f"{name} {size_text(size)}" for name, size in parts if size)
+
+
+def _gpu_free() -> tuple[int, ...]:
+    """Load llama.cpp's library, and ask it for the free memory of its GPUs."""
+    from agent.engine.llama import gpu_free_bytes
+
+    return gpu_free_bytes()
+
+
+def _script(settings: Settings, display: Display) -> tuple[Engine, Tokenizer]:
+    from agent.engine.scripted import CONTEXT_TOKENS, ScriptedEngine, read_script
+    from cli.runtime.vocabulary import tokenizer_for
+
+    script = read_script(Path(settings.engine.removeprefix("script:")))
+    model = settings.model if script.has_ids or settings.model else "etude"
+    tokenizer = tokenizer_for(model, say=lambda line: display.note(f"ossia: {line}"))
+    context = settings.context if isinstance(settings.context, int) else CONTEXT_TOKENS
+    return ScriptedEngine(script, tokenizer, context_tokens=context), tokenizer
+
+
+def _log_file() -> Path | None:
+    """Where llama.cpp's log goes; one that has grown past a megabyte begins anew. None: no log can be kept there."""
+    path = paths.log_file()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and path.stat().st_size > _MAX_LOG_BYTES:
+            path.unlink()
+    except OSError:
+        return None
+    return path

@@ -1,0 +1,162 @@
+"""A call that failed, as a person is told of it: the reason first, whole, and what can be done about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from cli.clean import clean, one_line
+from cli.runtime.progress import fitted
+from cli.settings.table import Settings
+from cli.terminal.markdown.paint import Painter
+from cli.words import count, short_arguments
+from tools.spec import ToolCall, ToolFinished, ToolSpec
+from tools.toolbox import CHANGED, REFUSED, REFUSED_AGAIN
+
+MAX_ROWS = 6
+_MAX_CHARS = 4_000  # of a reason: more than the rows hold
+_ARGUMENT_CHARS = 200
+_LED = re.compile(r"(?:Error(?: fetching URL `.*?`| during search for `.*?`)?: |\[ERROR\] )", re.DOTALL)
+_REMARK = re.compile(r"\[(.*)\]")
+_NO_MODULE = re.compile(r"No module named '([A-Za-z_]\w*)(?:\.[\w.]*)?'")
+_PACKAGES = {"PIL": "pillow", "bs4": "beautifulsoup4", "cv2": "opencv-python", "sklearn": "scikit-learn",
+             "yaml": "pyyaml"}  # fmt: skip
+"""Modules that are called otherwise than the package that brings them."""
+_IN_FOLDER = frozenset({"apply_patch", "grep", "list_dir", "read_file", "shell", "write_file"})
+
+
+def reason_of(text: str) -> str:
+    """Why a call failed, on one line, out of what the model is told: less what leads up to it.
+
+        reason_of("Error fetching URL `https://a.test/x`: the name a.test isn't known")    # "the name a.test isn't …"
+        reason_of("Traceback (most recent call last):\\n …\\nKeyError: 'x'")                  # "KeyError: 'x'"
+        reason_of("ls: no such file\\n[exit status 2]")                                     # "exit status 2: ls: no …"
+    """
+    if text.startswith(CHANGED):
+        text = text.partition("\n")[2]
+    text = text.strip()
+    if text in (REFUSED, REFUSED_AGAIN):  # what the model reads of it
+        return "refused"
+    led = _LED.match(text)
+    if led or text.startswith("Error"):
+        return one_line(text[led.end() :] if led else text)
+    lines = [line for line in text.splitlines() if line.strip()]
+    last = lines[-1] if lines else "it failed, and says nothing"
+    remark = _REMARK.fullmatch(last.strip())
+    if remark is None:
+        return one_line(last.removeprefix("[ERROR] "))
+    return one_line(": ".join([remark[1], *lines[-2:-1]]))
+
+
+def failure_rows(done: ToolFinished, width: int, *, fix: str = "") -> tuple[list[str], list[str]]:
+    """The rows that tell of it, clean and of at most `width` columns, and those of `fix`.
+
+    What doesn't fit into `MAX_ROWS` is counted; the arguments come last, as much of them as a row holds.
+
+        ✗ browser.open: the name a.test isn't known · https://a.test/x · 0.2 s
+    """
+    reason = reason_of(done.result.text)
+    rows = _wrapped(f"✗ {one_line(done.call.name)}: {reason}", width)
+    arguments = short_arguments(done.call.arguments, _ARGUMENT_CHARS)
+    took = f"{done.ms / 1000:.1f} s" if done.ms else ""
+    made = clean(" · ".join(filter(None, [arguments, took])))
+    beside = f"{rows[-1]} · {made}"
+    if made and fitted(beside, width) == beside:
+        rows[-1] = beside
+    elif made:
+        rows.append(fitted(f"  {made}", width))
+    return rows, _wrapped(f"  → {fix}", width) if fix else []
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """The first row as the text begins, the others below its second word; what doesn't fit is counted."""
+    text = clean(text)
+    indent = " " * (2 + len(text) - len(text.lstrip()))
+    painter = Painter(max(8, width - len(indent)), colour=False)
+    shown = painter.text(text[:_MAX_CHARS].lstrip(), fold=True)
+    rows = ["".join(segment.text for segment in row).strip() for row in shown]
+    if len(rows) > MAX_ROWS or len(text) > _MAX_CHARS:
+        rows = rows[: MAX_ROWS - 1]
+        rows.append(fitted(f"… {count(len(text) - len(' '.join(rows)), 'more character')}", painter.width))
+    return [f"{indent[2:]}{rows[0]}", *(f"{indent}{row}" for row in rows[1:])]
+
+
+@dataclass(frozen=True, slots=True)
+class Fixes:
+    """What the user, not the model, could do about a failed call: the model never reads it.
+
+    `chat`: in the chat's own commands, where there is one. `specs` are the tools on offer, by name; `off` says why
+    others aren't (`Toolset.off`), `turned_off` whether it is the user who did that. `folder`: there is a workspace.
+    """
+
+    settings: Settings
+    specs: Mapping[str, ToolSpec]
+    off: Mapping[str, str] = field(default_factory=dict)
+    folder: bool = False
+    chat: bool = False
+    turned_off: Callable[[str], bool] = lambda name: False
+
+    def of(self, done: ToolFinished) -> str:
+        """One line, unclean; "" when nothing is known."""
+        call, text = done.call, done.result.text
+        if not done.result.error or text in (REFUSED, REFUSED_AGAIN):
+            return ""
+        if text.startswith("Error: there is no tool "):
+            return self._of_missing(call)
+        spec = self.specs.get(call.name)
+        server = spec.origin if spec and spec.provenance == "mcp" else ""
+        if server and text.startswith(f"Error: {call.name}: the MCP server {server}: "):
+            return f"ossia mcp test {server} tries that server alone, and says more"
+        if call.name == "python":
+            return self._of_module(text)
+        if call.name == "browser.search" and text.startswith("Error during search for "):
+            return self._of_search(text)
+        if call.name == "functions.shell" and text.startswith("Error: no commands run in this workspace"):
+            return f"{self._flag('--workspace DIR', '/tools workspace DIR')} takes another folder"
+        return ""
+
+    def _flag(self, flag: str, command: str) -> str:
+        return command if self.chat else flag
+
+    def _of_missing(self, call: ToolCall) -> str:
+        """The tool isn't on offer; by the name that the model gave it."""
+        name = call.name.removeprefix("functions.")
+        family = name.partition(".")[0]
+        whole = family if family in ("python", "browser") else f"functions.{name}"
+        if any(map(self.turned_off, (call.name, whole))):
+            return f"/tools on {whole} turns it on"
+        if why := self.off.get(whole):
+            return f"{whole} is off: {why}"
+        if family in ("python", "browser") and self.settings.no_tools:
+            return "--no-tools is set, here or among the settings: without it there are tools"
+        if family in ("python", "browser"):
+            return f"--tools {family} turns it on, beside what else --tools names" if self.settings.tools else ""
+        if name in _IN_FOLDER and not self.folder:
+            return f"{self._flag('--workspace DIR', '/tools workspace DIR')} gives it a folder to work in"
+        return self._of_server(name)
+
+    def _of_server(self, name: str) -> str:
+        """The tool of an MCP server that can't be had."""
+        from tools.functions.naming import plain_name
+
+        servers = (key.removeprefix("mcp ") for key in self.off if key.startswith("mcp "))
+        server = next((server for server in servers if name.startswith(f"{plain_name(server)}__")), "")
+        return f"ossia mcp test {server} says why that server is off" if server else ""
+
+    def _of_module(self, text: str) -> str:
+        """The name comes from the model's code: it is shown only where it can be nothing but a name."""
+        last = text.strip().rpartition("\n")[2]
+        found = _NO_MODULE.search(last) if last.startswith("ModuleNotFoundError: ") else None
+        if found is None:
+            return ""
+        package = _PACKAGES.get(found[1], found[1])
+        if self.settings.python:
+            return f"{package} has to be installed in {self.settings.python}, which --python names"
+        return f"ossia python setup {package} installs it for the model's Python, if that is the package you want"
+
+    def _of_search(self, text: str) -> str:
+        if not self.settings.web:
+            way = self._flag("--web URL", "/tools web URL")
+            return f"{way} searches the web: a SearXNG's address, or brave, exa, … with a key"
+        return "--web-key NAME names the variable that holds the key" if "does not take the key" in text else ""

@@ -1,0 +1,64 @@
+"""How a conversation is answered: by the settings, and by what a stored one was told before."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import replace
+from pathlib import Path
+
+from agent.sessions.session import Options
+from cli.exits import ExitCode, ExitError
+from cli.runtime.assemble import sampling_of
+from cli.settings.config import Resolved
+from cli.settings.table import SAMPLING
+from cli.settings.workspace import Folder
+
+
+def fresh_options(resolved: Resolved, folder: Folder | None) -> Options:
+    """How a new session is answered, by the settings. Raises ExitError for instructions that can't be read."""
+    settings, notes = resolved.settings, _notes(folder)
+    whole = _joined(read_instructions(settings.instructions), notes)
+    brings = folder.workspace.brings if folder and notes else frozenset()
+    today = datetime.date.today().isoformat()
+    return Options(settings.effort, whole, today, sampling=sampling_of(settings), brings=brings)
+
+
+def resumed_options(stored: Options, resolved: Resolved, folder: Folder | None) -> Options:
+    """The options of a stored session, and over them what the command line says.
+
+    Its date stays: it is the date on which the conversation began. What a workspace's AGENTS.md says comes to the
+    instructions, if it doesn't stand there yet.
+    """
+    fresh, notes = fresh_options(resolved, folder), _notes(folder)
+    given = {key for key, origin in resolved.origins.items() if origin.startswith("--")}
+    known = stored.instructions or ""
+    instructions = _joined(stored.instructions, notes if notes not in known else "")
+    drawn = {key: getattr(fresh.sampling, key) for key in SAMPLING if key in given}
+    return replace(
+        stored,
+        effort=fresh.effort if "effort" in given else stored.effort,
+        instructions=fresh.instructions if "instructions" in given else instructions,
+        sampling=replace(stored.sampling, **drawn),
+        brings=stored.brings | fresh.brings,
+    )
+
+
+def read_instructions(value: str | None) -> str | None:
+    """The text itself, or with `@FILE` the file's. Raises ExitError."""
+    if value is None or not value.startswith("@"):
+        return value
+    path = Path(value[1:])
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ExitError(f"--instructions {value}: expected UTF-8 text in {path}", ExitCode.USAGE) from None
+    except OSError as error:
+        raise ExitError(f"--instructions {value}: can't read {path}: {error.strerror}", ExitCode.USAGE) from None
+
+
+def _notes(folder: Folder | None) -> str:
+    return (folder.notes if folder else None) or ""
+
+
+def _joined(*parts: str | None) -> str | None:
+    return "\n\n".join(part for part in parts if part) or None

@@ -1,0 +1,246 @@
+"""What stderr shows while a turn runs: a live line, the calls, the thinking when it is asked for."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import TextIO
+
+from agent.events import (
+    ContextTrimmed,
+    Delta,
+    Event,
+    LetGo,
+    MessageAdded,
+    Progress,
+    Repaired,
+    SampledAgain,
+    Stats,
+    ToolFinished,
+    ToolOutput,
+    ToolShown,
+    ToolStarted,
+)
+from cli.clean import clean, one_line
+from cli.runtime.pace import Reading
+from cli.settings.table import Settings
+from cli.streams import stdout
+from cli.words import short_arguments
+from harmony.messages import ANALYSIS
+
+_FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_FRAME_S = 0.1
+_DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
+_ERASE = "\r\x1b[K"
+_SHOWN_CHARS = 100  # of a call or a result, in the line about it
+
+
+class LiveLine:
+    """One line that is written over, on a terminal only: `⠋ reading the prompt · 212 of 633 · 24 s`.
+
+    It is cut to the terminal's width.
+    """
+
+    def __init__(self, stream: TextIO, *, shown: bool) -> None:
+        self._stream = stream
+        self._shown = shown
+        self.says: str | Callable[[], str] = ""
+        self._drawn = False
+        self._next = 0.0
+
+    def set(self, text: str | Callable[[], str]) -> None:
+        """Change the text; it is drawn at the next `tick`. A function is asked for it each time, until then."""
+        self.says = text
+
+    @property
+    def text(self) -> str:
+        """What it says at this moment; it may be raw text from outside."""
+        return self.says if isinstance(self.says, str) else self.says()
+
+    def tick(self) -> None:
+        """Draw the next frame if it is time for one. Call it often."""
+        now = time.monotonic()
+        if not self._shown or now < self._next or not (text := self.text):
+            return
+        self._next = now + _FRAME_S
+        frame = _FRAMES[int(now / _FRAME_S) % len(_FRAMES)]
+        self._stream.write(_ERASE + fitted(f"{frame} {clean(text)}", columns(self._stream) - 1))
+        self._stream.flush()
+        self._drawn = True
+
+    def erase(self) -> None:
+        """Take the line off the screen: something else is about to be written."""
+        if self._drawn:
+            self._stream.write(_ERASE)
+            self._stream.flush()
+            self._drawn = False
+
+
+class Display:
+    """Shows the events of a turn on stderr.
+
+    `terminal`: stderr is one, so what comes from outside is cleaned. `asides`: the calls and the last line are shown;
+    `lively`: a live line as well.
+    `thinking`: the chain of thought is written too, wherever stderr goes. `quiet`: nothing else but errors
+    and what a call planted.
+    """
+
+    def __init__(
+        self, *, terminal: bool, asides: bool, lively: bool, thinking: bool, colour: bool, verbose: bool, quiet: bool
+    ) -> None:
+        self.line = LiveLine(sys.stderr, shown=lively)
+        self.before: Callable[[], None] = lambda: None  # called before a line is written: stdout may be within one
+        self.fix: Callable[[ToolFinished], str] = lambda done: ""  # what the user can do about a call that failed
+        self.terminal = terminal
+        self._asides = asides
+        self._quiet = quiet
+        self._thinking = thinking
+        self.colour = colour
+        self._verbose = verbose and not quiet
+        self._tokens = 0
+        self._reading = Reading()
+        self._index = -1  # of the message that the last delta belongs to
+        self._open = False  # a line of thinking is under way, without its newline
+
+    def see(self, event: Event) -> None:
+        """Show one event."""
+        match event:
+            case Progress(done, phase="summary"):
+                self.line.set(f"summing up older turns · {done} tokens")
+            case Progress():
+                self._reading.see(event)
+                self.line.set(self._reading.text)
+            case Delta(index=index, channel=channel, text=text, recipient=recipient):
+                if index != self._index:
+                    self._index = index
+                    self._end_thought()
+                self._tokens += 1
+                self.line.set(f"{'thinking' if channel == ANALYSIS else 'writing'} · {self._tokens} tokens")
+                if self._thinking and channel == ANALYSIS and recipient is None:
+                    self._think(text)
+            case MessageAdded():
+                self._end_thought()
+            case ToolShown(call, preview):
+                would = one_line(f"{call.name} would: {preview.summary}")
+                self.note(clean(f"{would}\n{preview.detail}").rstrip("\n"))
+            case ToolStarted(call):
+                self.aside(f"{call.name}: {short_arguments(call.arguments, _SHOWN_CHARS)}")
+                self.line.set(f"{call.name} runs")
+            case ToolOutput(text=text):
+                self.line.set(f"… {one_line(text, _SHOWN_CHARS)}")
+            case ToolFinished(call, result, ms):
+                if result.error:
+                    self._failed(event)
+                else:
+                    self.aside(f"{call.name}: done in {ms / 1000:.1f} s · {one_line(result.text, _SHOWN_CHARS)}")
+            case ContextTrimmed(before, after, reason):
+                self.note(f"ossia: {reason} ({before} → {after} tokens)")
+            case SampledAgain(reason):
+                self.detail(f"sampled again: {reason}")
+            case Repaired(code, message, token):
+                self.detail(f"repaired at token {token}: {message} ({code})")
+            case LetGo(what, reason):
+                self.detail(f"the guide let go of the {what}: {reason}")
+            case Stats(step):
+                lost = f" ({step.lost_tokens} for the second time)" if step.lost_tokens else ""
+                self.detail(
+                    f"step: {step.prompt_tokens} prompt tokens: {step.reused_tokens} reused, {step.evaluated_tokens} "
+                    f"read{lost} in {step.prefill_s:.2f} s; {step.completion_tokens} tokens, {step.forced_tokens} "
+                    f"forced, in {step.decode_s:.2f} s; {step.end}"
+                )
+
+    def note(self, text: str) -> None:
+        """A line on stderr, wherever it goes: a warning, or what was asked for."""
+        if not self._quiet:
+            self._write(text)
+
+    def warn(self, text: str) -> None:
+        """A warning, wherever stderr goes."""
+        self.note(f"ossia: warning: {text}")
+
+    def tell(self, notice: str) -> None:
+        """A notice of a call (`ToolResult.notices`), whatever else is shown: `--quiet` doesn't hide it."""
+        self._write(f"ossia: warning: {notice}")
+
+    def detail(self, text: str) -> None:
+        """A line for `--verbose`."""
+        if self._verbose:
+            self.note(text)
+
+    def _write(self, text: str) -> None:
+        self.before()
+        self.line.erase()
+        self._end_thought()
+        print(clean(text) if self.terminal else text, file=sys.stderr, flush=True)
+
+    def pause(self) -> None:
+        """Something is about to be written to stdout: leave the terminal's line to it."""
+        self.line.set("")
+        self.line.erase()
+        self._end_thought()
+
+    def aside(self, text: str, *, whole: bool = False) -> None:
+        """A line that only a terminal gets, dim. Cut to its width, unless `whole` (a path; lines that fit)."""
+        if self._asides:
+            self.before()
+            self.line.erase()
+            self._end_thought()
+            text = clean(text) if whole else fitted(clean(text), columns(sys.stderr) - 1)
+            print(f"{_DIM}{text}{_PLAIN}" if self.colour else text, file=sys.stderr, flush=True)
+
+    def _failed(self, done: ToolFinished) -> None:
+        if self._asides:
+            from cli.runtime.failures import failure_rows
+
+            told, fix = failure_rows(done, columns(sys.stderr) - 1, fix=self.fix(done))
+            self.aside("\n".join([*told, *fix]), whole=True)
+
+    def _think(self, text: str) -> None:
+        if not text:
+            return
+        self.line.erase()
+        text = clean(text) if self.terminal else text
+        sys.stderr.write(f"{_DIM}{text}{_PLAIN}" if self.colour else text)
+        sys.stderr.flush()
+        self._open = not text.endswith("\n")
+        self.line.set("")
+
+    def _end_thought(self) -> None:
+        if self._open:
+            self._open = False
+            print(file=sys.stderr, flush=True)
+
+
+def make_display(settings: Settings) -> Display:
+    """What stderr shows, by the settings and by where it goes."""
+    terminal = sys.stderr.isatty()
+    live = terminal and os.environ.get("TERM") != "dumb"
+    streaming = settings.raw and stdout().isatty()  # lines of ours would stand in the middle of the stream
+    asides = terminal and not settings.quiet and not streaming
+    return Display(
+        terminal=terminal,
+        asides=asides,
+        lively=asides and live,
+        thinking=settings.show_thinking,
+        colour=live and not os.environ.get("NO_COLOR"),
+        verbose=settings.verbose,
+        quiet=settings.quiet,
+    )
+
+
+def columns(stream: TextIO) -> int:
+    """The width of the terminal behind `stream`; 80 when it has none."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
+
+
+def fitted(text: str, cells: int) -> str:
+    """As much of `text` (clean, one line) as `cells` columns of a terminal hold: CJK and emoji take two. `…`: cut."""
+    from rich.cells import cell_len, set_cell_size
+
+    text = text.replace("\t", " ")
+    return text if cell_len(text) <= cells else f"{set_cell_size(text, cells - 1).rstrip()}…"

@@ -1,0 +1,145 @@
+"""Which vocabulary the commands work in that need no model: one of a GGUF, else gpt-oss's own from tiktoken."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from harmony.tokenizer import Tokenizer, Vocabulary
+
+# Under which tiktoken keeps its file of o200k: the SHA-1 of the address it comes from.
+_CACHED_NAME = "fb374d419588a4632f3f557e76b4b70aebbca790"
+_O200K_TOKENS = 199_998
+"""Ordinary tokens of o200k: a model with as many has gpt-oss's vocabulary."""
+
+
+def tokenizer_for(model: str | None, *, say: Callable[[str], object] | None = None) -> Tokenizer:
+    """The tokenizer of `model` (the path of a GGUF, or a name).
+
+    None: of the first gpt-oss GGUF that is found on this machine (never the built-in étude's), else `o200k_harmony`
+    from tiktoken, which downloads it once; `say` gets a line about that, None: stderr does. Raises ModelError when the
+    model is missing or unusable, ExitError (3) when there is no vocabulary at all.
+    """
+    from harmony.tokenizer import Tokenizer
+
+    vocabulary = _found(say or _say) if model is None else _named(model)
+    return Tokenizer(vocabulary or _o200k(say or _say))
+
+
+def _named(model: str) -> Vocabulary:
+    from agent.models.memory import read_memory
+    from agent.models.resolve import resolve
+    from cli.commands.models import locations
+
+    return resolve(model, locations=locations(), memory=read_memory()).vocabulary()
+
+
+def _found(say: Callable[[str], object]) -> Vocabulary | None:
+    from agent.errors import ModelError
+    from agent.models.find import find_models
+    from agent.models.model import open_model
+    from cli.commands.models import locations
+
+    for found in find_models(locations()):
+        if found.origin != "built-in":
+            try:
+                return open_model(found.path, origin=found.origin).vocabulary()
+            except ModelError as error:
+                say(f"warning: passed over: {error}")
+    return None
+
+
+def _o200k(say: Callable[[str], object]) -> Vocabulary:
+    import tiktoken
+
+    from cli.exits import ExitCode, ExitError
+    from harmony.tokenizer import vocabulary_from_tiktoken
+
+    cached = _cache_file()
+    if cached is None or not cached.exists():
+        say("no gpt-oss model on this machine: downloading the vocabulary o200k_harmony (3.6 MB)")
+    try:
+        return vocabulary_from_tiktoken(tiktoken.get_encoding("o200k_harmony"))
+    except (OSError, ValueError) as error:  # requests' errors are OSErrors; a wrong checksum is a ValueError
+        reason = type(error).__name__ if isinstance(error, OSError) else error
+        raise ExitError(
+            f"no vocabulary: no gpt-oss model on this machine, and o200k_harmony can't be had ({reason}): "
+            "name a GGUF file with --model, or take the built-in one with --model etude",
+            ExitCode.MODEL,
+        ) from None
+
+
+def _cache_file() -> Path | None:
+    """Where tiktoken looks before it downloads (its `load.py`); None: it is told to keep nothing."""
+    import os
+    import tempfile
+    from pathlib import Path
+
+    folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR"))
+    if folder is None:
+        folder = str(Path(tempfile.gettempdir()) / "data-gym-cache")
+    return Path(folder) / _CACHED_NAME if folder else None
+
+
+def _say(line: str) -> None:
+    import sys
+
+    from cli.clean import clean
+
+    print(f"ossia: {clean(line)}", file=sys.stderr)
+
+
+def own_tokenizer(model: str | None) -> Tokenizer:
+    """The tokenizer of `model`; None: gpt-oss's if it is on this machine, else the built-in étude's. No downloads."""
+    if model is not None:
+        return tokenizer_for(model)
+    from harmony.tokenizer import Tokenizer
+
+    vocabulary = _gpt_oss_here()
+    return tokenizer_for("etude") if vocabulary is None else Tokenizer(vocabulary)
+
+
+def _gpt_oss_here() -> Vocabulary | None:
+    """gpt-oss's vocabulary, of a GGUF or of what tiktoken downloaded before; None when neither is on this machine."""
+    vocabulary = _found(lambda line: None)
+    if vocabulary is None and (cached := _cache_file()) is not None and cached.exists():
+        return _o200k(lambda line: None)
+    return vocabulary
+
+
+class ViewCounter:
+    """Counts the tokens of browser pages in gpt-oss's vocabulary, which their size is meant in, whatever model runs.
+
+    It is looked for at the first count: `own`, if it is that of a gpt-oss model; one of a gpt-oss GGUF on this machine;
+    tiktoken's, if it has been downloaded. Where there is none, `own` counts, and `fell_back` says so.
+    """
+
+    def __init__(self, own: Tokenizer) -> None:
+        self._own = own
+        self._counting: Tokenizer | None = None
+        self.fell_back = self._told = False
+
+    def warning(self) -> str | None:
+        """A line for the user, once, after pages were counted in `own`."""
+        if not self.fell_back or self._told:
+            return None
+        self._told = True
+        return "no gpt-oss vocabulary on this machine: the model's own measures how much of a page it is shown"
+
+    def __call__(self, text: str) -> int:
+        """The number of tokens of `text`."""
+        if self._counting is None:
+            self._counting = self._found()
+        return len(self._counting.encode(text))
+
+    def _found(self) -> Tokenizer:
+        from harmony.tokenizer import Tokenizer
+
+        if len(self._own.vocabulary.tokens) >= _O200K_TOKENS:
+            return self._own
+        vocabulary = _gpt_oss_here()
+        self.fell_back = vocabulary is None
+        return self._own if vocabulary is None else Tokenizer(vocabulary)

@@ -1,0 +1,269 @@
+"""The input line: what is typed, pasted, completed, recalled and taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from prompt_toolkit.application import get_app
+from prompt_toolkit.buffer import Buffer, CompletionState
+from prompt_toolkit.completion import CompleteEvent, get_common_complete_suffix
+from prompt_toolkit.filters import Condition, Filter, emacs_mode, has_focus, vi_insert_mode, vi_navigation_mode
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.layout import ConditionalContainer, HSplit, Window
+from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
+from prompt_toolkit.layout.dimension import Dimension
+from prompt_toolkit.utils import get_cwidth
+
+from cli.terminal.input.completion import Completions, Sources, menu_rows
+from cli.terminal.input.external import EditorFailed
+from cli.terminal.input.history import Entry, History
+from cli.terminal.input.line import Cleaned, Line
+from cli.terminal.input.pastes import Pastes
+from cli.terminal.input.search import Search
+from cli.terminal.input.typed import Typed
+
+_MAX_ROWS, _MAX_MENU_ROWS = 8, 6
+_MAX_SET_CHARS = 20_000
+"""A longer text that is put into the line (from an editor) becomes a placeholder, as a paste does."""
+_BLOCK = '"""'
+_SHIFT_ENTER = ("\x1b[13;2u", "\x1b[27;2;13~")
+"""What terminals send that tell it from Enter: kitty's protocol, xterm's modifyOtherKeys."""
+
+
+class Editor:
+    """The input line with its menu and its search row. `submit` gets what was sent; the line is cleared then.
+
+    `edit` takes a text to the user's own editor and returns what came of it, None for no change
+    (`external`). `note` gets lines for the user: why that failed. All is called on the screen's thread.
+
+        editor = Editor(chat.submit, history=History(paths.history_file()), sources=Sources(commands=…))
+    """
+
+    def __init__(
+        self,
+        submit: Callable[[Typed], None],
+        *,
+        history: History | None = None,
+        sources: Sources | None = None,
+        edit: Callable[[str], Awaitable[str | None]] | None = None,
+        note: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self._submit, self._edit, self._note = submit, edit, note
+        self.history = history or History()
+        self._pastes = Pastes()
+        self._last_choices: CompletionState | None = None
+        self._completions = Completions(sources or Sources())
+        wanted = Condition(lambda: not self._search.open and self._completions.wanted(self.buffer.document))
+        self._line = Line(self._pastes, self.history, self._completions, complete_while_typing=wanted)
+        self._search = Search(self._line, self.history, lambda: get_app().layout.focus(self.window))
+        self.window = Window(
+            BufferControl(self._line, input_processors=[Cleaned()]),
+            height=lambda: Dimension(min=1, max=self._max_rows()),
+            wrap_lines=True,
+            dont_extend_height=True,
+            get_line_prefix=lambda number, wrap: "› " if number == 0 and not wrap else "  ",
+        )
+        menu = Window(FormattedTextControl(self._menu), height=self._menu_height, dont_extend_height=True)
+        menu_pane = ConditionalContainer(menu, Condition(lambda: self._menu_height() > 0))
+        self.container = HSplit([self.window, self._search.container, menu_pane])
+        self.keys = self._keys()
+        ANSI_SEQUENCES.update(dict.fromkeys(_SHIFT_ENTER, Keys.ControlJ))
+
+    @property
+    def buffer(self) -> Buffer:
+        """prompt_toolkit's side of it."""
+        return self._line
+
+    @property
+    def text(self) -> str:
+        """What stands in the line, with placeholders."""
+        return self.buffer.text
+
+    @property
+    def empty(self) -> Condition:
+        """True while nothing is typed."""
+        return Condition(lambda: not self.buffer.text)
+
+    def set(self, text: str) -> None:
+        """Put `text` into the line, the cursor behind it. Placeholders in it mean what they meant.
+
+        What was pasted in this chat stands as its placeholder again.
+        """
+        text = self._pastes.folded(text)
+        self.buffer.text = self._pastes.fold(text) if len(text) > _MAX_SET_CHARS else text
+        self.buffer.cursor_position = len(self.buffer.text)
+
+    def clear(self) -> None:
+        """Empty the line."""
+        self.buffer.reset()
+
+    def expanded(self, shown: str) -> str:
+        """The text with its placeholders replaced by what was pasted."""
+        return self._pastes.expanded(shown)
+
+    def height(self, rows: int) -> int:
+        """How many of the screen's `rows` the line, its menu and its search row take now."""
+        limit = self._max_rows(rows)
+        columns = get_app().output.get_size().columns
+        return min(limit, _rows_of(self.text, columns - 2, limit)) + self._search.open + self._menu_height(rows)
+
+    def _max_rows(self, rows: int | None = None) -> int:
+        return max(1, min(_MAX_ROWS, (rows or get_app().output.get_size().rows) // 3))
+
+    # -- the menu ------------------------------------------------------------------------------------------------------
+
+    def _menu_height(self, rows: int | None = None) -> int:
+        state = self._choices()
+        room = min(_MAX_MENU_ROWS, self._max_rows(rows))
+        return min(room, len(state.completions)) if state else 0
+
+    def _menu(self) -> StyleAndTextTuples:
+        state = self._choices()
+        return menu_rows(state, self._menu_height()) if state else []
+
+    def _choices(self) -> CompletionState | None:
+        """What the menu shows; while the next choices are being looked for, the last ones: it must not flicker."""
+        state = self.buffer.complete_state
+        if state is None or state.completions:
+            self._last_choices = state
+        return self._last_choices
+
+    def _tab(self) -> None:
+        buffer = self.buffer
+        if buffer.complete_state and buffer.complete_state.completions:
+            self._next_choice()
+        elif self._completions.possible(buffer.document):
+            self._open_menu()
+        elif not buffer.document.current_line_before_cursor.strip():
+            buffer.insert_text("    ")
+
+    def _open_menu(self) -> None:
+        """At once, without waiting for what typing has set in motion: the next key may be there already."""
+        buffer = self.buffer
+        choices = list(self._completions.get_completions(buffer.document, CompleteEvent(completion_requested=True)))
+        common = get_common_complete_suffix(buffer.document, choices) if len(choices) > 1 else ""
+        if common:
+            buffer.insert_text(common)
+            choices = [choice.new_completion_from_position(len(common)) for choice in choices]
+        if choices:
+            buffer.complete_state = CompletionState(buffer.document, choices)
+            buffer.on_completions_changed.fire()
+        if len(choices) == 1:
+            self._next_choice()
+
+    def _next_choice(self) -> None:
+        assert self.buffer.complete_state
+        if len(self.buffer.complete_state.completions) == 1:
+            self.buffer.go_to_completion(0)
+            self._close_menu()
+        else:
+            self.buffer.complete_next()
+
+    def _close_menu(self) -> None:
+        """Keep what is chosen. In a folder the next level is offered; behind a mention the sentence goes on."""
+        buffer = self.buffer
+        buffer.complete_state = None
+        before = buffer.document.text_before_cursor
+        if self._completions.wanted(buffer.document) and not before.startswith("/"):
+            if before.endswith("/"):
+                buffer.start_completion()
+            else:
+                buffer.insert_text(" ")
+
+    # -- sending -------------------------------------------------------------------------------------------------------
+
+    def _enter(self) -> None:
+        buffer = self.buffer
+        before = buffer.document.text_before_cursor
+        chosen = buffer.complete_state is not None and buffer.complete_state.current_completion is not None
+        if chosen and not before.startswith("/"):
+            self._close_menu()
+        elif _block_is_open(buffer.text):
+            buffer.insert_text("\n")
+        elif before.endswith("\\") and not before.endswith("\\\\"):
+            buffer.delete_before_cursor()
+            buffer.insert_text("\n")
+        elif _without_quotes(buffer.text).strip():
+            self._send()
+
+    def _send(self) -> None:
+        written = self.buffer.text.rstrip()
+        shown = _without_quotes(written)
+        literal = shown != written  # a blank in front, or quotes
+        self.buffer.reset()
+        get_app().vi_state.reset()  # vi: a new line begins in insert mode
+        self.history.add(Entry(written, self._pastes.within(written)))
+        self._submit(Typed(shown, self.expanded(shown), literal))
+
+    async def _in_editor(self) -> None:
+        """The line in the user's editor, its placeholders opened."""
+        assert self._edit is not None
+        before = self.text
+        try:
+            text = await self._edit(self.expanded(before))
+        except EditorFailed as failure:
+            self._note(str(failure))
+            return
+        if text is not None and text != self.expanded(before):
+            self.set(text)
+
+    # -- keys ----------------------------------------------------------------------------------------------------------
+
+    def _keys(self) -> KeyBindings:
+        keys = KeyBindings()
+        here = has_focus(self.buffer)
+        typing = here & (emacs_mode | vi_insert_mode)
+        menu = here & Condition(lambda: self._menu_height() > 0)
+
+        def bind(*names: str, action: Callable[[], object], filter: Filter = here, eager: bool = False) -> None:
+            @keys.add(*names, filter=filter, eager=eager)
+            def _(event: KeyPressEvent) -> None:
+                action()
+
+        def newline() -> None:
+            self.buffer.insert_text("\n")
+
+        bind("enter", action=self._enter)
+        bind("c-j", action=newline, filter=typing)
+        bind("escape", "enter", action=newline, filter=here & emacs_mode)
+        bind("tab", action=self._tab, filter=typing)
+        bind("s-tab", action=self.buffer.complete_previous, filter=typing)
+        bind("escape", action=self.buffer.cancel_completion, filter=menu & emacs_mode, eager=True)
+        bind("c-r", action=self._search.start, filter=typing)
+        bind("/", action=self._search.start, filter=here & vi_navigation_mode)
+
+        @keys.add(Keys.BracketedPaste, filter=here)
+        def _(event: KeyPressEvent) -> None:
+            self.buffer.insert_text(self._pastes.shown(event.data.replace("\r\n", "\n").replace("\r", "\n")))
+
+        @keys.add("c-x", "c-e", filter=here & Condition(lambda: self._edit is not None))
+        def _(event: KeyPressEvent) -> None:
+            event.app.create_background_task(self._in_editor())
+
+        return keys
+
+
+def _rows_of(text: str, columns: int, limit: int) -> int:
+    """How many rows the text takes in `columns`; no more than `limit` are counted."""
+    rows = 0
+    for line in text.split("\n", limit)[: limit + 1]:
+        rows += max(1, -(-get_cwidth(line[: columns * limit]) // max(1, columns)))
+    return min(rows, limit)
+
+
+def _block_is_open(text: str) -> bool:
+    """Does the text begin with quotes that nothing has closed?"""
+    start = text.lstrip()
+    return start.startswith(_BLOCK) and _BLOCK not in start[len(_BLOCK) :]
+
+
+def _without_quotes(text: str) -> str:
+    """What stands between the quotes of a block; of another text what is there without blanks around it."""
+    start = text.strip()
+    inner = start[len(_BLOCK) : -len(_BLOCK)]
+    if start.startswith(_BLOCK) and start.endswith(_BLOCK) and len(start) >= 2 * len(_BLOCK) and _BLOCK not in inner:
+        return inner.strip("\n")
+    return start

@@ -1,0 +1,183 @@
+"""Blocks of Markdown → lines of spans.
+
+Code is neither wrapped nor indented, wherever it stands: a line that is copied is the line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.style import Style
+
+from cli.clean import clean
+from cli.terminal.markdown._code import code_lines
+from cli.terminal.markdown._cuts import start_of
+from cli.terminal.markdown._inline import Look, inline_lines
+from cli.terminal.markdown._markdown import MAX_NESTING, parser
+from cli.terminal.markdown._rows import PLAIN, TAB, Span, style, wrapped
+from cli.terminal.markdown._tables import Table, cell_of, table_lines
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
+_RULE_COLUMNS = 40
+_MIN_COLUMNS = 10  # for text, however deep it stands
+_HEADINGS = {"h1": "bold underline", "h2": "bold", "h3": "bold italic"}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """`verbatim`: a line of code, before which nothing is put."""
+
+    spans: list[Span]
+    verbatim: bool = False
+
+
+class TooDeepError(ValueError):
+    """Nested so deep that the parser left something out."""
+
+
+def block_lines(source: str, width: int, look: Look, *, item: str = "") -> list[list[Span]]:
+    """The lines of one or more blocks. `item`: the number of the first item; "+": it goes on, without a marker.
+
+    Raises TooDeepError.
+    """
+    tokens = parser().parse(source)
+    if any(token.level >= MAX_NESTING - 1 for token in tokens):
+        raise TooDeepError(f"more than {MAX_NESTING // 2} levels")
+    return [line.spans for line in _Blocks(tokens, look, item).lines("", width)]
+
+
+class _Blocks:
+    """One walk over the tokens."""
+
+    def __init__(self, tokens: list[Token], look: Look, item: str) -> None:
+        self._tokens = tokens
+        self._at = 0
+        self._look = look
+        self._item = item
+
+    def lines(self, close: str, width: int, *, spaced: bool = True) -> list[Line]:
+        """The blocks up to the token `close`, an empty line between them if `spaced`."""
+        lines: list[Line] = []
+        while self._at < len(self._tokens):
+            token = self._tokens[self._at]
+            self._at += 1
+            if token.type == close:
+                break
+            block = self._block(token, max(width, _MIN_COLUMNS))
+            if lines and block and spaced:
+                lines.append(Line([]))
+            lines += block
+        return lines
+
+    def _block(self, token: Token, width: int) -> list[Line]:
+        match token.type:
+            case "paragraph_open":
+                return self._text(width)
+            case "heading_open":
+                return self._heading(token, width)
+            case "fence" | "code_block":
+                return self._code(token)
+            case "maths_block":
+                text = clean(token.content).removesuffix("\n").expandtabs(TAB)
+                return [Line([(line, PLAIN)], verbatim=True) for line in text.split("\n")]
+            case "blockquote_open":
+                lines = self.lines("blockquote_close", width - 2)
+                return _prefixed(lines, "│ ", "│ ", self._faint(), other_look=self._faint())
+            case "bullet_list_open" | "ordered_list_open":
+                return self._list(token, width)
+            case "hr":
+                return [Line([("─" * min(_RULE_COLUMNS, width), self._faint())])]
+            case "table_open":
+                return [Line(line) for line in table_lines(self._table(), width, colour=self._look.colour)]
+        return [Line([(clean(token.content), PLAIN)])] if token.content else []
+
+    def _text(self, width: int, words: str = "") -> list[Line]:
+        """The inline token that comes now, and what closes it."""
+        inline = self._tokens[self._at]
+        self._at += 2
+        base = style(words) if self._look.colour else PLAIN
+        lines = inline_lines(inline.children or (), self._look, base)
+        return [Line(row) for line in lines for row in wrapped(line, width)]
+
+    def _heading(self, token: Token, width: int) -> list[Line]:
+        lines = self._text(width, _HEADINGS.get(token.tag, "italic"))
+        if self._look.colour:
+            return lines
+        hashes = "#" * int(token.tag[1:]) + " "
+        return _prefixed(lines, hashes, "", PLAIN)
+
+    def _code(self, token: Token) -> list[Line]:
+        source = clean(token.content)
+        return [Line(line, verbatim=True) for line in code_lines(source, clean(token.info), colour=self._look.colour)]
+
+    def _list(self, token: Token, width: int) -> list[Line]:
+        number = start_of(token) if token.type == "ordered_list_open" else None
+        given, self._item = self._item, ""
+        if given.isdecimal() and number is not None:
+            number = int(given)
+        loose, bold = self._loose(), style("bold") if self._look.colour else PLAIN
+        lines: list[Line] = []
+        for _ in self._items():
+            marker = "• " if number is None else f"{number}{token.markup} "
+            item = self.lines("list_item_close", width - len(marker), spaced=loose)
+            first = " " * len(marker) if given == "+" else marker
+            lines += [Line([])] if lines and loose else []
+            lines += _prefixed(item or [Line([])], first, " " * len(marker), bold)
+            number, given = None if number is None else number + 1, ""
+        return lines
+
+    def _items(self) -> Iterator[None]:
+        """Stops after the list's end; between two, the caller takes what stands in the item."""
+        while self._at < len(self._tokens):
+            self._at += 1
+            if self._tokens[self._at - 1].type != "list_item_open":
+                return
+            yield
+
+    def _loose(self) -> bool:
+        """Its paragraphs stand apart."""
+        level = self._tokens[self._at - 1].level
+        for token in self._tokens[self._at :]:
+            if token.level <= level:
+                return False
+            if token.type == "paragraph_open" and token.level == level + 2:
+                return not token.hidden
+        return False
+
+    def _table(self) -> Table:
+        head: list[list[list[Span]]] = []
+        rows: list[list[list[list[Span]]]] = []
+        aligns: list[str] = []
+        while (token := self._tokens[self._at]).type != "table_close":
+            self._at += 1
+            if token.type == "tr_open":
+                rows.append([])
+            elif token.type in ("th_open", "td_open"):
+                bold = style("bold") if token.type == "th_open" and self._look.colour else PLAIN
+                inline = self._tokens[self._at]
+                cell = cell_of(inline_lines(inline.children or (), self._look, bold))
+                rows[-1].append(cell)
+                if token.type == "th_open":
+                    aligns.append(str(token.attrGet("style") or "").removeprefix("text-align:"))
+        self._at += 1
+        head, *rows = rows
+        return Table(head, rows, aligns)
+
+    def _faint(self) -> Style:
+        return style("dim") if self._look.colour else PLAIN
+
+
+def _prefixed(lines: list[Line], first: str, other: str, look: Style, *, other_look: Style = PLAIN) -> list[Line]:
+    """The lines after the marker of an item or a quote; code stands alone, the marker on a line before it."""
+    done: list[Line] = []
+    if lines and lines[0].verbatim and first.strip() and first != other:
+        done.append(Line([(first, look)]))
+    prefix = (first, look)
+    for line in lines:
+        done.append(line if line.verbatim else Line([prefix, *line.spans]))
+        prefix = (other, other_look)
+    return done

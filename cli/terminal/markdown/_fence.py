@@ -1,0 +1,62 @@
+"""A top-level fence as it streams: no parser, only a look at each new line."""
+
+from __future__ import annotations
+
+from cli.terminal.markdown._chunk import BLOCK_CHARS, CODE_LINES, CONTEXT_LINES, LONG_LINE, Chunk
+
+
+class Fence:
+    """From the line after the opening one. `marker`: "```", "~~~~"; `indent`: the opening line's blanks."""
+
+    def __init__(self, marker: str, info: str, indent: int, *, gap: bool) -> None:
+        self._marker, self._info, self._indent, self._gap = marker, info, indent, gap
+        self._code: list[str] = []
+        self._chars = 0
+        self._context: list[str] = []
+
+    @property
+    def open(self) -> str:
+        """The lines that are in no piece yet."""
+        return "".join(self._code)
+
+    def closed_by(self, line: str) -> bool:
+        """Ends it: as many marks or more, hardly indented, nothing behind them."""
+        if self._marker[0] not in line[:4]:
+            return False
+        text = line.rstrip()
+        mark = text.lstrip(" ")
+        return len(text) - len(mark) < 4 and len(mark) >= len(self._marker) and not mark.strip(self._marker[0])
+
+    def take(self, line: str) -> list[Chunk]:
+        """One more line; the piece that it completes."""
+        self._code.append(self._bare(line))
+        self._chars += len(line)
+        return self.rest() if len(self._code) >= CODE_LINES or self._chars >= BLOCK_CHARS else []
+
+    def rest(self) -> list[Chunk]:
+        """What is left, as a piece, if there is any."""
+        if not self._code:
+            return []
+        gap = self._gap and not self._context
+        chunk = Chunk("code", "".join(self._code), gap, self._info, "".join(self._context))
+        self._context = [*self._context, *self._code][-CONTEXT_LINES:]
+        self._code, self._chars = [], 0
+        return [chunk]
+
+    def live(self, partial: str, max_rows: int) -> Chunk | None:
+        """The last lines that are in no piece yet."""
+        lines = [*self._code, *([partial] if partial else [])]
+        if not lines:
+            return None
+        shown = lines[-max_rows:]
+        before = [*self._context, *lines[: -len(shown)]][-CODE_LINES:]
+        gap = self._gap and not before
+        return Chunk("code", "".join(line[:LONG_LINE] for line in shown), gap, self._info, "".join(before))
+
+    def _bare(self, line: str) -> str:
+        """The line without as much indent as the fence has, a tab that is used up in part as blanks."""
+        at = column = 0
+        while column < self._indent and line[at] in " \t":
+            column += 4 - column % 4 if line[at] == "\t" else 1
+            at += 1
+        return " " * (column - self._indent) + line[at:]

@@ -1,0 +1,109 @@
+"""Chunks of Markdown → finished rows; the same rows become ANSI (what scrolls away) or fragments (the live part).
+
+Nothing but text, SGR of the 16 colours (no background) and links to clean addresses leaves here. Rows have no blanks at
+their end; code is neither wrapped nor indented. Heavy libraries are loaded with the first row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+from cli.clean import clean
+from cli.terminal.markdown.segment import Chunk, Segmenter
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.segment import Segment
+
+    from cli.terminal.markdown._rows import Span
+
+Row: TypeAlias = "list[Segment]"
+
+
+class Painter:
+    """Rows for a terminal of `width` columns; `width` can be set at any time, finished rows stay as they are.
+
+    `colour=False`: text alone, no SGR, no links; marks stay where they would be lost (`# Title`, `**bold**`).
+    `links=False`: addresses are shown after their texts, for a terminal that knows no OSC 8.
+
+        painter = Painter(80)
+        [painter.ansi(row) for row in painter.chunk(Chunk("heading_open", "## Hi", gap=False))]   → ["\x1b[1mHi\x1b[0m"]
+    """
+
+    def __init__(self, width: int, *, colour: bool = True, links: bool = True) -> None:
+        self.width = width
+        self.colour = colour
+        self.links = links
+
+    def chunk(self, chunk: Chunk) -> list[Row]:
+        """Its rows, an empty one first if it has a gap. Never raises: what can't be rendered comes as it is written."""
+        from cli.terminal.markdown._rows import row
+
+        try:
+            rows = [row(line) for line in self._lines(chunk)]
+        except Exception:  # a fault of a parser or a lexer must not take the answer away
+            rows = self.text(chunk.source.removesuffix("\n"))
+        return [[], *rows] if chunk.gap else rows
+
+    def text(self, text: str, style: str = "", *, fold: bool = False) -> list[Row]:
+        """Plain text in one style (rich's words: `dim`, `bold red`), cleaned, its lines broken at the width.
+
+        A word that is longer than that keeps its length, unless `fold`.
+        """
+        from cli.terminal.markdown import _rows
+
+        look = _rows.style(style) if self.colour else _rows.PLAIN
+        lines = clean(text).expandtabs(_rows.TAB).split("\n")
+        return [_rows.row(part) for line in lines for part in _rows.wrapped([(line, look)], self.width, fold=fold)]
+
+    def rows(self, renderable: RenderableType) -> list[Row]:
+        """What rich makes of it at the width, without backgrounds."""
+        from cli.terminal.markdown import _rows
+        from cli.terminal.markdown._console import console
+
+        lines = console(self.width).render_lines(renderable, pad=False)
+        return [_rows.row((one.text, one.style or _rows.PLAIN) for one in line if not one.control) for line in lines]
+
+    def ansi(self, row: Row) -> str:
+        """The row for the terminal, without a line end: text, SGR and OSC 8 links; text alone without colour."""
+        from cli.terminal.markdown import _rows
+
+        return _rows.ansi(row, colour=self.colour, links=self.links)
+
+    def fragments(self, rows: list[Row]) -> list[tuple[str, str]]:
+        r"""The rows as prompt_toolkit's fragments, joined by `\n`, without links."""
+        from cli.terminal.markdown import _rows
+
+        return _rows.fragments(rows, colour=self.colour)
+
+    def _lines(self, chunk: Chunk) -> list[list[Span]]:
+        from cli.terminal.markdown import _blocks, _code
+        from cli.terminal.markdown._inline import Look
+
+        if chunk.kind == "code":
+            return _code.code_lines(chunk.source, chunk.info, context=chunk.context, colour=self.colour)
+        item = chunk.context if chunk.kind.endswith("list_open") else ""
+        return _blocks.block_lines(chunk.source, self.width, Look(self.colour, self.links), item=item)
+
+
+def render_markdown(text: str, *, width: int, colour: bool) -> list[Row]:
+    """All rows of a text: what the same text would leave on the screen if it came in pieces."""
+    segmenter, painter = Segmenter(), Painter(width, colour=colour)
+    chunks = [*segmenter.feed(clean(text)), *segmenter.finish()]
+    return [row for chunk in chunks for row in painter.chunk(chunk)]
+
+
+def knows_links(environ: Mapping[str, str]) -> bool:
+    """The terminal is one of those that make OSC 8 links clickable; of another one nobody knows.
+
+        knows_links({"TERM": "xterm-kitty"})   → True
+    """
+    if environ.get("TERM", "") in ("xterm-kitty", "foot", "alacritty", "wezterm", "xterm-ghostty"):
+        return True
+    known = ("iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "tmux")
+    marks = ("WT_SESSION", "KITTY_WINDOW_ID", "KONSOLE_VERSION", "DOMTERM")
+    vte = environ.get("VTE_VERSION", "")
+    if environ.get("TERM_PROGRAM") in known or any(map(environ.get, marks)):
+        return True
+    return vte.isdecimal() and int(vte) >= 5000

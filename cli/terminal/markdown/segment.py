@@ -1,0 +1,251 @@
+r"""Markdown that comes in pieces → chunks that are final: nothing that comes later changes them.
+
+What is cut depends on the text alone, never on how it was split. Only complete lines decide. A top-level block is final
+when the next one begins, or when a blank line closes it; a list is cut item by item; a fence needs no parser, only a
+look at each new line. Everything is capped, by lines and by characters, so that no step takes long.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from cli.terminal.markdown._chunk import LONG_CODE_LINE, LONG_LINE, PARAGRAPH_CHARS, PARAGRAPH_LINES, Chunk
+from cli.terminal.markdown._cuts import (
+    ITEM,
+    after_cap,
+    as_item,
+    cap_of,
+    extent,
+    is_over,
+    is_text,
+    start_of,
+    without_blanks,
+)
+from cli.terminal.markdown._fence import Fence
+from cli.terminal.markdown._long_lines import LongLines
+from cli.terminal.markdown._markdown import block_parser
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
+__all__ = ["Chunk", "Segmenter"]
+
+_BATCH_LINES = 64  # of a text that comes at once, between two looks
+_LIKE_A_FENCE = re.compile(r" {0,3}(?:```|~~~)")
+# A last line that is only these could still turn what stands above it into a heading or a table, or be a marker.
+_UNDECIDED = re.compile(r"[ \t>]*(?:[-=*_+#~`|:. \t]*|\d{1,9}[.)]?|\$\$?|\\\[?)[ \t]*")
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """The item that was cut last: the next one may go on with its list."""
+
+    markup: str
+    number: int | None
+    blank_after: bool
+
+
+class Segmenter:
+    r"""Feed it text that is `clean()`; it returns what is finished. One for each message.
+
+        segmenter = Segmenter()
+        segmenter.feed("# Title\nSome te")   → [Chunk("heading_open", "# Title\n", gap=False)]
+        segmenter.open                       → "Some te"
+        segmenter.finish()                   → [Chunk("paragraph_open", "Some te\n", gap=True)]
+    """
+
+    def __init__(self) -> None:
+        self._line = LongLines()
+        self._tail: list[str] = []  # complete lines, not cut yet
+        self._looked = 0  # lines of the tail at the last look: the next when it has grown by a sixteenth
+        self._kind = ""  # of its last block, at the last look
+        self._first = True  # no gap before the next chunk
+        self._item: _Item | None = None
+        self._continues = False  # the tail's first item goes on with the one cut last
+        self._fence: Fence | None = None
+
+    @property
+    def open(self) -> str:
+        """What is not final yet; of a fence, the lines without its first one."""
+        return (self._fence.open if self._fence else "".join(self._tail)) + self._line.partial
+
+    def feed(self, text: str) -> list[Chunk]:
+        """The chunks that `text` finishes, often none."""
+        if self._line.fits(text, LONG_LINE):
+            return []
+        chunks = [chunk for line in self._line.push(text, self._longest) for chunk in self._take_line(line)]
+        if not self._fence and self._grown():
+            chunks += self._cut(final=False)
+        return chunks
+
+    def finish(self) -> list[Chunk]:
+        """The chunks of the rest: the text has ended. Then it is as new."""
+        chunks = self.feed("\n") if self._line.column else []
+        chunks += self._fence.rest() if self._fence else self._cut(final=True)
+        Segmenter.__init__(self)
+        return chunks
+
+    def live(self, max_rows: int) -> Chunk | None:
+        """What a view of `max_rows` rows should show of the open rest; None: nothing.
+
+        A partial line that could still become anything (`---`, `|--`) is left out. A long table is its head and its
+        last rows, a fence or a paragraph its last lines. It may be some rows longer than asked for.
+        """
+        partial = self._line.partial
+        if self._fence:
+            return self._fence.live(partial, max_rows)
+        lines = [*self._tail, *([] if _UNDECIDED.fullmatch(partial) else [partial])]
+        if not "".join(lines).strip():
+            return None
+        item = ITEM.match(lines[0])
+        if item is None and len(lines) > max_rows:
+            head = lines[:2] if self._kind == "table_open" else []
+            lines = [*head, *lines[max(len(head), len(lines) - max_rows) :]]
+        return self._live_block(lines, item)
+
+    # -- lines -------------------------------------------------------------------------------------------------------
+
+    def _longest(self) -> int:
+        return LONG_CODE_LINE if self._fence else LONG_LINE
+
+    def _take_line(self, line: str) -> Iterable[Chunk]:
+        if self._fence:
+            if not self._fence.closed_by(line):
+                return self._fence.take(line)
+            fence, self._fence = self._fence, None
+            return fence.rest()
+        if not self._tail and not line.strip():
+            return ()
+        self._tail.append(line)
+        if self._goes_on(line):
+            self._looked = len(self._tail)
+            return ()
+        capped = self._kind == "paragraph_open" and self._looked >= PARAGRAPH_LINES
+        if capped or _LIKE_A_FENCE.match(line) or len(self._tail) - self._looked >= _BATCH_LINES:
+            return self._cut(final=False)
+        return ()
+
+    def _goes_on(self, line: str) -> bool:
+        """A line that can only be one more of the paragraph we are in: no look is needed to know it."""
+        return (
+            self._kind == "paragraph_open"
+            and self._looked == len(self._tail) - 1
+            and line[0].isalpha()
+            and len(line) * PARAGRAPH_LINES <= PARAGRAPH_CHARS
+            and len(self._tail) <= PARAGRAPH_LINES
+        )
+
+    def _grown(self) -> bool:
+        """Worth a look: whatever is cut now or later is the same."""
+        grown = len(self._tail) - self._looked
+        return bool(self._tail) and grown > 0 and (grown > self._looked // 16 or not self._tail[-1].strip())
+
+    def _gap(self) -> bool:
+        gap, self._first = not self._first, False
+        return gap
+
+    # -- blocks: the parser sees the complete lines of the open tail only ----------------------------------------------
+
+    def _cut(self, *, final: bool) -> list[Chunk]:
+        chunks: list[Chunk] = []
+        more = True
+        while more and self._tail:
+            more = self._cut_once(chunks, final=final)
+        while self._tail and not self._tail[0].strip():
+            self._tail.pop(0)
+        self._looked = len(self._tail)
+        if not self._tail:
+            self._kind = ""
+        return chunks
+
+    def _cut_once(self, chunks: list[Chunk], *, final: bool) -> bool:
+        """Takes what one parse of the tail shows to be final. True: look again."""
+        lines = self._tail
+        tokens = block_parser().parse("".join(lines))
+        top = [token for token in tokens if token.level == 0 and token.nesting >= 0 and token.map]
+        self._kind = top[-1].type if top else ""
+        done = 0
+        for token in top:
+            start, stop = extent(token, lines)
+            if token.type == "fence":
+                self._open_fence(token, lines[start])
+                chunks += [chunk for line in lines[start + 1 :] for chunk in self._take_line(line)]
+                return bool(self._tail)
+            over = final or token is not top[-1] or is_over(token, blank_next=stop < len(lines))
+            cut = self._cut_list if token.type.endswith("list_open") else self._cut_block
+            end, rest = cut(chunks, token, tokens, over=over)
+            if rest is not None:
+                self._tail = rest
+                return True
+            done = max(done, end)
+        self._tail = [] if final or not top else lines[done:]
+        return False
+
+    def _cut_block(
+        self, chunks: list[Chunk], token: Token, tokens: list[Token], *, over: bool
+    ) -> tuple[int, list[str] | None]:
+        """The line up to which all is done; or, where it was too long, the lines that are left."""
+        lines, (start, stop) = self._tail, extent(token, self._tail)
+        cap = cap_of(token, lines, start, stop)
+        if cap is None and not over:
+            return 0, None
+        self._item = None
+        kind = "paragraph_open" if cap is not None and is_text(token, stop - start) else token.type
+        chunks.append(Chunk(kind, "".join(lines[start : cap or stop]), self._gap()))
+        if cap is None:
+            return stop, None
+        self._first = bool(lines[cap - 1].strip())  # what follows goes on with it
+        return 0, after_cap(token, tokens, lines, start, cap)
+
+    def _cut_list(
+        self, chunks: list[Chunk], token: Token, tokens: list[Token], *, over: bool
+    ) -> tuple[int, list[str] | None]:
+        """The same for a list: its items, but for the last unless it is over."""
+        lines, (start, stop) = self._tail, extent(token, self._tail)
+        inside = (one for one in tokens if one.type == "list_item_open" and one.level == 1 and one.map)
+        begins = [one.map[0] for one in inside if one.map and start <= one.map[0] < stop]
+        for begin, end in zip(begins, [*begins[1:], stop], strict=True):
+            last = end == stop
+            cap = cap_of(token, lines, begin, without_blanks(lines, begin, end))
+            if cap is None and last and not over:
+                return begin, None
+            chunks.append(self._item_chunk(token, "".join(lines[begin : cap or end])))
+            blank_after = stop < len(lines) if cap is None and last else not lines[(cap or end) - 1].strip()
+            self._item = replace(self._item, blank_after=blank_after) if self._item else None
+            if cap is not None:
+                self._continues = True
+                return 0, as_item(after_cap(token, tokens, lines, begin, cap), lines[begin])
+        return stop, None
+
+    def _item_chunk(self, token: Token, source: str) -> Chunk:
+        markup = token.type + token.markup
+        gap, number, context = self._gap(), None, ""
+        before = self._item if self._item and self._item.markup == markup else None
+        if token.type == "ordered_list_open":
+            number = start_of(token) if before is None or before.number is None else before.number + 1
+            context = str(number)
+        if before is not None:
+            gap = gap and before.blank_after
+            number, context = (before.number, "+") if self._continues else (number, context)
+        self._continues = False
+        self._item = _Item(markup, number, False)
+        return Chunk(token.type, source, gap, context=context)
+
+    def _open_fence(self, token: Token, line: str) -> None:
+        indent = len(line) - len(line.lstrip(" "))
+        self._fence = Fence(token.markup, token.info.strip(), indent, gap=self._gap())
+        self._item, self._tail = None, []
+
+    def _live_block(self, lines: list[str], item: re.Match[str] | None) -> Chunk:
+        """The tail as one chunk, of what kind the parser will say when it is painted."""
+        gap, kind, context = not self._first, "paragraph_open", ""
+        if item is not None:
+            kind = "ordered_list_open" if item[1][-1] in ".)" else "bullet_list_open"
+            before = self._item if self._item and self._item.markup == kind + item[1][-1] else None
+            if before is not None:
+                gap = gap and before.blank_after
+                context = "+" if self._continues else "" if before.number is None else str(before.number + 1)
+        return Chunk(kind, "".join(lines), gap, context=context)

@@ -1,0 +1,317 @@
+"""Who may do what: allow, ask or deny, by rules, by what a call would do, and by what stands in the prompt.
+
+The order, and what each part means for a user, is told in `docs/approvals.md`; its table is the table of `rule_on`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Literal
+
+from tools.approval import sensitive, shell_words, wildcards
+from tools.approval.wildcards import Match
+from tools.spec import Effect, Preview, Taint, ToolSpec
+
+Action = Literal["allow", "ask", "deny"]
+Origin = Literal["user", "stored", "folder"]
+"""user: written by the user (a flag, the config); stored: an answer "always"; folder: of a folder the user trusts."""
+
+ACTIONS: Mapping[str, Action] = {"auto": "allow", "ask": "ask", "never": "deny"}
+"""The words of the config."""
+
+_NAME = re.compile(r"[A-Za-z0-9_.*?-]+")
+FROM_OUTSIDE = "text from outside is in this conversation, and may be what asked for it"
+_CARRIES_OUT = "private text is in this conversation, and this could carry it out"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What holds for the calls that it matches: `Rule("shell", "allow", "git status*")`.
+
+    `name` is a tool's, with or without `functions.`, with the wildcards of `fnmatch`; `browser` and `functions` are all
+    of theirs. `pattern` is matched against the subjects of a call's preview; None: every call.
+    """
+
+    name: str
+    action: Action
+    pattern: str | None = None
+    origin: Origin = "user"
+
+    def __str__(self) -> str:
+        """As `--allow` and `--deny` take it: `shell:git status*`."""
+        return self.name if self.pattern is None else f"{self.name}:{self.pattern}"
+
+
+def parse_rule(text: str, action: Action, *, origin: Origin = "user") -> Rule:
+    """The rule in `NAME[:PATTERN]`. Raises ValueError, with a line that says what to write instead.
+
+        parse_rule("shell:git status*", "allow")                        →  Rule("shell", "allow", "git status*")
+        parse_rule("browser.open:https://docs.python.org/*", "allow")
+        parse_rule("functions.write_file:docs/**", "allow"), parse_rule("python", "deny"), parse_rule("files__*", "ask")
+    """
+    name, colon, pattern = (part.strip() for part in text.partition(":"))
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"expected NAME or NAME:PATTERN, e.g. shell:git status*, came {text!r}")
+    if not colon:
+        return Rule(name, action, None, origin)
+    if not pattern:
+        raise ValueError(f"{text!r} has no pattern behind the colon: write {name!r} for every call")
+    fault = _fault_of(name, pattern, action)
+    if fault:
+        raise ValueError(f"{text!r} {fault}")
+    return Rule(name, action, pattern, origin)
+
+
+def _fault_of(name: str, pattern: str, action: Action) -> str:
+    """Why a pattern would never do what it seems to; "" when it is sound."""
+    if name.removeprefix("functions.") == "shell":
+        try:
+            shell_words.pattern_words(pattern)
+        except ValueError as error:
+            return f"is no pattern of a command: {error}"
+        bare = pattern.replace("*", "x").replace("?", "x")
+        if action == "allow" and shell_words.words_of(bare) is None:
+            return "can never allow anything: a command with ;, |, &, $, redirections or globs is always asked"
+    elif action == "allow" and ".." in pattern.split("/"):
+        return "can never allow anything: paths are those of the workspace, without .."
+    elif action == "allow" and re.fullmatch(r"[\w+.-]+://[^/?#*]+[^/?#]*\*", pattern):
+        return f"would allow other hosts too: write {pattern.rstrip('*')}/*"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What a policy says of a call, and why, in words for people.
+
+    `firm`: a person must answer; `--yes` doesn't. `rules`: what "always" would store; empty: there is no always.
+    """
+
+    action: Action
+    reason: str
+    firm: bool = False
+    rules: tuple[str, ...] = ()
+
+
+class Policy:
+    """Rules, and what the user has allowed for this session.
+
+    Of the rules that match, the strictest holds (deny, ask, allow). An allowing rule must match every subject of a
+    call; a denying or asking one any of them, and generously.
+    """
+
+    def __init__(self, rules: Iterable[Rule] = ()) -> None:
+        self.rules = tuple(rules)
+        self._remembered: set[tuple[object, ...]] = set()
+
+    def rule_on(
+        self, spec: ToolSpec, preview: Preview, arguments: object = "", *, taint: frozenset[Taint] = frozenset()
+    ) -> Ruling:
+        """The ruling on one call. `arguments` are the call's, as they were read; `taint` is the prompt's."""
+        rules = [rule for rule in self.rules if _is_about(rule, spec)]
+        denied, by = _strictest(rules, "deny", spec, preview)
+        if denied == "yes":
+            return Ruling("deny", f"the rule {by}")
+        if denied == "maybe" and not self._remembers(spec, preview, arguments):
+            return Ruling("ask", f"it may be what the rule {by} denies", firm=True)
+        user = [rule for rule in rules if rule.action == "allow" and rule.origin == "user"]
+        exempt = _allowed(user, spec, preview)
+        firm = "" if exempt else _taint_reason(spec, preview, taint)
+        warned = bool(preview.caution) and not _clears_caution(user, spec, preview)
+        if firm:
+            return Ruling("ask", f"{preview.caution}; {firm}" if warned else firm, firm=True)
+        if warned and preview.firm:
+            return Ruling("ask", preview.caution, firm=True)
+        if self._remembers(spec, preview, arguments):
+            return Ruling("allow", "allowed for this session")
+        if preview.unconfined and not exempt:
+            return Ruling("ask", "nothing confines it", firm=True)
+        asked, by = _strictest(rules, "ask", spec, preview)
+        if asked != "no":
+            return Ruling("ask", f"the rule {by}")
+        if warned:
+            return Ruling("ask", preview.caution)
+        allowing = [rule for rule in rules if rule.action == "allow"]
+        if _allowed(allowing, spec, preview):
+            one = next((rule for rule in allowing if _allowed([rule], spec, preview)), None)
+            return Ruling("allow", f"the rule {one}" if one else "rules taken together")
+        return _default(spec, preview)
+
+    def remember(self, spec: ToolSpec, preview: Preview, arguments: object = "") -> None:
+        """Allow this for the rest of the session, where it would ask: the exact command, or these paths.
+
+        A call without subjects is remembered with its arguments. A denial stays one, and so does a question that comes
+        from what stands in the prompt.
+        """
+        self._remembered.update(_keys(spec, preview, arguments))
+
+    def forget(self) -> None:
+        """Ask again about all that was allowed for the rest of the session."""
+        self._remembered.clear()
+
+    def _remembers(self, spec: ToolSpec, preview: Preview, arguments: object) -> bool:
+        return self._remembered.issuperset(_keys(spec, preview, arguments))
+
+    def unused(self, specs: Iterable[ToolSpec]) -> tuple[Rule, ...]:
+        """The rules that name no tool of these: a typing error, or a tool that is off."""
+        known = tuple(specs)
+        return tuple(rule for rule in self.rules if not any(_is_about(rule, spec) for spec in known))
+
+
+def suggested_rules(spec: ToolSpec, preview: Preview) -> tuple[str, ...]:
+    """What "always" would store for a call: `("shell:git status",)`, `("write_file:docs/a.md",)`, `("functions.x",)`.
+
+    Empty where a rule would not be exact (a subject with wildcards), or would allow nothing (a command that isn't
+    simple, a caution, unconfined code).
+    """
+    if preview.caution or preview.unconfined:
+        return ()
+    name = spec.name.removeprefix("functions.") if spec.provenance == "built-in" else spec.name
+    if not preview.subjects:
+        return (name,)
+    rules = tuple(f"{name}:{subject}" for subject in dict.fromkeys(preview.subjects))
+    return rules if all(map(_is_exact, rules, [spec] * len(rules), [preview] * len(rules))) else ()
+
+
+def _is_exact(text: str, spec: ToolSpec, preview: Preview) -> bool:
+    try:
+        rule = parse_rule(text, "allow", origin="stored")
+    except ValueError:
+        return False
+    assert rule.pattern is not None
+    wild = any(char in rule.pattern for char in "*?") or rule.pattern.endswith("/")
+    return not wild and _matchers(spec, preview)[0](rule.pattern, text.partition(":")[2])
+
+
+def acts(spec: ToolSpec, preview: Preview) -> bool:
+    """Does a call do anything but read: write, run code, or send something other than a request for a page?"""
+    effects = _effects(spec, preview)
+    return bool(effects & {"write", "run"}) or ("send" in effects and not _is_browser(spec))
+
+
+# -- which rule is about what ------------------------------------------------------------------------------------------
+
+
+def _is_about(rule: Rule, spec: ToolSpec) -> bool:
+    names = spec.name, spec.name.removeprefix("functions."), spec.name.partition(".")[0]  # `browser` is all of it
+    return any(fnmatchcase(name, rule.name) for name in names)
+
+
+def _matchers(spec: ToolSpec, preview: Preview) -> tuple[Callable[[str, str], bool], Callable[[str, str], Match]]:
+    """How the subjects of a call are matched: to allow, and to deny or ask."""
+    if preview.command:
+        return shell_words.command_allowed, shell_words.command_denied
+    if _is_browser(spec) or any("://" in subject for subject in preview.subjects):
+        return wildcards.url_allowed, wildcards.url_denied
+    return wildcards.path_allowed, wildcards.path_denied
+
+
+def _allowed(rules: list[Rule], spec: ToolSpec, preview: Preview) -> bool:
+    """Do these rules, taken together, allow every subject?"""
+    if any(rule.pattern is None for rule in rules):
+        return True
+    patterns = [rule.pattern for rule in rules if rule.pattern is not None]
+    matches, _ = _matchers(spec, preview)
+    return bool(preview.subjects) and all(
+        any(_safely(matches, pattern, subject) for pattern in patterns) for subject in preview.subjects
+    )
+
+
+def _clears_caution(rules: list[Rule], spec: ToolSpec, preview: Preview) -> bool:
+    """Are these rules meant for what the caution is about? `**` isn't, of a secret or of `.git`: `.git/**` is.
+
+    What is firm for another reason than its name (a file of a bare repository) is named by its whole path, and what
+    ossia itself is made of by a pattern that begins with a folder's or a file's name: `tools/**`.
+    """
+    patterned = [rule for rule in rules if rule.pattern is not None]
+    warned = [subject for subject in preview.subjects if sensitive.must_be_named(subject)]
+    if preview.firm and not any(map(sensitive.of_later, preview.subjects)):
+        warned = [subject for subject in preview.subjects if subject not in preview.own]
+    naming = [rule for rule in patterned if rule.pattern in warned or sensitive.must_be_named(rule.pattern or "")]
+    placed = [rule for rule in patterned if rule.pattern and rule.pattern[0] not in "*?["]
+    return _allowed(patterned, spec, preview) and all(
+        _allowed(rules, spec, replace(preview, subjects=(subject,)))
+        for rules, subjects in ((naming, warned), (placed, preview.own))
+        for subject in subjects
+    )
+
+
+def _safely(matches: Callable[[str, str], bool], pattern: str, subject: str) -> bool:
+    try:
+        return matches(pattern, subject)
+    except ValueError:  # a pattern that is none of this kind, from a rule whose name has wildcards
+        return False
+
+
+def _strictest(rules: list[Rule], action: Action, spec: ToolSpec, preview: Preview) -> tuple[Match, str]:
+    """Whether a rule of this action (deny or ask) is about the call, and which one.
+
+    A pattern that there is nothing to match with is "maybe": it must not be passed over in silence.
+    """
+    _, matches = _matchers(spec, preview)
+    best: tuple[Match, str] = ("no", "")
+    for rule in (rule for rule in rules if rule.action == action):
+        if rule.pattern is None:
+            return "yes", str(rule)
+        found: set[Match] = set() if preview.subjects else {"maybe"}
+        for subject in preview.subjects:
+            try:
+                found.add(matches(rule.pattern, subject))
+            except ValueError:
+                found.add("maybe")
+        if "yes" in found:
+            return "yes", str(rule)
+        if "maybe" in found:
+            best = "maybe", str(rule)
+    return best
+
+
+def _keys(spec: ToolSpec, preview: Preview, arguments: object) -> set[tuple[object, ...]]:
+    """What a remembered answer is about: the same tool doing the same to the same, for the same reason to ask."""
+    what = (spec.name, preview.command, preview.caution, preview.unconfined, _effects(spec, preview))
+    if preview.subjects:
+        return {(*what, subject) for subject in preview.subjects}
+    return {(*what, json.dumps(arguments, sort_keys=True, default=str))}
+
+
+# -- what holds without a rule -----------------------------------------------------------------------------------------
+
+
+def _is_browser(spec: ToolSpec) -> bool:
+    return spec.provenance == "built-in" and spec.name.startswith("browser.")
+
+
+def _is_users(spec: ToolSpec) -> bool:
+    """A function of the user's own: they wrote it, or named it, to be called."""
+    return spec.provenance == "user"
+
+
+def _effects(spec: ToolSpec, preview: Preview) -> frozenset[Effect]:
+    """What this call can do; code that says nothing of itself can do anything."""
+    effects = spec.effects if preview.effects is None else preview.effects
+    return effects or (frozenset() if spec.provenance == "built-in" else frozenset({"run"}))
+
+
+def _taint_reason(spec: ToolSpec, preview: Preview, taint: frozenset[Taint]) -> str:
+    """Why what stands in the prompt makes a call ask; "" when it doesn't.
+
+    Reading the web is no reason with text from outside alone, or no search could be followed by a look.
+    """
+    if "private" in taint and "send" in _effects(spec, preview):
+        return _CARRIES_OUT
+    return FROM_OUTSIDE if "outside" in taint and acts(spec, preview) else ""
+
+
+def _default(spec: ToolSpec, preview: Preview) -> Ruling:
+    effects = _effects(spec, preview)
+    if _is_browser(spec) and effects <= {"read", "send"}:
+        return Ruling("allow", "it reads the web")
+    if _is_users(spec):
+        return Ruling("allow", f"it is a function of yours ({spec.source})")
+    if effects <= {"read"} and spec.provenance != "mcp":
+        return Ruling("allow", "it only reads" if effects else "it is confined")
+    can = " and ".join(sorted(effects - {"read"})) or "do anything: it runs elsewhere"
+    return Ruling("ask", f"it can {can}", rules=suggested_rules(spec, preview))

@@ -1,0 +1,181 @@
+"""Shell commands and the patterns of rules: what a simple command is, and what any other could hold.
+
+Two readings, for two purposes. To *allow*, a command must be simple: its words are certain, because nothing in it is
+left for a shell to work out. To *deny*, everything in it that could be a command counts.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from tools.approval.wildcards import Match, folded, text_matches
+
+MAX_CHARS = 10_000
+"""A longer command is never simple: nobody reads it as a whole."""
+
+# What stands for itself outside quotes in sh, dash, bash and zsh; `~` and `^` do inside a word only (`HEAD~1`).
+_PLAIN = r"[\w\-./,:=+@%]|(?<=[A-Za-z0-9~^])[~^]"
+_WORD = re.compile(rf"""(?:{_PLAIN}|'[^']*'|"[^"$`\\!]*")+""")
+_BLANKS = re.compile(r"[ \t]*")
+_FILLERS = frozenset("\u115f\u1160\u3164\uffa0")  # letters by their category, and seen by nobody
+_QUOTED = re.compile(r"""'([^']*)'|"([^"]*)\"""")
+_RESERVED = frozenset(
+    {
+        *("if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "in", "function"),
+        *("select", "time", "coproc", "repeat"),
+    }
+)
+
+
+def words_of(command: str) -> tuple[str, ...] | None:
+    """The words of a simple command, exactly as a shell would pass them on; None for every other command.
+
+    Simple: one command; no newline, variables, globs, redirections, assignments in front, comments, backslashes; no
+    control or invisible characters but tabs. Quotes are taken off.
+
+        words_of("git commit -m 'a; b'")  →  ("git", "commit", "-m", "a; b")
+        words_of("git status; curl x")    →  None
+    """
+    if len(command) > MAX_CHARS or not command.replace("\t", " ").isprintable() or not _FILLERS.isdisjoint(command):
+        return None
+    words: list[str] = []
+    position = _end_of_blanks(command, 0)
+    while position < len(command):
+        match = _WORD.match(command, position)
+        if match is None or match[0].startswith("=") or (not words and "=" in match[0]):
+            return None
+        words.append(_QUOTED.sub(lambda quoted: quoted[1] if quoted[2] is None else quoted[2], match[0]))
+        position = _end_of_blanks(command, match.end())
+    return tuple(words) if words and words[0] and words[0] not in _RESERVED else None
+
+
+def _end_of_blanks(text: str, start: int) -> int:
+    match = _BLANKS.match(text, start)
+    assert match is not None
+    return match.end()
+
+
+@lru_cache(maxsize=256)
+def pattern_words(pattern: str) -> tuple[str, ...]:
+    """The words of a pattern. Raises ValueError where a quote isn't closed, or there is no word."""
+    words = tuple(shlex.split(pattern))
+    if not words:
+        raise ValueError("there is no word in it")
+    return words
+
+
+def command_allowed(pattern: str, command: str) -> bool:
+    """Does a pattern allow a command? Word by word: `*` and `?` stay in their word, but for a `*` at the very end.
+
+    That one takes the rest of its word and all the words behind. `git status*` allows `git status` and `git status -s`,
+    and never `git status; curl x`: a command that isn't simple is not allowed by any pattern.
+    """
+    words = words_of(command)
+    return words is not None and _words_match(pattern_words(pattern), words)
+
+
+def _words_match(pattern: Sequence[str], words: Sequence[str]) -> bool:
+    *first, last = pattern
+    if last.endswith("*"):
+        first = first if last == "*" and first else [*first, last]  # `git log *` allows `git log`
+        words = words[: len(first)]
+    else:
+        first = [*first, last]
+    return len(words) == len(first) and all(map(text_matches, first, words))
+
+
+# -- denying -----------------------------------------------------------------------------------------------------------
+
+# Commands that run the command behind them, and words of the shell with a command behind them.
+_WRAPPERS = frozenset(
+    {
+        *("sudo", "doas", "env", "command", "builtin", "exec", "nohup", "nice", "ionice", "time", "timeout", "setsid"),
+        *("stdbuf", "xargs", "busybox", "eval", "if", "then", "else", "elif", "while", "until", "do", "!", "coproc"),
+    }
+)
+_OPERATORS = frozenset(";|&()<>{}\n\r`")
+_NOT_IN_WORDS = re.compile(r"[\s;|&()<>{}`$=,!\[\]*?'\"\\]+")
+
+
+def command_denied(pattern: str, command: str) -> Match:
+    """Does a pattern deny a command, or a part of it?
+
+    "yes": the pattern matches what one of its commands is (`rm*` in `cd x && sudo /bin/rm -rf y`). "maybe": it could be
+    in there: the words occur somewhere in this order, or the command isn't simple, so that a shell has to work it out.
+    It can't see through a script, an interpreter's own code or an encoding: a denial is a net, not a wall.
+    """
+    if len(command) > MAX_CHARS:
+        return "maybe"
+    wanted = [folded(word) for word in pattern_words(pattern)]
+    wanted = wanted[:-1] if wanted[-1] == "*" and len(wanted) > 1 else wanted
+    folded_command = folded(command)
+    for words in _commands_in(folded_command):
+        if _begins_with(wanted, words) or _begins_with(wanted, [posixpath.basename(words[0]), *words[1:]]):
+            return "yes"
+    if words_of(command) is None:
+        return "maybe"
+    loose = [_NOT_IN_WORDS.split(folded_command), re.sub(r"['\"]", "", folded_command).split()]
+    return "maybe" if any(_in_this_order(wanted, words) for words in loose) else "no"
+
+
+def _begins_with(wanted: Sequence[str], words: Sequence[str]) -> bool:
+    return len(words) >= len(wanted) and all(map(text_matches, wanted, words))
+
+
+def _in_this_order(wanted: Sequence[str], words: Sequence[str]) -> bool:
+    left = list(wanted)
+    for word in words:
+        if left and (text_matches(left[0], word) or text_matches(left[0], posixpath.basename(word))):
+            left.pop(0)
+    return not left
+
+
+def _commands_in(command: str) -> Iterator[Sequence[str]]:
+    """Each command of a longer one by its words, what is in front of it taken off. Never fails."""
+    for words in _split(command):
+        start = 0
+        wrapped = False
+        while start < len(words):
+            name = posixpath.basename(words[start])
+            if name in _WRAPPERS:
+                wrapped = True
+            elif not (re.match(r"[a-z_]\w*\+?=", name) or (wrapped and re.match(r"-|[\d.]+[smhd]?$", name))):
+                break
+            start += 1
+        if start < len(words):
+            yield words[start:]
+
+
+def _split(command: str) -> Iterator[list[str]]:
+    """The words between the operators of a shell, quotes and backslashes taken off."""
+    words: list[str] = []
+    word: list[str] | None = None
+    quote = ""
+    characters = iter(command)
+    for char in characters:
+        if quote:
+            if char == quote:
+                quote = ""
+            else:
+                assert word is not None
+                word.append(next(characters, "") if char == "\\" and quote == '"' else char)
+        elif char in "'\"":
+            quote, word = char, word or []
+        elif char in " \t" or char in _OPERATORS:
+            if word is not None:
+                words.append("".join(word))
+            word = None
+            if char in _OPERATORS and words:
+                yield words
+                words = []
+        else:
+            word = word or []
+            word.append(next(characters, "") if char == "\\" else char)
+    if word is not None:
+        words.append("".join(word))
+    if words:
+        yield words

@@ -1,0 +1,278 @@
+"""What the user granted for longer than a session: folders they trust, and the rules that an "always" stored.
+
+Both stand in one file, `trust.json` in the data folder: private, replaced in one step, and never written over when it
+can't be read. A folder is trusted as it was looked at: a hash over what would take effect there (`.ossia/` and
+`AGENTS.md`) is kept with it, and another content is not trusted any more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from tools.approval.policy import Rule, parse_rule
+from tools.files import cannot, write_whole
+
+FILE = "trust.json"
+VERSION = 1
+FOLDER, NOTES = ".ossia", "AGENTS.md"
+MAX_FILES, MAX_BYTES = 1_000, 8 << 20
+
+TrustState = Literal["trusted", "changed", "unknown"]
+"""changed: it was trusted, and what would take effect in it is not what it was then."""
+
+
+class TrustError(Exception):
+    """Trust can't be given or kept. One line: what is in the way, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What would take effect in a folder: the bytes of `.ossia/…` and `AGENTS.md` by name, and a hash over them."""
+
+    files: Mapping[str, bytes]
+    digest: str
+
+
+def look(folder: Path) -> Offer:
+    """What would take effect in a folder, once it is trusted; nothing in it is followed, run or parsed.
+
+    Raises TrustError for more than 1,000 files or 8 MiB, for a link or something else that isn't a plain file (its
+    content could change unseen), and for what can't be read.
+    """
+    files: dict[str, bytes] = {}
+    left = MAX_BYTES
+    for name in _names(folder):
+        files[name] = _read(folder / name, name, left)
+        left -= len(files[name])
+    digest = hashlib.sha256()
+    for name, content in sorted(files.items()):
+        encoded = os.fsencode(name)
+        digest.update(b"%d:%s%d:%s" % (len(encoded), encoded, len(content), content))
+    return Offer(dict(sorted(files.items())), f"sha256:{digest.hexdigest()}")
+
+
+def _names(folder: Path) -> Iterator[str]:
+    waiting, count = [NOTES, FOLDER], 0
+    while waiting:
+        name = waiting.pop()
+        try:
+            status = (folder / name).lstat()
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise TrustError(f"{folder / name} can't be looked at: {error.strerror}") from error
+        if not stat.S_ISDIR(status.st_mode):
+            yield name
+            continue
+        try:
+            entries = [entry.name for entry in (folder / name).iterdir()]
+        except OSError as error:
+            raise TrustError(f"{folder / name} can't be listed: {error.strerror}") from error
+        count += len(entries)
+        if count > MAX_FILES:
+            raise TrustError(f"{folder / FOLDER} holds more than {MAX_FILES} files: move what isn't needed out of it")
+        waiting += [f"{name}/{entry}" for entry in entries]
+
+
+def _read(path: Path, name: str, max_bytes: int) -> bytes:
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+    try:
+        if path.is_symlink():
+            raise TrustError(f"{path} is a link, whose content could change unseen: put a copy in its place")
+        descriptor = os.open(path, flags | getattr(os, "O_BINARY", 0))
+    except OSError as error:
+        raise TrustError(f"{path} can't be read: {error.strerror}") from error
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise TrustError(f"{path} is no plain file: move it out of {FOLDER}")
+        content = file.read(max_bytes + 1)
+    if len(content) > max_bytes:
+        raise TrustError(f"{name} and the files beside it have more than {MAX_BYTES >> 20} MiB: too much to look at")
+    return content
+
+
+# -- the file ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Content:
+    digests: dict[str, str] = field(default_factory=dict)
+    rules: dict[str, list[str]] = field(default_factory=dict)
+
+
+class _File:
+    """`trust.json`, read anew for each question."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self.path = data_dir / FILE
+
+    def read(self) -> _Content:
+        """Raises TrustError where it can't be read as what it should be."""
+        try:
+            text = self.path.read_text(encoding="utf-8")
+        except (FileNotFoundError, NotADirectoryError):
+            return _Content()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it isn't UTF-8"
+            raise TrustError(f"{self.path} can't be read ({reason}): {_MOVE}") from error
+        try:
+            value: Any = json.loads(text)
+            if value["version"] != VERSION:
+                raise TrustError(f"{self.path} is of version {value['version']!r}, expected {VERSION}: {_MOVE}")
+            digests, rules = dict(value["folders"]), dict(value["rules"])
+            texts = [*digests, *digests.values(), *rules, *(text for listed in rules.values() for text in listed)]
+            if not all(isinstance(text, str) for text in texts) or any(isinstance(one, str) for one in rules.values()):
+                raise TypeError
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise TrustError(f"{self.path} is damaged: {_MOVE}") from error
+        return _Content(digests, rules)
+
+    @property
+    def problem(self) -> str:
+        """Why it can't be read; "" when it can, or isn't there."""
+        try:
+            self.read()
+        except TrustError as error:
+            return str(error)
+        return ""
+
+    @contextmanager
+    def change(self) -> Iterator[_Content]:
+        """Read, let the block change what was read, and replace the file. Raises TrustError, also for a damaged one."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with _locked(self.path.with_suffix(".lock")):
+                content = self.read()
+                yield content
+                value = {"version": VERSION, "folders": content.digests, "rules": content.rules}
+                write_whole(self.path, json.dumps(value, indent=1, sort_keys=True) + "\n")
+        except OSError as error:
+            raise TrustError(f"{self.path}: {cannot(error, 'written')}") from error
+
+
+_MOVE = "it is not used; move it away to begin a new one"
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """One writer at a time, where the platform has such locks."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+    try:
+        with suppress(ImportError):
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _key(folder: Path | None) -> str:
+    return "" if folder is None else str(folder.resolve())
+
+
+class TrustStore:
+    """The folders that the user trusts.
+
+    store = TrustStore(data_dir)
+    store.trust(Path("project"), look(Path("project")))
+    store.state(Path("project"))                          # "trusted", until .ossia/ or AGENTS.md in it change
+    """
+
+    def __init__(self, data_dir: Path) -> None:
+        self._file = _File(data_dir)
+
+    @property
+    def problem(self) -> str:
+        """Why nothing is trusted although it may have been: a line for the user. "" when all is well."""
+        return self._file.problem
+
+    def state(self, folder: Path) -> TrustState:
+        """Is this very folder (not one above it) trusted? A file that can't be read trusts nothing: see `problem`."""
+        try:
+            digest = self._file.read().digests.get(_key(folder))
+        except TrustError:
+            return "unknown"
+        if digest is None:
+            return "unknown"
+        try:
+            return "trusted" if look(folder).digest == digest else "changed"
+        except TrustError:
+            return "changed"
+
+    def trust(self, folder: Path, offer: Offer | None = None) -> None:
+        """Trust a folder as it was when `offer` was made of it; None: as it is now. Raises TrustError."""
+        digest = (offer or look(folder)).digest
+        with self._file.change() as content:
+            content.digests[_key(folder)] = digest
+
+    def revoke(self, folder: Path) -> bool:
+        """Trust a folder no more, and forget the rules that were stored for it. False: there was nothing to forget."""
+        with self._file.change() as content:
+            had = [content.digests.pop(_key(folder), None), content.rules.pop(_key(folder), None)]
+        return had != [None, None]
+
+    def folders(self) -> tuple[Path, ...]:
+        """The folders that were trusted at some time; `state` says whether they still are. Raises TrustError."""
+        return tuple(map(Path, sorted(self._file.read().digests)))
+
+
+class Grants:
+    """The rules that the user stored with "always", for each workspace, and for the runs that have none."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._file = _File(data_dir)
+
+    @property
+    def problem(self) -> str:
+        """Why no stored rule holds although there may be some: a line for the user. "" when all is well."""
+        return self._file.problem
+
+    def add(self, rules: Iterable[str], *, workspace: Path | None = None) -> None:
+        """Store rules in the form of `--allow` (`"shell:git status"`).
+
+        Raises ValueError for one that is none, and TrustError where they can't be kept.
+        """
+        texts = [str(parse_rule(text, "allow", origin="stored")) for text in rules]
+        with self._file.change() as content:
+            stored = content.rules.setdefault(_key(workspace), [])
+            stored += [text for text in texts if text not in stored]
+
+    def rules(self, workspace: Path | None = None) -> tuple[Rule, ...]:
+        """The stored rules for a workspace; None: those for runs without one.
+
+        There are none where the file can't be read: see `problem`.
+        """
+        try:
+            return _parsed(self._file.read().rules.get(_key(workspace), []))
+        except TrustError:
+            return ()
+
+    def by_workspace(self) -> Mapping[Path | None, tuple[Rule, ...]]:
+        """All stored rules. Raises TrustError."""
+        return {Path(key) if key else None: _parsed(texts) for key, texts in sorted(self._file.read().rules.items())}
+
+    def forget(self, rule: str) -> bool:
+        """Drop a rule wherever it is stored. False: it isn't. Raises TrustError."""
+        with self._file.change() as content:
+            had = any(rule in texts for texts in content.rules.values())
+            kept = {key: [text for text in texts if text != rule] for key, texts in content.rules.items()}
+            content.rules = {key: texts for key, texts in kept.items() if texts}
+        return had
+
+
+def _parsed(texts: Iterable[str]) -> tuple[Rule, ...]:
+    """Rules as they stand in the file; one that another version would write is passed over: it only allows."""
+    rules: list[Rule] = []
+    for text in texts:
+        with suppress(ValueError):
+            rules.append(parse_rule(text, "allow", origin="stored"))
+    return tuple(rules)

@@ -1,0 +1,132 @@
+"""The arguments of a call, read as models write them, fitted to the tool's schema, and checked against it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from tools.calls import loose_json
+from tools.calls.coerce import Misfit, fitted
+from tools.calls.foreign_arguments import from_other_tools, patch_in_command
+from tools.spec import ToolFailed, ToolSpec
+
+PATCH_TOOL = "functions.apply_patch"
+SHELL_TOOL = "functions.shell"
+NO_ARGUMENTS: Mapping[str, object] = {"type": "object", "properties": {}, "additionalProperties": False}
+"""The schema of a tool that has none."""
+
+_SHOWN_CHARS = 600
+_WRAPPER_NAMES = frozenset({"name", "tool", "function", "recipient"})
+_WRAPPERS = ("parameters", "arguments", "args", "kwargs", "input")
+
+
+def read_arguments(spec: ToolSpec, text: str) -> object:
+    """The arguments that `spec` describes: a dict, or `text` itself for a tool that takes raw text.
+
+    What models are known to write around them is taken off or mended: a Markdown fence, junk behind the first JSON
+    value (`{"n": 2}]`), a wrapper that names the tool again, trailing commas, single quotes, `"3"` for 3, other names
+    of an argument, the bare text for a tool that takes one text. No text at all is `{}`. Raises `ToolFailed` that tells
+    the model what was expected.
+    """
+    return ArgumentReader(spec).read(text)
+
+
+class ArgumentReader:
+    """Reads the arguments of one tool's calls, as `read_arguments` does; the schema is compiled once."""
+
+    def __init__(self, spec: ToolSpec) -> None:
+        self._spec = spec
+        self._schema = spec.parameters or NO_ARGUMENTS
+        self._validator: Any = None
+
+    def read(self, text: str) -> object:
+        """The arguments in `text`. Raises `ToolFailed`."""
+        spec = self._spec
+        if len(text) > loose_json.MAX_CHARS:
+            raise ToolFailed(f"Error: the arguments of {spec.name} are too long ({len(text)} characters). Send less.")
+        if spec.input == "text":
+            return text
+        try:
+            args = fitted(self._in_form(text), self._schema)
+        except loose_json.NotJsonError as error:
+            raise ToolFailed(f"Error: the arguments of {spec.name}: {error}. Send one JSON object.") from None
+        except Misfit as error:
+            raise ToolFailed(f"Error: {spec.name}: {error}. Expected {self._expected()}") from None
+        self._check(args)
+        return args
+
+    def _in_form(self, text: str) -> object:
+        """The value in the text, without what was around it, under the tool's own names."""
+        bare = loose_json.unfenced(text)
+        key = self._text_key()
+        if key is not None and bare and not bare.startswith(("{", "[", '"')):
+            return bare if key == "" else {key: bare}
+        if key is None and "{" in bare and not bare.startswith(("{", "[", '"')):
+            bare = bare[bare.index("{") :]
+        value = self._unwrapped(loose_json.first_value(bare or "{}"))
+        if isinstance(value, str) and key:
+            return {key: value}
+        if isinstance(value, dict | list):
+            value = from_other_tools(self._spec.name, value, self._schema)
+        if key == "" and isinstance(value, dict) and len(value) == 1:
+            return next(iter(value.values()))  # `{"text": "…"}` where the text itself is wanted
+        return value
+
+    def _text_key(self) -> str | None:
+        """The one argument that raw text can be; "" when the arguments themselves are a text; None: there is none."""
+        if self._schema.get("type") == "string":
+            return ""
+        properties = _mapping(self._schema.get("properties"))
+        required = self._schema.get("required")
+        keys = list(required) if isinstance(required, list | tuple) and required else list(properties)
+        is_text = len(keys) == 1 and _mapping(properties.get(keys[0])).get("type") == "string"
+        return keys[0] if is_text else None
+
+    def _unwrapped(self, value: object) -> object:
+        """The inner arguments of `{"name": …, "parameters": {…}}`, unless the tool has such arguments itself."""
+        own = _mapping(self._schema.get("properties"))
+        if not isinstance(value, dict) or not own.keys().isdisjoint(_WRAPPERS) or self._spec.parameters is None:
+            return value
+        for key in _WRAPPERS:
+            names = value.keys() - {key}
+            inner = value.get(key)
+            if isinstance(inner, dict) and names <= _WRAPPER_NAMES and all(self._is_me(value[name]) for name in names):
+                return inner
+        return value
+
+    def _is_me(self, name: object) -> bool:
+        return name in (self._spec.name, self._spec.name.rpartition(".")[2])
+
+    def _check(self, args: object) -> None:
+        if self._validator is None:
+            from jsonschema import Draft202012Validator  # 60 ms, and python alone never needs it
+            from referencing import Registry
+
+            # With a registry of its own a `$ref` to elsewhere is an error; without one it would be fetched.
+            self._validator = Draft202012Validator(self._schema, registry=Registry())
+        fault = next(self._validator.iter_errors(args), None)
+        if fault is not None:
+            place = "/".join(map(str, fault.absolute_path)) or "arguments"
+            raise ToolFailed(
+                f"Error: {place} of {self._spec.name}: {_short(fault.message)}. Expected {self._expected()}"
+            )
+
+    def _expected(self) -> str:
+        return json.dumps(self._schema, ensure_ascii=False, default=str)[:_SHOWN_CHARS]
+
+
+def patch_in(spec: ToolSpec, args: object) -> str | None:
+    """The patch, when a shell was given one in place of a command; else None."""
+    if spec.name != SHELL_TOOL or not isinstance(args, dict):
+        return None
+    command = args.get("command")
+    return patch_in_command(command) if isinstance(command, str) else None
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN_CHARS else f"{text[: _SHOWN_CHARS // 2]} … {text[-_SHOWN_CHARS // 2 :]}"
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,152 @@
+"""Values as models send them → values of the types that a JSON Schema asks for, where there is one way to do so."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from tools.calls.loose_json import MAX_DEPTH, NotJsonError, first_value
+
+_WHOLE = re.compile(r"[+-]?\d{1,18}(?:\.0*)?")
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")
+_TRUTH = {"true": True, "false": False, "yes": True, "no": False}
+_OPEN = frozenset({"patternProperties", "allOf", "anyOf", "oneOf", "$ref", "$dynamicRef", "if"})
+"""Keywords that may name more properties than `properties` does."""
+_HARMLESS: tuple[object, ...] = (None, "", [], {})
+
+
+class Misfit(ValueError):
+    """A value can't be made to fit; the message says which and why: `Error: functions.shell: {it}`."""
+
+
+def fitted(value: object, schema: Mapping[str, object], *, depth: int = 0) -> object:
+    """`value`, its numbers, texts and lists turned into what `schema` asks for.
+
+    `"3"` and 3.0 become 3 where an integer is wanted, 3 becomes `"3"` where a text is, a text that is JSON becomes the
+    list or the object, one thing becomes a list of it, a null that isn't allowed goes. What doesn't fit stays as it is:
+    a validator says so better. Raises Misfit for names that the schema doesn't know, for NUL characters, and beyond 64
+    levels.
+    """
+    if depth > MAX_DEPTH:
+        raise Misfit(f"the arguments are nested too deep (more than {MAX_DEPTH} levels)")
+    kinds = _kinds(schema)
+    value = _of_kind(value, kinds)
+    if isinstance(value, dict):
+        return _fitted_object(value, schema, depth)
+    if isinstance(value, list):
+        items = _mapping(schema.get("items"))
+        return [fitted(item, items, depth=depth + 1) for item in value]
+    if isinstance(value, str):
+        if "\0" in value:
+            raise Misfit("the arguments hold a NUL character")
+        return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
+    return value
+
+
+def _kinds(schema: Mapping[str, object]) -> frozenset[str]:
+    kinds = schema.get("type")
+    if isinstance(kinds, str):
+        return frozenset({kinds})
+    names = kinds if isinstance(kinds, list | tuple) else ()
+    return frozenset(kind for kind in names if isinstance(kind, str))
+
+
+def _of_kind(value: object, kinds: frozenset[str]) -> object:
+    """A value as one of these JSON types, if it is of none of them and there is one way."""
+    if not kinds:
+        return value
+    if isinstance(value, str):
+        return value if "string" in kinds else _of_text(value, kinds)
+    if isinstance(value, float) and value.is_integer() and "integer" in kinds and "number" not in kinds:
+        return int(value)
+    if isinstance(value, bool | int | float) and kinds == {"string"}:
+        return json.dumps(value)
+    if isinstance(value, int) and value in (0, 1) and kinds == {"boolean"}:
+        return bool(value)
+    if "array" in kinds and value is not None and not kinds & _names_of(value):
+        return [value]
+    return value
+
+
+def _names_of(value: object) -> set[str]:
+    if isinstance(value, bool):
+        return {"boolean"}
+    if isinstance(value, int | float):
+        return {"number", "integer"}
+    return {"array"} if isinstance(value, list) else {"object"} if isinstance(value, dict) else set()
+
+
+def _of_text(text: str, kinds: frozenset[str]) -> object:
+    """What a text stands for where none is wanted."""
+    bare = text.strip()
+    if kinds & {"integer", "number"} and _WHOLE.fullmatch(bare):
+        return int(bare.partition(".")[0])
+    if "number" in kinds and _NUMBER.fullmatch(bare):
+        return float(bare)
+    if "boolean" in kinds and bare.lower() in _TRUTH:
+        return _TRUTH[bare.lower()]
+    if "null" in kinds and bare.lower() in ("null", "none", ""):
+        return None
+    if kinds & {"array", "object"} and bare[:1] in ("[", "{"):
+        try:
+            inner = first_value(bare)
+        except NotJsonError:
+            return text
+        return inner if _names_of(inner) & kinds else text
+    return [text] if "array" in kinds else text
+
+
+def _fitted_object(value: dict[str, object], schema: Mapping[str, object], depth: int) -> dict[str, object]:
+    properties = _mapping(schema.get("properties"))
+    more = schema.get("additionalProperties")
+    rest: Mapping[str, object] = _mapping(more)
+    value = {_own_name(key, value, properties): item for key, item in value.items()}
+    unknown = [key for key in value if key not in properties]
+    is_closed = more is False or (more is None and bool(properties) and _OPEN.isdisjoint(schema))
+    if unknown and is_closed:
+        bad = [key for key in unknown if value[key] not in _HARMLESS]
+        if bad:
+            raise Misfit(_unknown(bad, properties))
+        value = {key: item for key, item in value.items() if key in properties}
+    required = schema.get("required")
+    musts = set(required) if isinstance(required, list | tuple) else set()
+    return {
+        _text(key): fitted(item, _mapping(properties.get(key, rest)), depth=depth + 1)
+        for key, item in value.items()
+        if not (item is None and key not in musts and _refuses_null(properties.get(key)))
+    }
+
+
+def _own_name(key: str, value: Mapping[str, object], properties: Mapping[str, object]) -> str:
+    """The schema's name for `filePath`, `file-path` or `FILE_PATH`, unless it is there as well."""
+    if key in properties:
+        return key
+    plain = _plain(key)
+    return next((name for name in properties if _plain(name) == plain and name not in value), key)
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
+
+
+def _unknown(names: list[str], properties: Mapping[str, object]) -> str:
+    shown = ", ".join(repr(name[:40]) for name in names[:5])
+    valid = ", ".join(list(properties)[:40])
+    return f"unknown argument{'' if len(names) == 1 else 's'} {shown} " + (
+        f"(it has: {valid})" if valid else "(it takes no arguments)"
+    )
+
+
+def _refuses_null(schema: object) -> bool:
+    kinds = _kinds(_mapping(schema))
+    return bool(kinds) and "null" not in kinds
+
+
+def _text(key: str) -> str:
+    return key if key.isascii() else key.encode("utf-8", "replace").decode("utf-8")
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,154 @@
+"""HTML → a document: the text of a page with its links, in time linear in the page.
+
+It runs in a worker process with limits of its own, so it imports little: lxml and the values of a document.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from urllib.parse import urljoin, urlsplit
+
+from lxml import etree
+from lxml import html as lxml_html
+
+from tools.browser._text import fewer_signs, one_line, printable
+from tools.browser.document import Document
+from tools.convert._flow import Flow, TooLong
+from tools.convert._stream import Links, Piece, flatten, resolve
+
+EMPTY = "(empty page)"
+TOO_DEEP = "[The rest of this page is missing: it stands in more than 255 elements, one in the other.]"
+
+_MAX_GROWTH = 4_000_000  # characters of text beyond 8 for each of the page: indentation of lists in lists
+_DECLARATION = re.compile(r"^\s*<\?xml\b[^>]*>")
+# A start tag as HTML reads it. Possessive throughout, and a match takes the whole tag: linear whatever the page holds.
+_TAG = re.compile(
+    r"""<[a-zA-Z][^\s/>]*+((?:[\s/]++[^\s/>][^\s/>=]*+(?:\s*+=\s*+(?:"[^"]*+"?|'[^']*+'?|[^\s>]*+))?+)*+)"""
+)
+_ATTRIBUTE = re.compile(r"""[\s/]++[^\s/>][^\s/>=]*+(?:\s*+=\s*+(?:"[^"]*+"?|'[^']*+'?|[^\s>]*+))?+""")
+_LONG_TAG = 8_000  # characters of attributes
+_MAX_ATTRIBUTES = 1_000
+_MAX_DEPTH = 255  # libxml2 stops reading a page at 256
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_BLANK_LINE = re.compile(r"^\s+$", re.MULTILINE)
+_GAP = re.compile(r"\n(\s*\n)+")
+
+_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_META_CHARSET = re.compile(rb"<meta[^>]{0,256}?charset\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.IGNORECASE)
+_XML_ENCODING = re.compile(rb"^\s*<\?xml[^>]{0,256}?encoding\s*=\s*[\"']([\w.:-]{1,40})")
+# What a page may be encoded in, by Python's names: not its codecs that are no character set (zip, idna, utf-7).
+_CHARSETS = re.compile(
+    r"utf-8|utf-16(-[lb]e)?|iso8859-\d+|cp125[0-8]|cp874|cp866|cp949|koi8-[rtu]|mac-roman|mac-cyrillic|gbk|gb18030|gb2312"
+    r"|big5|big5hkscs|euc_jp|iso2022_jp|shift_jis|cp932|euc_kr|tis-620"
+)
+
+
+class PageTooComplex(Exception):
+    """The page can't be shown as text within limits, e.g. lists in lists in lists around thousands of lines."""
+
+
+def document_from_html(html: str | bytes, url: str, *, charset: str | None = None) -> Document:
+    """The page as a document: `text` with links as `【0†About】`, the title, the links' URLs.
+
+    `url` is where the page was found. `charset` is what the server said ("iso-8859-1"); without it, and for bytes only,
+    the page's own word counts, then UTF-8, then windows-1252. A page with nothing to read has the text "(empty page)".
+    Control characters are dropped. Raises `PageTooComplex`.
+
+        document_from_html("<title>T</title><p>See <a href=/x>this</a>", "http://a.test/")
+        Document("T", "http://a.test/", "See 【0†this】", {0: "http://a.test/x"})
+    """
+    if isinstance(html, bytes):
+        html = decode(html, charset)
+    html = _SURROGATES.sub("\ufffd", _DECLARATION.sub("", html.removeprefix("\ufeff"), count=1))
+    html = fewer_signs(html)
+    try:
+        root = lxml_html.fromstring(_TAG.sub(_fewer_attributes, html))
+    except etree.ParserError:  # nothing but blanks and comments
+        return Document(_host(url), url, EMPTY)
+    links = Links(url, _base(root, url))
+    pieces, depth = flatten(root)
+    text = _text(resolve(pieces, links), max_chars=8 * len(html) + _MAX_GROWTH)
+    if depth + sum(1 for _ in root.iterancestors()) >= _MAX_DEPTH:
+        text = f"{text}\n\n{TOO_DEEP}".lstrip()
+    return Document(_title(root, url), url, text or EMPTY, links.urls)
+
+
+def decode(page: bytes, charset: str | None = None) -> str:
+    """The characters of a page: by its byte order mark, what the server said, what the page says, UTF-8, cp1252."""
+    for mark, name in _MARKS:
+        if page.startswith(mark):
+            return page[len(mark) :].decode(name, "replace")
+    known = _codec(charset)
+    if known is not None:
+        return page.decode(known, "replace")
+    said = _META_CHARSET.search(page[:4096]) or _XML_ENCODING.search(page[:4096])
+    known = _codec(said[1].decode("ascii")) if said else None
+    if known is not None and not known.startswith("utf-16"):  # a page whose ASCII could be read isn't UTF-16
+        return page.decode(known, "replace")
+    try:
+        return page.decode("utf-8")
+    except UnicodeDecodeError:
+        return page.decode("cp1252", "replace")
+
+
+def _fewer_attributes(tag: re.Match[str]) -> str:
+    # libxml2 looks through all attributes of a tag for each one that it adds: 200,000 of them took it minutes.
+    if len(tag[1]) < _LONG_TAG:
+        return tag[0]
+    end = 0
+    for number, attribute in enumerate(_ATTRIBUTE.finditer(tag[1])):
+        if number == _MAX_ATTRIBUTES:
+            return tag[0][: tag.start(1) - tag.start() + end]
+        end = attribute.end()
+    return tag[0]
+
+
+def _codec(name: str | None) -> str | None:
+    """Python's name of a page's character set; browsers read Latin-1 and ASCII as windows-1252."""
+    try:
+        known = codecs.lookup((name or "").strip()).name
+    except (LookupError, ValueError):
+        return None
+    if known in ("iso8859-1", "ascii"):
+        return "cp1252"
+    return known if _CHARSETS.fullmatch(known) else None
+
+
+def _text(pieces: list[Piece], *, max_chars: int) -> str:
+    flow = Flow(max_chars=max_chars)
+    try:
+        for kind, value, attributes in pieces:
+            if kind == "text":
+                flow.text(value)
+            elif kind == "open":
+                flow.open(value, attributes)
+            elif kind == "close":
+                flow.close(value)
+        text = flow.finish().strip()
+    except TooLong:
+        raise PageTooComplex("page too complex: its text is many times longer than the page") from None
+    return printable(_GAP.sub("\n\n", _BLANK_LINE.sub("", text)))
+
+
+def _title(root: etree._Element, url: str) -> str:
+    title = root.find(".//title")
+    return one_line(title.text or "") if title is not None else _host(url)
+
+
+def _host(url: str) -> str:
+    try:
+        return one_line(urlsplit(url).netloc)
+    except ValueError:
+        return ""
+
+
+def _base(root: etree._Element, url: str) -> str:
+    """What relative links are joined to: the page's own <base href>, if it has one."""
+    base = root.find(".//base[@href]")
+    if base is None:
+        return url
+    try:
+        return urljoin(url, str(base.get("href")).strip())
+    except ValueError:
+        return url

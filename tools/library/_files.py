@@ -1,0 +1,147 @@
+"""The bytes of a file → a document: what kind of file it is, its text, its title."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import PurePath
+from typing import Final, Literal, Protocol
+
+from tools.browser._text import one_line, plain
+from tools.browser.document import Document
+from tools.library.walk import SECRET
+from tools.spec import Stop
+
+MAKER: Final = 1
+"""The version of what is made of a file. A higher number makes everything anew at the next indexing."""
+
+MAX_TEXT_BYTES: Final = 4_000_000
+MAX_HTML_BYTES: Final = 3_000_000  # these two are what the worker takes
+MAX_PDF_BYTES: Final = 20_000_000
+_HEAD_BYTES: Final = 8_192
+_TITLE_CHARS: Final = 200
+_TITLE_LINES: Final = 200
+
+Kind = Literal["text", "markdown", "html", "pdf", "notebook"]
+_LIMITS: Final = {"html": MAX_HTML_BYTES, "pdf": MAX_PDF_BYTES}
+_KINDS: Final[dict[str, Kind]] = {
+    **dict.fromkeys((".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".rmd", ".rst"), "markdown"),
+    **dict.fromkeys((".html", ".htm", ".xhtml"), "html"),
+    ".pdf": "pdf",
+    ".ipynb": "notebook",
+}
+_KEY: Final = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY")
+_LOOKS_HTML: Final = re.compile(rb"\s*(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)*<(!doctype\s+html|html[\s>])", re.I | re.S)
+_CONTROLS: Final = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+
+
+class Converter(Protocol):
+    """Makes a page of HTML or PDF, in a process of its own."""
+
+    def convert(self, body: bytes, media_type: str, *, url: str, charset: str | None, stop: Stop) -> Document:
+        """The page. Raises `ToolFailed` when nothing can be made of `body`."""
+        ...
+
+
+class NotADocument(Exception):
+    """The file is passed by; the message says why: `NotADocument("not text")`."""
+
+
+def kind_of(name: str, data: bytes) -> Kind:
+    """What a file is, by its name and its bytes. Raises `NotADocument`."""
+    kind = _KINDS.get(PurePath(name).suffix.lower(), "text")
+    if data.startswith(b"%PDF-"):
+        kind = "pdf"
+    elif kind == "text" and not PurePath(name).suffix and _LOOKS_HTML.match(data[:_HEAD_BYTES]):
+        kind = "html"
+    limit = _LIMITS.get(kind, MAX_TEXT_BYTES)
+    if len(data) > limit:
+        raise NotADocument(f"larger than {limit // 1_000_000} MB")
+    if kind == "pdf":
+        if not data.startswith(b"%PDF-"):
+            raise NotADocument("not a PDF file, whatever its name says")
+        return kind
+    head = data[:_HEAD_BYTES]
+    if _KEY.search(head):
+        raise NotADocument(SECRET)
+    if not _utf16(head) and (b"\x00" in head or len(_CONTROLS.findall(head)) > 2 + len(head) // 100):
+        raise NotADocument("not text")
+    return kind
+
+
+def document(name: str, data: bytes, *, url: str, converter: Callable[[], Converter], stop: Stop) -> Document:
+    """The page of a file. `name` is its path below the root: the title of what has no other. Only HTML and PDF call
+    `converter`.
+
+    Raises `NotADocument`, and what `converter` raises.
+    """
+    kind = kind_of(name, data)
+    if not data.strip():
+        raise NotADocument("empty")
+    if kind in ("html", "pdf"):
+        media_type = "text/html" if kind == "html" else "application/pdf"
+        made = converter().convert(data, media_type, url=url, charset=None, stop=stop)
+        title = "" if made.title in ("", url) or made.title.lower() == "untitled" else made.title
+        return Document(_title(title, name), url, made.text, made.links)
+    text = plain(_notebook(decoded(data)) if kind == "notebook" else decoded(data))
+    return Document(_title(_heading(text) if kind in ("markdown", "notebook") else "", name), url, text)
+
+
+def decoded(data: bytes) -> str:
+    """The text of a file in UTF-8, UTF-16 with its mark, or else taken for Windows' Latin letters."""
+    if _utf16(data):
+        return data.decode("utf-16", "replace")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("cp1252", "replace")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _utf16(data: bytes) -> bool:
+    return data[:2] in (b"\xff\xfe", b"\xfe\xff")
+
+
+def _title(title: str, name: str) -> str:
+    return one_line(title)[:_TITLE_CHARS].strip() or one_line(name)[-_TITLE_CHARS:]
+
+
+# -- titles of Markdown and of reStructuredText ------------------------------------------------------------------------
+
+_FRONT: Final = re.compile(r"\s*(---|\+\+\+)[ \t]*\n(.*?\n)\1[ \t]*(?:\n|\Z)", re.DOTALL)
+_FRONT_TITLE: Final = re.compile(r"^title\s*[:=]\s*(.+?)\s*$", re.MULTILINE | re.IGNORECASE)
+_FENCE: Final = re.compile(r" {0,3}(```|~~~)")
+_HEADING: Final = re.compile(r" {0,3}#{1,6}\s+(.+?)\s*#*\s*$")
+_UNDERLINE: Final = re.compile(r"([=~-])\1{2,}\s*$")
+
+
+def _heading(text: str) -> str:
+    """The title of the front matter, or the first heading; "" when there is none."""
+    front = _FRONT.match(text[:20_000])
+    if front:
+        named = _FRONT_TITLE.search(front[2])
+        if named:
+            return named[1].strip("\"'")
+        text = text[front.end() :]
+    fenced, before = False, ""
+    for line in text.split("\n", _TITLE_LINES)[:_TITLE_LINES]:
+        if _FENCE.match(line):
+            fenced = not fenced
+        found = None if fenced else _HEADING.match(line)
+        if found:
+            return re.sub(r"[*_`]", "", found[1])
+        if not fenced and before.strip() and _UNDERLINE.match(line) and not _UNDERLINE.match(before):
+            return before
+        before = line
+    return ""
+
+
+def _notebook(text: str) -> str:
+    """The Markdown and the code of a Jupyter notebook, without its outputs (they hold whole pictures)."""
+    try:
+        cells = json.loads(text)["cells"]
+        sources = ["".join(cell["source"]) for cell in cells]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise NotADocument("not a notebook, whatever its name says") from None
+    return "\n\n".join(sources)

@@ -1,0 +1,343 @@
+"""Fills the local library: from folders, files and URLs, a batch at a time, only what has changed.
+
+A run that is cut off (Ctrl-C, a closed generator) keeps what it has done; the next one goes on from there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal, Protocol
+
+from tools.browser.document import Document, Loader
+from tools.convert import ConversionFailed
+from tools.library import _files as files
+from tools.library._files import MAKER, MAX_PDF_BYTES, NotADocument
+from tools.library._store import Row, Seen
+from tools.library.library import Known, Library, Root, is_within, local_url, without_links
+from tools.library.walk import SECRET, File, Passed, Unreadable, read_plain, walk
+from tools.spec import NoStop, Stop, StopReason, ToolFailed
+
+__all__ = ["SECRET", "Converter", "Event", "Failed", "Found", "Indexed", "Indexer", "Skipped", "Vanished"]
+
+_BATCH_ROWS: Final = 100
+_BATCH_CHARACTERS: Final = 8_000_000
+_BATCH_S: Final = 2.0  # so little is lost when the machine, not the user, ends it
+_WORKERS: Final = 4
+_ABOUT: Final = re.compile(r"^Error(?: fetching URL `[^`]*`)?: ")
+
+
+class Converter(files.Converter, Protocol):
+    """Makes a page of HTML or PDF, in a process of its own."""
+
+    def close(self) -> None:
+        """End the process."""
+        ...
+
+
+# -- what happens, in the order it does --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A root was walked through: this many of its files are looked at now."""
+
+    root: str
+    files: int
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """A document is in the library, or will be with the next batch."""
+
+    origin: str
+    title: str
+    change: Literal["added", "updated", "unchanged"]
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """No document, by a rule: `Skipped("/home/me/notes/.env", "may hold secrets")`. A folder ends in `/`."""
+
+    origin: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """It can't be read or converted; what the library held of it stays. `reason` is one line of plain text."""
+
+    origin: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Vanished:
+    """Documents whose files are gone, or are no documents any more, were taken out."""
+
+    root: str
+    documents: int
+
+
+Event = Found | Indexed | Skipped | Failed | Vanished
+
+
+class Indexer:
+    """Brings roots up to date. `converter` makes one for each thread that converts; `web` gets URLs, None: it can't.
+
+    `list(Indexer(library, converter=Converter, web=None).run(library.add_root("folder", "/home/me/notes")))` is
+    `[Found("/home/me/notes", 2), Indexed("/home/me/notes/a.md", "A", "added"), …]`.
+    """
+
+    def __init__(self, library: Library, *, converter: Callable[[], Converter], web: Loader | None) -> None:
+        self._library = library
+        self._converter = converter
+        self._web = web
+
+    def run(self, root: Root, *, stop: Stop | None = None) -> Generator[Event, None, None]:
+        """Index one root; ends early after a stop. Raises `LibraryError`.
+
+        Closing the generator, or an exception in it (KeyboardInterrupt), stores what is ready first.
+        """
+        if root.kind == "url":
+            yield self._url(root, stop or NoStop())
+            return
+        with closing(_Run(self._library, root, self._converter, stop or NoStop())) as run:
+            yield from run.events()
+
+    def _url(self, root: Root, stop: Stop) -> Event:
+        if self._web is None:
+            return Failed(root.place, "URLs can't be fetched here")
+        try:
+            got = self._web.load(root.place, refresh=True, stop=stop)
+        except ToolFailed as error:
+            return Failed(root.place, _said(error))
+        if not got.text.strip():
+            return Failed(root.place, "no text in it")
+        page = got.text.encode()
+        row = _row(root.place, root.place, Seen(0, len(page), _digest(page), MAKER), got)
+        known = self._library.known(root).get(root.place)
+        if known and known.seen == row.seen:
+            return Indexed(root.place, row.title, "unchanged")
+        self._library.put(root, [row])
+        return Indexed(root.place, row.title, "updated" if known else "added")
+
+
+@dataclass(frozen=True, slots=True)
+class _Same:
+    """The file was written anew with the content it had."""
+
+    seen: Seen
+
+
+@dataclass(slots=True)
+class _Batch:
+    rows: list[Row] = field(default_factory=list)
+    touched: dict[str, Seen] = field(default_factory=dict)
+    characters: int = 0
+    since: float = field(default_factory=time.monotonic)
+
+    @property
+    def full(self) -> bool:
+        rows = len(self.rows) + len(self.touched)
+        late = rows and time.monotonic() - self.since > _BATCH_S
+        return bool(rows >= _BATCH_ROWS or self.characters >= _BATCH_CHARACTERS or late)
+
+
+class _Run:
+    """One pass over a root of files. Threads read and convert; this one alone writes."""
+
+    def __init__(self, library: Library, root: Root, converter: Callable[[], Converter], stop: Stop) -> None:
+        self._library = library
+        self._root = root
+        self._halt = _Halt()
+        self._release = stop.on_stop(self._halt.halt)
+        self._workers = min(_WORKERS, os.cpu_count() or 1)
+        self._converters = _PerThread(converter)
+        self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="index")
+        self._known = library.known(root)
+        self._batch = _Batch()
+        self._kept: list[str] = []  # what couldn't be looked at
+        self._seen: set[str] = set()
+
+    def events(self) -> Iterator[Event]:
+        found: list[File] = []
+        for item in walk(Path(self._root.place), apart=self._apart()):
+            match item:
+                case File():
+                    found.append(item)
+                case Passed(path, reason):
+                    yield Skipped(path, reason)
+                case Unreadable(path, reason):
+                    self._kept.append(path)
+                    yield Failed(path, reason)
+            if self._halt.stopped:
+                return
+        yield Found(self._root.place, len(found))
+        for file, made in self._made(found):
+            yield self._taken(file, made)
+            if self._batch.full and not self._flush():
+                yield Failed(self._root.place, "was removed from the library meanwhile")
+                return
+        if not self._halt.stopped and self._flush():
+            yield from self._vanished()
+
+    def close(self) -> None:
+        """Store what is ready, end the threads and their converters."""
+        self._halt.halt()
+        self._release()
+        try:
+            self._flush()
+        finally:
+            self._pool.shutdown(cancel_futures=True)
+            self._converters.close()
+
+    def _apart(self) -> dict[str, str]:
+        others = [root.place for root in self._library.roots() if root.id != self._root.id and root.kind != "url"]
+        taken_out = dict.fromkeys(self._library.left_out(), "taken out before")
+        return taken_out | dict.fromkeys(others, "added by itself")
+
+    def _made(self, found: Iterable[File]) -> Iterator[tuple[File, Future[Row | _Same] | None]]:
+        """Each file with what was made of it, None when it is as it was; some are worked on ahead."""
+        ahead: deque[tuple[File, Future[Row | _Same] | None]] = deque()
+        for file in found:
+            known = self._known.get(file.path)
+            fresh = known and known.seen == Seen(file.mtime_ns, file.size, known.seen.digest, MAKER)
+            ahead.append((file, None if fresh else self._pool.submit(self._make, file, known)))
+            if len(ahead) > 2 * self._workers:
+                yield ahead.popleft()
+            if self._halt.stopped:
+                return
+        yield from ahead
+
+    def _make(self, file: File, known: Known | None) -> Row | _Same:
+        """In a thread of the pool."""
+        if file.size > MAX_PDF_BYTES:
+            raise NotADocument(f"larger than {MAX_PDF_BYTES // 1_000_000} MB")
+        data = read_plain(file.path, max_bytes=MAX_PDF_BYTES + 1)
+        seen = Seen(file.mtime_ns, file.size, _digest(data), MAKER)
+        if known and (known.seen.digest, known.seen.maker) == (seen.digest, MAKER):
+            return _Same(seen)
+        made = files.document(
+            file.name, data, url=local_url(file.path), converter=self._converters.mine, stop=self._halt
+        )
+        return _row(file.path, file.name, seen, made)
+
+    def _taken(self, file: File, made: Future[Row | _Same] | None) -> Event:
+        self._seen.add(file.path)
+        change: Literal["added", "updated"] = "updated" if file.path in self._known else "added"
+        try:
+            result = made.result() if made else None
+        except NotADocument as error:
+            self._seen.discard(file.path)
+            return Skipped(file.path, str(error))
+        except ToolFailed as error:
+            return Failed(file.path, _said(error))
+        except OSError as error:
+            return Failed(file.path, (error.strerror or type(error).__name__).lower())
+        if not isinstance(result, Row):
+            if result:
+                self._batch.touched[file.path] = result.seen
+            return Indexed(file.path, file.name, "unchanged")
+        self._batch.rows.append(result)
+        self._batch.characters += len(result.text)
+        return Indexed(file.path, result.title, change)
+
+    def _flush(self) -> bool:
+        """Store the batch, and let it go only then: an interrupt may come before. False when the root is gone."""
+        batch = self._batch
+        stored = not (batch.rows or batch.touched) or self._library.put(
+            self._root, batch.rows, touched=batch.touched
+        )
+        self._batch = _Batch()
+        return stored
+
+    def _vanished(self) -> Iterator[Event]:
+        gone = [
+            known.id
+            for origin, known in self._known.items()
+            if origin not in self._seen and not any(is_within(origin, place) for place in self._kept)
+        ]
+        if gone:
+            yield Vanished(self._root.place, self._library.forget(gone))
+
+
+class _Halt:
+    """A `Stop` of our own: also for conversions that run when the generator is closed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._stopped = False
+        self._callbacks: list[Callable[[], None]] = []
+
+    @property
+    def stopped(self) -> bool:
+        return self._stopped
+
+    @property
+    def stop_reason(self) -> StopReason | None:
+        return "user" if self._stopped else None
+
+    def on_stop(self, callback: Callable[[], None]) -> Callable[[], None]:
+        with self._lock:
+            if not self._stopped:
+                self._callbacks.append(callback)
+                return lambda: self._forget(callback)
+        callback()
+        return lambda: None
+
+    def halt(self) -> None:
+        with self._lock:
+            self._stopped = True
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback()
+
+    def _forget(self, callback: Callable[[], None]) -> None:
+        with self._lock:
+            if callback in self._callbacks:
+                self._callbacks.remove(callback)
+
+
+class _PerThread:
+    """A converter for each thread that asks for one."""
+
+    def __init__(self, make: Callable[[], Converter]) -> None:
+        self._make = make
+        self._mine = threading.local()
+        self._all: list[Converter] = []
+
+    def mine(self) -> Converter:
+        if not hasattr(self._mine, "converter"):
+            self._mine.converter = self._make()
+            self._all.append(self._mine.converter)
+        converter: Converter = self._mine.converter
+        return converter
+
+    def close(self) -> None:
+        for converter in self._all:
+            converter.close()
+
+
+def _row(origin: str, name: str, seen: Seen, made: Document) -> Row:
+    links = json.dumps({str(key): url for key, url in made.links.items()})
+    return Row(origin, name, seen, made.title or name, without_links(made.text), made.text, links)
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=16).digest()
+
+
+def _said(error: ToolFailed) -> str:
+    """A line for people of one for the model. The file or URL stands beside it anyway."""
+    return error.reason if isinstance(error, ConversionFailed) else _ABOUT.sub("", str(error))

@@ -1,0 +1,329 @@
+"""The local library: the user's own documents, found and opened by the model without anything leaving the machine.
+
+`tools.library.indexing` fills it from folders, files and URLs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote, unquote, urlsplit
+
+from tools.browser.document import Document, Hit
+from tools.library import _store as store
+from tools.library._store import LibraryError, RootKind, Row, Seen
+from tools.library._text import Term, snippet, terms, without_links
+from tools.spec import NoStop, Stop, Taint, ToolFailed
+
+__all__ = [
+    "EMPTY",
+    "Known",
+    "Library",
+    "LibraryError",
+    "Match",
+    "Removed",
+    "Root",
+    "RootKind",
+    "is_within",
+    "local_url",
+    "without_links",
+]
+
+EMPTY: Final = "The local library is empty: `ossia docs add PATH` adds to it"
+SCHEME: Final = "doc"
+
+_QUERY_S: Final = 5.0
+_POSTINGS: Final = 10_000  # that are ranked: 10 to 25 ms
+_MAX_HITS: Final = 100
+_LOCAL: Final = "http://library.invalid"
+_MARK: Final = re.compile(r"【(\d+)†([^【】]*?)(?:†[^【】†]*)?】")
+_HEAD_BYTES: Final = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """Something that was added: `Root(1, "folder", "/home/me/notes", documents=310, characters=4_200_000)`."""
+
+    id: int
+    kind: RootKind
+    place: str
+    documents: int = 0
+    characters: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A document that was found: `Match(17, "Ideas", "/home/me/notes/ideas.md", "… an idea about snippets …")`."""
+
+    id: int
+    title: str
+    origin: str
+    snippet: str
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the library holds of a file."""
+
+    id: int
+    seen: Seen
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What `Library.remove` took out. `kept_out`: it lies below a root that stays, whose next indexing skips it."""
+
+    documents: int
+    kept_out: bool
+
+
+class Library:
+    """Documents in one SQLite file. It is a `Source` ("docs") and the `Loader` of `doc:` URLs.
+
+    The file, of mode 0600, is made when something is first added. Safe with any number of threads and processes.
+    Everything but `search` and `load` raises `LibraryError`: the file is torn, newer than this program, or locked.
+    """
+
+    name = "docs"
+    sends = False
+
+    def __init__(self, path: Path) -> None:
+        self._store = store.Store(path)
+
+    @property
+    def path(self) -> Path:
+        """The file; it need not exist."""
+        return self._store.path
+
+    @property
+    def brings(self) -> frozenset[Taint]:
+        """What search results are: the user's own, and also somebody else's once a page of the web was added."""
+        try:
+            from_web = any(root.kind == "url" for root in self.roots())
+        except LibraryError:  # what can't be read gives no results
+            from_web = False
+        return frozenset({"private", "outside"} if from_web else {"private"})
+
+    # -- for the model -----------------------------------------------------------------------------------------------
+
+    def search(self, query: str, *, limit: int, stop: Stop) -> tuple[Hit, ...]:
+        """The best documents, as `doc:` URLs; those with every word of `query` first. Raises `ToolFailed`."""
+        try:
+            found = self.find(query, limit=limit, stop=stop)
+            if not found and not self.count():
+                raise ToolFailed(EMPTY)
+        except LibraryError as error:
+            raise ToolFailed(f"Error: the local library can't be searched: {error}") from error
+        return tuple(Hit(match.title, f"{SCHEME}:{match.id}", match.snippet) for match in found)
+
+    def load(self, url: str, *, refresh: bool, stop: Stop) -> Document:
+        """The page of `doc:17`, as it was when it was indexed. Raises `ToolFailed` when there is no such document.
+
+        Links between documents of the library lead to `doc:` URLs; a link to a file that isn't in it is plain text.
+        """
+        number = _number(url)
+        try:
+            with self._store.reading() as db:
+                found = None if db is None or number is None else store.page(db, number)
+                if db is None or found is None:
+                    raise ToolFailed(f"Error: no document `{url[:80]}` in the local library: search for it")
+                leads = {int(key): _followed(db, target) for key, target in json.loads(found.links).items()}
+        except LibraryError as error:
+            raise ToolFailed(f"Error: the local library can't be read: {error}") from error
+        kept = {key: target for key, target in leads.items() if target}
+        text = _without_marks(found.page, leads.keys() - kept.keys())
+        from_web = found.origin.startswith(("http://", "https://"))
+        return Document(found.title, url, text, kept, frozenset({"outside"} if from_web else ()))
+
+    # -- for people --------------------------------------------------------------------------------------------------
+
+    def find(self, query: str, *, limit: int, stop: Stop | None = None) -> tuple[Match, ...]:
+        """The best documents for `query`, at most `limit`: those with all its words, then those with some of them."""
+        wanted = terms(query)
+        halt, deadline = stop or NoStop(), time.monotonic() + _QUERY_S
+        with self._store.reading() as db:
+            if db is None or not wanted:
+                return ()
+            with store.interruptible(db, lambda: halt.stopped or time.monotonic() > deadline):
+                ids = _best(db, wanted, max(1, min(limit, _MAX_HITS)))
+                return tuple(match for number in ids if (match := _match(db, number, wanted)))
+
+    def origin(self, url: str) -> str | None:
+        """Where the document behind `doc:17` (or `17`) is from: an absolute path or a URL."""
+        with self._store.reading() as db:
+            found = store.page(db, number) if db and (number := _number(url)) is not None else None
+        return None if found is None else found.origin
+
+    def count(self) -> int:
+        """How many documents it holds."""
+        with self._store.reading() as db:
+            return 0 if db is None else int(db.execute("SELECT count(*) FROM documents").fetchone()[0])
+
+    def roots(self) -> tuple[Root, ...]:
+        """What was added, by place, with how much it holds."""
+        query = """SELECT r.id, r.kind, r.place, count(d.id), coalesce(sum(d.characters), 0)
+            FROM roots r LEFT JOIN documents d ON d.root = r.id GROUP BY r.id ORDER BY r.place"""
+        with self._store.reading() as db:
+            return () if db is None else tuple(Root(*row) for row in db.execute(query))
+
+    def root_of(self, origin: str) -> Root | None:
+        """The root that a document is of, None when `origin` isn't a document."""
+        query = "SELECT r.id, r.kind, r.place FROM documents d JOIN roots r ON r.id = d.root WHERE d.origin=?"
+        with self._store.reading() as db:
+            found = None if db is None else db.execute(query, (origin,)).fetchone()
+        return None if found is None else Root(*found)
+
+    def remove(self, what: str) -> Removed | None:
+        """Take out a root, a document or all documents below a folder, and their bytes from the file.
+
+        `what` is an absolute path, a URL, or an id (`17`, `doc:17`). A place below a root that stays is kept out of it
+        until it is added again. None: nothing of that kind is in the library.
+        """
+        if not what or not self._store.exists():
+            return None
+        with self._store.writing() as db:
+            number = _number(what)
+            if number is not None:
+                found = store.page(db, number)
+                if found is None:
+                    return None
+                what = found.origin
+            gone = _ids(db, "SELECT id FROM roots WHERE ", "place", what)
+            documents = set(_ids(db, "SELECT id FROM documents WHERE ", "origin", what))
+            if not gone and not documents:
+                return None
+            store.delete(db, documents)
+            db.executemany("DELETE FROM roots WHERE id=?", [(root,) for root in gone])
+            within = [(place,) for (place,) in db.execute("SELECT place FROM removed") if is_within(place, what)]
+            db.executemany("DELETE FROM removed WHERE place=?", within)
+            above = any(_below(what, place) for (place,) in db.execute("SELECT place FROM roots WHERE kind='folder'"))
+            if above:
+                db.execute("INSERT OR IGNORE INTO removed VALUES(?)", (what,))
+        self._store.compact()
+        return Removed(len(documents), above)
+
+    # -- for whoever indexes -----------------------------------------------------------------------------------------
+
+    def add_root(self, kind: RootKind, place: str) -> Root:
+        """The root of that place, made if it isn't one. Documents below it that another root had become its own."""
+        with self._store.writing() as db:
+            db.execute("INSERT OR IGNORE INTO roots(kind, place) VALUES(?,?)", (kind, place))
+            db.execute("UPDATE roots SET kind=? WHERE place=?", (kind, place))
+            (number,) = db.execute("SELECT id FROM roots WHERE place=?", (place,)).fetchone()
+            deeper = [other for (other,) in db.execute("SELECT place FROM roots") if _below(other, place)]
+            moved = [(origin,) for (origin,) in db.execute("SELECT origin FROM documents WHERE root<>?", (number,))
+                     if is_within(origin, place) and not any(is_within(origin, other) for other in deeper)]  # fmt: skip
+            db.executemany(f"UPDATE documents SET root={number} WHERE origin=?", moved)
+            db.execute("DELETE FROM removed WHERE place=?", (place,))
+        return Root(number, kind, place)
+
+    def left_out(self) -> frozenset[str]:
+        """The places below a root that the user took out."""
+        with self._store.reading() as db:
+            rows = () if db is None else db.execute("SELECT place FROM removed")
+            return frozenset(place for (place,) in rows)
+
+    def known(self, root: Root) -> dict[str, Known]:
+        """The documents of a root by their origin."""
+        query = "SELECT origin, id, mtime_ns, size, digest, maker FROM documents WHERE root=?"
+        with self._store.reading() as db:
+            rows = () if db is None else db.execute(query, (root.id,))
+            return {row[0]: Known(row[1], Seen(*row[2:])) for row in rows}
+
+    def put(self, root: Root, rows: Sequence[Row], *, touched: Mapping[str, Seen] | None = None) -> bool:
+        """Store documents, all or none, and note new times of others. False: the root was removed meanwhile."""
+        with self._store.writing() as db:
+            if db.execute("SELECT 1 FROM roots WHERE id=?", (root.id,)).fetchone() is None:
+                return False
+            for row in rows:
+                store.put(db, root.id, row)
+            for origin, seen in (touched or {}).items():
+                store.touch(db, origin, seen)
+        return True
+
+    def forget(self, ids: Iterable[int]) -> int:
+        """Take out documents whose files have vanished; how many there were."""
+        with self._store.writing() as db:
+            return store.delete(db, ids)
+
+
+def local_url(path: str) -> str:
+    """The base against which the links of a local file are resolved; `load` turns them into `doc:` URLs."""
+    return _LOCAL + quote(path.replace(os.sep, "/"))
+
+
+def is_within(place: str, folder: str) -> bool:
+    """Is `place` that folder, or below it? Absolute paths as text."""
+    return place == folder or _below(place, folder)
+
+
+def _number(url: str) -> int | None:
+    digits = url.strip().removeprefix(f"{SCHEME}:")
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else None
+
+
+def _best(db: sqlite3.Connection, wanted: tuple[Term, ...], limit: int) -> list[int]:
+    """Documents with every term that there is, then those with some.
+
+    Ranking looks at each document of each term. In a large library it is given the rarest ones: the others are in most
+    documents, and tell them apart the least.
+    """
+    if len(wanted) == 1:
+        return store.matching(db, wanted[0].match, limit)
+    counts = {term.match: store.frequency(db, term.match) for term in wanted}
+    there = sorted((match for match in counts if counts[match]), key=counts.__getitem__)
+    if not there:
+        return []
+    looked_at = accumulate(counts[match] for match in there)
+    ranked = [match for match, postings in zip(there, looked_at, strict=True) if postings <= _POSTINGS] or there[:1]
+    every = there if counts[there[0]] * len(there) <= _POSTINGS else ranked
+    found = store.matching(db, " AND ".join(every), limit)
+    if len(found) < limit and len(there) > 1:
+        found += store.matching(db, " OR ".join(ranked), limit)
+    return list(dict.fromkeys(found))[:limit]
+
+
+def _match(db: sqlite3.Connection, number: int, wanted: tuple[Term, ...]) -> Match | None:
+    """A hit with its passage, looked for in the start of the page first: pages may be megabytes."""
+    found, shown = store.page(db, number, max_bytes=_HEAD_BYTES), None
+    if found:
+        shown, there = snippet(found.page, wanted)
+        if not there and (whole := store.page(db, number)):
+            shown, _ = snippet(whole.page, wanted)
+    return Match(number, found.title, found.origin, shown) if found and shown is not None else None
+
+
+def _followed(db: sqlite3.Connection, url: str) -> str | None:
+    """Where a stored link leads: itself, or for a local file the document it has become; None when there is none."""
+    if not url.startswith(f"{_LOCAL}/"):
+        return url
+    path = unquote(urlsplit(url).path).replace("/", os.sep)
+    for origin in (path, str(Path(path) / "index.html")):
+        found = db.execute("SELECT id FROM documents WHERE origin=?", (origin,)).fetchone()
+        if found:
+            return f"{SCHEME}:{found[0]}"
+    return None
+
+
+def _without_marks(text: str, dead: Iterable[int]) -> str:
+    gone = frozenset(dead)
+    return _MARK.sub(lambda mark: mark[2] if int(mark[1]) in gone else mark[0], text) if gone else text
+
+
+def _below(place: str, folder: str) -> bool:
+    return place.startswith(folder.rstrip(os.sep) + os.sep) and place != folder
+
+
+def _ids(db: sqlite3.Connection, query: str, column: str, place: str) -> list[int]:
+    """The ids of what is `place` or lies below it. (`LIKE` would take the `_` of a name for any character.)"""
+    start = place.rstrip(os.sep) + os.sep
+    where = f"{column}=? OR substr({column}, 1, ?)=?"
+    return [number for (number,) in db.execute(query + where, (place, len(start), start))]

@@ -1,0 +1,183 @@
+"""Which files of a folder are documents. Nothing is opened but `.gitignore`; no link is followed."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tools.approval import sensitive
+from tools.library import _gitignore
+from tools.library._gitignore import Ignores
+
+MAX_FILES: Final = 200_000
+"""Of one root."""
+
+SECRET: Final = "may hold secrets"
+
+_TOOLS: Final = frozenset({"node_modules", "__pycache__", "venv", "site-packages", "__MACOSX", "CVS"})
+_GENERATED: Final = (".min.js", ".min.css", ".map", "-lock.json", ".lock", ".pyc", ".pyo", "~")
+_NOT_TEXT: Final = re.compile(
+    r".*\.(7z|a|apk|bin|bz2|class|dat|db|deb|dll|dmg|dylib|exe|gguf|gz|h5|iso|jar|lib|mo|msi|npy|npz|o|parquet|pickle|pkl"
+    r"|pt|pyd|rar|rpm|safetensors|so|sqlite3?|tar|tgz|wasm|whl|xz|zip|zst|eot|otf|ttf|woff2?"
+    r"|doc|docx|epub|odp|ods|odt|ppt|pptx|xls|xlsx|bmp|gif|heic|ico|jpe?g|png|psd|svgz?|tiff?|webp"
+    r"|avi|flac|flv|mkv|mov|mp[34]|mpe?g|ogg|wav|webm|wmv)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file that may be a document: `File("/home/me/notes/a/b.md", "a/b.md", 1200, 1_700_000_000_000_000_000)`."""
+
+    path: str
+    name: str
+    size: int
+    mtime_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """Something that is no document, and why: `Passed("/home/me/notes/.git/", "hidden")`. A folder ends in `/`."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A folder or file that can't be looked at. What the library holds of it stays."""
+
+    path: str
+    reason: str
+
+
+def walk(root: Path, *, apart: Mapping[str, str]) -> Iterator[File | Passed | Unreadable]:
+    """The files below a folder, or the one file, in the order of their names.
+
+    `apart` are places that are passed by, with the reason: other roots, and what the user took out. A file that is
+    itself the root is taken whatever its name is.
+    """
+    try:
+        status = root.lstat()
+    except OSError as error:
+        yield Unreadable(str(root), _reason(error))
+        return
+    if not stat.S_ISDIR(status.st_mode):
+        plain = stat.S_ISREG(status.st_mode)
+        yield File(str(root), root.name, status.st_size, status.st_mtime_ns) if plain else _special(str(root), status)
+        return
+    found = 0
+    for item in _folder(str(root), apart):
+        found += isinstance(item, File)
+        if found > MAX_FILES:
+            yield Unreadable(str(root), f"more than {MAX_FILES:,} files: the rest is left out; add smaller folders")
+            return
+        yield item
+
+
+def _folder(root: str, apart: Mapping[str, str]) -> Iterator[File | Passed | Unreadable]:
+    pending = [("", Ignores())]
+    while pending:
+        folder, ignores = pending.pop()
+        place = f"{root.rstrip('/')}/{folder}" if folder else root
+        try:
+            with os.scandir(place) as entries:
+                listed = sorted(entries, key=lambda entry: entry.name)
+        except OSError as error:
+            yield Unreadable(place, _reason(error))
+            continue
+        if any(entry.name == _gitignore.NAME for entry in listed):
+            ignores = ignores.within(folder, _read_ignores(f"{place}/{_gitignore.NAME}"))
+        folders = []
+        for entry in listed:
+            name = f"{folder}/{entry.name}" if folder else entry.name
+            item = _judged(entry, name, ignores, apart)
+            if item is None:
+                folders.append((name, ignores))
+            else:
+                yield item
+        pending += reversed(folders)
+
+
+def _judged(
+    entry: os.DirEntry[str], name: str, ignores: Ignores, apart: Mapping[str, str]
+) -> File | Passed | Unreadable | None:
+    """None: a folder to go into."""
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except OSError as error:
+        return Unreadable(entry.path, _reason(error))
+    folder = stat.S_ISDIR(status.st_mode)
+    if not folder and not stat.S_ISREG(status.st_mode):
+        return _special(entry.path, status)
+    reason = _why_not(entry, name, folder, ignores, apart)
+    if reason:
+        return Passed(entry.path + "/" * folder, reason)
+    return None if folder else File(entry.path, name, status.st_size, status.st_mtime_ns)
+
+
+def _why_not(entry: os.DirEntry[str], name: str, folder: bool, ignores: Ignores, apart: Mapping[str, str]) -> str:
+    if not entry.name.isprintable() and not _is_text(entry.name):
+        return "a name that isn't UTF-8"
+    if entry.path in apart:
+        return apart[entry.path]
+    if not folder and sensitive.of_reading(entry.path.replace(os.sep, "/")):
+        return SECRET
+    if entry.name.startswith("."):
+        return "hidden"
+    if folder:
+        if entry.name in _TOOLS or _has(entry, "pyvenv.cfg"):
+            return "made by tools"
+    elif entry.name.lower().endswith(_GENERATED):
+        return "made by tools"
+    elif _NOT_TEXT.fullmatch(entry.name):
+        return "not text"
+    return "in .gitignore" if ignores.ignored(name, folder=folder) else ""
+
+
+def _has(folder: os.DirEntry[str], name: str) -> bool:
+    try:
+        return Path(folder.path, name).exists()
+    except OSError:  # it can't be looked into, which is told when its turn comes
+        return False
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:  # what os.fsdecode makes of other bytes
+        return False
+    return True
+
+
+def _special(path: str, status: os.stat_result) -> Passed:
+    return Passed(path, "a link" if stat.S_ISLNK(status.st_mode) else "not a plain file")
+
+
+def _read_ignores(path: str) -> str:
+    """The text of a `.gitignore`; nothing of one that is a link, a FIFO or can't be read."""
+    try:
+        return read_plain(path, max_bytes=1 << 18).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def read_plain(path: str, *, max_bytes: int) -> bytes:
+    """The first bytes of a plain file. Raises `OSError`, also when it has become a link or something to wait for."""
+    flags = os.O_RDONLY
+    for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):
+        flags |= getattr(os, name, 0)
+    descriptor = os.open(path, flags)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(0, "not a plain file")
+        return file.read(max_bytes)
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or type(error).__name__).lower()

@@ -1,0 +1,73 @@
+"""What the user has accepted of each MCP server: a hash of each tool's description and schema, kept on disk.
+
+The model reads those texts as it reads ours, and a server can change them from one day to the next.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from tools.files import cannot, write_whole
+from tools.functions.errors import FunctionsError
+from tools.mcp._server import RemoteTool
+
+_VERSION = 1
+
+
+class PinsUnusable(FunctionsError):
+    """The file of accepted tools can't be read or written. One line with what to do."""
+
+
+def fingerprint(tool: RemoteTool) -> str:
+    """A hash of all that the model could be told of a tool: `"5f3a…"`, 64 characters."""
+    try:
+        told = json.dumps([tool.name, tool.description, tool.schema], sort_keys=True, default=str)
+    except (RecursionError, ValueError):  # deeper than Python can go, or in itself: never equal to anything
+        told = os.urandom(16).hex()
+    return hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()
+
+
+class Pins:
+    """`DATA/mcp/pins.json`: server → tool → hash. Written whole, by renaming."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def of(self, server: str) -> Mapping[str, str] | None:
+        """The accepted tools of a server; None for one of which nothing was accepted. Raises `PinsUnusable`."""
+        return self._read().get(server)
+
+    def accept(self, server: str, hashes: Mapping[str, str]) -> None:
+        """Put these in the place of what was accepted before. Raises `PinsUnusable`."""
+        self._write({**self._read(), server: dict(hashes)})
+
+    def forget(self, server: str) -> None:
+        """As if nothing of it had been accepted."""
+        servers = self._read()
+        if servers.pop(server, None) is not None:
+            self._write(servers)
+
+    def _read(self) -> dict[str, dict[str, str]]:
+        try:
+            stored = json.loads(self._path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise PinsUnusable(f"{self._path}: can't read what MCP servers were accepted: {error.strerror}") from None
+        except (ValueError, RecursionError):
+            stored = None
+        servers = stored.get("servers") if isinstance(stored, dict) and stored.get("version") == _VERSION else None
+        if not isinstance(servers, dict) or not all(isinstance(pins, dict) for pins in servers.values()):
+            raise PinsUnusable(f"{self._path}: damaged: delete it, then accept the servers anew with `ossia mcp test`")
+        return servers
+
+    def _write(self, servers: Mapping[str, Mapping[str, str]]) -> None:
+        text = json.dumps({"version": _VERSION, "servers": servers}, indent=1, sort_keys=True) + "\n"
+        try:
+            write_whole(self._path, text)
+        except OSError as error:
+            raise PinsUnusable(f"{self._path}: {cannot(error, 'written')}") from None

@@ -1,0 +1,267 @@
+"""One MCP server: started or reached, asked for its tools, called. Everything here runs on the thread of MCP."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tools.functions.schema import one_line
+from tools.mcp._streams import ErrorLog, line_encoding
+from tools.mcp.config import McpConfig
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp.types import CallToolResult
+
+MAX_TOOLS = 100
+_ERRNO = re.compile(r"^\[Errno -?\d+\] ")
+_MAX_PAGES = 50
+_MAX_FAULT_CHARS = 300
+_MAX_RESPONSE_BYTES = 64 << 20
+_MAX_EVENT_BYTES = 32 << 20
+_LAST_WORDS_S = 1.0
+"""How long what a program wrote before it ended may take to arrive; for ever if another that it started holds on."""
+
+
+class ServerFailed(Exception):
+    """A server can't be used, or a call failed; one line, whose text may be the server's. `lost`: it must be started
+
+    again before it can be asked anything.
+    """
+
+    def __init__(self, message: str, *, lost: bool = False) -> None:
+        super().__init__(message)
+        self.lost = lost
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteTool:
+    """A tool as the server tells of it: raw, unbounded, untrusted. `read_only` is the server's word alone."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+    read_only: bool
+
+
+class Server:
+    """A connection to one server. `config` has its variables' values; `log` gets the server's stderr."""
+
+    def __init__(self, config: McpConfig, *, environ: Mapping[str, str], cwd: Path, log: Path, version: str) -> None:
+        self._config, self._environ, self._cwd, self._log, self._version = config, environ, cwd, log, version
+        self._task: asyncio.Task[None] | None = None
+        self._client: Client | None = None
+        self._scope: Any = None
+        self._closing = asyncio.Event()
+        self._lost = False
+        self._errors: ErrorLog | None = None
+        self.title = ""
+        self.tools: tuple[RemoteTool, ...] = ()
+        self.more_tools = False
+
+    async def open(self, timeout_s: float) -> None:
+        """Connect and read the list of tools. Raises `ServerFailed`; what was started is ended then."""
+        from anyio import CancelScope
+
+        self._closing, self._lost, self._client = asyncio.Event(), False, None
+        self._errors = None
+        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        scope = self._scope = CancelScope()
+        self._task = asyncio.create_task(self._serve(scope, ready))
+        try:
+            await asyncio.wait({ready, self._task}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            scope.cancel()
+            raise
+        if ready.done() and not ready.cancelled():
+            ready.result()
+            return
+        scope.cancel()  # not the task: its library cleans up behind a shield that a task's own cancelling breaks
+        if self._task.done() and (fault := self._task.exception()) is not None:
+            words = await asyncio.to_thread(self._last_words, _LAST_WORDS_S)
+            raise ServerFailed(fault_of(fault, self._config) + words, lost=True)
+        raise ServerFailed(f"it did not answer within {timeout_s:g} seconds{self._last_words(0)}", lost=True)
+
+    async def _serve(self, scope: Any, ready: asyncio.Future[None]) -> None:
+        """The connection's whole life, in one task, as anyio wants it."""
+        with scope, ExitStack() as stack:
+            if self._config.command is not None:
+                self._errors = stack.enter_context(closing(ErrorLog(self._log)))
+            async with _transport(self._config, self._environ, self._cwd, self._errors) as transport:
+                from mcp import Client
+                from mcp.types import Implementation
+
+                info = Implementation(name="ossia", version=self._version)
+                async with Client(transport, client_info=info, cache=None) as client:
+                    self._client = client
+                    self.tools, self.more_tools = await _list_tools(client)
+                    known = client.server_info
+                    name = f"{known.name} {known.version}".strip() if known is not None else self._config.name
+                    self.title = one_line(f"{name}, protocol {client.protocol_version}", 100)
+                    ready.set_result(None)
+                    await self._closing.wait()
+
+    def _last_words(self, timeout_s: float) -> str:
+        """The last line of its stderr, and where the others are: it often says what is missing."""
+        line = self._errors.last_line(timeout_s) if self._errors else ""
+        return f"; its last words: {one_line(_hidden(line, self._config), 200)!r} ({self._log})" if line else ""
+
+    @property
+    def is_lost(self) -> bool:
+        """Has it ended, as far as we know? Its end is seen at once; that of a server over HTTP at a call."""
+        if self._lost or self._client is None or self._task is None or self._task.done():
+            return True
+        dispatcher = getattr(self._client.session, "_dispatcher", None)  # no public word; without it, at a call
+        return bool(getattr(dispatcher, "_closed", False))
+
+    async def call(self, name: str, arguments: Mapping[str, object], timeout_s: float) -> CallToolResult:
+        """Call a tool. Raises `ServerFailed`."""
+        from mcp import MCPError
+        from mcp.types import CONNECTION_CLOSED, REQUEST_TIMEOUT, CallToolRequest, CallToolRequestParams, CallToolResult
+
+        assert self._client is not None
+        request = CallToolRequest(params=CallToolRequestParams(name=name, arguments=dict(arguments)))
+        try:
+            # Not Client.call_tool: that checks the result against the server's own schema, and a regular expression in
+            # there can hold the interpreter for ever.
+            return await self._client.session.send_request(
+                request, CallToolResult, request_read_timeout_seconds=timeout_s
+            )
+        except MCPError as error:
+            if error.code == REQUEST_TIMEOUT:
+                raise ServerFailed(f"it did not answer within {timeout_s:g} seconds") from None
+            self._lost = error.code == CONNECTION_CLOSED
+            raise ServerFailed(fault_of(error, self._config), lost=self._lost) from None
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            raise ServerFailed(fault_of(error, self._config)) from None
+
+    async def close(self) -> None:
+        """End the connection, and the server if we started it. Takes some seconds for one that doesn't want to."""
+        self._closing.set()
+        if self._task is not None:
+            if self._client is None:  # it never got ready
+                self._scope.cancel()
+            await asyncio.wait({self._task})
+            if not self._task.cancelled():
+                self._task.exception()  # looked at: it is no news any more
+
+
+async def _list_tools(client: Client) -> tuple[tuple[RemoteTool, ...], bool]:
+    tools: list[RemoteTool] = []
+    cursor: str | None = None
+    for _ in range(_MAX_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        for tool in page.tools:
+            read_only = tool.annotations is not None and tool.annotations.read_only_hint is True
+            description = tool.description or tool.title or ""
+            tools.append(RemoteTool(tool.name, description, tool.input_schema, read_only))
+        cursor = page.next_cursor
+        if cursor is None or len(tools) > MAX_TOOLS:
+            break
+    return tuple(tools[:MAX_TOOLS]), cursor is not None or len(tools) > MAX_TOOLS
+
+
+# -- how it is reached ------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def _transport(
+    config: McpConfig, environ: Mapping[str, str], cwd: Path, errors: ErrorLog | None
+) -> AsyncIterator[Any]:
+    """What a `Client` talks through. What belongs to it is closed after it."""
+    async with AsyncExitStack() as stack:
+        if config.url is not None:
+            from mcp.client.streamable_http import streamable_http_client
+
+            client = await stack.enter_async_context(_http_client(config))
+            yield streamable_http_client(config.url, http_client=client, max_sse_event_size=_MAX_EVENT_BYTES)
+            return
+        from mcp import StdioServerParameters, stdio_client
+
+        assert config.command is not None and errors is not None
+        parameters = StdioServerParameters(
+            command=config.command,
+            args=list(config.args),
+            env=dict(environ),
+            cwd=config.cwd or cwd,
+            encoding=line_encoding(),
+            encoding_error_handler="replace",
+        )
+        yield stdio_client(parameters, errlog=errors.file)
+
+
+def _http_client(config: McpConfig) -> Any:
+    import httpx2
+
+    class Bounded(httpx2.AsyncHTTPTransport):
+        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+            response = await super().handle_async_request(request)
+            if response.headers.get("content-encoding", "identity") != "identity":  # a few bytes may be gigabytes
+                await response.aclose()
+                raise httpx2.DecodingError("the server compressed its answer, which we did not ask for")
+            assert isinstance(response.stream, httpx2.AsyncByteStream)
+            response.stream = _BoundedStream(response.stream)
+            return response
+
+    class _BoundedStream(httpx2.AsyncByteStream):
+        def __init__(self, inner: httpx2.AsyncByteStream) -> None:
+            self._inner = inner
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            left = _MAX_RESPONSE_BYTES
+            async for chunk in self._inner:
+                left -= len(chunk)
+                if left < 0:
+                    raise httpx2.ReadError(f"an answer of more than {_MAX_RESPONSE_BYTES >> 20} MB")
+                yield chunk
+
+        async def aclose(self) -> None:
+            await self._inner.aclose()
+
+    headers = {**config.headers, "Accept-Encoding": "identity"}
+    timeout = httpx2.Timeout(30.0, read=300.0)  # the library's own: a stream of events may be silent for long
+    return httpx2.AsyncClient(headers=headers, timeout=timeout, transport=Bounded())
+
+
+# -- faults -----------------------------------------------------------------------------------------------------------
+
+
+def fault_of(fault: BaseException, config: McpConfig) -> str:
+    """What went wrong, in one line, with no value of a header or a variable in it."""
+    from pydantic import ValidationError
+
+    while isinstance(fault, BaseExceptionGroup):
+        fault = _likeliest(fault.exceptions)
+    if config.command is not None and isinstance(fault, FileNotFoundError | NotADirectoryError):
+        text = f"there is no program {config.command!r}" + (f", or no folder {config.cwd!r}" if config.cwd else "")
+    elif config.command is not None and isinstance(fault, PermissionError):
+        text = f"{config.command!r} can't be started: {fault.strerror}"
+    elif isinstance(fault, ValidationError):
+        first = fault.errors(include_url=False, include_input=False)[0]
+        text = f"its answer is not as MCP has it ({'.'.join(map(str, first['loc']))}: {first['msg']})"
+    elif str(fault) == "Connection closed":
+        text = "it ended" if config.command is not None else "it closed the connection"
+    else:
+        text = _ERRNO.sub("", str(fault)) or type(fault).__name__
+    return one_line(_hidden(text, config), _MAX_FAULT_CHARS)
+
+
+def _hidden(text: str, config: McpConfig) -> str:
+    """The text without the values of the server's variables, headers and address, which may hold secrets."""
+    values = (*config.secrets, *config.env.values(), *config.headers.values(), config.url or "")
+    for secret in sorted({part for value in values for part in (value, *value.split())}, key=len, reverse=True):
+        if len(secret) >= 6:
+            text = text.replace(secret, "…")
+    return text
+
+
+def _likeliest(faults: Sequence[BaseException]) -> BaseException:
+    """The fault that tells most: not that something was cancelled because of it."""
+    return next((fault for fault in faults if not isinstance(fault, asyncio.CancelledError)), faults[0])

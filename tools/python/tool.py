@@ -1,0 +1,342 @@
+"""The trained built-in tool `python`: code of the model, run in a stateful, confined kernel on this machine."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from tools.python.output import Cell
+from tools.python.session_folder import SessionFolder
+from tools.sandbox import DATA_PATH, PYTHON_LIMITS, Confinement, Interpreter, InterpreterUnusable, Limits, inspect
+from tools.sandbox.hostile_folder import clear_setid_bits, read_file
+from tools.spec import Effect, Preview, Stop, ToolContext, ToolOutput, ToolResult, ToolSpec, interrupted
+
+if TYPE_CHECKING:
+    from tools.python._kernel import Kernel
+
+DESCRIPTION = """\
+Use this tool to execute Python code in your chain of thought. The code will not be shown to the user. This tool should be used for internal reasoning, but not for code that is intended to be visible to the user (e.g. when creating plots, tables, or files).
+
+When you send a message containing Python code to python, it will be executed in a stateful Jupyter notebook environment. python will respond with the output of the execution or time out after 120.0 seconds. The drive at '/mnt/data' can be used to save and persist user files. Internet access for this session is UNKNOWN. Depends on the cluster."""  # noqa: E501
+"""The text the model was trained on, as openai_harmony 0.0.8 has it."""
+
+NO_OUTPUT = "[WARN] No output available. Use print() to output anything to stdout to receive the output"
+_LOST = f"kernel restarted, variables lost, {DATA_PATH} kept"
+_DATA_IN_CODE = re.compile(re.escape(DATA_PATH) + r"(?![\w.-])")
+_FENCE = re.compile(r"```[\w+-]*[ \t]*\n(.*?)\n?```", re.DOTALL)
+
+_Outcome = Literal["done", "timeout", "stopped", "died"]
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds. `grace_s`: how long interrupted code may take to obey, and `stop_grace_s` the same after a stop of the
+
+    turn, before the kernel is killed. `idle_s`: how long, after the code's end, nothing may come of an output whose own
+    end hasn't come.
+    """
+
+    start_s: float = 30.0
+    grace_s: float = 5.0
+    stop_grace_s: float = 0.5
+    idle_s: float = 1.0
+
+
+class PythonTool:
+    """Runs code in one ipykernel per session, started at the first call.
+
+    `data_dir` gets a private folder for the session's files (`folder`; the model's `/mnt/data`); it stays when the tool
+    is closed, unless it is empty, until it is old (`_session_folder`). `timeout_s` is for the code of a whole call, the
+    kernel's start not counted. `interpreter` is what `sandbox.inspect` found; None: the Python that runs us. `note`: a
+    line for the model after the trained text, e.g. what can be imported.
+
+        tool = PythonTool(data_dir=Path("session"), confinement=sandbox.choose(sandbox.inspect()))
+        for output in tool.run("print(2+2)", call_id="call_1", context=context): …    # ToolOutput("call_1", "4\\n")
+    """
+
+    def __init__(
+        self,
+        *,
+        data_dir: Path,
+        confinement: Confinement,
+        timeout_s: float = 120.0,
+        interpreter: Interpreter | None = None,
+        limits: Limits | None = None,
+        timing: Timing | None = None,
+        max_tokens: int = 4096,
+        note: str = "",
+    ) -> None:
+        section = f"{DESCRIPTION}\n\n{note}" if note else None
+        # Confined, it can neither write the user's files nor send anything.
+        effects: frozenset[Effect] = frozenset({"run"} if confinement.name == "unconfined" else ())
+        self.spec = ToolSpec(
+            "python", DESCRIPTION, None, "text", effects, trained=True, section=section, provenance="built-in"
+        )
+        self.confinement = confinement
+        self._data_dir, self._interpreter = data_dir, interpreter
+        self._timeout_s, self._max_tokens = timeout_s, max_tokens
+        self._limits, self._timing = limits or PYTHON_LIMITS, timing or Timing()
+        self._folder: SessionFolder | None = None
+        self._kernel: Kernel | None = None
+        self._ready = False
+        self._lost = ""
+        self._closed = False
+        self._lock = threading.RLock()
+
+    @property
+    def folder(self) -> Path:
+        """The host's folder behind `/mnt/data`, made at the first look. Read it with `read_file` only."""
+        if self._folder is None:
+            self._folder = SessionFolder(self._data_dir)
+        return self._folder.path
+
+    @property
+    def kept_folder(self) -> Path | None:
+        """The host's folder behind `/mnt/data` if the code left anything in it; None otherwise."""
+        with suppress(OSError):
+            if self._folder is not None and any(self._folder.path.iterdir()):
+                return self._folder.path
+        return None
+
+    def read_file(self, name: str, *, max_bytes: int = 64 << 20) -> bytes:
+        """A file that the code left in `/mnt/data`, by its name there. Never follows a link.
+
+        Raises `OSError` where it isn't a plain file of that folder.
+        """
+        return read_file(self.folder, name, max_bytes=max_bytes)
+
+    def start(self) -> None:
+        """Start the kernel and don't wait for it: a first call finds it warm. A failure shows at that call."""
+        if self.confinement.name != "off":
+            with suppress(InterpreterUnusable, OSError):
+                self._launch()
+
+    def preview(self, args: object, *, context: ToolContext) -> Preview:
+        code = code_of(str(args))
+        lines = len(code.splitlines())
+        where = f"run {lines} line{'' if lines == 1 else 's'} of Python ({self.confinement.name})"
+        return Preview(where, code, "python", unconfined=self.confinement.name == "unconfined")
+
+    def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
+        """Run code: raw, or in one of the wrappings that models use (`code_of`). The state stays for the next call."""
+        if self.confinement.name == "off":
+            return ToolResult(f"Error: python is off on this machine: {self.confinement.reason}", error=True)
+        stop = context.stop
+        with self._lock:
+            try:
+                kernel = self._ready_kernel(stop)
+            except (_CannotStart, InterpreterUnusable) as error:
+                return ToolResult(f"[ERROR] {error}", error=True)
+            except OSError as error:  # the folder can't be made: a full disk
+                problem = f"python can't start: {error.filename or self._data_dir}: {error.strerror}"
+                return ToolResult(f"[ERROR] {problem}", error=True)
+            if kernel is None:
+                return ToolResult("[ERROR] Interrupted by the user before the code ran", error=True)
+            forget, folder = stop.on_stop(kernel.wake), self.folder
+            cell = Cell(self._for_kernel(code_of(str(args))), call_id, folder, self._for_model)
+            try:
+                return (yield from self._run_cell(kernel, cell, context))
+            finally:
+                forget()
+                if not cell.settled:  # the generator was closed at a yield
+                    self._settle(kernel, cell, "stopped", context.stop)
+                kernel.disconnect()
+                kernel.process.busy.clear()
+                clear_setid_bits(folder)
+
+    def begin_anew(self, *, told: bool) -> None:
+        """Forget the variables and the folder: another conversation begins. `told`: the next result says so.
+
+        Not during a call.
+        """
+        with self._lock:
+            self._drop_kernel()
+            if self._folder is not None:
+                self._folder.close()
+                self._folder = None
+            self._lost = f"[WARN] this is a new kernel: variables lost, {DATA_PATH} is empty" if told else ""
+
+    def close(self) -> None:
+        """End the kernel. A call that is running ends with "kernel died"."""
+        self._closed = True
+        kernel = self._kernel
+        if kernel is not None:
+            kernel.kill("the program is ending")
+        with self._lock:
+            self._drop_kernel()
+            if self._folder is not None:
+                self._folder.close()
+                self._folder = None
+
+    # -- one call ------------------------------------------------------------------------------------------------------
+
+    def _run_cell(
+        self, kernel: Kernel, cell: Cell, context: ToolContext
+    ) -> Generator[ToolOutput, None, ToolResult]:
+        deadline = time.monotonic() + self._timeout_s
+        kernel.process.busy.set()
+        cell.request = kernel.execute(cell.code)
+        outcome = yield from self._until_finished(kernel, cell, deadline, context.stop)
+        remark = self._settle(kernel, cell, outcome, context.stop)
+        text = cell.text(self._max_tokens, context.count_tokens)
+        if self._lost:
+            text, self._lost = f"{self._lost}\n{text}", ""
+        if remark:
+            text = f"{text}\n{remark}" if text else remark
+        text = text if text.strip() else NO_OUTPUT
+        attached, error = tuple(cell.attachments), bool(remark) or cell.failed
+        return ToolResult(text, error=error, attachments=attached, brings=frozenset({"private"}))
+
+    def _until_finished(
+        self, kernel: Kernel, cell: Cell, deadline: float, stop: Stop
+    ) -> Generator[ToolOutput, None, _Outcome]:
+        while not cell.finished(self._timing.idle_s):
+            if stop.stopped:
+                return "stopped"
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return "timeout"
+            ended = kernel.ended  # first: what it sent before may still be on its way
+            messages = kernel.receive(min(left, 0.05 if ended else self._timing.idle_s))
+            for message in messages:
+                yield from cell.take(message)
+            if ended and not messages:
+                return "died"
+        return "done"
+
+    def _settle(self, kernel: Kernel, cell: Cell, outcome: _Outcome, stop: Stop) -> str:
+        """Leave the kernel ready or dead; what to tell the model of it."""
+        cell.settled = True
+        kept = False
+        if outcome == "done":
+            kept = cell.idle
+        elif outcome != "died":
+            kept = self._interrupt(kernel, cell, self._timing.grace_s if outcome == "timeout" else
+                                   self._timing.stop_grace_s)  # fmt: skip
+        if not kept:
+            kernel.kill()
+            reason = kernel.process.reason
+            self._drop_kernel()
+        if outcome == "timeout":
+            what = f"Execution timed out after {self._timeout_s} seconds"
+            return f"[ERROR] {what}; {'interrupted, state kept' if kept else _LOST}"
+        if outcome == "stopped":
+            return f"[ERROR] {interrupted(stop).capitalize()}; {'state kept' if kept else _LOST}"
+        if outcome == "died":
+            return f"[ERROR] kernel died ({reason}); {_LOST}"
+        return "" if kept else f"[ERROR] the code broke the kernel's output; {_LOST}"
+
+    def _interrupt(self, kernel: Kernel, cell: Cell, grace_s: float) -> bool:
+        """Interrupt the code, then see that the kernel still runs some: whether it obeyed within `grace_s`."""
+        end = time.monotonic() + grace_s
+        kernel.interrupt()
+        if not self._collect(kernel, cell, end):
+            return False
+        health = Cell("", cell.call_id, self.folder, self._for_model)
+        health.request = kernel.execute("None", silent=True)
+        return self._collect(kernel, health, end)
+
+    def _collect(self, kernel: Kernel, cell: Cell, end: float) -> bool:
+        while not (cell.replied and cell.idle):
+            left = end - time.monotonic()
+            if left <= 0 or kernel.ended:
+                return False
+            for message in kernel.receive(left):
+                for _ in cell.take(message):
+                    pass  # too late for the screen
+        return True
+
+    # -- the kernel ----------------------------------------------------------------------------------------------------
+
+    def _ready_kernel(self, stop: Stop) -> Kernel | None:
+        """A kernel that runs code; None if the turn was stopped first."""
+        from tools.python._kernel import KernelFailed
+
+        if self._kernel is not None and self._ready and not stop.stopped:
+            kernel = self._kernel
+            try:
+                if not kernel.ended:
+                    kernel.process.busy.set()  # from now on it can send
+                    return self._connected(kernel, kernel.reconnect, self._timeout_s, stop)
+            except KernelFailed as error:
+                kernel.kill(str(error))
+            why = kernel.process.reason
+            self._lost = f"[WARN] the kernel died since the last call ({why}); variables lost, {DATA_PATH} kept"
+            self._drop_kernel()
+        if stop.stopped:
+            return None
+        kernel = self._launch()
+        try:
+            ready = self._connected(kernel, kernel.wait_ready, self._timing.start_s, stop)
+        except KernelFailed as error:
+            self._drop_kernel()
+            raise _CannotStart(str(error)) from error
+        self._ready = ready is not None
+        return ready
+
+    def _connected(
+        self, kernel: Kernel, connect: Callable[[float, Callable[[], bool]], bool], within_s: float, stop: Stop
+    ) -> Kernel | None:
+        forget = stop.on_stop(kernel.wake)
+        try:
+            given_up = lambda: stop.stopped or self._closed  # noqa: E731
+            return kernel if connect(time.monotonic() + within_s, given_up) else None
+        finally:
+            forget()
+
+    def _launch(self) -> Kernel:
+        from tools.python._kernel import Kernel
+
+        with self._lock:
+            if self._closed:
+                raise _CannotStart("python is closed")
+            if self._kernel is None:
+                self._interpreter = self._interpreter or inspect()
+                self._ready = False
+                self._kernel = Kernel(self.confinement, self._interpreter, data=self.folder, limits=self._limits)
+            return self._kernel
+
+    def _drop_kernel(self) -> None:
+        kernel, self._kernel, self._ready = self._kernel, None, False
+        if kernel is not None:
+            kernel.close()
+
+    # -- where the data folder isn't at /mnt/data ----------------------------------------------------------------------
+
+    def _for_kernel(self, code: str) -> str:
+        if self.confinement.data_path == DATA_PATH:
+            return code
+        return _DATA_IN_CODE.sub(lambda _: str(self.folder), code)
+
+    def _for_model(self, text: str) -> str:
+        """Output as the model knows it: the real folder's name replaced by `/mnt/data`."""
+        return text if self.confinement.data_path == DATA_PATH else text.replace(str(self.folder), DATA_PATH)
+
+
+class _CannotStart(Exception):
+    """No kernel can be had; the message goes to the model."""
+
+
+def code_of(arguments: str) -> str:
+    r"""The code in what a model sent to `python`: raw code, `{"code": …}` (`script`, `input`), or a fenced block.
+
+    `code_of('{"code": "print(1)"}')`, ``code_of("```python\nprint(1)\n```")`` and `code_of("print(1)")` are equal.
+    Half a surrogate pair, which JSON can spell and no kernel can be sent, is `?`.
+    """
+    arguments = arguments.encode("utf-8", "replace").decode("utf-8")
+    text = arguments.strip()
+    if text.startswith("{"):
+        with suppress(ValueError, RecursionError):
+            value: Any = json.loads(text)
+            wrapped = [value[key] for key in ("code", "script", "input") if isinstance(value.get(key), str)]
+            if wrapped:
+                return code_of(wrapped[0])
+    fenced = _FENCE.fullmatch(text)
+    return fenced.group(1) if fenced else arguments

@@ -1,0 +1,4 @@
+"""Files as they were before a turn changed them.
+
+Begin with `journal`; `restore` gives them back, `snapshot` and `tree` see what a command changed.
+"""

@@ -1,0 +1,151 @@
+"""Putting a turn's files back: first what is checked, then what is taken away, then what is made."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tools.undo.snapshot import Bytes
+from tools.undo.tree import State, Tree
+from tools.undo.turns import TurnFolder
+
+CHANGED = "it was changed since"
+NOT_KEPT = "what was there before couldn't be kept"
+NOT_EMPTY = "the folder holds other files now"
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A path that undo left as it is, and why, in words for people."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What undo did: `restored` are paths with their old content or mode again, `removed` those that the turn had made.
+
+    `Undone("fix the tests", restored=("a.py",), removed=("b.py",), skipped=(Skipped("c.py", "it was changed since"),))`
+    """
+
+    label: str
+    restored: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+
+
+@dataclass(slots=True)
+class _Work:
+    """What is to be done at each path, and what couldn't be."""
+
+    current: dict[str, State] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+
+
+def undo_turn(turn: TurnFolder, tree: Tree, *, force: bool, skip: bool, dry_run: bool) -> Undone:
+    """Undo one turn and forget it; what was skipped stays in it, unless `skip`. `dry_run` changes nothing."""
+    if not dry_run:
+        _open_folders(turn, tree)
+    work, before = _checked(turn, tree, force), dict(turn.before)
+    if not dry_run:
+        _apply(before, turn.bytes, tree, work)
+        turn.keep_only(() if skip else work.skipped)
+    done = [path for path in work.current if path not in work.skipped]
+    return Undone(
+        turn.label,
+        tuple(path for path in done if before[path].kind != "absent"),
+        tuple(path for path in done if before[path].kind == "absent"),
+        tuple(Skipped(path, reason) for path, reason in sorted(work.skipped.items())),
+    )
+
+
+def _open_folders(turn: TurnFolder, tree: Tree) -> None:
+    """A folder that the turn closed to its own owner hides what is in it. Its mode of before comes back at the end."""
+    for path in sorted(path for path, before in turn.before.items() if before.kind == "dir"):
+        with suppress(OSError):  # then what is below it is skipped, with the reason
+            now = tree.state(path)
+            if now.kind == "dir" and now.mode & 0o700 != 0o700:
+                tree.set_mode(path, now.mode | 0o700)
+
+
+def _checked(turn: TurnFolder, tree: Tree, force: bool) -> _Work:
+    work = _Work()
+    for path, before in turn.before.items():
+        try:
+            current = tree.state(path)
+        except OSError as error:
+            work.skipped[path] = error.strerror or str(error)
+            continue
+        if current.equals(before):
+            continue
+        after = turn.after.get(path)
+        if before.kind == "other" or (before.kind == "file" and not turn.bytes.path_of(before.hash).exists()):
+            work.skipped[path] = NOT_KEPT
+        elif after is not None and not force and not current.same_content(after):
+            work.skipped[path] = CHANGED
+        else:
+            work.current[path] = current
+    _leave_repositories_in_use(turn, tree, work, force)
+    return work
+
+
+def _leave_repositories_in_use(turn: TurnFolder, tree: Tree, work: _Work, force: bool) -> None:
+    """One that the turn made and the user goes on with stays whole: a part of it is of no use to anybody."""
+    made = [path for path, before in turn.before.items()
+            if path.rpartition("/")[2] == ".git" and before.kind == "absent"]  # fmt: skip
+    for top in [] if force else made:
+        whole = {path for path in turn.before if path == top or path.startswith(f"{top}/")}
+        there = {(Path(folder) / name).relative_to(tree.root).as_posix()
+                 for folder, folders, files in os.walk(tree.root / top) for name in (*folders, *files)}  # fmt: skip
+        if there - whole or whole & work.skipped.keys():
+            for path in whole & work.current.keys():
+                del work.current[path]
+                work.skipped[path] = CHANGED
+
+
+def put_back(before: Mapping[str, State], kept: Bytes, tree: Tree) -> dict[str, str]:
+    """Make again what was at these paths, where nothing is now; what couldn't be made, with the reason."""
+    work = _Work({path: State() for path in before})
+    for path, state in before.items():
+        if state.kind == "other" or (state.kind == "file" and not kept.path_of(state.hash).exists()):
+            work.skipped[path] = NOT_KEPT
+    _apply(before, kept, tree, work)
+    return work.skipped
+
+
+def _apply(before: Mapping[str, State], kept: Bytes, tree: Tree, work: _Work) -> None:
+    deep_first = sorted(work.current, key=lambda path: path.count("/"), reverse=True)
+    in_the_way = [path for path in deep_first
+                  if work.current[path].kind not in ("absent", before[path].kind)]  # fmt: skip
+    _each(work, in_the_way, tree.remove)
+    links = [path for path in deep_first if before[path].kind == work.current[path].kind == "link"]
+    _each(work, links, tree.remove)
+    _each(work, [path for path in reversed(deep_first) if before[path].kind == "dir"], tree.make_folder)
+    for path in deep_first:
+        state = before[path]
+        if state.kind == "file" and not state.same_content(work.current[path]):
+            _each(work, [path], lambda path: tree.write(path, before[path], kept.path_of(before[path].hash)))
+        elif state.kind == "link":
+            _each(work, [path], lambda path: tree.make_link(path, before[path].target))
+        elif state.kind == "fifo" != work.current[path].kind:
+            _each(work, [path], tree.make_fifo)
+    modes = [path for path in deep_first if before[path].kind in ("file", "dir", "fifo")]
+    _each(work, modes, lambda path: tree.set_mode(path, before[path].mode))
+
+
+def _each(work: _Work, paths: Iterable[str], action: Callable[[str], None]) -> None:
+    """Do it at each path that nothing has gone wrong with."""
+    for path in paths:
+        if path in work.skipped:
+            continue
+        try:
+            action(path)
+        except OSError as error:
+            import errno
+
+            full = error.errno in (errno.ENOTEMPTY, errno.EEXIST)
+            work.skipped[path] = NOT_EMPTY if full else error.strerror or str(error)

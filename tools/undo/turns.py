@@ -1,0 +1,227 @@
+"""The turns that can be undone, on disk: a folder each, with a list of what was there and the bytes of it.
+
+The list is only added to: a crash leaves whole lines and perhaps a torn one, which isn't believed. What it names was
+kept before it was named, and named before it was changed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.undo.snapshot import UNREADABLE, Bytes, append, make_private, private_file, row_of, state_of
+from tools.undo.tree import State
+
+_MAX_LABEL_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A turn for people: its label, the paths it changed, when it last did (seconds, by the file system's clock)."""
+
+    label: str
+    paths: tuple[str, ...]
+    changed_at: float
+
+
+class TurnFolder:
+    """One turn. `before`: what was; `after`: what the turn left, as far as that is known."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.bytes = Bytes(folder / "bytes")
+        self.label = ""
+        self.before: dict[str, State] = {}
+        self.after: dict[str, State] = {}
+        self.unsettled: set[str] = set()
+
+    @property
+    def turn(self) -> Turn:
+        return Turn(self.label, tuple(self.before), self._list.stat().st_mtime)
+
+    @property
+    def _list(self) -> Path:
+        return self.folder / "turn.jsonl"
+
+    def exists(self) -> bool:
+        return self._list.exists()
+
+    def has(self, path: str) -> bool:
+        return path in self.before
+
+    def add_before(self, states: Mapping[str, State]) -> None:
+        """The first state of a turn counts: paths that it has already are left out."""
+        new = {path: state for path, state in states.items() if path not in self.before}
+        self._add("before", new)
+        self.before |= new
+
+    def add_after(self, states: Mapping[str, State]) -> None:
+        """The last state counts."""
+        self._add("after", states)
+        self.after |= states
+
+    def _add(self, what: str, states: Mapping[str, State]) -> None:
+        rows = [json.dumps({"path": path, what: row_of(state)}) + "\n" for path, state in states.items()]
+        if rows:
+            append(self._list, "".join(rows).encode())
+
+    def drop_if_nothing_changed(self) -> None:
+        """A call that failed leaves everything as it was."""
+        if all(path in self.after and state.equals(self.after[path]) for path, state in self.before.items()):
+            self.remove()
+
+    def keep_only(self, paths: Iterable[str]) -> None:
+        """Forget all other paths; the turn itself if there are none."""
+        wanted = [path for path in self.before if path in set(paths)]
+        if not wanted:
+            self.remove()
+            return
+        self.before = {path: self.before[path] for path in wanted}
+        self.after = {path: self.after[path] for path in wanted if path in self.after}
+        temporary = self._list.with_suffix(".new")
+        with private_file(temporary) as file:
+            file.write(_first_line(self.label))
+            for what, states in (("before", self.before), ("after", self.after)):
+                file.writelines(json.dumps({"path": path, what: row_of(state)}).encode() + b"\n"
+                                for path, state in states.items())  # fmt: skip
+        temporary.replace(self._list)
+
+    def remove(self) -> None:
+        """The list first: without it the folder is no turn."""
+        self._list.unlink(missing_ok=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def make(self, label: str) -> None:
+        self.label = label
+        make_private(self.bytes.folder)
+        with private_file(self._list) as file:
+            file.write(_first_line(label))
+
+    def load(self) -> None:
+        """Read the list; lines that are none are left out."""
+        for line in self._list.read_bytes().split(b"\n"):
+            with suppress(*UNREADABLE):
+                row = json.loads(line)
+                if "label" in row:
+                    self.label = str(row["label"])
+                elif "before" in row:
+                    self.before.setdefault(str(row["path"]), state_of(row["before"]))
+                else:
+                    self.after[str(row["path"])] = state_of(row["after"])
+
+    def size_bytes(self) -> int:
+        return sum(path.stat().st_size for path in (self._list, *self.bytes.folder.iterdir()))
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A command that is running, or whose process was killed: the file is locked as long as that process lives."""
+
+    path: Path
+    descriptor: int
+    label: str
+    turn: TurnFolder | None
+    repositories: tuple[str, ...]
+
+    def done(self) -> None:
+        self.path.unlink(missing_ok=True)
+        os.close(self.descriptor)
+
+
+class TurnFolders:
+    """All turns of a workspace, in their order."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def new(self, label: str) -> TurnFolder:
+        number = max((int(path.name[:6]) for path in self._paths()), default=0) + 1
+        made = TurnFolder(self._folder / f"{number:06}-{secrets.token_hex(3)}")
+        made.make(label[:_MAX_LABEL_CHARS])
+        return made
+
+    def all(self) -> list[TurnFolder]:
+        """The oldest first. What a crash left without a list, or with nothing in it, is no turn."""
+        return [turn for path in self._paths() if (turn := self._loaded(path)) is not None]
+
+    def last(self) -> TurnFolder | None:
+        return next((turn for path in reversed(self._paths()) if (turn := self._loaded(path)) is not None), None)
+
+    def prune(self, turns: int, total_bytes: int) -> None:
+        """Keep the last `turns`, and of these as many as fit, the last one in any case."""
+        size = 0
+        for index, path in enumerate(reversed(self._paths())):
+            folder = TurnFolder(path)
+            with suppress(OSError):
+                size += folder.size_bytes()
+            if index and (index >= turns or size > total_bytes):
+                folder.remove()
+
+    def begin_command(self, label: str, turn: TurnFolder | None, repositories: Iterable[str]) -> Pending:
+        """Note that a command is about to run."""
+        import fcntl
+
+        make_private(self._folder)
+        repositories = tuple(repositories)
+        path = self._folder / f"running-{secrets.token_hex(6)}"
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        row = {"label": label, "turn": turn.folder.name if turn else None, "repositories": repositories}
+        os.write(descriptor, json.dumps(row).encode())
+        return Pending(path, descriptor, label, turn, repositories)
+
+    def any_running(self) -> bool:
+        """Whether a command runs now, of this process or of another."""
+        return bool(self._names("running-"))
+
+    def left_behind(self) -> list[Pending]:
+        """The commands whose process is gone."""
+        import fcntl
+
+        found = []
+        for path in self._names("running-"):
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:  # it is running
+                os.close(descriptor)
+                continue
+            found.append(self._pending(path, descriptor))
+        return found
+
+    def _pending(self, path: Path, descriptor: int) -> Pending:
+        row: dict[str, object] = {}
+        with suppress(*UNREADABLE):  # killed before the line was whole: the command had not begun
+            row = dict(json.loads(path.read_bytes()))
+        turn = self._loaded(self._folder / str(row["turn"])) if row.get("turn") else None
+        repositories = row.get("repositories")
+        names = tuple(map(str, repositories)) if isinstance(repositories, list) else ()
+        return Pending(path, descriptor, str(row.get("label", "")), turn, names)
+
+    def _loaded(self, path: Path) -> TurnFolder | None:
+        turn = TurnFolder(path)
+        try:
+            turn.load()
+        except FileNotFoundError:
+            return None
+        return turn if turn.before else None
+
+    def _paths(self) -> list[Path]:
+        return [path for path in self._names("") if path.name[:6].isdigit()]
+
+    def _names(self, start: str) -> list[Path]:
+        try:
+            names = os.listdir(self._folder)  # noqa: PTH208 - names, to be sorted
+        except FileNotFoundError:
+            return []
+        return [self._folder / name for name in sorted(names) if name.startswith(start)]
+
+
+def _first_line(label: str) -> bytes:
+    return json.dumps({"version": 1, "label": label}).encode() + b"\n"

@@ -1,0 +1,205 @@
+"""`functions.apply_patch`: changes of files as a V4A patch, all of them or none."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+from tools.approval import sensitive
+from tools.safe_files import MAX_FILE_BYTES, Content, Place, locate
+from tools.spec import Effect, Preview, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
+from tools.work import _diff
+from tools.work._changes import Change, apply, caution, current, of_ossia, require_name
+from tools.work._folder import count, workspace_of
+from tools.work._hunks import Misfit, apply_hunks
+from tools.work._v4a import Add, Delete, Section, Update, parse
+from tools.work.text import Text, decode, describe
+from tools.workspace import Workspace
+
+_PARAMETERS = {"type": "string"}
+"""As gpt-oss's own `chat.py` declares it: the patch itself. The toolbox also takes `{"patch": …}`, by any name."""
+_DESCRIPTION = """\
+Changes files by a patch: all of it is applied, or nothing. A patch is
+
+*** Begin Patch
+one section for each file
+*** End Patch
+
+where a section begins with one of
+*** Add File: PATH      (a new file: each line of it follows with '+' in front)
+*** Delete File: PATH   (nothing follows)
+*** Update File: PATH   (next, to rename it: '*** Move to: NEW_PATH'; then hunks)
+
+A hunk begins with '@@', or with '@@ ' and the text of a line above it (a class, a function) where its lines alone \
+could stand in more than one place. Each of its lines has ' ' in front if it stays, '-' if it goes, '+' if it is \
+new; show 3 lines that stay before and after a change, exactly as the file has them. '*** End of File' after a hunk \
+puts it at the end. Hunks stand in the order of the file. Paths are relative to the workspace.
+
+*** Begin Patch
+*** Update File: src/app.py
+@@ def greet():
+-    print("Hi")
++    print("Hello")
+*** Add File: notes/todo.md
++- say goodbye, too
+*** Delete File: old.txt
+*** End Patch"""
+
+_MAX_BYTES = 128 << 20
+"""Of all files of a patch, old and new, which are held in memory at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """The changes, with what is said of each file once they are made."""
+
+    changes: tuple[Change, ...]
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """Why the patch doesn't fit. It quotes the files: the policy rules on it as on reading them."""
+
+    text: str
+
+
+class ApplyPatch:
+    """Applies a patch in the format that gpt-oss knows (V4A), exactly or not at all.
+
+    A file keeps the ends of its lines, its encoding and its permissions. Refused are a file to add that is there
+    already, a path that leads out (the new one of a move too), context that fits in no place or in more than one.
+    """
+
+    def __init__(self) -> None:
+        self.spec = ToolSpec(
+            "functions.apply_patch", _DESCRIPTION, _PARAMETERS, effects=frozenset({"write"}), provenance="built-in"
+        )
+
+    def preview(self, args: object, *, context: ToolContext) -> Preview:
+        workspace = workspace_of(context)
+        planner = _Planner(workspace)
+        try:
+            for section in parse(str(args)):
+                planner.take(section)
+        except Misfit as misfit:
+            names = planner.subjects
+            text = f"Error: {misfit}. Nothing was changed. Read the file, then send the whole patch again."
+            summary, why = f"look at {names[-1]}: the patch doesn't fit", sensitive.of_reading(*names)
+            reads: frozenset[Effect] = frozenset({"read"})
+            return Preview(summary, str(misfit), subjects=names, effects=reads, caution=why, plan=_Refusal(text))
+        diff, names = "".join(diff.text for diff in planner.diffs), planner.subjects
+        added = sum(diff.added for diff in planner.diffs)
+        removed = sum(diff.removed for diff in planner.diffs)
+        summary = f"change {count(len(planner.lines), 'file')} (+{added} -{removed} lines): {', '.join(names)}"
+        plan = _Plan(tuple(planner.changes), tuple(planner.lines))
+        warned = caution(plan.changes, names, workspace)
+        return Preview(summary, diff, "diff", subjects=names, caution=warned.reason, firm=warned.firm,
+                       own=of_ossia(names, workspace), plan=plan)  # fmt: skip
+
+    def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
+        yield from ()
+        workspace = workspace_of(context)
+        plan = (context.preview or self.preview(args, context=context)).plan
+        if isinstance(plan, _Refusal):
+            return ToolResult(plan.text, error=True, brings=workspace.brings)
+        assert isinstance(plan, _Plan), "it is of our own preview"
+        if all(change.before is not None and change.before.data == change.after for change in plan.changes):
+            return ToolResult("The files are as the patch wants them already; nothing was written.")
+        apply(plan.changes, workspace)
+        return ToolResult("\n".join(("Done.", *plan.lines)))
+
+    def close(self) -> None:
+        pass
+
+
+class _Planner:
+    """Sections to changes, each checked against the files as they are."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self.changes: list[Change] = []
+        self.lines: list[str] = []
+        self.diffs: list[_diff.Diff] = []
+        self._subjects: dict[str, None] = {}
+        self._bytes = 0
+
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        return tuple(self._subjects)
+
+    def take(self, section: Section) -> None:
+        match section:
+            case Add(path, lines):
+                place = self._new(path)
+                data = _bounded(Text("".join(f"{line}\n" for line in lines)).encode(place.name), path)
+                self._change(place.name, None, data)
+                self._say(f"A {place.name}", _diff.unified(None, data, name=place.name))
+            case Delete(path):
+                place, before = self._there(path, may_be_link=False)
+                self._change(place.name, before, None)
+                self._say(f"D {place.name}", _diff.unified(before.data, None, name=place.name))
+            case Update(path, move_to, hunks):
+                place, before = self._there(path, may_be_link=move_to is None)
+                data = before.data
+                if hunks:
+                    text = decode(before.data)
+                    if text is None:
+                        raise ToolFailed(f"Error: {path!r} is {describe(before.data)}, which no patch can update.")
+                    updated = apply_hunks(text.text, hunks, place.name)
+                    data = _bounded(Text(updated, text.encoding).encode(place.name), path)
+                self._update(place, before, data, move_to)
+
+    def _update(self, place: Place, before: Content, data: bytes, move_to: str | None) -> None:
+        target = place if move_to is None else locate(self._workspace.root, move_to)
+        if target.name == place.name:
+            self._change(place.name, before, data)
+            self._say(f"M {place.name}", _diff.unified(before.data, data, name=place.name))
+            return
+        target = self._new(str(move_to))
+        self._change(target.name, None, data, like=before)
+        self._change(place.name, before, None)
+        diff = _diff.unified(before.data, data, name=place.name, new_name=target.name)
+        self._say(f"M {place.name} -> {target.name}", diff)
+
+    def _new(self, path: str) -> Place:
+        place = locate(self._workspace.root, path)
+        self._note(place)
+        if place.kind != "missing":
+            raise ToolFailed(
+                f"Error: {path!r} is there already, and nothing was changed. Use '*** Update File:', or another path."
+            )
+        require_name(place)
+        return place
+
+    def _there(self, path: str, *, may_be_link: bool) -> tuple[Place, Content]:
+        place = locate(self._workspace.root, path)
+        self._note(place)
+        if place.link and not may_be_link:
+            raise ToolFailed(f"Error: {path!r} is a link to {place.name!r}, and nothing was changed. Name the file.")
+        found = current(self._workspace.root, place.name) if place.kind != "missing" else None
+        if found is None:
+            raise ToolFailed(f"Error: there is no file {path!r}; nothing was changed. list_dir shows what is there.")
+        return place, found
+
+    def _note(self, place: Place) -> None:
+        self._subjects |= dict.fromkeys(place.subjects)
+
+    def _change(self, name: str, before: Content | None, after: bytes | None, like: Content | None = None) -> None:
+        if any(change.name == name for change in self.changes):
+            raise ToolFailed(f"Error: {name!r} stands in the patch twice. Put all changes of a file in one section.")
+        self._bytes += len(before.data if before is not None else b"") + len(after or b"")
+        if self._bytes > _MAX_BYTES:
+            problem = f"the patch takes more than {_MAX_BYTES / 1e6:.0f} MB of files at once"
+            raise ToolFailed(f"Error: {problem}. Split it into smaller ones.")
+        self.changes.append(Change(name, before, after, like))
+
+    def _say(self, line: str, diff: _diff.Diff) -> None:
+        self.lines.append(line)
+        self.diffs.append(diff)
+
+
+def _bounded(data: bytes, path: str) -> bytes:
+    if len(data) > MAX_FILE_BYTES:
+        raise ToolFailed(f"Error: {path!r} would have {len(data) / 1e6:.1f} MB. A file may have at most 16 MB.")
+    return data

@@ -1,0 +1,169 @@
+"""`functions.grep`: the lines of the workspace's files that a regular expression matches."""
+
+from __future__ import annotations
+
+import json
+import os
+import posixpath
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+from tools.approval import sensitive
+from tools.safe_files import MAX_FILE_BYTES, Place, locate, opened_folder
+from tools.spec import Preview, Stop, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec, interrupted
+from tools.work import _grep_inside
+from tools.work._folder import as_mapping, count, one_line, workspace_of
+from tools.work._glob import as_expression
+from tools.work.list_dir import CLOSED
+
+_PARAMETERS = {
+    "type": "object",
+    "properties": {
+        "pattern": {"type": "string", "minLength": 1, "maxLength": 1000},
+        "path": {"type": "string"},
+        "glob": {"type": "string"},
+        "ignore_case": {"type": "boolean"},
+    },
+    "required": ["pattern"],
+    "additionalProperties": False,
+}
+_DESCRIPTION = (
+    "Searches the files of the workspace, or of a folder or file in it (path), for a regular expression, line by line. "
+    "glob narrows it down: '*.py', 'src/**/*.ts'. Answers with lines such as 'src/a.py:12: the line'."
+)
+_MAX_MEMORY_BYTES = 1 << 30
+
+
+class Grep:
+    """Gives `path:line: text` for each line that matches, by path; at most `max_hits`.
+
+    The expression is Python's. It runs in a process of its own (`python`) that is killed after `timeout_s`: what was
+    found until then is given. Links are never followed; binary files, `.git`, folders as `node_modules`, caches and
+    files that often hold secrets are passed over, unless `path` names them. `.gitignore` is not read.
+    """
+
+    def __init__(
+        self, *, timeout_s: int = 20, max_hits: int = 200, max_line_chars: int = 300, python: str = sys.executable
+    ) -> None:
+        self.spec = ToolSpec(
+            "functions.grep", _DESCRIPTION, _PARAMETERS, effects=frozenset({"read"}), provenance="built-in"
+        )
+        self._timeout_s, self._max_hits, self._max_line_chars = timeout_s, max_hits, max_line_chars
+        self._command = (python, "-I", "-S", "-X", "utf8", _grep_inside.__file__)
+
+    def preview(self, args: object, *, context: ToolContext) -> Preview:
+        asked = as_mapping(args)
+        pattern, path = str(asked["pattern"]), str(asked.get("path", "."))
+        place = locate(workspace_of(context).root, path)
+        if place.kind not in ("file", "folder"):
+            there = "there is no" if place.kind == "missing" else "no plain file is at"
+            raise ToolFailed(f"Error: {there} {path!r}. list_dir shows what is there.")
+        inside = f"{place.name}/x" if place.kind == "folder" else place.name  # all below .ssh is a secret
+        caution = f"it searches {place.name}, which often holds secrets" if sensitive.of_reading(inside) else ""
+        summary = f"search {place.name} for {pattern!r}"
+        return Preview(summary, subjects=place.subjects, caution=caution, plan=place)
+
+    def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
+        yield from ()
+        workspace = workspace_of(context)
+        place = (context.preview or self.preview(args, context=context)).plan
+        assert isinstance(place, Place), "it is of our own preview"
+        job = self._job(as_mapping(args), place)
+        hits, end = self._search(job, workspace.root, place, context.stop)
+        shown = [f"{one_line(path)}:{number}: {line}" for path, number, line in hits]
+        remarks = [f"[{interrupted(context.stop)}]"] if context.stop.stopped else self._remarks(hits, end)
+        text = "\n".join((*shown, *remarks))
+        return ToolResult(text, brings=workspace.brings)
+
+    def close(self) -> None:
+        pass
+
+    def _job(self, asked: Any, place: Place) -> dict[str, object]:
+        return {
+            "pattern": asked["pattern"],
+            "ignore_case": bool(asked.get("ignore_case", False)),
+            "glob": as_expression(str(asked["glob"])) if asked.get("glob") else "",
+            "secret": "(?!)" if place.kind == "file" or _is_secret(place) else sensitive.SECRET.pattern,
+            "closed": sorted(CLOSED),
+            "timeout_s": self._timeout_s,
+            "max_hits": self._max_hits,
+            "max_line_chars": self._max_line_chars,
+            "max_file_bytes": MAX_FILE_BYTES,
+            "max_memory_bytes": _MAX_MEMORY_BYTES,
+        }
+
+    def _search(
+        self, job: dict[str, object], root: Path, place: Place, stop: Stop
+    ) -> tuple[list[tuple[str, int, str]], dict[str, Any] | None]:
+        """What the process found, and its last word: None when it was killed before."""
+        only = posixpath.basename(place.name) if place.kind == "file" else ""
+        folder_name = posixpath.dirname(place.name) if only else place.name
+        front = f"{folder_name}/" if folder_name not in ("", ".") else ""
+        with ExitStack() as stack:
+            try:
+                folder = stack.enter_context(opened_folder(root, folder_name))
+            except OSError as error:
+                raise ToolFailed(f"Error: {folder_name!r} can't be searched: {error.strerror}.") from error
+            text = json.dumps({**job, "only": only, "front": front, "folder": folder})
+            process = stack.enter_context(
+                subprocess.Popen(
+                    self._command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    pass_fds=(folder,),
+                    cwd=os.sep,
+                    env={"LANG": "C.UTF-8"},
+                    start_new_session=True,
+                )
+            )
+            stack.callback(process.kill)
+            stack.callback(stop.on_stop(process.kill))
+            with suppress(subprocess.TimeoutExpired):
+                output, _ = process.communicate(text.encode(), timeout=self._timeout_s)
+                hits, end = _read(output)
+                if end is None and not stop.stopped:
+                    problem = f"the search broke off (status {process.returncode})"
+                    raise ToolFailed(f"Error: {problem}. Narrow it down by path or glob, or use a simpler expression.")
+                return hits, end
+            process.kill()
+            output, _ = process.communicate()
+            return _read(output)
+
+    def _remarks(self, hits: list[Any], end: dict[str, Any] | None) -> list[str]:
+        if end is None:
+            return [f"[stopped after {self._timeout_s} s: narrow it down by path or glob, or use a simpler expression]"]
+        remarks = [] if hits else [f"No matches in {count(end['files'], 'file')}."]
+        if end["problem"]:
+            remarks.append(f"[stopped: {end['problem']}]")
+        if end["cut"]:
+            remarks.append(f"[more than {self._max_hits} matches: narrow it down by path or glob]")
+        for kind, what in (("secret", "often holds secrets"), ("large", "too large"), ("closed", "not looked into")):
+            number, names = end["passed"][kind]
+            if number and not (kind == "closed" and hits):
+                more = f" and {number - len(names)} more" if number > len(names) else ""
+                remarks.append(f"[passed over ({what}): {', '.join(map(one_line, names))}{more}]")
+        return remarks
+
+
+def _is_secret(place: Place) -> bool:
+    return bool(sensitive.of_reading(place.name if place.kind == "file" else f"{place.name}/x"))
+
+
+def _read(output: bytes) -> tuple[list[tuple[str, int, str]], dict[str, Any] | None]:
+    hits: list[tuple[str, int, str]] = []
+    end = None
+    for line in output.split(b"\n")[:-1]:  # one that was cut by a kill has no end
+        said = json.loads(line)
+        if "fault" in said:
+            raise ToolFailed(f"Error: {said['fault']}. Put a backslash before ( ) [ ] {{ }} * + ? . to mean them.")
+        if "hit" in said:
+            path, number, text = said["hit"]
+            hits.append((path, number, text))
+        else:
+            end = said["end"]
+    return hits, end

@@ -1,0 +1,301 @@
+"""`functions.shell`: one shell command in the workspace, confined, its output bounded while it comes."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from tools._scratch import Scratch
+from tools.approval.later_look import Look
+from tools.ending import to_its_end
+from tools.output import Bounded, clean, trim
+from tools.own import Own
+from tools.sandbox import SHELL_LIMITS, Confinement, ConfinementName, Job, Limits, choose
+from tools.sandbox._process import CommandProcess
+from tools.sandbox.private import GUARDED, too_wide
+from tools.spec import Preview, Stop, Taint, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec, interrupted
+from tools.undo.journal import Journal
+from tools.workspace import Workspace
+
+NAME = "functions.shell"
+DESCRIPTION = "Runs a shell command and returns its output."
+NO_OUTPUT = "[no output]"
+DEFAULT_TIMEOUT_S, MAX_TIMEOUT_S = 60.0, 600.0
+_MAX_COMMAND_BYTES = 100_000
+"""Linux takes 128 KiB as one word of a command line."""
+_MAX_STREAMED_CHARS = 200_000
+_MAX_REPOSITORIES = 500
+"""Each is one more mount. Landlock would close the whole folder at the top that one lies in."""
+_PARAMETERS: dict[str, object] = {
+    "type": "object",
+    "properties": {
+        "command": {"type": "string", "description": "The command, as bash reads it; it runs in the workspace folder."},
+        "timeout": {"type": "number", "description": "Seconds until it is ended, at most 600. Default: 60."},
+    },
+    "required": ["command"],
+    "additionalProperties": False,
+}
+_ASK = "[functions.write_file and functions.apply_patch ask the user about such files]"
+_IS_PATCH = re.compile(r"\s*(?:cd\s+\S+\s*(?:&&|;)\s*)?(?:functions\.)?apply_?patch\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class ShellTiming:
+    """Seconds between the request to end (SIGTERM) and the kill: after a time-out, and after a stop of the turn."""
+
+    grace_s: float = 2.0
+    stop_grace_s: float = 0.15
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What was previewed. `undoable`: nothing runs if that has become untrue; `cannot`: why it isn't."""
+
+    command: str
+    timeout_s: float
+    undoable: bool
+    cannot: str = ""
+
+
+class ShellTool:
+    """Runs commands, each in a process of its own that ends with the call and takes all it started with it.
+
+    `confinement` None: the strongest one is looked for at the first call. `home`: the user's home, hidden from the
+    commands. `search_path`: folders that are looked through before the system's, as PATH has them. Changes that a
+    command makes in the workspace are kept for undo where the workspace's keeper is a `Journal`.
+
+        tool = ShellTool(home=Path("/home/user"))
+        Toolbox([tool], …).run(ToolCall("call_1", "functions.shell", '{"command": "ls"}'), stop=control)
+    """
+
+    def __init__(
+        self,
+        *,
+        confinement: Confinement | None = None,
+        home: Path | None = None,
+        search_path: str = "",
+        limits: Limits | None = None,
+        timing: ShellTiming | None = None,
+        max_tokens: int = 4096,
+    ) -> None:
+        self.spec = ToolSpec(NAME, DESCRIPTION, _PARAMETERS, effects=frozenset({"run", "write"}), provenance="built-in")
+        self._confinement, self._home, self._search_path = confinement, home, search_path
+        self._limits, self._timing, self._max_tokens = limits or SHELL_LIMITS, timing or ShellTiming(), max_tokens
+        self._warned = False  # that nothing can be undone here: once, for where nobody is asked
+
+    @property
+    def confinement(self) -> Confinement:
+        """How commands are confined here. The first look tries what there is, some 20 ms."""
+        if self._confinement is None:
+            self._confinement = choose()
+        return self._confinement
+
+    def preview(self, args: object, *, context: ToolContext) -> Preview:
+        workspace = self._workspace_of(context)
+        command, timeout_s = _command_and_timeout(args)
+        name = self.confinement.name
+        journal = workspace.keeper if isinstance(workspace.keeper, Journal) else None
+        cannot = journal.commands_cannot_be_undone() if journal else "nothing keeps what it changes"
+        kept, why = not cannot, cannot
+        confined = f"{name}, no network" if name != "unconfined" else "UNCONFINED: it can reach everything you can"
+        if name == "unconfined" and not cannot:
+            cannot = "only what it changes in the workspace, outside .git, is kept"
+        return Preview(
+            f"run a command in {workspace.root} ({confined})" + (f"; it can't be undone: {cannot}" if cannot else ""),
+            command,
+            "bash",
+            subjects=(command,),
+            command=True,
+            unconfined=name == "unconfined",
+            plan=_Plan(command, timeout_s, kept, why),
+        )
+
+    def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
+        """Run the previewed command. Output of both streams in the order it came, then the exit status if not 0."""
+        workspace = self._workspace_of(context)
+        plan = context.preview.plan if context.preview else None
+        if not isinstance(plan, _Plan):
+            plan = _Plan(*_command_and_timeout(args), undoable=False)
+        journal = workspace.keeper if isinstance(workspace.keeper, Journal) else None
+        with to_its_end(), closing(Scratch()) as scratch, ExitStack() as after:
+            before = journal.before_command() if journal else None
+            if plan.undoable and before is None:
+                raise ToolFailed("Error: the workspace has outgrown what undo can keep: call again, to be asked anew")
+            told: list[str] = []
+            free = self.confinement.name == "unconfined"
+            if journal and before is not None:
+                note = partial(journal.after_command, before, git_is_free=free)
+                after.callback(lambda: told.extend(note()))
+            if look := self._look(workspace.root, journaled=before is not None):
+                after.callback(look.close)
+                after.callback(lambda: told.extend(look.put_aside(git_is_free=free)))
+            nested = before.repositories[:_MAX_REPOSITORIES] if before and self.confinement.name != "landlock" else ()
+            job = self._job(plan.command, workspace, context, scratch.path, nested)
+            result = yield from self._run_job(job, plan.timeout_s, call_id, context, workspace.brings)
+            after.close()
+            return self._warning(plan, _with(result, told))
+
+    def _warning(self, plan: _Plan, result: ToolResult) -> ToolResult:
+        """The result of the first command that can't be undone says so: with `--yes` no question did."""
+        if not plan.cannot or self._warned:
+            return result
+        self._warned = True
+        return replace(result, notices=(f"what commands change here can't be undone: {plan.cannot}", *result.notices))
+
+    def _look(self, root: Path, *, journaled: bool) -> Look | None:
+        """What a journal doesn't see of what runs or instructs later: the workspace's own repository, or all of it."""
+        if not journaled:
+            return Look(root)
+        return Look(root, below=".git") if self.confinement.name == "unconfined" else None
+
+    def close(self) -> None:
+        """Nothing to do: each call ends what it started."""
+
+    def _workspace_of(self, context: ToolContext) -> Workspace:
+        if context.workspace is None:
+            raise ToolFailed("Error: there is no workspace to run commands in. Answer without the shell")
+        if self.confinement.name == "off":
+            raise ToolFailed(f"Error: the shell is off on this machine: {self.confinement.reason}")
+        refused = too_wide(context.workspace.root, self._home)
+        if refused and self.confinement.name != "unconfined":
+            raise ToolFailed(f"Error: no commands run in this workspace: {refused}. Choose another way")
+        cannot = _cannot_be_held(context.workspace.own, self.confinement.name)
+        if cannot:
+            raise ToolFailed(f"Error: no commands run in this workspace: {cannot}. Tell the user; choose another way")
+        return context.workspace
+
+    def _job(self, command: str, workspace: Workspace, context: ToolContext, scratch: Path,
+             nested: tuple[str, ...]) -> Job:  # fmt: skip
+        try:
+            guarded = [_guarded(workspace.root, name) for name in dict.fromkeys([*GUARDED, *nested])]
+        except OSError as error:
+            why = f"it can't be looked into ({error.strerror or error})"
+            raise ToolFailed(f"Error: no commands run in this workspace: {why}. Tell the user") from error
+        return Job(
+            workspace.root,
+            scratch,
+            self._limits,
+            command=command,
+            guarded=tuple(path for path in guarded if path is not None),
+            hidden=(context.data_dir,),
+            home=self._home,
+            own=workspace.own.places,
+            search_path=self._search_path,
+        )
+
+    def _run_job(self, job: Job, timeout_s: float, call_id: str, context: ToolContext, brings: frozenset[Taint]
+                 ) -> Generator[ToolOutput, None, ToolResult]:  # fmt: skip
+        output = _Output(call_id)
+        try:
+            launch = self.confinement.launch(job)
+            process = CommandProcess(launch, job, timeout_s=timeout_s, grace_s=self._timing.grace_s)
+        except OSError as error:
+            raise ToolFailed(f"Error: the shell can't be started: {error.strerror or error}") from error
+        forget = context.stop.on_stop(lambda: process.stop(self._timing.stop_grace_s))
+        try:
+            for chunk in process.output:
+                yield from output.take(chunk)
+            yield from output.take(b"", last=True)
+            status = process.status
+        finally:
+            forget()
+            process.close()
+        remark = _remark(process.ended_by, status, timeout_s, context.stop)
+        text = output.text(self._max_tokens, context.count_tokens)
+        text = "\n".join(part for part in (text, remark) if part) or NO_OUTPUT
+        return ToolResult(text, error=bool(remark), brings=brings)
+
+
+class _Output:
+    """What a command printed: bounded for the model, streamed for the screen up to a limit."""
+
+    def __init__(self, call_id: str) -> None:
+        self._call_id = call_id
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._kept = Bounded()
+        self._room = _MAX_STREAMED_CHARS
+
+    def take(self, chunk: bytes, *, last: bool = False) -> Generator[ToolOutput, None, None]:
+        text = self._decoder.decode(chunk, last)
+        self._kept.add(text)
+        shown = text[: self._room]
+        if shown:
+            self._room -= len(shown)
+            cut = "\n[... more output, not shown while it runs]\n" if not self._room else ""
+            yield ToolOutput(self._call_id, shown + cut)
+
+    def text(self, max_tokens: int, count_tokens: Callable[[str], int]) -> str:
+        head, tail = self._kept.head, self._kept.tail
+        if not self._kept.omitted:  # as one text: an escape sequence may lie across the seam
+            head, tail = head + tail, ""
+        head, tail = clean(head), clean(tail)
+        return trim(head, tail, self._kept.omitted, max_tokens=max_tokens, count_tokens=count_tokens).rstrip("\n")
+
+
+def _remark(ended_by: str, status: int, timeout_s: float, stop: Stop) -> str:
+    if ended_by == "timeout":
+        more = f"; a longer `timeout` can be given, at most {MAX_TIMEOUT_S:g}" if timeout_s < MAX_TIMEOUT_S else ""
+        return f"[ERROR] timed out after {timeout_s:g} s: the command and all it started were ended{more}"
+    if ended_by == "stopped":
+        return f"[ERROR] {interrupted(stop)}: the command and all it started were ended"
+    if ended_by:
+        return f"[ERROR] the command was ended: {ended_by}"
+    return f"[exit status {status}]" if status else ""
+
+
+def _command_and_timeout(args: object) -> tuple[str, float]:
+    assert isinstance(args, Mapping)
+    command, timeout = args.get("command"), args.get("timeout")
+    if not isinstance(command, str) or not command.strip():
+        raise ToolFailed("Error: `command` is empty: give the command as one string")
+    if _IS_PATCH.match(command):
+        raise ToolFailed(
+            "Error: apply_patch is not a program: call the tool functions.apply_patch with the patch itself, from "
+            "`*** Begin Patch` to `*** End Patch`, as its argument"
+        )
+    try:
+        size = len(command.encode())
+    except UnicodeEncodeError:
+        raise ToolFailed("Error: `command` holds half a character (a lone surrogate): send it as plain text") from None
+    if "\0" in command or size > _MAX_COMMAND_BYTES:
+        raise ToolFailed(
+            f"Error: `command` must be text without NUL of at most {_MAX_COMMAND_BYTES} bytes, it has {size}: "
+            "write a script with functions.write_file and run that"
+        )
+    wanted = DEFAULT_TIMEOUT_S
+    if isinstance(timeout, int | float) and timeout > 0:  # not nan
+        wanted = min(float(timeout), MAX_TIMEOUT_S)
+    return command, wanted
+
+
+def _cannot_be_held(own: Own, confinement: ConfinementName) -> str:
+    """Why a command could change what ossia itself is made of, in words for people; empty where it can't."""
+    if confinement == "unconfined":
+        return ""
+    if own.gone:
+        return f"a part of ossia itself isn't there any more ({own.gone[0]}): start ossia again"
+    if own.links and confinement != "landlock":
+        return f"ossia itself is reached by a link in it ({own.links[0]}), which {confinement} can't hold"
+    return own.problem
+
+
+def _guarded(root: Path, name: str) -> Path | None:
+    """What of it can be made read-only: itself, or what it links to in the workspace; None if it isn't there."""
+    path = root / name
+    if path.is_symlink():
+        target = path.resolve()
+        return target if target.exists() and target.is_relative_to(root) and target != root else None
+    return path if path.exists() else None
+
+
+def _with(result: ToolResult, told: Sequence[str]) -> ToolResult:
+    """The result, with what the command left that runs or instructs later: for the model, and for the user."""
+    if not told:
+        return result
+    lines = "\n".join(f"[{line}]" for line in told)
+    return replace(result, text=f"{result.text}\n{lines}\n{_ASK}", notices=(*result.notices, *told))

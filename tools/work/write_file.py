@@ -1,0 +1,84 @@
+"""`functions.write_file`: a whole file of the workspace, new or instead of the old one."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+from tools.approval.sensitive import Caution
+from tools.safe_files import MAX_FILE_BYTES, Content, locate
+from tools.spec import Preview, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
+from tools.work import _diff
+from tools.work._changes import Change, apply, caution, current, of_ossia, require_name
+from tools.work._folder import as_lines, as_mapping, count, workspace_of
+from tools.work.text import Text, decode, describe
+
+_PARAMETERS = {
+    "type": "object",
+    "properties": {"path": {"type": "string"}, "content": {"type": "string"}},
+    "required": ["path", "content"],
+    "additionalProperties": False,
+}
+_DESCRIPTION = (
+    "Writes a text file: a new one, with the folders above it, or instead of what was there. For a change of some "
+    "lines apply_patch is better."
+)
+
+
+class WriteFile:
+    """Writes a text file whole. Shows the difference first, and writes nothing if the file has changed since.
+
+    A file that is there keeps its permissions, its encoding, and CRLF if all its lines end so. Through a link that
+    stays in the workspace the file behind it is written; the link stays one.
+    """
+
+    def __init__(self) -> None:
+        self.spec = ToolSpec(
+            "functions.write_file", _DESCRIPTION, _PARAMETERS, effects=frozenset({"write"}), provenance="built-in"
+        )
+
+    def preview(self, args: object, *, context: ToolContext) -> Preview:
+        asked, workspace = as_mapping(args), workspace_of(context)
+        place = locate(workspace.root, str(asked["path"]))
+        if place.kind == "folder":
+            raise ToolFailed(f"Error: {asked['path']!r} is a folder. Give the path of a file.")
+        if place.kind == "other":
+            raise ToolFailed(f"Error: {asked['path']!r} is no plain file (a pipe, a device), and isn't written.")
+        require_name(place)
+        before = current(workspace.root, place.name)
+        change = Change(place.name, before, _encoded(str(asked["content"]), before, place.name))
+        diff = _diff.unified(before.data if before else None, change.after, name=place.name)
+        why = caution([change], place.subjects, workspace)
+        if before is not None and not why.reason and decode(before.data) is None:
+            why = Caution(f"it replaces {describe(before.data)}, by text")
+        verb = "change" if before is not None else "make"
+        summary = f"{verb} {place.name} (+{diff.added} -{diff.removed} lines)"
+        return Preview(summary, diff.text, "diff", subjects=place.subjects, caution=why.reason, firm=why.firm,
+                       own=of_ossia(place.subjects, workspace), plan=change)  # fmt: skip
+
+    def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
+        yield from ()
+        workspace = workspace_of(context)
+        preview = context.preview or self.preview(args, context=context)
+        change = preview.plan
+        assert isinstance(change, Change) and change.after is not None, "it is of our own preview"
+        if change.before is not None and change.before.data == change.after:
+            return ToolResult(f"{change.name} has this content already; nothing was written.")
+        apply([change], workspace)
+        verb = "Changed" if change.before is not None else "Made"
+        text = decode(change.after)
+        lines = count(len(as_lines(text.text)) if text is not None else 0, "line")
+        return ToolResult(f"{verb} {change.name} ({lines}, {count(len(change.after), 'byte')}).")
+
+    def close(self) -> None:
+        pass
+
+
+def _encoded(content: str, before: Content | None, name: str) -> bytes:
+    old = decode(before.data) if before is not None else None
+    if old is not None and "\r\n" in old.text and "\n" not in old.text.replace("\r\n", "") and "\r" not in content:
+        content = content.replace("\n", "\r\n")
+    encoding = "utf-8" if old is None or old.encoding == "latin-1" else old.encoding
+    data = Text(content, encoding).encode(name)
+    if len(data) > MAX_FILE_BYTES:
+        raise ToolFailed(f"Error: {len(data) / 1e6:.1f} MB are too much for one file. Write at most 16 MB.")
+    return data
