@@ -24,9 +24,9 @@ PACKAGES = ("ipykernel", "jsonschema", "jupyter-client", "landlockpy", "pytest")
 COPIED = (
     "tools", "pyproject.toml", "tests/__init__.py", "tests/support/__init__.py", "tests/support/kernels.py",
     "tests/support/floods.py",
-    "tests/support/trees.py", "tests/oracle/__init__.py", "tests/oracle/undo.py", "tests/test_tools_system_memory.py",
-    "tests/test_tools_functions_shell.py", "tests/test_tools_undo.py",
-    "tests/test_tools_confinement.py", "tests/test_tools_python.py", "tests/test_tools_sandbox.py",
+    "tests/support/trees.py", "tests/oracle/__init__.py", "tests/oracle/undo.py", "tests/tools/test_system_memory.py",
+    "tests/tools/test_functions_shell.py", "tests/tools/test_undo.py",
+    "tests/tools/test_confinement.py", "tests/tools/test_python.py", "tests/tools/test_sandbox.py",
 )  # fmt: skip
 CANDIDATES = ("/usr/bin/python3", "/usr/local/bin/python3", "/usr/bin/python3.13", "/usr/bin/python3.12")
 _OURS = ("-c", "import sys; raise SystemExit(sys.version_info < (3, 11))")

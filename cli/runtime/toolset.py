@@ -267,8 +267,8 @@ class _Builder:
 
     def workspace(self, folder: Folder) -> None:
         """The functions for work in a folder; the shell where something confines it."""
-        from tools.functions import workspace_tools
         from tools.sandbox import choose
+        from tools.work import workspace_tools
         from tools.work.shell import ShellTool
 
         self._tools += workspace_tools()

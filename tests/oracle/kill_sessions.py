@@ -33,9 +33,9 @@ from harmony import Tokenizer
 from tests.support.command import ROOT
 from tests.support.turns import Stage, drive, end_of
 from tools.approval.policy import Policy, Rule
-from tools.functions import workspace_tools
 from tools.spec import NoStop, ToolContext
 from tools.toolbox import Toolbox
+from tools.work import workspace_tools
 from tools.workspace import Workspace
 
 _TURNS = 20  # of one script; then it begins again

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tools.approval.policy import Policy, Rule
-from tools.functions import workspace_tools
 from tools.spec import ApprovalAsked, Decision, NoStop, ToolCall, ToolContext, ToolEvent, ToolResult
 from tools.toolbox import Toolbox
+from tools.work import workspace_tools
 from tools.workspace import Workspace
 
 

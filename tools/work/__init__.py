@@ -2,3 +2,19 @@
 
 Begin with `read_file`, the shortest one.
 """
+
+from __future__ import annotations
+
+from tools.spec import Tool
+from tools.work.apply_patch import ApplyPatch
+from tools.work.grep import Grep
+from tools.work.list_dir import ListDir
+from tools.work.read_file import ReadFile
+from tools.work.write_file import WriteFile
+
+__all__ = ["ApplyPatch", "Grep", "ListDir", "ReadFile", "WriteFile", "workspace_tools"]
+
+
+def workspace_tools(*, max_tokens: int = 6_000) -> tuple[Tool, ...]:
+    """What reads and writes files of the workspace: all but `shell`. `max_tokens`: of one result of `read_file`."""
+    return (ReadFile(max_tokens=max_tokens), ListDir(), Grep(), WriteFile(), ApplyPatch())

@@ -525,7 +525,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 @pytest.mark.parametrize("where", ["after a write", "in a command", "in a command, the list torn"])
 def test_killed_in_the_middle_of_a_turn(data: Path, root: Path, first: dict[str, object], where: str) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     command_line = [sys.executable, "-c", KILLED, str(data), str(root), where]
     assert subprocess.run(command_line, env=environment, timeout=30).returncode == -signal.SIGKILL
     assert snapshot(root) != first

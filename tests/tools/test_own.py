@@ -10,10 +10,10 @@ import pytest
 from tests.support.calls import Called, call
 from tools import sandbox
 from tools.approval.policy import Policy, Rule, parse_rule
-from tools.functions import workspace_tools
 from tools.own import Own, own_in, parts_of_prefix, parts_of_program, parts_of_this_python
 from tools.spec import NoStop, ToolContext
 from tools.toolbox import Toolbox
+from tools.work import workspace_tools
 from tools.work.shell import ShellTool
 from tools.workspace import Workspace
 
@@ -89,10 +89,10 @@ def test_a_program_with_what_it_runs(root: Path) -> None:
 
 
 def test_this_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    clone = Path(__file__).resolve().parents[1]
+    clone = Path(__file__).resolve().parents[2]
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if Path(entry).resolve() != clone])
     own = own_in(clone, parts_of_this_python(clone))
-    names = ("cli/x.py", "agent/x/y.py", "tools", "harmony", "tests/test_tools_own.py")
+    names = ("cli/x.py", "agent/x/y.py", "tools", "harmony", "tests/tools/test_own.py")
     assert [name for name in names if not own.holds(clone / name)] == []
     assert not own.holds(clone / "docs" / "chat.md")
     prefix = Path(sys.prefix).resolve()

@@ -25,8 +25,8 @@ from agent.sessions.session import Entry, Session, Summary, UserText
 from cli.chat.pager.transcript import TAIL_CHARS, Item, Transcript
 from harmony import Tokenizer
 from harmony.messages import Message, Sampled
+from tests.agent.test_loop import CALL, CASES, FINAL, NEXT, THINK
 from tests.support.turns import Stage
-from tests.test_agent_loop import CALL, CASES, FINAL, NEXT, THINK
 from tools.spec import Attachment, Preview, ToolCall, ToolResult
 
 ASKED = ToolCall("call_1", "python", "6*7")

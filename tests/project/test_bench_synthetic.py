@@ -154,7 +154,7 @@ def test_the_command_says_in_one_line_what_is_wrong(tmp_path: Path) -> None:
     target = tmp_path / "missing" / "tiny.gguf"
     command = [sys.executable, "-m", "tests.bench.synthetic", "--size", "tiny", str(target)]
     done = subprocess.run(
-        command, cwd=Path(__file__).parents[1], capture_output=True, text=True, timeout=120, check=False
+        command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=120, check=False
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"error: {target}: can't be written (No such file or directory)\n"

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from tools.approval.policy import Policy, Rule, parse_rule
-from tools.functions import workspace_tools
 from tools.sandbox import choose
 from tools.spec import (
     ApprovalAsked,
@@ -23,6 +22,7 @@ from tools.spec import (
     ToolStarted,
 )
 from tools.toolbox import CHANGED, DRY_RUN, REFUSED, REFUSED_AGAIN, Toolbox
+from tools.work import workspace_tools
 from tools.work.shell import ShellTool
 from tools.workspace import Workspace
 

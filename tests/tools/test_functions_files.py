@@ -14,9 +14,9 @@ import pytest
 from agent.control import Control
 from tests.support.folders import Folder
 from tools.approval.policy import Policy, Rule
-from tools.functions import Grep, workspace_tools
 from tools.spec import NoStop, Preview, ToolCall, ToolContext, ToolFailed, ToolResult
 from tools.toolbox import Toolbox
+from tools.work import Grep, workspace_tools
 from tools.workspace import Workspace
 
 
