@@ -6,9 +6,11 @@ import ast
 import importlib
 import subprocess
 import sysconfig
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import grimp
 import pytest
 
 from tests.support.command import ROOT
@@ -78,6 +80,21 @@ def test_nothing_imports_a_posix_only_module_on_every_platform() -> None:
         if name in _POSIX_ONLY
     }
     assert found == set()
+
+
+def test_no_circle_of_imports_has_more_than_two_files() -> None:
+    """Those for types count, too. Two that belong together may know each other."""
+    graph = grimp.build_graph(*PACKAGES, cache_dir=None)
+    circles = {
+        frozenset({module} | (graph.find_upstream_modules(module) & graph.find_downstream_modules(module)))
+        for module in graph.modules
+    }
+    assert [sorted(circle) for circle in circles if len(circle) > 2] == []
+
+
+def test_no_folder_has_more_files_than_can_be_looked_through() -> None:
+    files = Counter(path.parent.relative_to(ROOT).as_posix() for path in _sources())
+    assert {folder: count for folder, count in files.items() if count > 25} == {}
 
 
 def test_every_module_says_what_it_is() -> None:
