@@ -20,7 +20,7 @@ COPIED = ("harmony", "tools", "agent", "cli", "tests", "pyproject.toml")
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """`old`, which stands once in harmony/`module`.py, becomes `new`; tests/test_harmony_`tests`.py must fail."""
+    """`old`, which stands once in harmony/`module`.py, becomes `new`; tests/harmony/test_`tests`.py must fail."""
 
     module: str
     old: str
@@ -85,7 +85,7 @@ MUTATIONS = (
 
 def run_tests(copy: Path, names: list[str]) -> bool:
     """Whether the test files pass in `copy`."""
-    files = [f"tests/test_harmony_{name}.py" for name in names]
+    files = [f"tests/harmony/test_{name}.py" for name in names]
     command = [sys.executable, "-m", "pytest", "-n0", "-x", "-q", "-p", "no:cacheprovider", *files]
     done = subprocess.run(command, cwd=copy, capture_output=True, text=True, timeout=600, check=False)
     if done.returncode not in (0, 1):  # 2 and more: the tests did not run

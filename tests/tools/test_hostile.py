@@ -15,7 +15,7 @@ _ROW = re.compile(r"hostile[ _]row[ _](\d+)", re.IGNORECASE)
 
 
 def test_every_row_has_a_test_that_says_so() -> None:
-    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "tests").glob("test_*.py")]
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py")]
     assert {int(number) for text in texts for number in _ROW.findall(text)} == set(range(1, 35))
 
 
