@@ -1,73 +1,23 @@
-"""llama.cpp in this process, on llama-cpp-python's low-level API. Nothing else here imports it.
-
-Its `Llama` class isn't used: it tokenises text again, samples slowly, and trusts a sliding-window cache it should not.
-"""
+"""llama.cpp in this process as an `Engine`: prompts in, ids out, and what is kept of the KV cache for later."""
 
 from __future__ import annotations
 
-import ctypes
-import hashlib
-import json
-import os
-import re
-from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
-
-import llama_cpp as lib
-import numpy as np
-from llama_cpp._ggml import libggml
 
 from agent.control import Control
+from agent.engine._native import LlamaSettings, Native, gpu_free_bytes, processor_features
 from agent.engine.base import Constraint, Progress, Prompt, Sampling
-from agent.engine.cache import Logits, PrefixCache
-from agent.engine.devices import free_gpu_bytes, gpu_names
-from agent.engine.generation import Bounds, Lane, LocalGeneration, Piece, Prefill
+from agent.engine.cache import PrefixCache
+from agent.engine.generation import Bounds, Lane, LocalGeneration, Prefill
 from agent.engine.guiding import Guides
 from agent.engine.kept import About, keep, recall, take
-from agent.engine.meter import Meter
-from agent.engine.openmp import Waiting, waiting_for
 from agent.engine.prompts import KeptPrompts
 from agent.engine.sampling import Sampler
-from agent.engine.threads import default_threads, step_tokens
-from agent.errors import ContextFull, EngineFailed, ModelUnusable, OutOfMemory
+from agent.errors import ContextFull, ModelUnusable
 from harmony.tokenizer import Vocabulary
 
-_DEBUG, _ERROR, _CONTINUES = 1, 4, 5  # ggml_log_level (ggml.h; llama-cpp-python gives others); 5 goes on with a line
-_MOST_THREADS = 512  # GGML_MAX_N_THREADS; OpenMP ends the process when it can't start a thread
-_DONE, _ABORTED = 0, 2  # what llama_decode returns
-_LAYER_OPERATIONS, _LESS = 34, 8  # of a layer of gpt-oss, and fewer in the whole network; a test counts them
-_COPY_HEAD_BYTES = 8
-"""A copy of a sequence's state in memory begins with so many bytes that the file has not (llama-context.cpp)."""
-_NO_LOGITS: Logits = np.empty(0, np.float32)
-_WINDOW_ONLY = lib.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY
-
-_MEMORY_FAULT = re.compile(r"alloc|out of memory|enough memory|mlock", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class LlamaSettings:
-    """How a model is run. `LlamaSettings(context_tokens=8192, gpu_layers=0)`
-
-    `gpu_layers` -1: all of them; it matters only where llama.cpp was built for a GPU. `threads` None: the physical
-    cores. `batch_tokens` go through the network at once, at most; `step_tokens` of a prompt do, None: as many as its
-    threads are good for (`agent.engine.threads.step_tokens`), or a whole batch on a GPU. `swa_full` keeps
-    all of the context in the sliding-window layers too (with gpt-oss-20b twice the memory): no checkpoints are needed.
-    `repack`: a second copy of what the processor computes with, in the order in which it takes it
-    (`agent.models.repack` says how large, and where there is none to be had).
-    """
-
-    context_tokens: int
-    gpu_layers: int = -1
-    threads: int | None = None
-    batch_tokens: int = 512
-    step_tokens: int | None = None
-    use_mmap: bool = True
-    repack: bool = False
-    swa_full: bool = False
-    checkpoint_bytes: int = 64 << 20
+__all__ = ["LlamaEngine", "LlamaSettings", "gpu_free_bytes", "processor_features"]
 
 
 class LlamaEngine:
@@ -77,15 +27,14 @@ class LlamaEngine:
     """
 
     def __init__(
-        self, native: _Native, vocabulary: Vocabulary, name: str, settings: LlamaSettings, guides: Guides | None = None
+        self, native: Native, vocabulary: Vocabulary, name: str, settings: LlamaSettings, guides: Guides | None = None
     ) -> None:
         self.native = native
         self._guides = guides
         self._vocabulary = vocabulary
         self._name = name
         self._context_tokens = settings.context_tokens
-        window = 0 if settings.swa_full else native.window
-        self.lane = Lane(native, PrefixCache(native, window=window, max_bytes=settings.checkpoint_bytes))
+        self.lane = Lane(native, PrefixCache(native, window=native.window, max_bytes=settings.checkpoint_bytes))
         self._open: LocalGeneration | None = None
         self.prompts: KeptPrompts | None = None
         self._static: Prompt | None = None  # of the prompt that was read last, what may be kept on disk
@@ -110,14 +59,12 @@ class LlamaEngine:
         False from it gives up. `guides` compiles constraints (None: it can't). Raises `ModelUnusable`, `OutOfMemory`,
         or `EngineFailed` when given up.
         """
-        _LOG.open(log_path)
-        native = _Native(path, settings, on_progress)
+        native = Native(path, settings, log_path, on_progress)
         if native.vocabulary_size != vocabulary.size:
             native.close()
             raise ModelUnusable(
                 f"{path}: expected {vocabulary.size} tokens, llama.cpp sees {native.vocabulary_size}: get it again"
             )
-        _LOG.owner = native
         return cls(native, vocabulary, name, settings, guides)
 
     @property
@@ -233,8 +180,6 @@ class LlamaEngine:
         if self.prompts is not None:
             self.prompts.close()
         self.native.close()
-        if _LOG.owner is self.native:
-            _LOG.open(None)
 
     def _prefill(self, prompt: Prompt, *, ahead: bool = False) -> Prefill:
         if self._open is not None:
@@ -271,304 +216,3 @@ class LlamaEngine:
             self._open = None
 
         return end
-
-
-class _Native:
-    """A loaded model with its context: the raw calls, and the memory of sequence 0."""
-
-    def __init__(self, path: Path, settings: LlamaSettings, on_progress: Callable[[float], bool] | None) -> None:
-        self._model: Any = None
-        self._context: Any = None
-        self._waiting: Waiting | None = None
-        lib.llama_backend_init()
-        self._model = _load_model(path, settings, on_progress)
-        try:
-            self._context = _new_context(self._model, path, settings)
-        except BaseException:
-            self.close()
-            raise
-        self._memory = lib.llama_get_memory(self._context)
-        self.batch_tokens = int(lib.llama_n_batch(self._context))
-        self.step_tokens = min(settings.step_tokens or self._usual_step(settings), self.batch_tokens)
-        self.window = int(lib.llama_model_n_swa(self._model))
-        self.vocabulary_size = int(lib.llama_vocab_n_tokens(lib.llama_model_get_vocab(self._model)))
-        self.fingerprint = _fingerprint(path, settings, self)
-        self._threads = self._threads_in_use = int(lib.llama_n_threads(self._context))
-        self.may_use_fewer_threads = False
-        self._waiting = waiting_for(self._threads)
-        self._batch = _Batch(self.batch_tokens)
-        self._row_type, self._row_address, self._row = ctypes.c_float * self.vocabulary_size, 0, _NO_LOGITS
-        self._meter: Meter | None = None
-        self._operations = _LAYER_OPERATIONS * int(lib.llama_model_n_layer(self._model)) - _LESS  # of a step
-
-    @property
-    def is_open(self) -> bool:
-        return self._context is not None
-
-    def close(self) -> None:
-        if self._waiting is not None:
-            self._waiting.close()
-        if self._context is not None:
-            lib.llama_free(self._context)
-        if self._model is not None:
-            lib.llama_model_free(self._model)
-        self._context = self._model = None
-
-    def new_abort_flag(self) -> Callable[[], None]:
-        """A new, lowered flag that aborts a decode step; returns what raises it, from any thread.
-
-        A flag of its own for each generation: a late stop can't hit the next.
-        """
-        meter = Meter()
-        callback = ctypes.cast(meter.callback, lib.ggml_abort_callback)
-        lib.llama_set_abort_callback(self._context, callback, meter.argument)
-        self._meter = meter
-        return meter.abort
-
-    def meter(self) -> Callable[[], float]:
-        meter, whole = self._meter, self._operations
-        if meter is None:
-            return lambda: 0.0
-        begin = meter.operations
-        return lambda: min((meter.operations - begin) / whole, 1.0)
-
-    def _usual_step(self, settings: LlamaSettings) -> int:
-        on_gpu = lib.llama_supports_gpu_offload() and settings.gpu_layers
-        return self.batch_tokens if on_gpu else step_tokens(int(lib.llama_n_threads(self._context)))
-
-    def decode(self, pieces: Sequence[Piece]) -> bool:
-        _LOG.errors.clear()
-        if self._waiting is not None:
-            self._waiting.before_step()
-            self._use_threads(self._waiting.fitting if self.may_use_fewer_threads else self._threads)
-        status = int(lib.llama_decode(self._context, self._batch.filled(pieces)))
-        if self._waiting is not None:
-            self._waiting.after_step()
-        if status in (_DONE, _ABORTED):
-            return status == _DONE
-        raise EngineFailed(f"llama.cpp failed to decode (status {status}: {_LOG.reason})")
-
-    def _use_threads(self, count: int) -> None:
-        if count != self._threads_in_use:
-            self._threads_in_use = count
-            lib.llama_set_n_threads(self._context, count, count)
-
-    def logits(self, piece: int) -> Logits:
-        row = lib.llama_get_logits_ith(self._context, self._batch.last_of[piece])
-        address = ctypes.addressof(row.contents)
-        if address != self._row_address:  # it hardly ever changes, and making the array takes longer than all else here
-            self._row_address = address
-            self._row = np.ctypeslib.as_array(self._row_type.from_address(address))
-        return self._row
-
-    @property
-    def oldest(self) -> int:
-        return int(lib.llama_memory_seq_pos_min(self._memory, 0))
-
-    @property
-    def newest(self) -> int:
-        return int(lib.llama_memory_seq_pos_max(self._memory, 0))
-
-    def truncate(self, length: int) -> None:
-        if not lib.llama_memory_seq_rm(self._memory, 0, length, -1):
-            raise EngineFailed(f"llama.cpp can't roll its memory back to {length} tokens")
-
-    def save_window(self) -> bytes | None:
-        size = int(lib.llama_state_seq_get_size_ext(self._context, 0, _WINDOW_ONLY))
-        buffer = (ctypes.c_uint8 * size)()
-        written = int(lib.llama_state_seq_get_data_ext(self._context, buffer, size, 0, _WINDOW_ONLY))
-        return bytes(buffer) if written == size else None
-
-    @property
-    def state_bytes(self) -> int:
-        return int(lib.llama_state_seq_get_size(self._context, 0))
-
-    def save_state(self, path: Path, ids: Sequence[int]) -> bool:
-        tokens = (ctypes.c_int32 * len(ids))(*ids)
-        return bool(lib.llama_state_seq_save_file(self._context, os.fsencode(path), 0, tokens, len(ids)))
-
-    def copy_state(self, ids: Sequence[int]) -> bytearray | None:
-        head = (ctypes.c_uint32 * 3)(lib.LLAMA_STATE_SEQ_MAGIC, lib.LLAMA_STATE_SEQ_VERSION, len(ids))
-        head_bytes = bytes(head) + bytes((ctypes.c_int32 * len(ids))(*ids))
-        at, size = len(head_bytes) - _COPY_HEAD_BYTES, self.state_bytes
-        buffer = bytearray(at + size)
-        data = (ctypes.c_uint8 * size).from_buffer(buffer, at)
-        complete = int(lib.llama_state_seq_get_data(self._context, data, size, 0)) == size
-        del data  # it holds on to the buffer
-        buffer[: len(head_bytes)] = head_bytes
-        return buffer if complete else None
-
-    def load_state(self, path: Path, ids: Sequence[int]) -> bool:
-        tokens, count = (ctypes.c_int32 * len(ids))(), ctypes.c_size_t()
-        read = lib.llama_state_seq_load_file(self._context, os.fsencode(path), 0, tokens, len(ids), ctypes.byref(count))
-        return bool(read) and list(tokens[: count.value]) == list(ids)
-
-    def restore_window(self, saved: bytes) -> bool:
-        data = ctypes.cast(ctypes.c_char_p(saved), ctypes.POINTER(ctypes.c_uint8))
-        return int(lib.llama_state_seq_set_data_ext(self._context, data, len(saved), 0, _WINDOW_ONLY)) == len(saved)
-
-
-class _Batch:
-    """A `llama_batch` on memory of our own, filled again for each step."""
-
-    def __init__(self, size: int) -> None:
-        # ctypes' arrays: with cold caches, writing one id into each takes 15 µs; into numpy's it takes 25.
-        ids, flags, pointer = ctypes.c_int32 * size, ctypes.c_int8 * size, ctypes.POINTER(ctypes.c_int32)
-        self._tokens, self._positions, self._sequences = ids(), ids(), ids()
-        self._wanted = flags()
-        counts = ids(*[1] * size)  # sequences that a token belongs to
-        rows = (pointer * size)()
-        start, width = ctypes.addressof(self._sequences), ctypes.sizeof(ctypes.c_int32)
-        for n in range(size):
-            rows[n] = ctypes.cast(start + n * width, pointer)
-        self.last_of: list[int] = []  # the place of each piece's last id
-        self._batch = lib.llama_batch(
-            n_tokens=0,
-            token=self._tokens,
-            embd=None,
-            pos=self._positions,
-            n_seq_id=counts,
-            seq_id=rows,
-            logits=self._wanted,
-        )
-
-    def filled(self, pieces: Sequence[Piece]) -> Any:
-        """The batch with these pieces; logits are asked for after the last id of those that want them."""
-        self.last_of = []
-        place = 0
-        for piece in pieces:
-            count = len(piece.ids)
-            end = place + count
-            for n, token in enumerate(piece.ids, place):  # mostly one: no slice, no list
-                self._tokens[n] = token
-                self._positions[n] = piece.start + n - place
-                self._sequences[n] = piece.sequence
-                self._wanted[n] = 0
-            self._wanted[end - 1] = piece.logits
-            self.last_of.append(end - 1)
-            place = end
-        self._batch.n_tokens = place
-        return self._batch
-
-
-class _Log:
-    """Where llama.cpp's log goes: a file, or nowhere. Keeps its last errors, for our own messages."""
-
-    def __init__(self) -> None:
-        self.errors: deque[str] = deque(maxlen=8)
-        self.owner: object = None  # the engine that was loaded last: the file is its
-        self._file: TextIO | None = None
-        self._level = _DEBUG
-        self._callback = lib.llama_log_callback(self._write)  # kept: llama.cpp holds only its address
-        lib.llama_log_set(self._callback, None)
-
-    def open(self, path: Path | None) -> None:
-        """Append to `path` from now on. A file that can't be written to is no reason not to run: the log is dropped."""
-        if self._file is not None:
-            self._file.close()
-        self._file = None
-        if path is not None:
-            try:
-                self._file = path.open("a", encoding="utf-8", errors="replace", buffering=1)
-            except OSError:
-                self._file = None
-
-    @property
-    def reason(self) -> str:
-        """The first of the last errors: those after it only say that something failed."""
-        return self.errors[0] if self.errors else "it gave no reason"
-
-    def _write(self, level: int, text: bytes, _data: object) -> None:
-        self._level = self._level if level == _CONTINUES else level
-        if self._level == _DEBUG:  # several lines a token
-            return
-        message = text.decode("utf-8", "replace")
-        if level == _ERROR:
-            self.errors.append(re.sub(r"^\w+: ", "", " ".join(message.split())))
-        if self._file is not None:
-            try:
-                self._file.write(message)
-            except (OSError, ValueError):  # a full disk, a file closed meanwhile
-                self._file = None
-
-
-def _load_model(path: Path, settings: LlamaSettings, on_progress: Callable[[float], bool] | None) -> Any:
-    given_up = False
-
-    def report(share: float, _data: object) -> bool:
-        nonlocal given_up
-        given_up = given_up or (on_progress is not None and not on_progress(share))
-        return not given_up
-
-    params = lib.llama_model_default_params()
-    params.n_gpu_layers = settings.gpu_layers
-    params.use_extra_bufts = settings.repack
-    params.load_mode = lib.LLAMA_LOAD_MODE_MMAP if settings.use_mmap else lib.LLAMA_LOAD_MODE_NONE
-    callback = lib.llama_progress_callback(report)
-    params.progress_callback = callback
-    _LOG.errors.clear()
-    model = lib.llama_model_load_from_file(os.fsencode(path), params)
-    if model:
-        return model
-    if given_up:
-        raise EngineFailed("loading the model was given up")
-    raise _load_error(path, "the weights")
-
-
-def _new_context(model: Any, path: Path, settings: LlamaSettings) -> Any:
-    params = lib.llama_context_default_params()
-    params.n_ctx = settings.context_tokens
-    params.n_batch = params.n_ubatch = settings.batch_tokens
-    params.n_threads = params.n_threads_batch = min(settings.threads or default_threads(), _MOST_THREADS)
-    params.n_outputs_max = 1  # logits are asked for once a sequence; room for those of a whole batch is 393 MiB more
-    params.swa_full = settings.swa_full
-    _LOG.errors.clear()
-    context = lib.llama_init_from_model(model, params)
-    if context:
-        return context
-    raise _load_error(path, f"a context of {settings.context_tokens} tokens")
-
-
-def _fingerprint(path: Path, settings: LlamaSettings, native: _Native) -> str:
-    """What a KV cache belongs to, in 32 digits: the weights' file, the llama.cpp that made it, and how it computed.
-
-    Another order of the weights, other instructions of a processor, another device: the numbers are rounded
-    differently, and the ids that are drawn after them wouldn't be the same again.
-    """
-    found, params = path.stat(), lib.llama_context_default_params()
-    facts = {
-        "llama.cpp": lib.__version__,
-        "file": (path.name, found.st_size, found.st_mtime_ns),
-        "kv": (int(params.type_k), int(params.type_v), settings.swa_full),
-        "flash attention": int(params.flash_attn_type),
-        "batch": (native.batch_tokens, native.step_tokens),
-        "repacked": settings.repack,
-        "devices": (settings.gpu_layers, gpu_names(libggml)) if lib.llama_supports_gpu_offload() else (),
-        "processor": sorted(processor_features()),
-    }
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
-
-
-def _load_error(path: Path, what: str) -> ModelUnusable | OutOfMemory:
-    reason = _LOG.reason
-    if any(_MEMORY_FAULT.search(error) for error in _LOG.errors):
-        return OutOfMemory(
-            f"{path}: not enough memory for {what} ({reason}): use a smaller --context or close programs"
-        )
-    return ModelUnusable(f"{path}: llama.cpp can't use this file ({reason}): get it again, or another one")
-
-
-def gpu_free_bytes() -> tuple[int, ...]:
-    """The free memory of each GPU that layers can be put on, in bytes; empty where llama.cpp was built without any."""
-    return free_gpu_bytes(libggml) if lib.llama_supports_gpu_offload() else ()
-
-
-def processor_features() -> frozenset[str]:
-    """What this build of llama.cpp uses of the processor: `{"AVX2", "AVX512", "FMA", "REPACK", …}`."""
-    said = lib.llama_print_system_info().decode("ascii", "replace")
-    return frozenset(re.findall(r"(\w+) = [1-9]", said))
-
-
-_LOG = _Log()
-
-__all__ = ["LlamaEngine", "LlamaSettings", "gpu_free_bytes", "processor_features"]

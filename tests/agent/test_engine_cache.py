@@ -118,19 +118,6 @@ def test_a_whole_conversation_is_reused_turn_by_turn(engine: LlamaEngine, toy: P
         ids = ids[: marks[1]] + tuple(thought[-10:])  # the thoughts leave the prompt, the answer stays
 
 
-def test_sliding_layers_of_full_size_need_no_checkpoint(toy: Path) -> None:
-    engine = load_engine(toy, batch_tokens=_BATCH, swa_full=True)
-    prompt = _ids(300, seed=1)
-    generate(engine, Prompt(prompt, marks=(100, 300)), 300)
-    following = prompt[:200] + _ids(20, seed=2)
-
-    logits, reused = prefill(engine, Prompt(following))
-
-    assert (reused, engine.lane.cache.checkpoint_lengths) == (200, ())
-    assert _distance(logits, fresh_logits(toy, following, batch_tokens=_BATCH)) < _NOISE
-    engine.close()
-
-
 def test_a_short_roll_back_needs_no_checkpoint(engine: LlamaEngine, toy: Path) -> None:
     prompt = _ids(100, seed=1)
     generate(engine, Prompt(prompt), 60)

@@ -143,7 +143,7 @@ def test_it_is_for_this_way_of_computing(tmp_path: Path) -> None:
     assert re.fullmatch("[0-9a-f]{32}", plain)
     assert _fingerprint(context_tokens=4096) == plain, "a longer context is no other one"
     copy = shutil.copyfile(ETUDE, tmp_path / ETUDE.name)
-    others = [_fingerprint(batch_tokens=256), _fingerprint(swa_full=True)]
+    others = [_fingerprint(batch_tokens=256)]
     if not reason_against(processor_features()):
         others.append(_fingerprint(repack=True))
     engine = load_engine(copy)

@@ -111,7 +111,7 @@ class Beside:
 @pytest.fixture
 def beside(monkeypatch: pytest.MonkeyPatch) -> type[Beside]:
     Beside.told = []
-    monkeypatch.setattr("agent.engine.llama.waiting_for", Beside)
+    monkeypatch.setattr("agent.engine._native.waiting_for", Beside)
     return Beside
 
 

@@ -32,7 +32,6 @@ def load_engine(
     batch_tokens: int = 512,
     step_tokens: int | None = 512,
     repack: bool = False,
-    swa_full: bool = False,
     checkpoint_bytes: int = 64 << 20,
     log_path: Path | None = None,
     on_progress: Callable[[float], bool] | None = None,
@@ -49,7 +48,6 @@ def load_engine(
         batch_tokens=batch_tokens,
         step_tokens=step_tokens,
         repack=repack,
-        swa_full=swa_full,
         checkpoint_bytes=checkpoint_bytes,
     )
     vocabulary = read_vocabulary(read_header(path))
