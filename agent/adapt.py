@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from harmony.builtins import TRAINED
-from harmony.messages import COMMENTARY, FINAL, NOT_TOOLS, Completion, Delta, FunctionDecl, Message, Namespace
+from harmony.messages import COMMENTARY, Completion, FunctionDecl, Message, Namespace, is_call
 from tools.calls.names import resolve_name
 from tools.spec import ToolCall, ToolResult, ToolSpec
 
@@ -47,21 +47,6 @@ def as_call(completion: Completion, *, call_id: Callable[[], str], specs: Mappin
     call = ToolCall(call_id(), message.recipient, message.text)
     name = resolve_name(message.recipient, specs).name
     return Wish(message, call, _fault(message, specs.get(name) if name else None))
-
-
-def is_call(message: Message | Delta) -> bool:
-    """Is this message of the model addressed to a tool? The recipient decides, not the channel."""
-    return message.role == "assistant" and message.recipient not in NOT_TOOLS
-
-
-def is_answer(message: Message | Delta) -> bool:
-    """Is this the model's word to the user: a `final` of its own that isn't addressed to a tool?"""
-    return message.role == "assistant" and message.channel == FINAL and not is_call(message)
-
-
-def says_nothing(message: Message) -> bool:
-    """Is this an answer of blanks alone, or of nothing?"""
-    return is_answer(message) and not message.text.strip()
 
 
 def _fault(message: Message, spec: ToolSpec | None) -> str | None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agent.adapt import is_answer, says_nothing
 from agent.engine.base import Sampling
+from agent.kinds import is_answer, says_nothing
 from harmony.messages import Completion, Delta, Repaired
 
 _HEADER_CHARS = 400

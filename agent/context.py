@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import get_args
 
-from agent.adapt import is_call
+from agent.kinds import model_kind
 from agent.request import ContextUse, Part, PartName, Request
-from harmony.messages import ANALYSIS, Message
+from harmony.messages import Message
 
 _RESERVE_TOKENS = 8192
 _RESERVE_SHARE = 4
@@ -53,6 +53,7 @@ def part_of(message: Message) -> PartName:
         return "user"
     if message.role == "tool":
         return "results"
-    if is_call(message):
+    kind = model_kind(message)
+    if kind == "call":
         return "calls"
-    return "thinking" if message.channel == ANALYSIS else "answers"
+    return "thinking" if kind == "thinking" else "answers"

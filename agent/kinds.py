@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from agent.adapt import is_answer, is_call
-from harmony.messages import ANALYSIS, COMMENTARY, Message
+from harmony.messages import ANALYSIS, COMMENTARY, FINAL, Delta, Message, is_call
 
-Kind = Literal["user", "thinking", "preamble", "call", "result", "answer", "other"]
-"""preamble: what the model says to the user before it calls tools; other: instructions, or an unknown channel."""
+ModelKind = Literal["thinking", "preamble", "call", "answer"]
+"""preamble: what the model says to the user before it calls tools."""
+Kind = Literal["user", "result", "other"] | ModelKind
+"""other: instructions, or an unknown channel."""
 
 
 def kind_of(message: Message) -> Kind:
@@ -17,10 +18,26 @@ def kind_of(message: Message) -> Kind:
         return "user"
     if message.role == "tool":
         return "result"
+    if message.role != "assistant":
+        return "other"
+    kind = model_kind(message)
+    return "other" if kind == "preamble" and message.channel not in (COMMENTARY, None) else kind
+
+
+def model_kind(message: Message | Delta) -> ModelKind:
+    """What a message of the model is: the recipient decides, then the channel; an unknown channel's is a preamble."""
     if is_call(message):
         return "call"
-    if is_answer(message):
-        return "answer"
-    if message.role == "assistant" and message.channel == ANALYSIS:
+    if message.channel == ANALYSIS:
         return "thinking"
-    return "preamble" if message.role == "assistant" and message.channel in (COMMENTARY, None) else "other"
+    return "answer" if message.channel == FINAL else "preamble"
+
+
+def is_answer(message: Message | Delta) -> bool:
+    """Is this the model's word to the user: a `final` of its own that isn't addressed to a tool?"""
+    return message.role == "assistant" and message.channel == FINAL and not is_call(message)
+
+
+def says_nothing(message: Message) -> bool:
+    """Is this an answer of blanks alone, or of nothing?"""
+    return is_answer(message) and not message.text.strip()

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from dataclasses import replace
 
-from agent.adapt import Wish, as_call, as_message, is_answer
+from agent.adapt import Wish, as_call, as_message
 from agent.again import why_again, without_empty_answer
 from agent.compaction.compaction import with_room
 from agent.control import Control
 from agent.errors import AgentError, ContextFull, EngineFailed
 from agent.events import Decision, Event, MessageAdded, SampledAgain, TurnEnd, TurnEnded
+from agent.kinds import is_answer
 from agent.limits import Budget, Limits, deadline
 from agent.request import Request, Responder
 from agent.sessions.session import Session, UserText

@@ -7,18 +7,18 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from agent._repeats import LOOK_EVERY, in_code, repeats
-from agent.adapt import is_answer, is_call
 from agent.again import can_be_drawn_again, is_unreadable
 from agent.context import context_use
 from agent.control import Control
 from agent.engine.base import Constraint, Engine, Generation, Progress, Prompt, Static
 from agent.errors import ContextFull, EngineFailed
 from agent.events import Stats
+from agent.kinds import is_answer
 from agent.prompt import compose
 from agent.request import ContextUse, PartName, Request, StepEvent
 from harmony.builtins import TRAINED_NAMES
 from harmony.codec import Codec
-from harmony.messages import FINAL, Completion, CompletionEnd, Message
+from harmony.messages import FINAL, Completion, CompletionEnd, Message, is_call
 from harmony.parse import StreamParser
 from harmony.render import drop_past_analysis
 from tools.calls.arguments import NO_ARGUMENTS

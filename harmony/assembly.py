@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harmony.header import Header
-from harmony.messages import NOT_TOOLS, ClosedBy, Delta, Message, Sampled
+from harmony.messages import ClosedBy, Delta, Message, Sampled, is_call
 
 
 class Assembly:
@@ -48,7 +48,7 @@ class Assembly:
         self.messages.append(message)
         self.header = None
         self.parts = []
-        if message.role == "assistant" and message.recipient not in NOT_TOOLS:
+        if is_call(message):
             self.call_ended = True
 
     def snapshot(self, closed_by: ClosedBy | None, end: int) -> Message | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
-from harmony.messages import ANALYSIS, COMMENTARY, NOT_TOOLS, DeveloperPrompt, Message, Namespace, SystemPrompt
+from harmony.messages import ANALYSIS, COMMENTARY, DeveloperPrompt, Message, Namespace, SystemPrompt, is_call
 
 _PREFIX = "functions."
 
@@ -56,7 +56,7 @@ class _ChatWriter:
             self._write_instructions(message)
 
     def _write_assistant(self, message: Message) -> None:
-        if message.recipient not in NOT_TOOLS:
+        if is_call(message):
             call = self._call(message.recipient or "", message.text)
             self._add({"role": "assistant", "content": None, **self._take(), "tool_calls": [call]})
         elif message.channel == ANALYSIS:

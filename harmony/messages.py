@@ -168,3 +168,8 @@ class Completion:
     end: CompletionEnd
     repairs: tuple[Repaired, ...] = ()
     tokens: int = 0
+
+
+def is_call(message: Message | Delta) -> bool:
+    """Is this message of the model addressed to a tool? The recipient decides, not the channel."""
+    return message.role == "assistant" and message.recipient not in NOT_TOOLS

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 
-from agent.adapt import is_answer
 from agent.compaction._shortening import cut_to_fit, transcript
 from agent.control import Control
 from agent.engine.base import LetGo, Progress
 from agent.events import Stats
+from agent.kinds import is_answer
 from agent.limits import Budget
 from agent.request import Request, Responder, StepEvent
 from agent.sessions.session import summary_message

@@ -6,9 +6,9 @@ import json
 from collections.abc import Sequence
 from typing import Literal
 
-from agent.adapt import is_answer, says_nothing
 from agent.errors import SessionInvalid
 from agent.events import TurnEnd
+from agent.kinds import is_answer, says_nothing
 from agent.sessions.json import as_outside, session_from_json
 from agent.sessions.session import Entry, Options, Session
 from harmony.chat_form import conversation_from_chat

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, Protocol
 
-from agent.adapt import is_answer, is_call, says_nothing
 from agent.engine.base import Sampling
 from agent.events import MessageAdded, TurnEnd
+from agent.kinds import is_answer, says_nothing
 from agent.request import Request
-from harmony.messages import ANALYSIS, COMMENTARY, Channel, Effort, Message, ResponseFormat
+from harmony.messages import ANALYSIS, COMMENTARY, Channel, Effort, Message, ResponseFormat, is_call
 from tools.spec import INTERRUPTED, Attachment, Taint, ToolResult, ToolSpec
 
 SUMMARY_HEAD = "Summary of our conversation so far (its turns no longer fit into the context):"

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal
 
 from rich.cells import cell_len
 
-from agent.adapt import is_answer, is_call
 from agent.events import (
     ContextTrimmed,
     Delta,
@@ -24,6 +23,7 @@ from agent.events import (
     TurnEnd,
     TurnEnded,
 )
+from agent.kinds import is_answer
 from cli.chat.face import Think
 from cli.chat.pager.transcript import Item
 from cli.clean import clean, one_line
@@ -33,7 +33,7 @@ from cli.runtime.progress import fitted
 from cli.terminal.markdown.paint import Painter, Row
 from cli.terminal.markdown.segment import Segmenter
 from cli.words import ENDS, count, short_arguments, size_words
-from harmony.messages import ANALYSIS
+from harmony.messages import ANALYSIS, is_call
 from tools.spec import ApprovalAsked, ToolCall, ToolResult
 
 if TYPE_CHECKING:

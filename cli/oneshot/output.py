@@ -8,9 +8,9 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from agent.adapt import is_answer
 from agent.engine.base import Forced
 from agent.events import Delta, Event, MessageAdded, Progress
+from agent.kinds import is_answer
 from agent.worker import Tapped
 from cli.clean import clean
 from cli.oneshot.report import Report

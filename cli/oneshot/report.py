@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from agent.adapt import is_answer
 from agent.errors import AgentError
 from agent.events import (
     ContextTrimmed,
@@ -20,6 +19,7 @@ from agent.events import (
     TurnEnd,
     TurnEnded,
 )
+from agent.kinds import is_answer
 from cli.exits import ExitCode, exit_code
 from harmony.conversation import message_to_json
 from harmony.messages import Message

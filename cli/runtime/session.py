@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from agent.adapt import is_call
 from agent.errors import AgentError
 from agent.sessions.session import Entry, Session
 from agent.sessions.store import SessionStore
@@ -15,6 +14,7 @@ from cli.runtime.options import fresh_options, resumed_options
 from cli.runtime.toolset import Toolset
 from cli.settings.config import Resolved
 from cli.settings.workspace import Folder
+from harmony.messages import is_call
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,6 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
-from agent.adapt import is_call
 from agent.control import Control
 from agent.engine.base import LetGo, Sampling
 from agent.engine.llama import LlamaEngine
@@ -36,7 +35,7 @@ from cli.oneshot.report import Report
 from cli.runtime.schema import fault_of
 from harmony import Tokenizer
 from harmony.codec import Codec
-from harmony.messages import Message, Repaired, ResponseFormat
+from harmony.messages import Message, Repaired, ResponseFormat, is_call
 from tests.support.engines import load_engine
 from tests.support.toy_gguf import write_toy_gguf
 from tests.support.turns import Double, Echo

@@ -23,13 +23,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent.adapt import is_call
 from agent.errors import SessionMissing
 from agent.events import Event, MessageAdded, TurnEnded
 from agent.models.model import open_model
 from agent.sessions.session import Session
 from agent.sessions.store import SessionStore
 from harmony import Tokenizer
+from harmony.messages import is_call
 from tests.support.command import ROOT
 from tests.support.turns import Stage, drive, end_of
 from tools.approval.policy import Policy, Rule

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from agent.adapt import is_call
 from agent.events import (
     ApprovalAsked,
     ApprovalDecided,
@@ -26,9 +25,10 @@ from agent.events import (
     TurnEnd,
     TurnEnded,
 )
+from agent.kinds import model_kind
 from agent.sessions.session import Entry, Session
 from cli.words import ENDS
-from harmony.messages import ANALYSIS, FINAL, Message, Sampled
+from harmony.messages import Message, Sampled, is_call
 from tools.spec import Attachment, ToolCall, ToolResult
 
 Kind = Literal["user", "thinking", "preamble", "answer", "call", "note", "summary"]
@@ -204,7 +204,7 @@ class Transcript:
         item = self._step.get(delta.index)
         if item is None:
             self._close_step()
-            item = self._step[delta.index] = self._add(_kind(delta), "", name=_name(delta), state="open")
+            item = self._step[delta.index] = self._add(model_kind(delta), "", name=_name(delta), state="open")
             item.tokens, item.since = 0, self.clock()
         item._said.add(delta.text)
         item.tokens = (item.tokens or 0) + (delta.text != "")
@@ -225,7 +225,7 @@ class Transcript:
 
     def _model_said(self, message: Message, *, cut: bool) -> Item:
         """Text that had come as deltas is this message's; what came before it and was never added is gone."""
-        kind, found = _kind(message), None
+        kind, found = model_kind(message), None
         while self._step and found is None:
             item = self._step.pop(next(iter(self._step)))
             self._close(item)
@@ -359,15 +359,6 @@ class Transcript:
         item.version += 1
         self.version += 1
         return item
-
-
-def _kind(message: Message | Delta) -> Kind:
-    """What a message of the model is: the recipient decides, then the channel."""
-    if is_call(message):
-        return "call"
-    if message.channel == ANALYSIS:
-        return "thinking"
-    return "answer" if message.channel == FINAL else "preamble"
 
 
 def _tokens(sampled: Sampled) -> int:
