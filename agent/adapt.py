@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from harmony.builtins import TRAINED
 from harmony.messages import COMMENTARY, Completion, FunctionDecl, Message, Namespace, is_call
 from tools.calls.names import resolve_name
-from tools.spec import ToolCall, ToolResult, ToolSpec
+from tools.spec import ToolCall, ToolSpec
 
 
 def as_namespaces(specs: Iterable[ToolSpec]) -> tuple[dict[str, Namespace], dict[str, Namespace]]:
@@ -63,12 +63,6 @@ def _fault(message: Message, spec: ToolSpec | None) -> str | None:
     return None
 
 
-def as_message(wish: Wish, result: ToolResult) -> Message:
-    """A tool's result as the model reads it: by the tool's name, to the assistant, on the call's own channel."""
-    return Message(
-        "tool",
-        (result.text,),
-        name=wish.call.name,
-        recipient="assistant",
-        channel=wish.message.channel or COMMENTARY,
-    )
+def result_message(call: Message, text: str) -> Message:
+    """A call's result as the model reads it: by the tool's name, to the assistant, on the call's own channel."""
+    return Message("tool", (text,), name=call.recipient, recipient="assistant", channel=call.channel or COMMENTARY)

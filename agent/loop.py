@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from dataclasses import replace
 
-from agent.adapt import Wish, as_call, as_message
+from agent.adapt import Wish, as_call, result_message
 from agent.again import why_again, without_empty_answer
 from agent.compaction.compaction import with_room
 from agent.control import Control
@@ -72,7 +72,7 @@ def _steps(session: Session, responder: Responder, tools: Toolbox, budget: Budge
         in_vain = budget.failed_too_often(wish.call, result)
         if in_vain:
             result = replace(result, text=f"{result.text}\n{GIVE_UP}")
-        yield session.add_result(as_message(wish, result), result)
+        yield session.add_result(result_message(wish.message, result.text), result)
         if control.stopped:
             return "time" if control.stop_reason == "time" else "stopped"
         if control.answer_now_asked or in_vain:
@@ -92,7 +92,7 @@ def _last_word(
     if wish is not None:
         wish = replace(wish, fault=TOO_LATE)
         result = yield from _run(wish, session, tools, control)
-        yield session.add_result(as_message(wish, result), result)
+        yield session.add_result(result_message(wish.message, result.text), result)
     if completion.end != "stop":
         return _end_of(completion, control)
     return end if session.has_answer else "silent"

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from harmony.messages import FINAL, Message, Role
+from harmony.messages import Message, Role
 from harmony.parse import StreamParser
 from harmony.render import (
     DropPolicy,
     RecipientPosition,
     declares_functions,
     drop_before_last_final,
+    is_final,
     render_message,
 )
 from harmony.tokenizer import Tokenizer
@@ -84,7 +85,7 @@ class Codec:
             ends.append((index, len(ids)))
         if purpose == "completion":
             ids += [control.start, *self.tokenizer.encode(role)]
-        elif purpose == "training" and ends and ends[-1][0] == len(messages) - 1 and _is_final(messages[-1]):
+        elif purpose == "training" and ends and ends[-1][0] == len(messages) - 1 and is_final(messages[-1]):
             ids[-1] = control.return_
         return Rendered(ids, tuple(ends))
 
@@ -136,7 +137,3 @@ def _key(message: Message, has_functions: bool) -> _Key:
     if all(isinstance(item, str) for item in message.content):
         return message, id(message.sampled), False
     return id(message), 0, has_functions
-
-
-def _is_final(message: Message) -> bool:
-    return message.role == "assistant" and message.channel == FINAL

@@ -194,12 +194,13 @@ def _drop_answered(messages: Sequence[Message], *, last_too: bool) -> list[int]:
     keep: list[int] = []
     for start, end in pairwise([0, *starts, len(messages)]):
         turn = range(start, end)
-        answered = (last_too or end < len(messages)) and any(_answers(messages[index]) for index in turn)
+        answered = (last_too or end < len(messages)) and any(is_final(messages[index]) for index in turn)
         keep += [index for index in turn if not (answered and messages[index].channel == ANALYSIS)]
     return keep
 
 
-def _answers(message: Message) -> bool:
+def is_final(message: Message) -> bool:
+    """Is it the model's, on the final channel?"""
     return message.role == "assistant" and message.channel == FINAL
 
 

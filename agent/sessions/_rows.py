@@ -33,7 +33,7 @@ def insert(db: sqlite3.Connection, session: int, entry: Entry, at: float, count_
 
 
 def _values(entry: Entry, count_tokens: CountTokens | None) -> tuple[object, ...]:
-    data, text = entry_to_json(entry), _storable(entry.message.text)
+    data, text = entry_to_json(entry), storable(entry.message.text)
     sampled, state = data["sampled"], data.pop("state")
     ids = sampled.pop("ids") if sampled else ()
     if entry.message.content == (text,):
@@ -103,8 +103,8 @@ def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))  # ASCII, so that a lone surrogate gets in and out
 
 
-def _storable(text: str) -> str:
-    """A file name that isn't UTF-8 comes as lone surrogates, which SQLite doesn't take; `more` has the exact text."""
+def storable(text: str) -> str:
+    """The text as SQLite takes it, without lone surrogates: a file name that isn't UTF-8 comes with such."""
     return text.encode("utf-8", "replace").decode()
 
 

@@ -7,6 +7,7 @@ import sqlite3
 from dataclasses import dataclass, replace
 from typing import Final
 
+from agent.sessions._rows import storable
 from agent.sessions._sessions import like_pattern
 
 _TRIGRAM: Final = 3  # shorter words can't be looked up in the index
@@ -28,7 +29,7 @@ class Found:
 
 def find_words(db: sqlite3.Connection, text: str, *, limit: int, thinking: bool) -> list[Found]:
     """One place for each of the best `limit` sessions: titles first, then by rank."""
-    words = text.replace("\0", " ")[:_MAX_CHARS].encode("utf-8", "replace").decode().split()[:_MAX_WORDS]
+    words = storable(text.replace("\0", " ")[:_MAX_CHARS]).split()[:_MAX_WORDS]
     if not words:
         return []
     found: dict[int, Found] = {}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agent.errors import SessionMissing
-from agent.sessions._rows import read_entries
+from agent.sessions._rows import read_entries, storable
 
 _ID_LETTERS: Final = "23456789bcdfghjkmnpqrstvwxz"  # no word can come of them, nor a 0 that is an O
 _ID_CHARS: Final = 8
@@ -47,7 +47,7 @@ class SessionInfo:
 def title_of(text: str) -> str:
     """The first line with anything in it, on one line of at most 80 characters."""
     line = next((line for line in text.splitlines() if line.strip()), "")
-    flat = " ".join(line.encode("utf-8", "replace").decode().split())
+    flat = " ".join(storable(line).split())
     return flat if len(flat) <= _TITLE_CHARS else f"{flat[: _TITLE_CHARS - 1]}…"
 
 
@@ -103,7 +103,7 @@ def find(db: sqlite3.Connection, ref: str) -> SessionInfo | None:
 
     Raises `SessionMissing` when several ids begin so, and no title has it.
     """
-    ref = ref.replace("\0", "")[: 2 * _TITLE_CHARS].encode("utf-8", "replace").decode()
+    ref = storable(ref.replace("\0", "")[: 2 * _TITLE_CHARS])
     if not ref:
         return None
     begun = infos(db, "WHERE substr(id, 1, ?)=? LIMIT 2", len(ref), ref.lower())

@@ -42,22 +42,13 @@ def dump_session(session: Session, *, title: str = "") -> str:
     return json.dumps(data, ensure_ascii=False)
 
 
-def parse_session(text: str, *, trusted: bool = True) -> tuple[Session, str]:
-    """The session that `dump_session` wrote, and its title.
+def session_from_json(data: object, *, trusted: bool = True) -> tuple[Session, str]:
+    """The session that `dump_session` wrote, and its title; `data` is what `json.loads` gave.
 
     Not `trusted`: somebody else may have written it. It then holds outside text and nothing that the user typed, and
     the sampled ids stay out, which could spell whatever messages they like. Raises `SessionInvalid`, one line, when it
-    is torn, newer than this program, or something else.
+    isn't whole, newer than this program, or something else.
     """
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise SessionInvalid(f"expected a session in JSON: {error}") from None
-    return session_from_json(data, trusted=trusted)
-
-
-def session_from_json(data: object, *, trusted: bool = True) -> tuple[Session, str]:
-    """The same, from what `json.loads` gave."""
     if not isinstance(data, dict) or data.get("version") != VERSION:
         found = data.get("version") if isinstance(data, dict) else type(data).__name__
         raise SessionInvalid(f"expected a session of version {VERSION}, got {found!r}: use the ossia that wrote it")

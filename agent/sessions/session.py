@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, Protocol
 
+from agent.adapt import result_message
 from agent.engine.base import Sampling
 from agent.events import MessageAdded, TurnEnd
 from agent.kinds import is_answer, says_nothing
 from agent.request import Request
-from harmony.messages import ANALYSIS, COMMENTARY, Channel, Effort, Message, ResponseFormat, is_call
+from harmony.messages import ANALYSIS, Channel, Effort, Message, ResponseFormat, is_call
 from tools.spec import INTERRUPTED, Attachment, Taint, ToolResult, ToolSpec
 
 SUMMARY_HEAD = "Summary of our conversation so far (its turns no longer fit into the context):"
@@ -220,10 +221,7 @@ class Session:
         if call is None or not is_call(call):
             return []
         why = _CUT_BY.get(self._ends[-1] if self._ends else None, INTERRUPTED["user"])
-        result = Message(
-            "tool", (f"[{why}]",), name=call.recipient, recipient="assistant", channel=call.channel or COMMENTARY
-        )
-        return [self.add(result)]
+        return [self.add(result_message(call, f"[{why}]"))]
 
     def add(self, message: Message, *, cut: bool = False) -> MessageAdded:
         """Store a message of the turn under way."""

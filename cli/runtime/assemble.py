@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -47,7 +46,6 @@ class Assembly:
     responder: LocalResponder
     tools: Toolset
     sampling: Sampling
-    today: str
     load_s: float
     display: Display
     plan: Plan | None = None  # how the model was loaded; None: there are no weights
@@ -105,7 +103,6 @@ class Loading:
             responder=LocalResponder(codec, engine, tap=tap, guided=self._resolved.settings.guide == "on"),
             tools=tools,
             sampling=sampling_of(self._resolved.settings),
-            today=datetime.date.today().isoformat(),
             load_s=time.monotonic() - self._started,
             display=self._display,
             plan=planned,

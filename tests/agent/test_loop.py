@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -30,7 +31,7 @@ from agent.events import (
 )
 from agent.limits import Limits
 from agent.loop import GIVE_UP, TOO_LATE
-from agent.sessions.json import dump_session, parse_session
+from agent.sessions.json import dump_session, session_from_json
 from agent.sessions.session import Options, Session
 from harmony import Tokenizer
 from harmony.messages import Message, ResponseFormat
@@ -668,7 +669,7 @@ def test_a_turn_without_an_answer_says_so(name: str, etude_tokenizer: Tokenizer)
     events = stage.play()
     assert story(events)[1:] == [*told, "end silent"]
     assert stage.session.ends == ("silent",)
-    after = Stage(etude_tokenizer, (FINAL,), session=parse_session(dump_session(stage.session))[0])
+    after = Stage(etude_tokenizer, (FINAL,), session=session_from_json(json.loads(dump_session(stage.session)))[0])
     assert end_of(after.play("more")) == TurnEnded("answered")
     assert after.session.messages[: len(stage.session.messages)] == stage.session.messages
     _check_every_call_is_answered(after.session.messages)

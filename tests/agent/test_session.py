@@ -14,7 +14,8 @@ from agent.errors import SessionInvalid
 from agent.events import TurnEnd
 from agent.prompt import DATA, compose
 from agent.request import Request
-from agent.sessions.json import dump_session, parse_session
+from agent.sessions.importing import import_session
+from agent.sessions.json import dump_session, session_from_json
 from agent.sessions.session import Entry, Options, Session, Summary, UserText
 from harmony import Tokenizer
 from harmony.messages import DeveloperPrompt, Message, ResponseFormat, Sampled, SystemPrompt
@@ -38,7 +39,7 @@ OPTIONS = Options(
 
 def _back(session: Session) -> Session:
     """The session after a way through JSON."""
-    return parse_session(dump_session(session))[0]
+    return session_from_json(json.loads(dump_session(session)))[0]
 
 
 def test_json_gives_the_session_back(etude_tokenizer: Tokenizer) -> None:
@@ -46,7 +47,7 @@ def test_json_gives_the_session_back(etude_tokenizer: Tokenizer) -> None:
     stage.session.vocabulary, stage.session.model = etude_tokenizer.vocabulary.digest, "étude"
     stage.play("häh? 🎵 <|end|>")
     stage.session.summarise(Summary("They greeted.", 1))
-    back, title = parse_session(dump_session(stage.session, title="A greeting"))
+    back, title = session_from_json(json.loads(dump_session(stage.session, title="A greeting")))
     assert title == "A greeting"
     assert back.options == OPTIONS
     assert back.entries == stage.session.entries
@@ -111,11 +112,11 @@ def test_what_somebody_else_wrote_is_outside_text_that_nobody_typed() -> None:
     session.open_turn(UserText("Look at https://a.test/", "Look at https://a.test/"))
     session.add(Message("assistant", ("Done.",), channel="final", sampled=Sampled((1, 2, 3), "return")))
     session.close_turn("answered")
-    back, _ = parse_session(dump_session(session), trusted=False)
+    back, _ = session_from_json(json.loads(dump_session(session)), trusted=False)
     assert back.messages == session.messages and back.ends == session.ends
     assert [entry.message.sampled for entry in back.entries] == [None, None]
     assert (back.said, back.taint) == ("", frozenset({"outside"}))
-    assert parse_session(dump_session(session))[0].said == "Look at https://a.test/"
+    assert session_from_json(json.loads(dump_session(session)))[0].said == "Look at https://a.test/"
 
 
 def test_a_stopped_turn_survives(etude_tokenizer: Tokenizer) -> None:
@@ -176,16 +177,14 @@ def test_a_call_that_nobody_answered_is_answered_by_the_next_turn(channel: str |
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        ("", "expected a session in JSON"),
-        ("{", "expected a session in JSON"),
         ("[]", "expected a session of version 1, got 'list'"),
         ('{"version": 2}', "expected a session of version 1, got 2"),
         ('{"version": 1}', "not a whole session (KeyError: 'entries')"),
     ],
 )
-def test_a_torn_or_newer_one_is_one_line(content: str, complaint: str) -> None:
+def test_a_newer_one_or_another_value_is_one_line(content: str, complaint: str) -> None:
     with pytest.raises(SessionInvalid) as raised:
-        parse_session(content)
+        session_from_json(json.loads(content))
     assert complaint in str(raised.value) and "\n" not in str(raised.value)
 
 
@@ -195,7 +194,7 @@ def test_every_truncation_is_refused(etude_tokenizer: Tokenizer) -> None:
     whole = dump_session(stage.session)
     for at in range(0, len(whole), 97):
         with pytest.raises(SessionInvalid):
-            parse_session(whole[:at])
+            import_session(whole[:at])
 
 
 @pytest.mark.parametrize(
@@ -218,7 +217,7 @@ def test_what_nobody_wrote_is_refused(change: dict[str, object], complaint: str)
     session.close_turn("answered")
     data = {**json.loads(dump_session(session)), **change}
     with pytest.raises(SessionInvalid, match=complaint):
-        parse_session(json.dumps(data))
+        session_from_json(data)
 
 
 @pytest.mark.parametrize(
@@ -241,7 +240,7 @@ def test_an_entry_that_nobody_wrote_is_refused(change: dict[str, object], compla
     data = json.loads(dump_session(session))
     data["entries"][0] |= change
     with pytest.raises(SessionInvalid, match=complaint):
-        parse_session(json.dumps(data))
+        session_from_json(data)
 
 
 def test_what_the_tools_left_survives() -> None:

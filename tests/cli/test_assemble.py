@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from pathlib import Path
 from typing import Any
 
@@ -70,12 +69,6 @@ def test_weights_are_repacked_for_a_chat_that_need_not_be_had_again() -> None:
         _repacked(stays=True, temperature=0.0),
     ]
     assert off == [0, 0, 0, 0]
-
-
-def test_today_is_today(tmp_path: Path) -> None:
-    before = datetime.date.today()
-    today = datetime.date.fromisoformat(_assembled(tmp_path).today)
-    assert before <= today <= datetime.date.today()
 
 
 def test_the_tools_that_are_on(tmp_path: Path) -> None:

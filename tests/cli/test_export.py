@@ -11,7 +11,7 @@ import pytest
 
 from agent.errors import SessionInvalid
 from agent.sessions.importing import form_of, import_session
-from agent.sessions.json import parse_session
+from agent.sessions.json import session_from_json
 from agent.sessions.session import Options, Session
 from agent.sessions.store import SessionInfo
 from cli.chat.pager.transcript import Transcript
@@ -212,7 +212,7 @@ def test_html_as_it_is_read() -> None:
 
 def test_json_has_everything() -> None:
     session = _session()
-    back, title = parse_session(export(session, INFO, "json"))
+    back, title = session_from_json(json.loads(export(session, INFO, "json")))
     assert (back.entries, back.options, back.ends) == (session.entries, session.options, session.ends)
     assert title == "How warm?"
     assert back.entries[1].message.sampled == Sampled((1, 2), "end")
@@ -259,7 +259,7 @@ def test_every_form_can_be_encoded(form: Form) -> None:
     text = export(session, None, form, True)
     assert text.endswith("\n") and text.encode()
     if form == "json":
-        assert parse_session(text)[0].entries == session.entries
+        assert session_from_json(json.loads(text))[0].entries == session.entries
     elif form in ("harmony", "chat"):
         assert import_session(text, trusted=True)[0].messages == session.messages
 

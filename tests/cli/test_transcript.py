@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from agent.events import (
     ToolStarted,
     TurnEnded,
 )
-from agent.sessions.json import dump_session, parse_session
+from agent.sessions.json import dump_session, session_from_json
 from agent.sessions.session import Entry, Session, Summary, UserText
 from cli.chat.pager.transcript import TAIL_CHARS, Item, Transcript
 from harmony import Tokenizer
@@ -61,7 +62,7 @@ def test_live_and_loaded_are_the_same(name: str, etude_tokenizer: Tokenizer) -> 
     case = CASES[name]
     stage = Stage(etude_tokenizer, case.steps, rules=case.rules)
     live = seen(stage.play(limits=case.limits))
-    stored, _ = parse_session(dump_session(stage.session))
+    stored, _ = session_from_json(json.loads(dump_session(stage.session)))
     assert lasting(live) == lasting(Transcript.of(stored)) == lasting(Transcript.of(stage.session))
     assert all(item.state == "done" for item in live.items)
 
