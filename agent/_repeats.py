@@ -1,4 +1,4 @@
-"""Whether what a model writes goes round in a circle."""
+"""Whether a model repeats itself without end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def repeats(ids: Sequence[int]) -> bool:
 
 
 def _period(data: bytes) -> int:
-    """How many bytes before its end the last block of ids was there once before; 0: never."""
+    """The distance in bytes between the last block of ids and its previous occurrence; 0: there is none."""
     last, end = data[-_BLOCK_IDS * _WIDTH :], len(data) - 1
     while (found := data.rfind(last, 0, end)) >= 0:
         distance = len(data) - len(last) - found
@@ -40,7 +40,7 @@ def _period(data: bytes) -> int:
 
 
 def in_code(text: str) -> bool:
-    """Does `text` end inside a block of code, fenced or indented? Repetition is nothing odd there."""
+    """Does `text` end inside a block of code, fenced or indented? Repetition is normal there."""
     fence, line = "", ""
     for line in text.splitlines():
         found = _FENCE.match(line)

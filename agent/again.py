@@ -1,7 +1,7 @@
-"""A step that is drawn again: nothing of it was shown, and another draw may come out better.
+"""When a step is sampled a second time: nothing of it was shown, and another draw may come out better.
 
 The model's headers are malformed now and then (11 of 1,422 first ones in traces of gpt-oss-20b), and some turns end
-with an empty answer. Once, and not where the same would come out again.
+with an empty answer. A step is drawn again once at most, and not where the same would come out.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ class Citations:
         return "".join(done) + text[place:]
 
     def finish(self) -> str:
-        """The text is over: what was held back, as it stands."""
+        """The end of the text: what was held back, as it stands."""
         held, self._held = self._held, ""
         return held
 
@@ -143,6 +143,6 @@ def cite(text: str, lookup: Callable[[int], Cited | None]) -> tuple[str, tuple[F
 
 
 def lookup_in(states: Iterable[Mapping[str, object]]) -> Callable[[int], Cited | None]:
-    """A lookup in the states that the browser left in a conversation (`session.states`); other tools' are passed by."""
+    """A lookup in the states that the browser left in a conversation (`session.states`); other tools' are skipped."""
     shown = {view.cursor: Cited(view.title, view.address, view.total_lines) for view in read_states(states)}
     return shown.get

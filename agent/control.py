@@ -1,4 +1,4 @@
-"""The user's hand on a running turn."""
+"""How a running turn is stopped, or hurried to its answer."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class DownloadFailed(AgentError):
 
 
 class SchemaUnusable(AgentError):
-    """What is sampled can't follow this JSON Schema; the message says what in it, and names the keyword."""
+    """Generation can't be held to this JSON Schema; the message names the keyword that is at fault."""
 
 
 class ScriptInvalid(AgentError):
@@ -100,7 +100,7 @@ class SessionMissing(SessionsError):
 
 
 class SessionInUse(SessionsError):
-    """Another process goes on with this session: what both add would be one conversation of two voices."""
+    """Another process goes on with this session: what both add would mix two conversations."""
 
 
 class SessionsUnusable(SessionsError):

@@ -1,4 +1,4 @@
-"""What a turn tells whoever drives it, in the order it happens."""
+"""The events of a turn, in the order in which they happen."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def _keep(session: Session, completion: Completion) -> Generator[MessageAdded, N
 
 
 def _end_of(completion: Completion, control: Control) -> TurnEnd:
-    """Why a turn ended whose generation didn't come to its own end."""
+    """How a turn ends whose generation was cut off."""
     match completion.end:
         case "tokens" | "context" | "loop":
             return completion.end

@@ -1,4 +1,4 @@
-"""What one step needs, and the contract of whoever answers it."""
+"""What one step of a turn needs, and the protocol of what generates it."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Request:
 
 
 PartName = Literal["system", "tools", "instructions", "summary", "user", "answers", "calls", "results", "thinking"]
-"""The parts of a prompt, in the order they are told. system: what Harmony itself needs; tools: what the model is told
-of them, in either prompt; summary: stands for older turns; answers: with preambles; thinking: of the turn under way."""
+"""The parts of a prompt, in the order in which they are shown. system: what Harmony itself needs; tools: their
+descriptions, in both prompts; summary: of older turns; answers: with preambles; thinking: of the turn under way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ StepEvent = Delta | Repaired | LetGo | Progress | Stats
 
 
 class Responder(Protocol):
-    """One step, as the loop sees it."""
+    """Generates one step, for the loop."""
 
     def measure(self, request: Request) -> ContextUse:
         """How much of the context the request takes, part by part, so that the loop can act before it is too late.

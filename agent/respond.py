@@ -1,4 +1,4 @@
-"""Answering one step with an engine of our own: codec, engine, parser."""
+"""Answers one step with an engine that takes ids: codec, engine, parser."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class LocalResponder:
     def prefill(
         self, request: Request, *, control: Control, told: Callable[[Progress], None] = lambda progress: None
     ) -> None:
-        """Read what the next prompt surely begins with, up to the header of the user's next message.
+        """Read ahead what the next prompt is sure to begin with, up to the header of the user's next message.
 
         `request` has the history as it will stand there (`Session.request_ahead`). What doesn't fit isn't read.
         """
@@ -136,7 +136,7 @@ class LocalResponder:
         return None
 
     def _repeats_itself(self, parser: StreamParser, request: Request) -> bool:
-        """Does the text that is under way go round in a circle? Code and structured answers may repeat themselves."""
+        """Does the text being written repeat itself? Code and structured answers may."""
         structured = request.response_format is not None and parser.current_channel == FINAL
         if structured or parser.current_recipient is not None or not repeats(parser.tokens):
             return False
@@ -148,7 +148,7 @@ class LocalResponder:
         return rendered.prompt, rendered.opening
 
     def _rendered(self, request: Request) -> _Rendered:
-        """What the engine gets. The last one is kept: a step is measured first."""
+        """What the engine gets. The last one is cached, since a step is measured before it is generated."""
         if self._last is None or self._last.request is not request:
             self._last = self._render(request)
         return self._last
@@ -167,7 +167,7 @@ class LocalResponder:
         return _Rendered(request, prompt, tuple(opening), rendered.ends)
 
     def _head_of(self, request: Request) -> _Head:
-        """The messages before the history, the very same while nothing of them changes: the codec keeps their ids."""
+        """The messages before the history; the same objects while nothing in them changes, for the codec's cache."""
         if self._head is None or not self._head.is_of(request):
             whole = replace(request, history=())
             plain = replace(whole, tools=())
@@ -188,7 +188,8 @@ class LocalResponder:
 def constraint_of(request: Request) -> Constraint:
     """What may be generated for a request: calls of the tools on offer, and of those that the model was trained with.
 
-    One that isn't on offer is answered in band; not to let the model write its name would make it call another tool.
+    A call of one that isn't on offer gets an error as its result; if its name were ruled out, the model would call
+    another tool instead.
     """
     offered = tuple(spec.name for spec in request.tools)
     return Constraint(
@@ -200,7 +201,7 @@ def constraint_of(request: Request) -> Constraint:
 
 
 def _is_json(spec: ToolSpec) -> bool:
-    """Does the model write its arguments as JSON? A patch, which is a text, it writes as it is."""
+    """Does the model write its arguments as JSON? It writes a patch, which is a text, as it is."""
     return spec.input == "json" and (spec.parameters or NO_ARGUMENTS).get("type") != "string"
 
 
@@ -245,7 +246,7 @@ def _marks(
 
 
 def _completion(parser: StreamParser, end: CompletionEnd, tokens: int) -> Completion:
-    """What came, up to the first call: a mended header can hold one and more text, and every call gets its answer."""
+    """What came, up to the first call: a mended header can hold a call and more text; each call needs a result."""
     completion = parser.completion(end=end)
     messages = completion.messages
     if end == "unreadable":  # what would have been made of that header is not shown
@@ -255,11 +256,11 @@ def _completion(parser: StreamParser, end: CompletionEnd, tokens: int) -> Comple
 
 
 def _answered(parser: StreamParser) -> bool:
-    """Was a whole answer shown?"""
+    """Was a whole answer shown already?"""
     return any(is_answer(one) and not (one.sampled and one.sampled.headless) for one in parser.messages)
 
 
 def _answering(parser: StreamParser) -> bool:
-    """Has the answer begun? Then there is nothing left to hurry."""
+    """Has the answer begun? Then it needn't be asked for."""
     begun = parser.current_channel == FINAL and parser.current_recipient is None
     return begun or any(map(is_answer, parser.messages))

@@ -21,7 +21,7 @@ _PATIENCE_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Tapped:
-    """Ids as they came out of the engine, for whoever asked to see them raw (`Worker.tap`)."""
+    """Ids as they came out of the engine, for a reader of raw ids (`Worker.tap`)."""
 
     ids: tuple[int, ...]
 
@@ -29,7 +29,7 @@ class Tapped:
 class Worker:
     """Runs jobs one after another on a thread of its own; a turn's events come through `inbox`.
 
-    While no job waits it does what `when_idle` was given; a job that is submitted stops that.
+    While no job waits it calls what `when_idle` was given; submitting a job stops that call.
 
     The terminal's thread reads `inbox`, answers an `ApprovalAsked` with `answer`, and stops a turn with
     `control.stop()` followed by `answer(None)`. It never touches the turn itself. `on_event` is called on the worker's
@@ -69,10 +69,10 @@ class Worker:
         return future
 
     def when_idle(self, do: Idle | None) -> None:
-        """From now on `do` is called on the worker's thread while no job waits, in place of what was done so far.
+        """From now on `do` is called on the worker's thread while no job waits, in place of what was given before.
 
-        A job that is submitted stops it through its `Control`; it is called again afterwards. Otherwise it is called
-        again after as many seconds as it returns, None: it is done. It must raise nothing.
+        Submitting a job stops the call through its `Control`; it is made again afterwards. Otherwise it is made again
+        after as many seconds as it returned; None: never again. It must not raise.
         """
         with self._lock:
             self._idle, self._idle_at = do, time.monotonic()
@@ -97,7 +97,7 @@ class Worker:
             decision = self._decision(event, control) if isinstance(event, ApprovalAsked) else None
 
     def answer(self, decision: Decision | None) -> None:
-        """Answer the question that is open. None refuses; a decision on another call is dropped."""
+        """Answer the open question. None refuses; a decision on another call is dropped."""
         self._answers.put(decision)
 
     def tap(self, control: Control) -> Callable[[Sequence[int]], None]:
@@ -121,7 +121,7 @@ class Worker:
             job()
 
     def _next_job(self) -> Callable[[], None] | None:
-        """The next job, once there is one; until then what is to be done while idle."""
+        """Wait for the next job; until it comes, make the call for idle times."""
         while True:
             with self._lock:
                 idle, at = self._idle, self._idle_at
@@ -150,7 +150,7 @@ class Worker:
                     return None
 
     def _forget_answers(self) -> None:
-        """What was answered before the question is out is no answer to it: a stop puts a None here at any moment."""
+        """Drop answers from before the question: a stop puts a None here at any moment."""
         with suppress(queue.Empty):
             while True:
                 self._answers.get_nowait()

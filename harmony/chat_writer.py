@@ -96,7 +96,7 @@ class _ChatWriter:
         return {"id": call_id, "type": "function", "function": function}
 
     def _call_of(self, result: Message) -> str:
-        """The id of the call that a result answers. The form has no result without one: then it is made up."""
+        """The id of the call that a result answers. The form needs one: where there is no call, it is made up."""
         if not self._unanswered:
             call = self._call(result.name or "tool", "{}")
             self._add({"role": "assistant", "content": None, "tool_calls": [call]})
@@ -110,7 +110,7 @@ class _ChatWriter:
         return taken
 
     def _flush(self) -> None:
-        """What was open stands alone: nothing followed it."""
+        """Write what is open as a message of its own: no call or answer followed it."""
         if self._open:
             self._add({"role": "assistant", "content": None, **self._take()})
 

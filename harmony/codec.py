@@ -101,14 +101,14 @@ class Codec:
         return StreamParser(self.tokenizer, role=role, strict=strict, tools=tools, opening=opening)
 
     def _ids(self, message: Message, has_functions: bool) -> list[int]:
-        """The ids of one message, kept from an earlier render or fresh."""
+        """The ids of one message, from an earlier render or made now."""
         key = _key(message, has_functions)
         kept = self._known.get(key) or self._known_before.get(key) or (message, self._fresh(message, has_functions))
         self._known[key] = kept
         return kept[1]
 
     def _forget_some(self) -> None:
-        """Every so often, let go of what has not been needed since the last time."""
+        """Now and then, drop what has not been needed since the last time."""
         self._renders += 1
         if self._renders % _RENDERS_KEPT == 0:
             self._known_before, self._known = self._known, {}
@@ -129,10 +129,10 @@ class Codec:
 
 
 def _key(message: Message, has_functions: bool) -> _Key:
-    """Under what the ids of a message are kept: equal texts share them, prompts are told apart by identity.
+    """The key under which the ids of a message are cached: equal texts share one, prompts are compared by identity.
 
-    For prompts hold schemas, in which 1, 1.0 and True are equal to Python and not to the model. What was sampled takes
-    no part in comparisons, but does here. Whatever an id stands for is alive: the kept message holds it.
+    For prompts hold schemas, in which 1, 1.0 and True are equal to Python but not to the model. `Message.sampled` takes
+    no part in comparisons of messages, but does here. An `id()` stays valid: the cached message keeps its object alive.
     """
     if all(isinstance(item, str) for item in message.content):
         return message, id(message.sampled), False

@@ -38,8 +38,8 @@ def conversation_to_json(messages: Iterable[Message]) -> dict[str, object]:
 def message_to_json(message: Message) -> dict[str, object]:
     """One message in openai_harmony's shape.
 
-    message_to_json(Message("assistant", ("4",), channel="final"))
-    # {"role": "assistant", "name": None, "content": [{"type": "text", "text": "4"}], "channel": "final"}
+        message_to_json(Message("assistant", ("4",), channel="final"))
+        # {"role": "assistant", "name": None, "content": [{"type": "text", "text": "4"}], "channel": "final"}
     """
     content = [item for part in message.content for item in _content_to_json(part)]
     out: dict[str, object] = {"role": message.role, "name": message.name, "content": content}
@@ -82,7 +82,7 @@ def _developer_to_json(prompt: DeveloperPrompt) -> list[dict[str, object]]:
 
 
 def _formats_text(prompt: DeveloperPrompt) -> str:
-    """The end of the developer text, from where the response formats begin."""
+    """The developer text from the response formats on."""
     without = developer_text(DeveloperPrompt(prompt.instructions, prompt.tools))
     return developer_text(prompt).removeprefix(without)
 

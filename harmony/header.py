@@ -35,7 +35,7 @@ def words_of(text: str) -> list[str]:
 
 
 def parse_header(text: str, role: Role | None) -> Header:
-    """The fields of a header's text; `role` None: its first word says it.
+    """The fields of a header's text; `role` None: its first word is the role.
 
     Raises `ParseError` with the reference's text.
 

@@ -1,4 +1,4 @@
-"""What a header means, however the model put it: the tolerant reading. It never fails, and notes what it mended."""
+"""What a malformed header means: the tolerant reading. It never fails, and notes what it mended."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TOOL_NAME = re.compile(r"functions\.\S+|browser\.\S+|python$")
 def read_header(segments: Sequence[Segment], role: Role | None, tools: frozenset[str]) -> tuple[Header, list[Note]]:
     """The header that `segments` mean, and what had to be mended to read it.
 
-    `role` None: the first word says it. `tools` are the recipients on offer, which names are matched with.
+    `role` None: the first word is the role. `tools` are the recipients on offer, which names are matched with.
 
         read_header([("", ""), ("<|channel|>", "commentary to=get_weather json")], "assistant",
                     frozenset({"functions.get_weather"}))
@@ -117,7 +117,7 @@ class _Reader:
         return self._read_odd_role(first, rest)
 
     def _split_glued(self, word: str) -> str | None:
-        """What follows the role in a word that begins with one (`assistantfinal`); None when it doesn't."""
+        """What follows the role in a word that begins with one (`assistantfinal`); None if the word doesn't."""
         role = next((role for role in ROLES if word.startswith(role)), None)
         if role is None:
             return None

@@ -77,7 +77,7 @@ class ResponseFormat:
 
 @dataclass(frozen=True, slots=True)
 class DeveloperPrompt:
-    """The content of a developer message: instructions, functions, response formats (which the wheel doesn't have)."""
+    """The content of a developer message: instructions, functions, response formats (openai_harmony has none)."""
 
     instructions: str | None = None
     tools: Mapping[str, Namespace] | None = None
@@ -93,7 +93,7 @@ class Sampled:
 
     `ids` begin with `<|start|>` and end with the terminator (a sampled `<|return|>` is kept here; whoever replays it
     writes `<|end|>`). `repaired`: the tolerant parser changed something, so the ids are not a faithful form of it.
-    `headless`: `<|message|>` was missing, so where the header ends is a guess (rule T3 of the tolerant parser).
+    `headless`: `<|message|>` was missing, so where the header ends is a guess (the repair `missing-message`).
     """
 
     ids: tuple[int, ...]

@@ -54,14 +54,14 @@ class StreamParser:
         self._assembly = self._machine.assembly
 
     def push(self, token: int) -> Sequence[Delta | Repaired]:
-        """What `token` brings: at most one delta, but where messages meet. Costs the same at any length.
+        """What `token` adds: at most one delta, except between messages. Costs the same at any length.
 
         Strict: raises `ParseError`; the token is recorded all the same.
         """
         return self._machine.push(token)
 
     def flush(self, *, cut: bool = False) -> Sequence[Delta | Repaired]:
-        """What the end of the ids brings: held-back bytes, repairs. The open message becomes the last of `messages`.
+        """What the end of the ids adds: held-back bytes, repairs. The open message becomes the last of `messages`.
 
         `cut`: it wasn't the model that ended (a token limit, a stop), so a header that is only half there is dropped
         without a word. Strict: raises `ParseError` in the middle of a header.

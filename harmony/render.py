@@ -218,5 +218,5 @@ def drop_reference(messages: Sequence[Message]) -> list[int]:
 
 
 def drop_nothing(messages: Sequence[Message]) -> list[int]:
-    """Everything stays: what a sample for training wants."""
+    """Everything stays: for training samples."""
     return list(range(len(messages)))

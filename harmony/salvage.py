@@ -1,4 +1,4 @@
-"""A header that never came to its `<|message|>`: what of it is metadata, and what is the text that the model meant."""
+"""A header without its `<|message|>`: which part of it is metadata, and which the text that the model meant."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _is_word(word: str, tools: frozenset[str]) -> bool:
 def salvage(
     segments: Sequence[Segment], role: Role | None, tools: frozenset[str], *, prose: bool
 ) -> list[tuple[Header, str]]:
-    """The messages that a header without `<|message|>` was meant to be, with their text, whitespace as it came.
+    """The messages that a header without `<|message|>` was meant to be, with their text, its white space unchanged.
 
     `prose`: it didn't begin with `<|start|>`, so text in the role's place counts as metadata only with a `to=`.
     Text between two channel markers is a message of its own. Empty when there was nothing at all.

@@ -249,7 +249,7 @@ class TolerantMachine:
         self._whole(Header("assistant"), text, first, "end", end=self._here)
 
     def _begin(self, draft: _Draft) -> None:
-        """`<|message|>`: what the header means, and its message opens."""
+        """`<|message|>`: read the header, and open its message."""
         header, notes = read_header(draft.segments, draft.role, self._tools)
         for code, message in notes:
             self._repair(code, message)
@@ -259,7 +259,7 @@ class TolerantMachine:
         self._out.append(self.assembly.open(header, draft.first, repaired=repaired))
 
     def _flag(self, header: Header) -> bool:
-        """A message in another's name (a result that the model made up) is kept, and said to be one."""
+        """Report a message in another's name (a result that the model made up); it is kept."""
         foreign = self._completion and header.role != "assistant"
         if foreign:
             self._repair("foreign-message", f"the model wrote a message of the role {header.role!r} itself")
@@ -287,7 +287,7 @@ class TolerantMachine:
             self._whole(header, text, first, closed_by if i == len(kept) - 1 else "end", end=end)
 
     def _whole(self, header: Header, text: str, first: int, closed_by: ClosedBy | None, *, end: int) -> None:
-        """A message that came in one: announced, told and closed."""
+        """A message that came all at once: opened, filled and closed."""
         self._out.append(self.assembly.open(header, first, repaired=True, headless=True))
         if text:
             self._out.append(self.assembly.add(text))

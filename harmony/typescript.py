@@ -19,10 +19,10 @@ _NESTED_VARIANT = "   "
 def typescript(schema: object, indent: str = "") -> str:
     """The type that `schema` (JSON: mappings, sequences, strings, numbers, bool, None) describes.
 
-        typescript({"type": "object", "properties": {"city": {"type": "string", "default": "Rome"}}})
+    Lines after the first begin with `indent`. Raises `RenderError` when a default holds something that isn't JSON.
 
-    is `{\\ncity?: string, // default: "Rome"\\n}`. Lines after the first begin with `indent`. Raises `RenderError` when
-    a default holds something that isn't JSON.
+        typescript({"type": "object", "properties": {"city": {"type": "string", "default": "Rome"}}})
+        # '{\\ncity?: string, // default: "Rome"\\n}'
     """
     variants = _array(schema, "oneOf")
     if variants is not None:

@@ -37,6 +37,6 @@ class ReferenceUtf8:
         return text
 
     def flush(self) -> str:
-        """What is held back, at the end of a message: each broken sequence is one U+FFFD."""
+        """The bytes held back, at the end of a message: each broken sequence is one U+FFFD."""
         held, self._held = self._held, b""
         return held.decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""A summary in place of older turns: the model's own, or where that can't be had, one by rule."""
+"""A summary in place of older turns: written by the model, or by rule where the model can't."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class SummaryMaker:
     most: int
 
     def make(self, older: tuple[Message, ...], context_tokens: int) -> Generator[Progress | Stats, None, Made]:
-        """The summary of these messages, the first ones of the history. Of no use once `control` was stopped."""
+        """The summary of these messages, the first ones of the history. Not to be used once `control` was stopped."""
         why = self._no_step()
         if why is not None:
             return self._by_rule(older, why)
@@ -73,8 +73,8 @@ class SummaryMaker:
 
     def _written(self, request: Request) -> Generator[Progress | Stats, None, tuple[str, str | None]]:
         """The model's summary, and None or what was wrong with it."""
-        hand = Control()
-        completion = yield from self._hurried(self.responder.respond(request, control=hand), hand)
+        step_control = Control()
+        completion = yield from self._hurried(self.responder.respond(request, control=step_control), step_control)
         self.budget.tokens += completion.tokens
         text = "".join(message.text for message in completion.messages if is_answer(message)).strip()
         if completion.end == "stop":
@@ -83,10 +83,10 @@ class SummaryMaker:
         return text, "the answer was asked for now" if hurried else "the model's own didn't come to its end"
 
     def _hurried(
-        self, step: Generator[StepEvent, None, Completion], hand: Control
+        self, step: Generator[StepEvent, None, Completion], step_control: Control
     ) -> Generator[Progress | Stats, None, Completion]:
-        """Run the step, without its text; a stop of the turn ends it, and so does asking for the answer."""
-        forget = self.control.on_stop(hand.stop)
+        """Run the step without passing its text on; a stop of the turn ends it, and so does asking for the answer."""
+        forget = self.control.on_stop(step_control.stop)
         written = 0
         try:
             yield Progress(0, self.most, phase="summary")
@@ -102,7 +102,7 @@ class SummaryMaker:
                 elif not isinstance(event, Repaired | LetGo):
                     yield event
                 if self.control.answer_now_asked:
-                    hand.stop()
+                    step_control.stop()
         finally:
             forget()
             step.close()
@@ -119,5 +119,5 @@ class SummaryMaker:
             chars = min(chars * self.most // tokens, chars * 3 // 4)
 
     def tokens(self, text: str) -> int:
-        """Those of the message that the summary would stand in."""
+        """The tokens of the message that would hold this summary."""
         return self.responder.measure(replace(self.ask(), history=(summary_message(text),))).messages[0]

@@ -1,7 +1,7 @@
 """Older text makes room before a step has none left: results of tools first, then whole turns, by a summary.
 
 When the prompt leaves less than the reserve (`agent.context.reserve_tokens`), room is made down to a low mark, not just
-below the limit: what is replaced changes the prompt's beginning, so the engine has to read the rest anew. It should
+below the limit: what is replaced changes the prompt's beginning, so the engine has to read the rest anew. That should
 happen rarely, not a little at every step.
 """
 
@@ -23,7 +23,7 @@ from agent.request import ContextUse, Request, Responder
 from agent.sessions.session import Session, Summary
 
 LOW_MARK: Final = 0.6
-"""Which part of the context may be full once room was made: the next trimming is then a sixth of the context away."""
+"""How full the context may be once room was made: the next trimming is then a sixth of the context away."""
 _MARK_TOKENS = 32  # at most, of the line where a result is cut
 _NEWEST = 2  # results of the turn under way that are kept: the model has hardly read them
 
@@ -35,9 +35,9 @@ def with_room(
 ) -> _Making:
     """The request of the next step (`ask` makes it of the session), after older text made room where it had to.
 
-    Yields `Progress` and `Stats` of the summary's own step, whose text is not told as it comes, and then one
-    `ContextTrimmed`. A stop leaves everything as it was before the summary. Where nothing more can be had, the request
-    may still be too long: the responder raises `ContextFull`.
+    Yields `Progress` and `Stats` of the step that writes the summary, but not its text, and then one `ContextTrimmed`.
+    A stop leaves everything as it was before the summary. Where no more room can be made, the request may still be too
+    long: the responder then raises `ContextFull`.
     """
     request = ask()
     before = responder.measure(request)
@@ -137,9 +137,9 @@ class _Trimming:
         return use.static_tokens + opening + self._by_turn(use, self._savings(use))[turn]
 
     def _turns_to_summarise(self, use: ContextUse, turn: int, kept: set[int], low: int) -> int:
-        """As few of the oldest turns as it takes to get to the low mark, once results are notes; 0: none need to go.
+        """How many of the oldest turns must go to get down to the low mark, once results are notes; 0: none need to.
 
-        None, too, when they have hardly more tokens than their summary would, unless it is that or nothing.
+        Also 0 when they have hardly more tokens than their summary would, unless there is no other way.
         """
         savings = {index: saving for index, saving in self._savings(use).items() if index not in kept}
         by_turn = self._by_turn(use, savings)
@@ -168,7 +168,7 @@ class _Trimming:
         return len(indices)
 
     def _cut_newest(self, indices: list[int]) -> None:
-        """A last result that leaves next to nothing for the answer keeps its head and its tail."""
+        """Cut a last result that leaves next to nothing for the answer to its head and its tail."""
         use = self._use()
         if not indices or use.used_tokens + use.reserve_tokens // 4 <= use.total_tokens:
             return

@@ -50,7 +50,7 @@ class LlamaSettings:
     cores. `batch_tokens` go through the network at once, at most; `step_tokens` of a prompt do, None: as many as its
     threads are good for (`agent.engine.threads.step_tokens`), or a whole batch on a GPU.
     `repack`: a second copy of what the processor computes with, in the order in which it takes it
-    (`agent.models.repack` says how large, and where there is none to be had).
+    (`agent.models.repack` says how large, and where it can't be made).
     """
 
     context_tokens: int

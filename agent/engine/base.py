@@ -13,9 +13,9 @@ from harmony.tokenizer import Vocabulary
 
 @dataclass(frozen=True, slots=True)
 class Static:
-    """The first `length` ids of a prompt, which other conversations begin with, too: worth keeping on disk.
+    """The first `length` ids of a prompt, with which other conversations begin too: worth keeping on disk.
 
-    `personal`: texts of the user's stand in it (instructions, AGENTS.md, functions and servers of theirs, a schema).
+    `personal`: it holds the user's own texts (instructions, AGENTS.md, their functions and servers, a schema).
     """
 
     length: int
@@ -26,8 +26,8 @@ class Static:
 class Prompt:
     """The ids of a prompt and the offsets in it worth a checkpoint, ascending.
 
-    `marks`: the ends of the static parts, the end of each user message, the end of the prompt. `static`: the system
-    message, and the system and the developer message; shortest first, each one's end is a mark.
+    `marks`: the ends of the static parts, the end of each user message, the end of the prompt. `static`: first the
+    system message alone, then the system and the developer message together; the end of each is a mark.
     `Prompt((200006, …), marks=(61, 75, 77), static=(Static(61),))`.
     """
 
@@ -79,8 +79,8 @@ class Forced(int):
 class LetGo:
     """The guide let go of what the model is writing: from here on it writes as it likes.
 
-    `what`: "header" until it ends, since the model wants another one; "arguments" or "answer", whose grammar has become
-    too much. `reason` is for people.
+    `what`: "header" to its end, since the model wants to write another one; "arguments" or "answer", since their
+    grammar grew too large. `reason` is for people.
     """
 
     what: Literal["header", "arguments", "answer"]
@@ -104,7 +104,7 @@ class Progress:
 
     @property
     def at_present(self) -> int:
-        """How many are done by now."""
+        """How many are done at this moment."""
         return self.now() if self.now else self.done
 
 
@@ -112,9 +112,9 @@ class Progress:
 class StepStats:
     """One generation in numbers. `prefill_s` and `decode_s` are seconds of monotonic time; `end` says why it ended.
 
-    Of the prompt's tokens `reused_tokens` were held when it began, by whatever brought them in; `evaluated_tokens` were
-    read in it. `lost_tokens` of these were held as well, and had to be read again: a sliding window had moved past
-    them, or the logits after the last one were gone.
+    Of the prompt's tokens `reused_tokens` were in the KV cache when it began, whatever had read them, and
+    `evaluated_tokens` were read now. `lost_tokens` of the latter were in the cache too, but had to be read again: a
+    sliding window had moved past them, or the logits after the last one were gone.
 
     end: "stop" a stop id came (it is the last id yielded); "tokens" max_tokens reached; "context" no room left;
     "stopped": `Control` asked for it. (The others are the responder's, which alone reads what the ids say:
@@ -176,7 +176,7 @@ class Engine(Protocol):
 
     @property
     def capabilities(self) -> frozenset[str]:
-        """`"constraint"`: it compiles a `Constraint`; `"prefill"`: `prefill` saves time."""
+        """`"constraint"`: it compiles a `Constraint`; `"prefill"`: `prefill` saves time; `"keep"`: it stores caches."""
         ...
 
     def generate(
@@ -193,7 +193,7 @@ class Engine(Protocol):
     def prefill(
         self, prompt: Prompt, *, control: Control, told: Callable[[Progress], None] = lambda progress: None
     ) -> None:
-        """Bring a prompt in that is expected, while there is nothing else to do. `told` is called after each batch.
+        """Read ahead a prompt that is expected, while there is nothing else to do. `told` is called after each batch.
 
         Batches are short: a stop ends it within 50 ms, and nothing is lost but the batch under way.
         """

@@ -58,7 +58,7 @@ class Checkpoint:
 
     @property
     def size_bytes(self) -> int:
-        """What it takes."""
+        """Its bytes in memory."""
         return len(self.saved) + (self.logits.nbytes if self.logits is not None else 0)
 
 
@@ -158,14 +158,14 @@ class PrefixCache:
             self._keep_within_budget()
 
     def adopt(self, ids: Sequence[int], checkpoints: Sequence[Checkpoint]) -> int:
-        """The memory was filled by other means: with these ids. Returns how many it holds, 0 if it isn't so."""
+        """The memory was loaded from elsewhere with these ids. Returns how many it holds; 0 if it doesn't hold them."""
         self._ids, self._checkpoints = list(ids), list(checkpoints)
         if self._memory.newest + 1 != len(ids) or not self._reaches(len(ids)):
             self.clear()
         return len(self._ids)
 
-    def settle(self, attempted: Sequence[int]) -> None:
-        """Take account of a decode of `attempted` that broke off: what the memory really holds counts."""
+    def resync(self, attempted: Sequence[int]) -> None:
+        """After a decode of `attempted` that broke off: keep account of what the memory really holds."""
         held = self._memory.newest + 1
         self._ids = [*self._ids, *attempted][:held]
         self._drop_checkpoints_after(held)

@@ -23,10 +23,10 @@ _LEAST_GAP = 32
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What one sequence brings to a decode step: its next ids, the first of which stands at position `start`.
+    """The next ids of one sequence in a decode step; the first of them stands at position `start`.
 
-    `logits`: whether those after its last id will be asked for. With 201,088 ids in the vocabulary they take as long as
-    half of a token.
+    `logits`: whether those after its last id will be asked for. With 201,088 ids in the vocabulary they take half as
+    long as a token.
     """
 
     sequence: int
@@ -49,7 +49,7 @@ class Decoder(Protocol):
         ...
 
     def meter(self) -> Callable[[], float]:
-        """What says, from any thread, which part of the next step is done, from 0.0 to 1.0; 0.0 where nobody knows."""
+        """A function for any thread: which part of the next step is done, from 0.0 to 1.0; 0.0 where it isn't known."""
         ...
 
     def decode(self, pieces: Sequence[Piece]) -> bool:
@@ -57,7 +57,7 @@ class Decoder(Protocol):
         ...
 
     def logits(self, piece: int) -> Logits:
-        """The logits after the last id of that piece, which asked for them: (vocabulary size,) float32.
+        """The logits after the last id of a piece that asked for them: (vocabulary size,) float32.
 
         Valid until the next step.
         """
@@ -77,12 +77,12 @@ class Lane:
         try:
             complete = self.decoder.decode([Piece(self.sequence, len(self.cache), ids, logits)])
         except BaseException:  # whatever broke it off, an interrupt too: the memory knows what it holds
-            self.cache.settle(ids)
+            self.cache.resync(ids)
             raise
         if complete:
             self.cache.extend(ids)
         else:
-            self.cache.settle(ids)
+            self.cache.resync(ids)
         return complete
 
 
@@ -110,8 +110,8 @@ class Prefill:
     """Brings a prompt into the memory: an iterator of `Progress`, the first one before any work.
 
     Afterwards `logits` are those for the id after the prompt, unless it was `aborted`, or they aren't wanted (`ahead`).
-    `ahead`: nobody waits for it, and what comes after it isn't known yet. Its steps are those of any prefill: cut
-    otherwise, the same prompt would be rounded otherwise, and what is kept of it would make other answers.
+    `ahead`: nobody waits for it, and what comes after it isn't known yet. Its steps are those of any prefill: in other
+    steps the same prompt would be rounded differently, and a cache kept of it would lead to other answers.
     """
 
     def __init__(self, prompt: Prompt, lane: Lane, *, ahead: bool = False) -> None:
@@ -153,7 +153,7 @@ class Prefill:
         return Progress(done, len(self.prompt.ids), self.reused, now=lambda: done + int((end - done) * share()))
 
     def _arrive(self, done: int, *, at_checkpoint: bool) -> None:
-        # Only the end's logits are there. Those that stood here before belong to where the prefill began.
+        # Only the last step has logits. Those that stood here before are of where the prefill began.
         at_end = done == len(self.prompt.ids) and not self._ahead
         self.logits = self.lane.decoder.logits(0) if at_end else None
         if at_checkpoint:
@@ -198,7 +198,7 @@ class LocalGeneration:
     def __next__(self) -> int | Progress | LetGo:
         try:
             return next(self._items)
-        except BaseException:  # its end (StopIteration) as well as a failure
+        except BaseException:  # at its end (StopIteration) as after a failure
             self._close("stop")
             raise
 

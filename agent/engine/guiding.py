@@ -1,4 +1,4 @@
-"""What the generation loop asks a guide: which ids may come next, and which ones must."""
+"""What the generation loop asks a guide: which ids may come next, and which must."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the KV cache holds, kept in a folder: a later process goes on without reading the prompt again.
+"""A KV cache stored in a folder: a later process goes on without reading the prompt again.
 
 FOLDER/state    llama.cpp's own form of one sequence
 FOLDER/marks    a line with the SHA-256 of the rest; a line of JSON (version, fingerprint, model, personal, ids, the
@@ -52,7 +52,7 @@ class Storable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What is told of a kept cache beside what it holds: whose it is, and whether texts of the user's are in it.
+    """What is noted of a stored cache: which model it is of, and whether the user's own texts are in it.
 
     `About("0.3.36 gpt-oss-20b.gguf 12109558592 …", "gpt-oss-20b", personal=True)`
     """
@@ -64,7 +64,7 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A copy of a cache at one moment: the engine goes on, any thread may write it."""
+    """A copy of a cache at one moment: the engine goes on while any thread writes the copy."""
 
     ids: tuple[int, ...]
     checkpoints: tuple[Checkpoint, ...]
@@ -82,7 +82,7 @@ class Snapshot:
 
 
 def take(cache: PrefixCache, memory: Storable, about: About, *, max_bytes: int) -> Snapshot | None:
-    """A copy of what `cache` holds. None: nothing is held, or it would take more than `max_bytes`."""
+    """A copy of what `cache` holds. None: it is empty, or the copy would take more than `max_bytes`."""
     if not len(cache) or memory.state_bytes + cache.checkpoint_bytes > max_bytes:
         return None
     state = memory.copy_state(cache.ids)
@@ -92,7 +92,7 @@ def take(cache: PrefixCache, memory: Storable, about: About, *, max_bytes: int) 
 def keep(folder: Path, cache: PrefixCache, memory: Storable, about: About, *, max_bytes: int) -> int:
     """Write what `cache` holds into `folder`, in place of what is there. Returns the bytes written.
 
-    0: nothing is held, it would take more than `max_bytes`, or it can't be written; the folder is then gone.
+    0: the cache is empty, it would take more than `max_bytes`, or it can't be written; the folder is then gone.
     """
     forget(folder)
     if not len(cache) or memory.state_bytes + cache.checkpoint_bytes > max_bytes:
@@ -133,19 +133,19 @@ def _written(
 
 
 def is_unfinished(folder: Path) -> bool:
-    """Is one being written there? A crash leaves it."""
+    """Is this a cache being written, or one that a crash left half-written?"""
     return folder.name.endswith(_UNFINISHED)
 
 
 def forget(folder: Path) -> None:
-    """It is gone, and what a crash left of it while it was written."""
+    """Delete it, and what a crash left of it while it was being written."""
     for found in (folder, *folder.parent.glob(f"{folder.name}.*{_UNFINISHED}")):
         with suppress(OSError):
             shutil.rmtree(found)
 
 
 def is_own(folder: Path) -> bool:
-    """Is it a folder of this user's, that nobody else may write into?"""
+    """Does the folder belong to this user, with nobody else allowed to write into it?"""
     try:
         found = folder.lstat()
     except OSError:
@@ -156,14 +156,14 @@ def is_own(folder: Path) -> bool:
 
 
 def holds_cache(folder: Path) -> bool:
-    """Is nothing in it but a kept cache, or a part of one?"""
+    """Does it hold nothing but a stored cache, or a part of one?"""
     with suppress(OSError):
         return {one.name for one in folder.iterdir()} <= {_STATE, _MARKS}
     return False
 
 
 def look(folder: Path) -> tuple[About, int] | None:
-    """What is told of the cache kept in `folder`, and how many ids it holds. None: nothing usable."""
+    """What is noted of the cache stored in `folder`, and how many ids it holds. None: nothing usable is there."""
     try:
         header, _ = _read(folder / _MARKS)
         about = About(str(header["fingerprint"]), str(header["model"]), bool(header["personal"]))

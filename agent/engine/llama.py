@@ -23,7 +23,7 @@ __all__ = ["LlamaEngine", "LlamaSettings", "gpu_free_bytes", "processor_features
 class LlamaEngine:
     """Runs a GGUF through llama.cpp. See `agent.engine.base.Engine`; made by `load`.
 
-    `prompts`: where the static parts of prompts are kept for later processes; None: nowhere.
+    `prompts`: where the static parts of prompts are stored for later processes; None: nowhere.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class LlamaEngine:
         self.lane = Lane(native, PrefixCache(native, window=native.window, max_bytes=settings.checkpoint_bytes))
         self._open: LocalGeneration | None = None
         self.prompts: KeptPrompts | None = None
-        self._static: Prompt | None = None  # of the prompt that was read last, what may be kept on disk
+        self._static: Prompt | None = None  # of the prompt that was read last: what may be stored on disk
 
     @classmethod
     def load(
@@ -102,8 +102,8 @@ class LlamaEngine:
         if max_tokens is not None and max_tokens < room:
             bounds = Bounds(stops, max_tokens, "tokens")
         sampler = Sampler(sampling, self._vocabulary.size, salt=len(prompt.ids))
-        # With another number of threads llama.cpp rounds differently over a long context: what can be had again, by a
-        # seed or greedily, is computed with the same number whatever else runs.
+        # With another number of threads llama.cpp rounds differently over a long context: where the same answer must
+        # come again, with a seed or greedily, the number stays the same whatever else runs.
         self.native.may_use_fewer_threads = sampling.seed is None and sampling.temperature > 0
         self._open = LocalGeneration(prefill, sampler, bounds, control, self._abort_on_stop(control), guide)
         return self._open
@@ -111,9 +111,9 @@ class LlamaEngine:
     def prefill(
         self, prompt: Prompt, *, control: Control, told: Callable[[Progress], None] = lambda progress: None
     ) -> None:
-        """Bring the prompt into the KV cache, as far as `control` lets it.
+        """Read the prompt into the KV cache, until `control` stops it.
 
-        Its static parts are kept for later processes as they are passed.
+        Its static parts are stored for later processes as soon as they are read.
         """
         cache = self.lane.cache
         prefill = self._prefill(prompt, ahead=True)
@@ -130,19 +130,19 @@ class LlamaEngine:
             done()
 
     def keep(self, folder: Path, *, max_bytes: int) -> int:
-        """Write the KV cache into `folder` (`agent.engine.kept`); returns the bytes, 0 when nothing was kept."""
+        """Store the KV cache in `folder` (`agent.engine.kept`); returns the bytes, 0 when nothing was stored."""
         return keep(folder, self.lane.cache, self.native, self._about(personal=True), max_bytes=max_bytes)
 
     def keep_prompts(self) -> int:
-        """Write the static parts of the prompt that was read last, those that aren't kept yet; returns the bytes.
+        """Store the static parts of the prompt that was read last, unless they are stored; returns the bytes.
 
-        The cache is cut back to them: nothing of what stood behind reaches the disk. For the end of a process.
+        The cache is cut back to them, so that nothing behind them reaches the disk. For the end of a process.
         """
         parts = self._static.static if self._static else ()
         return sum(self._keep_static(part.length, beside=False) for part in reversed(parts))
 
     def _keep_static(self, length: int, *, beside: bool) -> int:
-        """Keep the static part of this length, if there is one, it isn't kept yet, and the cache can go back to it."""
+        """Store the static part of this length, if there is one, it isn't stored, and the cache can go back to it."""
         prompt, prompts = self._static, self.prompts
         part = next((part for part in prompt.static if part.length == length), None) if prompt else None
         if prompt is None or prompts is None or part is None:
@@ -164,7 +164,7 @@ class LlamaEngine:
         return About(self.native.fingerprint, self._name, personal)
 
     def recall(self, folder: Path) -> int:
-        """Bring the KV cache back that `folder` holds; returns its tokens, 0 when nothing in it is of use."""
+        """Load the KV cache that `folder` holds; returns its tokens, 0 when nothing in it can be used."""
         return recall(
             folder,
             self.lane.cache,
@@ -174,7 +174,7 @@ class LlamaEngine:
         )
 
     def close(self) -> None:
-        """Give everything back. Ends a generation that is still open; nothing can be generated afterwards."""
+        """Free everything. Ends a generation that is still open; nothing can be generated afterwards."""
         if self._open is not None:
             self._open.close()
         if self.prompts is not None:
@@ -199,7 +199,7 @@ class LlamaEngine:
         return Prefill(prompt, self.lane, ahead=ahead)
 
     def _recall_static(self, prompts: KeptPrompts, ids: Sequence[int], end: int) -> None:
-        """Bring back what is kept of the prompt's beginning, up to `end`, if that is more than the cache holds."""
+        """Load what is stored of the prompt's beginning, up to `end`, if that is more than the cache holds."""
         shared = self.lane.cache.shared(ids)
         if shared >= end:
             return

@@ -15,7 +15,7 @@ class Log:
 
     def __init__(self) -> None:
         self.errors: deque[str] = deque(maxlen=8)
-        self.owner: object = None  # the model that was loaded last: the file is its
+        self.owner: object = None  # the model that was loaded last, which has the file
         self._file: TextIO | None = None
         self._level = _DEBUG
 

@@ -1,4 +1,4 @@
-"""How far a step of the network is, and how it is ended, without the interpreter's lock.
+"""Measures how far a step of the network has come, and aborts it, without the interpreter's lock.
 
 llama.cpp asks an "abort callback" after each of the network's operations, 34 in each of gpt-oss's layers. A callback in
 Python would need the interpreter's lock each time, which another thread may hold for milliseconds. So it gets a
@@ -18,7 +18,7 @@ _SEMAPHORE_BYTES: Final = 64  # sem_t: 32 with glibc
 
 
 class Meter:
-    """Counts the operations of the steps it is asked in, until it is raised: then the step under way is aborted.
+    """Counts the operations of the steps that call it, until `abort`: then the step under way is aborted.
 
     llama.cpp keeps only its address: keep it for as long as it may be asked. Its methods are for any thread.
     """
@@ -40,7 +40,7 @@ class Meter:
 
     @property
     def operations(self) -> int:
-        """How many there were till now, or till it was raised; 0 where they can't be counted."""
+        """How many operations there were so far, or up to `abort`; 0 where they can't be counted."""
         if not self.counts or self._at_abort is not None:
             return self._at_abort or 0
         left = ctypes.c_int()

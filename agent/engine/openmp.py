@@ -25,7 +25,7 @@ _ASLEEP_AFTER_S = 0.02
 _LOOK_EVERY_S = 0.05
 _REMEMBERED_S = 0.15
 _MARGIN = 0.5
-"""Of a thread: so many others are needed for sleep, half as many more than fit are forgiven on the way back."""
+"""In threads: ours sleep once others want this much more than is free, and spin again below half of it."""
 
 
 class Sleep(Protocol):
@@ -36,22 +36,23 @@ class Sleep(Protocol):
     def end(self) -> None: ...
 
 
-class Crowd:
+class IdleTeam:
     """Makes GNU OpenMP's waiting threads sleep, at any time: its own setting is read once, when it is loaded.
 
     Its threads spin 100 rounds instead of 300,000 while the process has more of them than there are processors (libgomp
-    calls that throttled). A second team, of threads that do nothing, makes it so; they end with the thread they are of.
-    `threads` are those of the first team. Where the system gives no more threads, nothing changes.
+    calls that throttled). A second team, of threads that do nothing, makes it so; libgomp ends them together with the
+    thread that started them. `threads` are those of the first team. Where the system gives no more threads, nothing
+    changes.
     """
 
     def __init__(self, library: ctypes.CDLL, *, threads: int, processors: int) -> None:
         self._library = library
-        self._size = processors - threads + 2  # the one that a team is of doesn't count, but for the first team
+        self._size = processors - threads + 2  # libgomp counts the thread that starts a team for the first team only
         self._leave: threading.Event | None = None
         self._thread: threading.Thread | None = None
 
     def begin(self) -> None:
-        if not _can_start(2 * self._size):  # twice: those of the trial may not all be gone when the others come
+        if not _can_start(2 * self._size):  # twice: some threads of the trial may still be there when the team starts
             return
         ready, leave = threading.Event(), threading.Event()
         gomp_parallel = self._library.GOMP_parallel
@@ -63,7 +64,7 @@ class Crowd:
             ready.set()
             leave.wait()
 
-        thread = threading.Thread(target=gather, name="openmp-crowd", daemon=True)
+        thread = threading.Thread(target=gather, name="openmp-idle", daemon=True)
         thread.start()
         self._thread, self._leave = thread, leave
         ready.wait()
@@ -93,7 +94,7 @@ def _can_start(count: int) -> bool:
 
 
 class Waiting:
-    """Decides between the two before each step, by how many threads of the whole machine want a processor.
+    """Decides before each step whether waiting threads sleep or spin, by how many threads of the machine want to run.
 
     `threads` are those that compute, the caller's among them. Made by `waiting_for`.
     """
@@ -170,8 +171,8 @@ def waiting_for(threads: int) -> Waiting | None:
         return None
     if library is None:
         return None
-    crowd = Crowd(library, threads=threads, processors=processors)
-    return Waiting(crowd, threads=threads, processors=processors, wanting=_threads_that_want_a_processor)
+    idle = IdleTeam(library, threads=threads, processors=processors)
+    return Waiting(idle, threads=threads, processors=processors, wanting=_threads_that_want_a_processor)
 
 
 def _gnu_openmp() -> ctypes.CDLL | None:
@@ -183,5 +184,5 @@ def _gnu_openmp() -> ctypes.CDLL | None:
 
 
 def _threads_that_want_a_processor() -> int:
-    """Run or could run now, on all processors: the `3` of `0.52 0.58 0.59 3/415 8213`."""
+    """How many threads run or could run now, on all processors: the `3` of `0.52 0.58 0.59 3/415 8213`."""
     return int(Path("/proc/loadavg").read_bytes().split(b"/")[0].split()[-1])

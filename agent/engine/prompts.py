@@ -1,9 +1,9 @@
-"""The static parts of prompts, kept on disk: a process doesn't read again what one before it has read.
+"""The static parts of prompts, stored on disk: a process need not read again what an earlier one has read.
 
 FOLDER/prompt-<ids>-<SHA-256 of the model's fingerprint and the ids>    each as `agent.engine.kept` has it
 
-So the longest one that a prompt begins with is found by its name; no other is opened. Whatever is wrong with it, it is
-as if it weren't there.
+So the longest one that a prompt begins with is found by its name, and no other is opened. One with anything wrong in it
+counts as absent.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from pathlib import Path
 from agent.engine.kept import Snapshot, forget, holds_cache, is_own, is_unfinished
 
 _ABANDONED_S = 3600
-"""What is being written for longer was left by a crash."""
+"""One that seems to be in writing for longer than this was left by a crash."""
 _NAME = re.compile(r"prompt-(\d{1,9})-[0-9a-f]{64}")
 
 
 class KeptPrompts:
-    """What of prompts is kept in `folder`, which others share. `writes` False: what is there is used, nothing changes.
+    """Static parts stored in `folder`, which processes share. `writes` False: they are used, and nothing is changed.
 
-    `max_bytes`: when all of them take more, those go that weren't used for longest.
+    `max_bytes`: when all of them take more, the least recently used are deleted.
     """
 
     def __init__(self, folder: Path, *, max_bytes: int, writes: bool = True) -> None:
@@ -47,22 +47,22 @@ class KeptPrompts:
         return None
 
     def used(self, folder: Path) -> None:
-        """Just now."""
+        """Note that it was used just now."""
         if self.writes:
             with suppress(OSError):
                 os.utime(folder)
 
     def useless(self, folder: Path) -> None:
-        """What lies there is torn: it makes room for a whole one."""
+        """Delete a damaged one, so that a whole one can take its place."""
         if self.writes and is_own(folder):
             forget(folder)
 
     def wants(self, ids: Sequence[int], fingerprint: str) -> bool:
-        """Should this be kept, which isn't yet?"""
+        """Should these ids be stored? Not when they are already, or nothing may be written."""
         return self.writes and not self._folder(ids, fingerprint).exists()
 
     def add(self, snapshot: Snapshot) -> int:
-        """Keep it; the bytes that took, 0: it can't be kept."""
+        """Store it; the bytes written, 0 if it can't be stored."""
         if not self.writes:
             return 0
         written = snapshot.write(self._folder(snapshot.ids, snapshot.about.fingerprint))
@@ -70,7 +70,7 @@ class KeptPrompts:
         return written
 
     def add_beside(self, snapshot: Snapshot) -> None:
-        """Keep it; on a thread of its own, so that nobody waits for a disk."""
+        """Store it on a thread of its own, so that nobody waits for the disk."""
         thread = threading.Thread(target=self.add, args=(snapshot,), name="ossia-keep", daemon=True)
         thread.start()
         self._writing = [one for one in self._writing if one.is_alive()] + [thread]
@@ -95,7 +95,7 @@ class KeptPrompts:
 
 
 def make_room(kept: Sequence[tuple[float, int, Path]], max_bytes: int) -> None:
-    """Remove those that weren't used for longest, until the others take no more than `max_bytes`."""
+    """Delete the least recently used, until the others take no more than `max_bytes`."""
     total = 0
     for _, size, folder in sorted(kept, reverse=True):
         total += size
@@ -118,10 +118,10 @@ def kept_in(folder: Path, *, prompts: bool) -> list[tuple[float, int, Path]]:
 
 
 def unfinished_in(folder: Path) -> list[Path]:
-    """Those that are being written there, and what crashes left of others."""
+    """Those that are being written there, or that a crash left half-written."""
     return [one for one in _folders(folder) if is_unfinished(one)]
 
 
 def _folders(folder: Path) -> list[Path]:
-    """Those in `folder` that hold a kept cache and nothing else. None where it is a link: it may lead anywhere."""
+    """The folders in `folder` that hold a stored cache and nothing else. Empty if `folder` is a link or not ours."""
     return [one for one in folder.glob("*/") if is_own(one) and holds_cache(one)] if is_own(folder) else []

@@ -1,4 +1,4 @@
-"""Drawing the next id from the logits."""
+"""Draws the next id from the logits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _BLOCK = 16_384  # logits that are weighed at a time: 64 KiB, which the processo
 _MOST_MISSES = 128
 """So many ids that may not come are drawn in vain before those that may are looked at one by one (0.5 ms for all)."""
 
-_FEW = 256  # ids that are sooner looked at one by one than drawn among all
+_FEW = 256  # so few ids are looked at one by one, which is faster than drawing among all
 
 _NOTHING = 1e-9
 """What weighs less, beside all, moves no cut: the weights themselves are rounded to a ten-millionth."""
@@ -40,8 +40,8 @@ _HARDLY, _SURE, _LEADERS = 0.01, 0.5, 8
 """The model wants something else: what may come has less than the first share, and the likeliest ids together more than
 the second. (A model that knows nothing spreads its probability over all ids, and wants nothing.)"""
 
-_GREEDY_BELOW = 1e-6  # float32 logits don't tell apart what such a temperature would
-_HOTTEST = 1e38  # all finite logits of a model are alike long before, and float32 has no number for much more
+_GREEDY_BELOW = 1e-6  # a lower temperature would tell apart what float32 logits don't
+_HOTTEST = 1e38  # a model's logits are all alike long before that, and float32 ends soon after
 
 
 class Sampler:
@@ -50,7 +50,7 @@ class Sampler:
     The order is temperature, top-k, min-p, top-p: min-p compares with the likeliest id, top-p counts within what top-k
     and min-p left. What may not come (`allowed`) is out before all of that: the distribution is the model's own over
     the others. Without a guide every id of the vocabulary can be drawn, reserved ones too: the model gives those next
-    to nothing, and masking them would only make its distribution another one. With a seed, the same logits give the
+    to nothing, and masking them would only change its distribution. With a seed, the same logits give the
     same ids; `salt` makes another series of draws of one seed, so that the steps of a turn don't all repeat the same
     one. Raises `ValueError` for settings that mean nothing (a negative temperature, NaN).
     """
@@ -65,7 +65,7 @@ class Sampler:
         self._columns = -(-size // _ROWS)
         self._rows = -(-size // self._columns)  # the last one may be cut short
         self._tries = self._prepared_tries()
-        # Filled again for each id: memory that is asked for anew comes as pages that the system has to find first.
+        # Reused for each id: new memory would come as pages that the system has to map first.
         self._largest = np.empty(self._columns, np.float32)
         self._ends = np.empty(self._columns, np.float64)
 
@@ -94,7 +94,7 @@ class Sampler:
         return self._pick_cut(logits, maxima, top, allowed)
 
     def wants_others(self, logits: _Floats, ids: _Ids) -> bool:
-        """Does the model give hardly anything to these ids, and most of it to a few others? At temperature 1."""
+        """Does the model give these ids hardly any probability, and a few others most of it? At temperature 1."""
         best = int(logits.argmax())
         if best in ids:
             return False
@@ -168,7 +168,7 @@ class Sampler:
 
     @np.errstate(over="ignore")  # to -inf, which is a weight of 0
     def _pick_of(self, logits: _Floats, ids: _Ids) -> int:
-        """One of these ids, every one of which is looked at."""
+        """Draws one of these ids, after looking at each of them."""
         settings, values = self._settings, logits[ids]
         best = int(values.argmax())
         top = float(values[best])
@@ -188,7 +188,7 @@ class Sampler:
         return int(ids[self._drawn(weights)])
 
     def _pick_cut(self, logits: _Floats, maxima: _Floats, top: float, allowed: AllBut | Mask | None) -> int:
-        """With cuts: what may not come is out before them."""
+        """Draws with top-k, min-p and top-p; what may not come is left out before them."""
         if allowed is None:
             return self._pick_among(logits, maxima, top)
         if isinstance(allowed, AllBut):
@@ -217,12 +217,12 @@ class Sampler:
         return int(ids[self._drawn(weights)])
 
     def _drawn(self, weights: _Floats) -> int:
-        """Where one stands that was drawn by its weight."""
+        """The index of one of the weights, drawn in proportion to them."""
         ends = weights.cumsum(dtype=np.float64)
         return int(ends.searchsorted(self._random.random() * ends[-1], side="right"))
 
     def _largest_ids(self, logits: _Floats, maxima: _Floats, top: float) -> _Ids:
-        """What top-k and min-p leave, ascending but where top-k has cut."""
+        """The ids that top-k and min-p leave; ascending, unless top-k has cut."""
         top_k, min_p, floor = self._settings.top_k, self._settings.min_p, -math.inf
         if 0 < top_k <= len(maxima):  # at least k logits reach the k-th largest maximum, and few others do
             floor = float(np.partition(maxima, len(maxima) - top_k)[len(maxima) - top_k])
@@ -232,7 +232,7 @@ class Sampler:
         return ids[_largest(logits[ids], top_k)] if 0 < top_k < len(ids) else ids
 
     def _likely(self, logits: _Floats, top: float) -> tuple[_Ids, _Floats, float]:
-        """The likeliest ids, as many as hold what top-p wants or some more; their weights; and what that is."""
+        """The likeliest ids, at least as many as top-p needs; their weights; the sum that top-p needs."""
         starts = range(0, self._size, _BLOCK)
         total = sum(float(self._weights(logits[start : start + _BLOCK], top).sum()) for start in starts)
         wanted = self._settings.top_p * total
@@ -247,7 +247,7 @@ class Sampler:
         return ids, weights, wanted
 
     def _weights(self, logits: _Floats, top: float) -> _Floats:
-        """The weights of these logits, of which the largest has 1.0."""
+        """The weights of these logits; the largest logit has 1.0."""
         scores: _Floats = logits - np.float32(top)
         if self._temperature != 1.0:
             np.divide(scores, np.float32(self._temperature), out=scores)
@@ -275,18 +275,18 @@ def _require_finite(top: float) -> None:
 
 
 def _largest(values: _Floats, k: int) -> _Ids:
-    """Where the `k` largest values stand; among equal ones the first. In no order."""
+    """The indices of the `k` largest values, the first ones among equals; in no order."""
     return _first(values, float(np.partition(values, len(values) - k)[len(values) - k]), k)
 
 
 def _nucleus(weights: _Floats, wanted: float) -> _Ids:
-    """Where the fewest largest weights stand that together hold `wanted`; at least one. In no order."""
+    """The indices of the fewest largest weights whose sum reaches `wanted`; at least one, in no order."""
     falling = np.sort(weights)[::-1]  # not argsort: 0.4 ms instead of 20 where 90,000 remain
     count = min(int(falling.cumsum(dtype=np.float64).searchsorted(wanted, side="left")) + 1, len(falling))
     return _first(weights, float(falling[count - 1]), count)
 
 
 def _first(values: _Floats, floor: float, count: int) -> _Ids:
-    """Where the `count` largest values stand, of which `floor` is the smallest; the first ones among equals."""
+    """The indices of the `count` largest values, whose smallest is `floor`; the first ones among equals."""
     above = np.flatnonzero(values > floor)
     return np.concatenate((above, np.flatnonzero(values == floor)[: count - len(above)]))

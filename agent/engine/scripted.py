@@ -130,10 +130,10 @@ class ScriptedEngine:
     def prefill(
         self, prompt: Prompt, *, control: Control, told: Callable[[Progress], None] = lambda progress: None
     ) -> None:
-        """There is nothing to prepare."""
+        """Does nothing: no prompt is read."""
 
     def close(self) -> None:
-        """There is nothing to give back."""
+        """Does nothing: no memory is held."""
 
 
 class _Replay:

@@ -11,8 +11,8 @@ _NO_LIMIT = 1 << 20
 def default_threads(sysfs: Path = Path("/sys")) -> int:
     """The number of physical cores that this process may use, at least 1: `8` where 8 cores run 16 threads.
 
-    Two threads on one core share its arithmetic units and its path to memory, and a thread more than there are
-    processors makes all others wait for it at every part of a token. A container's share of the processors counts.
+    Two threads on one core share its arithmetic units and its path to memory, and one thread more than there are
+    processors keeps all others waiting at every part of a token. A container's share of the processors counts.
     """
     return max(1, min(_physical_cores(sysfs), _quota(sysfs)))
 
@@ -22,9 +22,9 @@ def step_tokens(threads: int) -> int:
 
     More at once is hardly faster, and keeps a stop waiting, which comes between two of the network's operations: 72 of
     them take nearly all the time with gpt-oss-20b. Two cores need 5 s for 64 ids, 70 ms for such an operation; for 512
-    ids 50 s and 0.7 s. A core reads 5.9 ids a second in steps of 64, 4.6 in steps of 16, 4.9 of 32, 6.1 of 256. It goes
-    by nothing that is measured while it runs: other cuts round differently, and what can be had again, by a seed or
-    greedily, must be.
+    ids 50 s and 0.7 s. A core reads 5.9 ids a second in steps of 64, 4.6 in steps of 16, 4.9 of 32, 6.1 of 256. Nothing
+    measured while it runs changes the number: other steps round differently, and with a seed, or greedily, the same
+    answer must come again.
     """
     return min(32 << (threads - 1).bit_length(), 512)
 

@@ -1,4 +1,4 @@
-"""The keywords of JSON Schema, to find one that is none of them."""
+"""The keywords of JSON Schema, to find misspelt ones."""
 
 from __future__ import annotations
 

@@ -14,9 +14,9 @@ from harmony.tokenizer import Tokenizer
 class GuideCompiler:
     """Makes guides for one vocabulary; what several need (the headers of the same tools, grammars) is made once.
 
-    guide = GuideCompiler(tokenizer)(Constraint(("python", "functions.f"), {"functions.f": {…}}))
+        guide = GuideCompiler(tokenizer)(Constraint(("python", "functions.f"), {"functions.f": {…}}))
 
-    `insists`: no header is let go, however unlikely it is: for weights that mean nothing.
+    `insists`: no header is let go, however unlikely it is: for models with random weights.
     """
 
     def __init__(self, tokenizer: Tokenizer, *, insists: bool = False) -> None:

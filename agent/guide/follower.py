@@ -60,9 +60,9 @@ class FreeText:
 
 
 class JsonText:
-    """A value by its schema, then one of `closers`. What can't be followed any more is free from there on.
+    """A value by its schema, then one of `closers`. Where the grammar can't follow any more, the rest is free.
 
-    `matcher`: or why there is none, and all of it is free.
+    `matcher`: a text says why there is none; then all of the value is free.
     """
 
     def __init__(self, matcher: Matcher | str, free: FreeText, what: Literal["arguments", "answer"]) -> None:
@@ -108,8 +108,8 @@ class JsonText:
 class Follower:
     """A guide (`agent.engine.guiding.Guide`): in a header, in a message, or (after a stop) nowhere.
 
-    `bodies` makes the body of a message that a header opened. `loose` is that of one whose header the model wrote as it
-    liked.
+    `bodies` makes the body of a message that a header opened. `loose` is the body after a header that was
+    let go.
     """
 
     def __init__(

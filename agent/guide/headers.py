@@ -30,8 +30,8 @@ class Opened:
 class Node:
     """A place in a header: where each id leads, a further place or (`<|message|>`) the message.
 
-    `sampled`: the id after it is the model's to choose even where there is only one, since it says which tool is meant;
-    forced, a tool that isn't on offer would become the one that is.
+    `sampled`: the next id is left to the model even where only one is possible, since it says which tool is meant; if
+    it were forced, a call of a tool that isn't on offer would become one of a tool that is.
     """
 
     __slots__ = ("_choice", "children", "sampled")

@@ -21,8 +21,8 @@ _MAX_BYTES = 64 << 10
 """Compiling takes time that grows with the square: 0.15 s for 70 kB of properties, 16 s for a megabyte."""
 _MAX_DEPTH = 64  # llguidance reads 128 levels of JSON
 
-# Between two values a blank, or a line and its indentation: what json.dumps writes, and what models do. Any more of it
-# is what a model ends up in that lost its way, and nothing would stop it there.
+# Between two values a blank, or a line and its indentation: what json.dumps and models write. A model that lost its way
+# can end up in endless white space, where nothing would stop it.
 _FORM = {"whitespace_pattern": r"( |\r?\n[ \t]{0,32})?", "json_allow_general_unicode_escapes": True}
 _TRAILING = r"/[ \n]{0,4}/"
 """38 of 60 calls of gpt-oss-20b end with a newline."""
@@ -55,7 +55,7 @@ class Grammars:
 
 
 class Matcher:
-    """Where a value stands: a thin face of llguidance's, which never raises and reports by states."""
+    """How far a value has come: a thin wrapper of llguidance's matcher, which never raises and reports by states."""
 
     def __init__(self, native: LLMatcher, size: int) -> None:
         self._native = native
@@ -77,11 +77,11 @@ class Matcher:
         return _in_a_line(self._native.get_error()) if self._native.is_error() else None
 
     def forced(self) -> list[int]:
-        """The ids that must come now."""
+        """The ids that must come next."""
         return list(self._native.compute_ff_tokens())
 
     def take(self, token: int) -> None:
-        """This one came."""
+        """This id was generated."""
         self._native.consume_token(token)
 
 

@@ -52,9 +52,9 @@ def download_of(name: str) -> CatalogModel | None:
 def name_of(path: Path) -> str:
     """What the user calls the model in this file: a name of the catalogue, else the stem without its part number.
 
-    name_of(Path("ggml-org_gpt-oss-20b-GGUF_gpt-oss-20b-mxfp4.gguf"))    # "gpt-oss-20b"
-    name_of(Path("gpt-oss-120b-mxfp4-00001-of-00003.gguf"))              # "gpt-oss-120b"
-    name_of(Path("gpt-oss-20b-abliterated.gguf"))                        # "gpt-oss-20b-abliterated"
+        name_of(Path("ggml-org_gpt-oss-20b-GGUF_gpt-oss-20b-mxfp4.gguf"))    # "gpt-oss-20b"
+        name_of(Path("gpt-oss-120b-mxfp4-00001-of-00003.gguf"))              # "gpt-oss-120b"
+        name_of(Path("gpt-oss-20b-abliterated.gguf"))                        # "gpt-oss-20b-abliterated"
     """
     if path == ETUDE_PATH:
         return ETUDE

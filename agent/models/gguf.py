@@ -95,7 +95,7 @@ def _read_growing(path: Path, file_bytes: int) -> GgufHeader:
 
 
 class _NeedsMore(Exception):
-    """The header goes on behind what was read of the file."""
+    """The header goes on after the part of the file that was read."""
 
 
 class _Reader:

@@ -45,7 +45,7 @@ _OPTIONAL_FLOATS: Final = {
     "rope.scaling.alpha": (0.0, 1e6),
     "rope.scale_linear": (1.0, 1e6),
 }
-# What llama.cpp would read if it were there and gpt-oss doesn't have: it must be absent, or say what holds anyway.
+# What llama.cpp reads where it is there, and gpt-oss doesn't have: it must be absent, or change nothing.
 _NEUTRAL: Final[Mapping[str, object]] = {
     "attention.causal": True,
     "pooling_type": 0,
@@ -91,7 +91,7 @@ class Architecture:
 
 
 def check_gpt_oss(header: GgufHeader, tensors: Mapping[str, TensorInfo] | None = None) -> Architecture:
-    """The measures of the network, once all is there that llama.cpp needs and nothing that it stumbles over.
+    """The measures of the network, after checking that llama.cpp has all it needs and nothing it stumbles over.
 
     `tensors` are those of all files of a split model; without it the header's own. Raises `ModelUnusable`, which
     names the first fault.

@@ -1,4 +1,4 @@
-"""A model file that has been looked at: its parts, its measures, its vocabulary."""
+"""A model file whose headers were read and checked: its parts, its measures, its vocabulary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What fits: how long the context can be, how many layers the GPU takes, and whether it all works out at all."""
+"""What fits into memory: how long the context can be, how many layers the GPU takes, or that the model is too large."""
 
 from __future__ import annotations
 
@@ -76,10 +76,11 @@ def plan(
     """How to load `model` into `memory`. `context` None: the largest of 32k, 16k, 8k that fits; "max": the model's own.
 
     `gpu_layers` None: all that fit. A context longer than the model's own is cut to it, with a warning. `repack`
-    "auto": where the second copy fits, too, and 2 GB stay free, and there is no GPU; `processor` says what there is to
-    be repacked. Raises `OutOfMemory`, before anything is loaded, when KV cache and buffers don't fit, or the weights
-    don't and `use_mmap` is off, or a copy that is asked for doesn't; weights larger than free memory with mmap are one
-    warning (they are read from disk again and again). Raises `SettingRefused` for a copy that this build can't make.
+    "auto": a second copy is made where it fits with 2 GB to spare and there is no GPU; which weights are repacked
+    depends on `processor`. Nothing is loaded here. Raises `OutOfMemory` when KV cache and buffers don't fit, when the
+    weights don't and `use_mmap` is off, or when a copy that was asked for doesn't. With mmap, weights larger than free
+    memory are only a warning (they are read from disk again and again). Raises `SettingRefused` for a copy that this
+    build can't make.
     """
     if repack == "on" and (reason := reason_against(processor)):
         raise SettingRefused(f"--repack on: {reason}: leave it away")
@@ -115,7 +116,7 @@ def needs_of(model: ModelFile, context_tokens: int) -> Needs:
 
 
 def fits(model: ModelFile, memory: Memory) -> bool:
-    """Whether weights, buffers and the shortest context are there without reading the disk over and over."""
+    """Whether weights, buffers and the shortest context fit into memory, so that the disk isn't read over and over."""
     shortest = min(CONTEXTS[-1], model.architecture.context_tokens)
     return memory.all_free is None or needs_of(model, shortest).total <= memory.all_free
 
@@ -129,7 +130,7 @@ def kv_bytes(network: Architecture, context_tokens: int) -> int:
 
 
 def buffer_bytes(network: Architecture, context_tokens: int) -> int:
-    """A bound on the compute and output buffers: the experts' values of one batch, its mask over the context.
+    """An upper bound for the compute and output buffers: the experts' values of one batch, its mask over the context.
 
     llama.cpp 0.3.36 took 98, 126 and 222 MiB for gpt-oss-20b's shapes at 4k, 32k and 128k (120b the same);
     this says 122, 150 and 246.
@@ -167,7 +168,7 @@ def _check_ram(model: ModelFile, tokens: int, needs: Needs, share: float, free: 
 
 
 def _with_copy(model: ModelFile, needs: Needs, copy: int, share: float, memory: Memory, repack: Repack) -> Needs:
-    """What is needed with the second copy, where it may be made."""
+    """The needs with the second copy, if it may be made."""
     whole = int((needs.weights + needs.kv) * share) + needs.buffers + needs.own + copy
     if repack == "on" and memory.ram_free is not None and whole > memory.ram_free:
         raise OutOfMemory(
@@ -184,7 +185,7 @@ def _in_ram(model: ModelFile, gpu_layers: int) -> list[TensorInfo]:
 
 
 def _gpu_layers(model: ModelFile, needs: Needs, memory: Memory) -> int:
-    """As many as fit, from the last layer back; llama.cpp spreads them over the devices."""
+    """As many layers as fit, from the last one back; llama.cpp spreads them over the devices."""
     if memory.shared and memory.gpu_free:
         return model.architecture.layers + 1
     room = sum(max(0, free - needs.buffers - _GPU_SPARE_BYTES) for free in memory.gpu_free)
@@ -209,7 +210,7 @@ def _layer_bytes(model: ModelFile) -> list[int]:
 
 
 def _place(model: ModelFile, tensor: TensorInfo) -> int:
-    """Its part's turn to go to a GPU: 0 for the output layer, 1 for the last layer…; the embedding would be last."""
+    """When this tensor's layer goes to a GPU: 0 is the output layer, 1 the last layer…; the embedding would be last."""
     layers = model.architecture.layers
     if tensor.name.startswith("blk."):
         return layers - int(tensor.name.split(".")[1])

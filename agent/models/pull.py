@@ -207,7 +207,7 @@ def _check(file: _RemoteFile, path: Path, report: Callable[[int], None]) -> None
 
 
 class _Transient(DownloadFailed):
-    """It may go well at the next try."""
+    """A fault that may be gone at the next try."""
 
 
 @contextmanager
@@ -225,7 +225,7 @@ def _quiet_hub() -> Iterator[None]:
 
 @contextmanager
 def _only_one(lock: Path, model: CatalogModel) -> Iterator[None]:
-    """Two downloads into one file would spoil it."""
+    """Lock the download: two into one file would spoil it."""
     from huggingface_hub.utils import WeakFileLock
 
     locked = WeakFileLock(lock, timeout=_LOCK_WAIT_S)

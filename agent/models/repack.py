@@ -1,4 +1,4 @@
-"""Weights in the order in which a processor takes them: which llama.cpp lays out anew, and what the copy takes.
+"""Weights in the order in which a processor takes them: which ones llama.cpp copies into it, and what the copy takes.
 
 llama.cpp calls it repacking. The copy lies beside the file, which stays mapped; making it reads all of the file and
 took 38 s for gpt-oss-20b's 10.2 GB of experts on two cores, whose prefill is then a third faster.
@@ -25,7 +25,7 @@ _AMX: Final = "AMX_INT8"
 
 
 def repacked_bytes(tensors: Iterable[TensorInfo], processor: frozenset[str]) -> int:
-    """What the second copy of these tensors takes, in bytes; 0 where none of them is laid out anew.
+    """What the second copy of these tensors takes, in bytes; 0 where none of them is repacked.
 
     `processor`: what llama.cpp uses of it (`agent.engine.llama.processor_features`). Those that are only looked up
     (`token_embd`) stay as they are.

@@ -1,4 +1,4 @@
-"""`--model PATH|NAME`, or none: which model it is."""
+"""Which model `--model PATH|NAME` means, or its absence."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _missing(model: str) -> ModelMissing:
 
 
 def _named(name: str, found: tuple[Found, ...]) -> ModelFile:
-    """The first usable file of that name; the error of the first one when none is."""
+    """The first usable file of that name; where none is usable, the error of the first one."""
     errors: list[ModelError] = []
     for candidate in (one for one in found if one.name == name):
         try:

@@ -1,4 +1,4 @@
-"""The file of the stored sessions: opened at first need, shared by threads, and by processes through WAL."""
+"""The file of the stored sessions: opened when first needed, shared by threads, and by processes through WAL."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _VERSION_AT, _APPLICATION_AT = 60, 68
 
 
 class Database:
-    """One connection, used by one thread at a time. Raises `SessionsUnusable` for what isn't our own mistake.
+    """One connection, used by one thread at a time. Raises `SessionsUnusable` for faults that aren't our own.
 
-    A commit outlives the death of this process at once; that of the machine, for all but the last moments (WAL with
+    A commit survives the end of this process at once; a crash of the machine can take the last moments (WAL with
     synchronous=NORMAL).
     """
 
@@ -55,7 +55,7 @@ class Database:
                 raise
 
     def forget_deleted(self) -> None:
-        """Until then the bytes of what was deleted are still in the file, or in its log."""
+        """Remove what was deleted from the file and its log, which hold its bytes until then."""
         with self._lock, self._faults():
             db = self._connection(make=False)
             if db is not None:
@@ -83,7 +83,7 @@ class Database:
             db.execute("PRAGMA synchronous=NORMAL")
             db.execute("PRAGMA secure_delete=ON")  # what is deleted is overwritten
             migrate(db, self.path)
-            with suppress(sqlite3.OperationalError):  # another process is at it: it goes on as it is
+            with suppress(sqlite3.OperationalError):  # another process uses it, which goes on as before
                 db.execute("PRAGMA journal_mode=WAL")
         except BaseException:
             db.close()
@@ -114,14 +114,14 @@ def make_private(path: Path) -> None:
 
 
 def _tighten(path: Path) -> None:
-    """Nobody else reads a file that was copied here, say, either. SQLite gives its -wal and -shm the same mode."""
+    """Let only the owner read it, also a file that was copied here. SQLite gives its -wal and -shm the same mode."""
     with suppress(OSError):
         if os.name == "posix" and path.stat().st_mode & 0o077:
             path.chmod(0o600)
 
 
 def _check_header(path: Path) -> None:
-    """Look at the file before SQLite does, which would carry the log of a newer one over into it."""
+    """Check the file before SQLite opens it, which would write the log of a newer version into it."""
     header, log = _header(path), path.with_name(f"{path.name}-wal")
     if not header and log.exists() and log.stat().st_size:
         header = _header(path)  # another process has made it meanwhile, and the log after it
@@ -145,7 +145,7 @@ _MOVE: Final = "move it away, and a new one is made"
 
 
 def _explained(error: sqlite3.DatabaseError, path: Path) -> str | None:
-    """A line for what isn't a mistake of ours."""
+    """One line about a fault that isn't our own."""
     said, code = str(error), getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN) and is_full(path.parent):  # its logs can't be made
         code = sqlite3.SQLITE_FULL

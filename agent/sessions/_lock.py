@@ -1,4 +1,4 @@
-"""Who goes on with a stored session: one process at a time, and a dead one holds nothing."""
+"""A lock on a stored session: one process at a time goes on with it, and a dead one holds no lock."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agent.sessions._database import make_private
 
 
 class Hold:
-    """Holds a session until `release`, or until the process is gone, however that comes.
+    """Holds a session until `release`, or until the process ends, in whatever way.
 
     A lock on a file beside the database, `k7m2v9xq.lock`, which has the process's id in it. Where there are no such
     locks (Windows), two processes can go on with one session at once.
@@ -26,7 +26,7 @@ class Hold:
             self._descriptor = self._try(session_id)
 
     def release(self) -> None:
-        """Let it go. May be called more than once."""
+        """Release the session. May be called more than once."""
         if self._descriptor is not None:
             with suppress(OSError):
                 self._path.unlink(missing_ok=True)
@@ -34,7 +34,7 @@ class Hold:
             self._descriptor = None
 
     def _try(self, session_id: str) -> int | None:
-        """The locked file; None when whoever had it removed it meanwhile."""
+        """The locked file; None when its owner has removed it meanwhile."""
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
         if not _locks(descriptor):
             owner = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
@@ -59,7 +59,7 @@ class Hold:
 
 
 def _locks(descriptor: int) -> bool:
-    """Lock it until it is closed; whether that went."""
+    """Lock the file until it is closed; returns whether it is locked now."""
     try:
         import fcntl
     except ImportError:

@@ -48,7 +48,7 @@ def _values(entry: Entry, count_tokens: CountTokens | None) -> tuple[object, ...
 
 
 def read_entries(db: sqlite3.Connection, session: int, *, replaced: bool = False) -> list[tuple[int, Entry]]:
-    """The entries of a session with the numbers of their rows, in order; `replaced`: those of other days."""
+    """The entries of a session with the numbers of their rows, in order; `replaced`: those that were replaced."""
     where = f"session=? AND replaced IS {'NOT ' if replaced else ''}NULL"
     rows = db.execute(f"SELECT number, {_READ} FROM entries WHERE {where} ORDER BY number", (session,))
     return [(row[0], _entry(row[1:])) for row in rows]
@@ -57,7 +57,7 @@ def read_entries(db: sqlite3.Connection, session: int, *, replaced: bool = False
 def read_session(db: sqlite3.Connection, number: int) -> tuple[Session, list[int]]:
     """A stored session, and the rows of its entries.
 
-    The turn that was under way when the process died has None for its end, and what it had by then.
+    The turn that was under way when the process died has None for its end, and the messages it had by then.
     """
     options, summary = db.execute("SELECT options, summary FROM sessions WHERE number=?", (number,)).fetchone()
     numbered = read_entries(db, number)
@@ -84,7 +84,7 @@ def _entry(row: Sequence[Any]) -> Entry:
 
 
 def unreadable(path: object, session_id: str, error: Exception) -> SessionsUnusable:
-    """What to say when a row holds what we never wrote."""
+    """The error for a row that holds what we never wrote."""
     said = " ".join(str(error).split())[:_SAID_CHARS]  # it may be what the row holds
     return SessionsUnusable(
         f"{path}: session {session_id} isn't whole ({type(error).__name__}: {said}): `ossia sessions rm {session_id}` "

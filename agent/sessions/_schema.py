@@ -5,7 +5,7 @@ turns      how each turn ended; NULL: it is under way, or the process died
 entries    the messages, in the order of `number`; `replaced`: when a retry or an edit took the entry's place
 words      the FTS5 index over the texts of `entries`: trigrams, so that any part of a word is found, in any script
 
-An entry's columns are what is asked for by SQL; `more` is the rest of it, as `agent.sessions.json` writes entries.
+An entry's columns are what SQL queries need; `more` is the rest of it, as `agent.sessions.json` writes entries.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ MIGRATIONS: Final[tuple[str, ...]] = (_FIRST,)
 def migrate(db: sqlite3.Connection, where: object, steps: Sequence[str] = MIGRATIONS) -> None:
     """Bring a database to the version of this program; an empty one gets its tables.
 
-    All of it in one transaction, or none. Raises `SessionsUnusable` for a newer one, or another program's.
+    In one transaction: all of it or nothing. Raises `SessionsUnusable` for a newer one, or another program's.
     """
-    db.execute("BEGIN")  # the marks and the tables of one moment: another process may be making them
+    db.execute("BEGIN")  # marks and tables as of one moment: another process may be making them
     try:
         version = version_of(db, where, len(steps))
     finally:

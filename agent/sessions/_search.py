@@ -44,7 +44,7 @@ def find_words(db: sqlite3.Connection, text: str, *, limit: int, thinking: bool)
 
 
 def _titles(db: sqlite3.Connection, words: list[str]) -> list[tuple[int, str, str]]:
-    """Titles that a person gave: the others are the beginning of a message, which is searched itself."""
+    """Only titles that a person gave: the others are the beginning of a message, which is searched anyway."""
     where, values = _alike("title", words)
     query = f"SELECT number, 'title', title FROM sessions WHERE titled=1 AND {where} ORDER BY updated DESC LIMIT ?"
     return db.execute(query, (*values, _MAX_ROWS)).fetchall()
@@ -64,12 +64,12 @@ def _messages(db: sqlite3.Connection, words: list[str], *, thinking: bool) -> li
 
 
 def _alike(column: str, words: list[str]) -> tuple[str, list[str]]:
-    """SQL that says that all words stand in the column."""
+    """An SQL condition: all words stand in the column."""
     return " AND ".join([f"{column} LIKE ? ESCAPE '\\'"] * len(words)) or "1", [like_pattern(word) for word in words]
 
 
 def _snippet(text: str, words: list[str]) -> str:
-    """One line around the first of the words that is there."""
+    """One line around the first of the words that is found."""
     places = [match.start() for word in words if (match := re.search(re.escape(word), text, re.IGNORECASE))]
     at = min(places, default=0)
     begin, end = max(0, at - _AROUND_CHARS), at + 2 * _AROUND_CHARS

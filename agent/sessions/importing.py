@@ -24,8 +24,8 @@ _CHATS_OWN = frozenset({"tool_calls", "tool_call_id", "thinking", "reasoning", "
 def import_session(text: str, *, trusted: bool = False) -> tuple[Session, str]:
     """The session that a JSON text holds, in whichever of the three forms, and its title ("" without one).
 
-    Unless it is `trusted`, everything in it counts as text that somebody else wrote, and as nothing that the user
-    typed; the ids that our own form has are left out. Raises `SessionInvalid`, one line.
+    Unless it is `trusted`, everything in it counts as outside text, and nothing as typed by the user; the ids that our
+    own form has are left out. Raises `SessionInvalid`, one line.
     """
     try:
         data = json.loads(text)
@@ -55,7 +55,7 @@ def form_of(data: object) -> Source:
     if any(_HARMONYS_OWN & item.keys() for item in items):
         return "harmony"
     if any(_CHATS_OWN & item.keys() or item.get("role") == "assistant" for item in items):
-        return "chat"  # the wheel's messages of the model always have a channel
+        return "chat"  # the model's messages in openai_harmony's form always have a channel
     return "harmony"
 
 

@@ -2,7 +2,7 @@
 
 {"version": 1, "title": "…", "options": {"effort": "medium", …}, "summary": null or {"text", "turns"},
  "ends": ["answered", null],
- "entries": [{"message": {…the wheel's shape…}, "turn": 0, "cut": false,
+ "entries": [{"message": {…as openai_harmony…}, "turn": 0, "cut": false,
               "sampled": null or {"ids": […], "closed_by": "return", "repaired": false, "headless": false},
               "vocabulary": "<digest>" or null, "model": "gpt-oss-20b" or null, "brings": ["outside"],
               "state": {…what a tool left, e.g. a page…}, "typed": null, "attachments": [{"path", "media_type"}],

@@ -32,7 +32,7 @@ _CUT_BY: Final[Mapping[TurnEnd | None, str]] = MappingProxyType(
 class Options:
     """How the next turns are to be answered. `date` is shown to the model as the current date: `"2025-06-28"`.
 
-    `brings`: what kinds of text stand in the instructions (a folder's AGENTS.md), and stood in descriptions of tools.
+    `brings`: what kinds of text the instructions (a folder's AGENTS.md) and the descriptions of tools have brought in.
     """
 
     effort: Effort = "medium"
@@ -68,7 +68,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What stands in the prompt in place of the first `turns` turns. The turns themselves are all still there."""
+    """What stands in the prompt in place of the first `turns` turns. The session still has the turns themselves."""
 
     text: str
     turns: int
@@ -79,7 +79,7 @@ def summary_message(text: str) -> Message:
     return Message("user", (f"{SUMMARY_HEAD}\n\n{text}",))
 
 
-class Keeper(Protocol):
+class Recorder(Protocol):
     """Told of every change of a session as it happens, on the thread that made it. Never raises: it notes a problem."""
 
     def added(self, entry: Entry) -> None:
@@ -114,14 +114,14 @@ class UserText:
 
 
 class Session:
-    """The history of one conversation, in memory. `keeper` stores it as it grows (`agent.sessions.store`).
+    """The history of one conversation, in memory. `recorder` stores it as it grows (`agent.sessions.store`).
 
     `vocabulary` and `model` are those of the engine in use: what is added is marked with them, and ids that were
     sampled under another vocabulary stay out of the prompt (the message is rendered from its text).
 
-    session = Session(Options(effort="low"))
-    for event in run_turn(session, "What is 48*17?", …): …
-    session.messages[-1].text        # 'The result is 816.'
+        session = Session(Options(effort="low"))
+        for event in run_turn(session, "What is 48*17?", …): …
+        session.messages[-1].text        # 'The result is 816.'
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class Session:
     ) -> None:
         self.vocabulary: str | None = None
         self.model: str | None = None
-        self.keeper: Keeper | None = None
+        self.recorder: Recorder | None = None
         self._options = options or Options()
         self._entries = list(entries)
         self._ends = list(ends)
@@ -149,8 +149,8 @@ class Session:
     @options.setter
     def options(self, options: Options) -> None:
         self._options = options
-        if self.keeper:
-            self.keeper.options_changed(options)
+        if self.recorder:
+            self.recorder.options_changed(options)
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -188,7 +188,7 @@ class Session:
         return tuple(entry.state for entry in self._entries if entry.state is not None)
 
     def read(self, brings: frozenset[Taint]) -> None:
-        """From now on text of these kinds stands in the prompt, or has stood there: in the descriptions of tools."""
+        """Note that descriptions of tools have brought text of these kinds into the prompt."""
         if not brings <= self.options.brings:
             self.options = replace(self.options, brings=self.options.brings | brings)
 
@@ -247,8 +247,8 @@ class Session:
     def close_turn(self, end: TurnEnd) -> None:
         """Note how the turn ended."""
         self._ends[-1] = end
-        if self.keeper:
-            self.keeper.ended(self._turn, end)
+        if self.recorder:
+            self.recorder.ended(self._turn, end)
 
     def cut_back(self, turn: int) -> tuple[Entry, ...]:
         """Take this turn and those after it out of the conversation; returns their entries. For retry and edit.
@@ -258,8 +258,8 @@ class Session:
         taken = tuple(entry for entry in self._entries if entry.turn >= turn)
         self._entries = [entry for entry in self._entries if entry.turn < turn]
         del self._ends[turn:]
-        if self.keeper:
-            self.keeper.cut_back(turn)
+        if self.recorder:
+            self.recorder.cut_back(turn)
         if self._summary is not None and self._summary.turns > turn:
             self.summarise(None)
         return taken
@@ -274,14 +274,14 @@ class Session:
     def shorten(self, index: int, text: str) -> None:
         """From now on `text` stands in the prompt for the result `entries[index]`."""
         self._entries[index] = replace(self._entries[index], shortened=text)
-        if self.keeper:
-            self.keeper.shortened(index, text)
+        if self.recorder:
+            self.recorder.shortened(index, text)
 
     def summarise(self, summary: Summary | None) -> None:
         """From now on the summary stands in the prompt for its turns; None: they stand there themselves again."""
         self._summary = summary
-        if self.keeper:
-            self.keeper.summarised(summary)
+        if self.recorder:
+            self.recorder.summarised(summary)
 
     # -- the prompt ----------------------------------------------------------------------------------------------------
 
@@ -333,8 +333,8 @@ class Session:
 
     def _store(self, entry: Entry) -> Entry:
         self._entries.append(entry)
-        if self.keeper:
-            self.keeper.added(entry)
+        if self.recorder:
+            self.recorder.added(entry)
         return entry
 
     def _in_prompt(self, entry: Entry) -> bool:

@@ -1,4 +1,4 @@
-"""The stored sessions: one SQLite file, in which every message stands as soon as it is whole."""
+"""The stored sessions: one SQLite file, into which every message is written as soon as it is whole."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 from agent.errors import SessionMissing, SessionsUnusable
 from agent.sessions import _sessions as rows
 from agent.sessions._database import Database
-from agent.sessions._keeper import StoreKeeper
 from agent.sessions._lock import Hold
+from agent.sessions._recorder import StoreRecorder
 from agent.sessions._rows import UNREADABLE, CountTokens, read_entries, read_session, unreadable
 from agent.sessions._search import find_words
 from agent.sessions._sessions import SessionInfo, title_of
@@ -38,8 +38,8 @@ class SessionStore:
 
     The folder and the file are made by the first message that is stored, for their owner only. Every method raises
     `SessionsUnusable` (one line, with the next step) when the file is torn, newer than this program, or another
-    program's: it is then left as it is. `now` gives unix seconds. `count_tokens` counts what no model sampled: set it
-    once there is a model.
+    program's: it is then left as it is. `now` gives unix seconds. `count_tokens` counts messages that no model sampled:
+    set it once there is a model.
 
         store = SessionStore(Path("sessions.sqlite"), now=time.time)
         store.keep(session)                     # "k7m2v9xq": from now on all that is added is stored
@@ -51,7 +51,7 @@ class SessionStore:
         self.count_tokens: CountTokens | None = None
         self._now = now
         self._database = Database(path)
-        self._keepers: list[StoreKeeper] = []
+        self._recorders: list[StoreRecorder] = []
 
     # -- one session ---------------------------------------------------------------------------------------------------
 
@@ -62,9 +62,9 @@ class SessionStore:
         """
         with self._database.reading() as db:
             session_id = rows.new_id(db)
-        keeper = self._keeper(session_id, session)
-        keeper.begin(session, workspace=workspace, title=title)
-        session.keeper = keeper
+        recorder = self._recorder(session_id, session)
+        recorder.begin(session, workspace=workspace, title=title)
+        session.recorder = recorder
         return session_id
 
     def load(self, session_id: str) -> Session:
@@ -78,20 +78,20 @@ class SessionStore:
         """
         with self._held(session_id) as hold:
             session, number, numbers = self._load(session_id)
-            keeper = self._keeper(session_id, session)
-            keeper.go_on(session, number, numbers, hold)
-            session.keeper = keeper
+            recorder = self._recorder(session_id, session)
+            recorder.go_on(session, number, numbers, hold)
+            session.recorder = recorder
             return session
 
     def release(self, session: Session) -> None:
-        """Store no more of it; another process may go on with it now."""
-        keeper, session.keeper = session.keeper, None
-        if isinstance(keeper, StoreKeeper) and keeper in self._keepers:
-            keeper.release()
-            self._keepers.remove(keeper)
+        """Stop storing what is added to it; another process may go on with it now."""
+        recorder, session.recorder = session.recorder, None
+        if isinstance(recorder, StoreRecorder) and recorder in self._recorders:
+            recorder.release()
+            self._recorders.remove(recorder)
 
     def replaced(self, session_id: str) -> tuple[Entry, ...]:
-        """The entries whose place a retry or an edit took, in the order in which they came."""
+        """The entries that a retry or an edit replaced, in the order in which they came."""
         with self._database.reading() as db, self._whole(session_id):
             number = rows.number_of(db, session_id)
             assert db is not None
@@ -100,7 +100,7 @@ class SessionStore:
     @property
     def problem(self) -> str | None:
         """Why something could not be stored, in one line; None once all of it is. It is tried again each time."""
-        return next((keeper.problem for keeper in self._keepers if keeper.problem), None)
+        return next((recorder.problem for recorder in self._recorders if recorder.problem), None)
 
     # -- finding -------------------------------------------------------------------------------------------------------
 
@@ -147,7 +147,7 @@ class SessionStore:
     def remove(self, *session_ids: str) -> None:
         """Take sessions out for good: nothing of their text stays in the file. Raises as `resume` does.
 
-        Takes longer the more is stored, as the index is written anew: 0.9 s for 30 MB, however many are removed.
+        The index is written anew, which takes longer the more is stored: 0.9 s for 30 MB, however many are removed.
         """
         with ExitStack() as held:
             for session_id in session_ids:
@@ -163,24 +163,24 @@ class SessionStore:
             return rows.copy(db, number, turns=turns, at=self._now())
 
     def close(self) -> None:
-        """Let every session go, and close the file."""
-        for keeper in self._keepers:
-            keeper.release()
-        self._keepers.clear()
+        """Release every session, and close the file."""
+        for recorder in self._recorders:
+            recorder.release()
+        self._recorders.clear()
         self._database.close()
 
     # -- within --------------------------------------------------------------------------------------------------------
 
-    def _keeper(self, session_id: str, session: Session) -> StoreKeeper:
-        keeper = StoreKeeper(
+    def _recorder(self, session_id: str, session: Session) -> StoreRecorder:
+        recorder = StoreRecorder(
             self._database, session_id, session.options, now=self._now, count_tokens=lambda: self.count_tokens
         )
-        self._keepers.append(keeper)
-        return keeper
+        self._recorders.append(recorder)
+        return recorder
 
     @contextmanager
     def _held(self, session_id: str) -> Iterator[Hold]:
-        """Hold a session; let it go only if something goes wrong."""
+        """Hold a session; it is released here only if something goes wrong."""
         with self._database.reading() as db:
             rows.number_of(db, session_id)
         try:

@@ -275,7 +275,7 @@ def test_a_decode_that_lost_the_memory_leaves_an_empty_cache() -> None:
     cache.extend(range(400))
     cache.checkpoint()
     memory.newest = memory.oldest = -1
-    cache.settle([1, 2, 3])
+    cache.resync([1, 2, 3])
     assert (len(cache), cache.checkpoint_lengths) == (0, ())
 
 

@@ -132,7 +132,7 @@ def test_closing_gives_the_threads_back() -> None:
 _START = """
     import json, os, sys, time
     import agent.engine.llama
-    from agent.engine.openmp import Crowd, _gnu_openmp, waiting_for
+    from agent.engine.openmp import IdleTeam, _gnu_openmp, waiting_for
     import ctypes, threading
 
     library = _gnu_openmp()
@@ -153,16 +153,16 @@ _START = """
             time.sleep(0.02)
         return count
 
-    crowd = Crowd(library, threads=2, processors=len(os.sched_getaffinity(0)))
+    idle = IdleTeam(library, threads=2, processors=len(os.sched_getaffinity(0)))
     waited_ms()
 """
 
 _REAL = """
     found = {"spinning": [waited_ms() for _ in range(5)], "threads": [threads()]}
-    crowd.begin()
+    idle.begin()
     found["asleep"] = [waited_ms() for _ in range(5)]
     found["threads"].append(threads())
-    crowd.end()
+    idle.end()
     found["spinning again"] = [waited_ms() for _ in range(5)]
     found["threads"].append(threads(found["threads"][0]))
     print(json.dumps(found))
@@ -182,9 +182,9 @@ _CROWDED = """
     size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize() + room
     resource.setrlimit(resource.RLIMIT_AS, (size, resource.RLIM_INFINITY))
     before = threads()
-    crowd.begin()
+    idle.begin()
     found = {"threads": [before, threads(before)]}
-    crowd.end()
+    idle.end()
     print(json.dumps(found))
 """
 

@@ -169,12 +169,12 @@ def test_what_was_cut_back_stays_in_the_file_and_out_of_the_session(opened: Open
 
 
 def test_a_retry_takes_its_summary_along_at_once(opened: Open) -> None:
-    """The session tells its keeper both, one after the other: a process may die in between."""
+    """The session tells its recorder both, one after the other: a process may die in between."""
     session = _spoken("one", "two")
     session_id = opened().keep(session)
     session.summarise(Summary("One and two.", 2))
-    assert session.keeper is not None
-    session.keeper.cut_back(1)
+    assert session.recorder is not None
+    session.recorder.cut_back(1)
     back = opened().load(session_id)
     assert (back.summary, back.ends) == (None, ("answered",))
 
@@ -223,7 +223,7 @@ def test_a_resumed_session_goes_on_in_its_place(opened: Open) -> None:
     assert len(again.list()) == 1
     again.close()
     again.release(back)
-    assert back.keeper is None
+    assert back.recorder is None
 
 
 def test_one_goes_on_with_a_session_at_a_time(opened: Open, path: Path) -> None:

@@ -515,11 +515,11 @@ def test_private_stores_nothing_until_the_user_says_so(tmp_path: Path) -> None:
         async with ChatScreen(engine=script, clock=clock) as stage:
             talk = stage.talk
             await send(stage, "open", "/private", "/private")
-            assert talk.store is None and talk.session.keeper is None and stage.face.editor.history.private
+            assert talk.store is None and talk.session.recorder is None and stage.face.editor.history.private
             assert "this chat isn't stored: /private off stores it" in stage.rows
             await send(stage, "/private off")  # nothing was said meanwhile: it goes on where it was
             first = talk.kept.session_id
-            assert first is not None and talk.session.keeper is not None
+            assert first is not None and talk.session.recorder is not None
             await send(stage, "/private", "secret", "/title x", "/fork", "/private off")
             assert "/fork: this chat isn't stored: /private off stores it" in text_of(stage)
             assert stage.face.question.open

@@ -21,11 +21,11 @@ from tools.files import cannot
 _Change = Callable[[sqlite3.Connection], None]
 
 
-class StoreKeeper:
-    """The `Keeper` of one stored session: each change is a transaction of its own.
+class StoreRecorder:
+    """The `Recorder` of one stored session: each change is a transaction of its own.
 
-    A change that can't be stored (the disk is full, another process writes for too long) is kept, and tried again
-    before the next one: `problem` says why until then. Nothing stands in the file before the first message.
+    A change that can't be stored (the disk is full, another process writes for too long) waits, and is tried again
+    before the next one; until then `problem` says why. Nothing is written before the first message.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class StoreKeeper:
         self._waiting: list[_Change] = []
 
     def begin(self, session: Session, *, workspace: str | None, title: str) -> None:
-        """It is a new session: store what it has by now, in one transaction."""
+        """Store a new session with what it has by now, in one transaction."""
         self._workspace, self._title = workspace or "", title_of(title)
         if not session.entries:
             return
@@ -57,7 +57,7 @@ class StoreKeeper:
         self.summarised(session.summary)
 
     def go_on(self, session: Session, number: int, rows: Sequence[int], hold: Hold) -> None:
-        """It stands in the file already: in this row, its entries in those."""
+        """Go on with a session that is stored in row `number`, its entries in `rows`."""
         self._number, self._hold = number, hold
         self._rows = [(row, entry.turn) for row, entry in zip(rows, session.entries, strict=True)]
 
@@ -69,7 +69,7 @@ class StoreKeeper:
             self._hold.release()
             self._hold = None
 
-    # -- Keeper --------------------------------------------------------------------------------------------------------
+    # -- Recorder ------------------------------------------------------------------------------------------------------
 
     def added(self, entry: Entry) -> None:
         self._make(partial(self._add, entry=entry))
@@ -99,7 +99,7 @@ class StoreKeeper:
         self._make_all()
 
     def _make_all(self) -> None:
-        """All of those that wait, or none."""
+        """Make all changes that wait, or none."""
         number, rows = self._number, list(self._rows)
         try:
             self._hold = self._hold or Hold(self._database.path, self.id)
@@ -139,7 +139,7 @@ class StoreKeeper:
         db.execute("UPDATE sessions SET updated=? WHERE number=?", (self._now(), session))
 
     def _cut_back(self, db: sqlite3.Connection, turn: int) -> None:
-        """With the summary in the same transaction: one that stands for a turn that is gone must never be there."""
+        """The summary in the same transaction: one must never be stored that stands for a turn that is gone."""
         session, at = self._row(db), self._now()
         which = "session=? AND turn>=?"
         db.execute(f"UPDATE entries SET replaced=? WHERE {which} AND replaced IS NULL", (at, session, turn))
