@@ -16,7 +16,7 @@ from cli.terminal.question import QUIET_S
 from tests.support.command import write_script
 from tests.support.screen import ChatScreen, Clock
 from tools.approval.policy import FROM_OUTSIDE
-from tools.calls.arguments import read_arguments
+from tools.calls.arguments import ArgumentReader
 from tools.spec import Preview, ToolCall, ToolSpec
 from tools.toolbox import CHANGED
 
@@ -131,7 +131,7 @@ def test_an_edit_there_and_back(
     text = edited_arguments(asked, written)
     if shown.endswith("\n"):
         assert edited_arguments(asked, written.removesuffix("\n")) == text
-    assert text is not None and read_arguments(spec, text) == read
+    assert text is not None and ArgumentReader(spec).read(text) == read
     again = _asked(spec.name, arguments, rejected=text, fault="Error: no")
     assert arguments_to_edit(again) == (written, suffix), "what had a fault isn't lost"
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tools.calls.arguments import ArgumentReader, patch_in, read_arguments
+from tools.calls.arguments import ArgumentReader, patch_in
 from tools.spec import ToolFailed, ToolSpec
 
 DOUBLE = ToolSpec(
@@ -82,14 +82,14 @@ RAW = ToolSpec("python", "", input="text", provenance="built-in")
     ],
 )
 def test_what_is_understood(spec: ToolSpec, text: str, args: object) -> None:
-    assert read_arguments(spec, text) == args
+    assert ArgumentReader(spec).read(text) == args
 
 
 def test_no_depth_of_nesting_breaks_it() -> None:
     """Some are too deep for the reader of JSON, a few more for what words the complaint."""
     for depth in range(500, 1100):
         with pytest.raises(ToolFailed):
-            read_arguments(DOUBLE, '{"n": ' + '{"a": ' * depth + "1" + "}" * depth + "}")
+            ArgumentReader(DOUBLE).read('{"n": ' + '{"a": ' * depth + "1" + "}" * depth + "}")
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_no_depth_of_nesting_breaks_it() -> None:
 )
 def test_what_is_refused_tells_the_model_why(spec: ToolSpec, text: str, complaint: str) -> None:
     with pytest.raises(ToolFailed) as raised:
-        read_arguments(spec, text)
+        ArgumentReader(spec).read(text)
     assert complaint in str(raised.value)
     assert len(str(raised.value)) < 2000
 
@@ -141,7 +141,7 @@ def test_what_is_refused_tells_the_model_why(spec: ToolSpec, text: str, complain
 )
 def test_values_are_fitted_to_the_schema(text: str, args: object) -> None:
     """Hostile row 31: what has one meaning is taken in it."""
-    got = read_arguments(MANY, text)
+    got = ArgumentReader(MANY).read(text)
     assert (got, json.dumps(got)) == (args, json.dumps(args))
 
 
@@ -173,7 +173,7 @@ def test_values_are_fitted_to_the_schema(text: str, args: object) -> None:
 )
 def test_the_arguments_of_other_programs_tools(spec: ToolSpec, text: str, args: object) -> None:
     """Hostile row 31, and what gpt-oss was trained to write."""
-    assert read_arguments(spec, text) == args
+    assert ArgumentReader(spec).read(text) == args
 
 
 @pytest.mark.parametrize(
@@ -200,14 +200,14 @@ def test_the_arguments_of_other_programs_tools(spec: ToolSpec, text: str, args: 
 def test_what_has_no_one_meaning_is_refused(spec: ToolSpec, text: str, complaint: str) -> None:
     """Hostile row 31: NaN, unknown keys, 10,000 levels, too much."""
     with pytest.raises(ToolFailed) as raised:
-        read_arguments(spec, text)
+        ArgumentReader(spec).read(text)
     assert complaint in str(raised.value)
     assert str(raised.value).startswith("Error: ") and len(str(raised.value)) < 2000
 
 
 def test_a_megabyte_is_read() -> None:
     """Hostile row 31."""
-    args = read_arguments(MANY, json.dumps({"text": "x\n" * 500_000}))
+    args = ArgumentReader(MANY).read(json.dumps({"text": "x\n" * 500_000}))
     assert args == {"text": "x\n" * 500_000}
 
 

@@ -21,19 +21,8 @@ _WRAPPER_NAMES = frozenset({"name", "tool", "function", "recipient"})
 _WRAPPERS = ("parameters", "arguments", "args", "kwargs", "input")
 
 
-def read_arguments(spec: ToolSpec, text: str) -> object:
-    """The arguments that `spec` describes: a dict, or `text` itself for a tool that takes raw text.
-
-    What models are known to write around them is taken off or mended: a Markdown fence, junk behind the first JSON
-    value (`{"n": 2}]`), a wrapper that names the tool again, trailing commas, single quotes, `"3"` for 3, other names
-    of an argument, the bare text for a tool that takes one text. No text at all is `{}`. Raises `ToolFailed` that tells
-    the model what was expected.
-    """
-    return ArgumentReader(spec).read(text)
-
-
 class ArgumentReader:
-    """Reads the arguments of one tool's calls, as `read_arguments` does; the schema is compiled once."""
+    """Reads the arguments of one tool's calls; its schema is compiled once."""
 
     def __init__(self, spec: ToolSpec) -> None:
         self._spec = spec
@@ -41,7 +30,13 @@ class ArgumentReader:
         self._validator: Any = None
 
     def read(self, text: str) -> object:
-        """The arguments in `text`. Raises `ToolFailed`."""
+        """The arguments that the tool describes: a dict, or `text` itself for a tool that takes raw text.
+
+        What models are known to write around them is taken off or mended: a Markdown fence, junk behind the first JSON
+        value (`{"n": 2}]`), a wrapper that names the tool again, trailing commas, single quotes, `"3"` for 3, other
+        names of an argument, the bare text for a tool that takes one text. No text at all is `{}`. Raises `ToolFailed`
+        that tells the model what was expected.
+        """
         spec = self._spec
         if len(text) > loose_json.MAX_CHARS:
             raise ToolFailed(f"Error: the arguments of {spec.name} are too long ({len(text)} characters). Send less.")
