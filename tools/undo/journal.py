@@ -11,49 +11,24 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from tools.approval.later import linked, put_aside
-from tools.approval.sensitive import Place
 from tools.spec import ToolFailed
 from tools.undo.restore import Skipped, Undone, undo_turn
-from tools.undo.snapshot import NEVER, Known, Store, TooMuch, Walk, make_private, walk
+from tools.undo.scan import Before, Changes, Scanner
+from tools.undo.snapshot import Store, TooMuch, make_private
 from tools.undo.tree import Opened, State, Tree
 from tools.undo.turns import Pending, Turn, TurnFolder, TurnFolders
 
 __all__ = ["Before", "Journal", "Skipped", "Turn", "Undone"]
 
-_ASK_AGAIN_S = 60.0
-"""How long a workspace that held too much isn't looked at again."""
 _COLLECT_ABOVE_BYTES = 64 << 20
 _BY_HAND = "(calls by hand)"
-
-
-@dataclass(frozen=True, slots=True)
-class Before:
-    """The workspace before a command. `repositories`: each `.git` in it, which a command must not be able to change.
-
-    `links`: what such links lead to whose names run or instruct later.
-    """
-
-    known: Mapping[str, Known]
-    repositories: tuple[str, ...]
-    unlisted: frozenset[str]
-    pending: Pending
-    links: Mapping[str, Place] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class _Changes:
-    """What was at the paths that a command changed, and what is there now (nothing where that isn't known)."""
-
-    before: Mapping[str, State]
-    after: Mapping[str, State]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +59,14 @@ class Journal:
         self._tree = Tree(workspace_root)
         self._turns = TurnFolders(self._folder / "turns")
         inside = data_dir.resolve()
-        self._ours = [inside.relative_to(workspace_root).as_posix()] if inside.is_relative_to(workspace_root) else []
+        ours = [inside.relative_to(workspace_root).as_posix()] if inside.is_relative_to(workspace_root) else []
         self._store = Store(self._folder / "seen", self._tree, max_files=self._limits.command_files,
-                            max_bytes=self._limits.command_bytes, left_out=self._ours)  # fmt: skip
+                            max_bytes=self._limits.command_bytes, left_out=ours)  # fmt: skip
+        self._scanner = Scanner(self._tree, self._store, ours)
         self._label = _BY_HAND
         self._turn: TurnFolder | None = None
         self._lock, self._depth = threading.RLock(), 0
         self._running = False
-        self._looked = False
-        self._too_much, self._ask_again_at = "", 0.0
 
     # -- turns ---------------------------------------------------------------------------------------------------------
 
@@ -106,7 +80,7 @@ class Journal:
         if self._turn is None:
             return
         with self._locked():
-            self._settle()
+            self._record_after()
             self._turn.drop_if_nothing_changed()
             self._turn, self._label = None, _BY_HAND
             self._turns.prune(self._limits.turns, self._limits.total_bytes)
@@ -128,7 +102,7 @@ class Journal:
             return None
         with self._locked():
             if self._turn is not None:
-                self._settle()
+                self._record_after()
             folder = self._turns.last()
             if folder is None:
                 return None
@@ -167,25 +141,26 @@ class Journal:
             parents = [name[:i] for i, character in enumerate(name) if character == "/"]
             missing = [parent for parent in parents if not turn.has(parent) and self._tree.status(parent) is None]
             turn.add_before({**dict.fromkeys(missing, State()), name: state})
-            turn.unsettled.update(missing)
-        turn.unsettled.add(name)
+            turn.unrecorded.update(missing)
+        turn.unrecorded.add(name)
 
     # -- the shell's writes --------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Copy what the workspace holds, so that a first command finds it done. For a thread of its own; may take
+        """Copy what the workspace holds ahead of the first command. It may take seconds: call it on its own thread.
 
-        seconds. Says nothing when it can't: `commands_cannot_be_undone` does.
+        A failure isn't reported here, but by `commands_cannot_be_undone`.
         """
         with suppress(OSError), self._locked():
-            if self._look_first() and not self._turns.any_running():
+            if not self._running and self._scanner.look_first() and not self._turns.any_running():
                 self._store.collect()
 
     def commands_cannot_be_undone(self) -> str:
         """Why what a command changes now couldn't be undone, in words for people; empty if it can."""
         try:
             with self._locked():
-                return "" if self._running or self._looked or self._look_first() else self._too_much
+                scanner = self._scanner
+                return "" if self._running or scanner.looked or scanner.look_first() else scanner.too_much
         except OSError as error:
             return f"its state can't be kept ({error.strerror or error})"
 
@@ -197,11 +172,11 @@ class Journal:
         try:
             with self._locked():
                 if self._turn is not None:
-                    self._settle()
-                if not self._looked and not self._look_first():
+                    self._record_after()
+                if not self._scanner.looked and (self._running or not self._scanner.look_first()):
                     return None
                 with Opened(self._tree) as opened:
-                    known, found = self._look(opened)
+                    known, found = self._scanner.look(opened)
                     links = linked(self._tree, (path for path, one in known.items() if one.state.kind == "link"))
                 if not self._turns.any_running():
                     self._store.collect(above_bytes=_COLLECT_ABOVE_BYTES)
@@ -209,7 +184,7 @@ class Journal:
                 pending = self._turns.begin_command(self._label, self._turn, found.repositories)
                 return Before(known, tuple(found.repositories), frozenset(found.unlisted), pending, links)
         except TooMuch as error:
-            self._give_up(error)
+            self._scanner.give_up(error)
             return None
         except OSError as error:
             why = error.strerror or str(error)
@@ -223,30 +198,16 @@ class Journal:
         with self._locked():
             try:
                 with Opened(self._tree) as opened:
-                    changes = self._changes(before, opened)
+                    changes = self._scanner.changes(before, opened)
                     told = put_aside(self._tree, changes.before, self._store.bytes, before.links,
                                      git_is_free=git_is_free)  # fmt: skip
-                    self._note(self._changes(before, opened) if told else changes, self._current)
+                    self._note(self._scanner.changes(before, opened) if told else changes, self._current)
                 return told
             finally:
                 self._running = False
                 before.pending.done()
 
-    def _look_first(self) -> bool:
-        if self._running or time.monotonic() < self._ask_again_at:
-            return False
-        try:
-            self._store.look()
-        except TooMuch as error:
-            self._give_up(error)
-            return False
-        self._looked = True
-        return True
-
-    def _give_up(self, error: TooMuch) -> None:
-        self._too_much, self._ask_again_at, self._looked = str(error), time.monotonic() + _ASK_AGAIN_S, False
-
-    def _note(self, changes: _Changes, make_turn: Callable[[], TurnFolder]) -> None:
+    def _note(self, changes: Changes, make_turn: Callable[[], TurnFolder]) -> None:
         if not changes.before:
             return
         turn = make_turn()
@@ -256,44 +217,6 @@ class Journal:
         turn.add_before(changes.before)
         turn.add_after(changes.after)
 
-    def _changes(self, before: Before, opened: Opened) -> _Changes:
-        after, whole = self._after(before, opened)
-        if whole:
-            changed = {path for path, known in after.items()
-                       if (was := before.known.get(path)) is not known  # the same object: not read again
-                       and (was is None or not was.state.equals(known.state))}  # fmt: skip
-            changed = {path for path in changed if path in before.known or not _below(path, before.unlisted)}
-        else:
-            changed = {path for path, known in before.known.items()
-                       if (now := after.get(path)) is None or now.key != known.key}  # fmt: skip
-            changed |= {path for path in after if path not in before.known and not _below(path, before.unlisted)}
-        changed |= {path for path in before.known if path not in after}
-        befores = {path: before.known[path].state if path in before.known else State() for path in sorted(changed)}
-        afters = {path: after[path].state if path in after else State() for path in befores}
-        return _Changes(befores, afters if whole else {})
-
-    def _after(self, before: Before, opened: Opened) -> tuple[dict[str, Known], bool]:
-        """What there is after a command, and whether all of it was read. If it is too much for that: names only."""
-        try:
-            return self._look(opened, before.repositories)[0], True
-        except (TooMuch, OSError) as error:
-            if isinstance(error, TooMuch):
-                self._give_up(error)
-        found = walk(self._root, max_files=1 << 40, max_bytes=1 << 60, left_out=self._ours,
-                     repositories=before.repositories)  # fmt: skip
-        return {path: Known(key, State("other")) for path, key in found.keys.items()}, False
-
-    def _look(self, opened: Opened, repositories: tuple[str, ...] | None = None) -> tuple[dict[str, Known], Walk]:
-        """What there is, also in folders that are closed to their owner: these are `opened`, and known as they were."""
-        while True:
-            known, found = self._store.look(repositories)
-            if not [path for path in sorted(found.unlisted) if opened.open(path)]:
-                break
-        for path in opened:
-            if path in known and (status := self._tree.status(path)) is not None:
-                known[path] = Known(NEVER, State("dir", opened.mode_of(path, status)))
-        return known, found
-
     # -- inside --------------------------------------------------------------------------------------------------------
 
     def _current(self) -> TurnFolder:
@@ -302,18 +225,18 @@ class Journal:
             self._turn = self._turns.new(self._label)
         return self._turn
 
-    def _settle(self) -> None:
-        """Note how the tools left what they wrote."""
+    def _record_after(self) -> None:
+        """Record how the tools left what they wrote."""
         turn = self._turn
         if turn is None or not turn.exists():
             self._turn = None
             return
         after: dict[str, State] = {}
-        for name in sorted(turn.unsettled):
+        for name in sorted(turn.unrecorded):
             with suppress(OSError):  # it can't be looked at: undo will find out
                 after[name] = self._tree.state(name)
         turn.add_after(after)
-        turn.unsettled.clear()
+        turn.unrecorded.clear()
 
     def _recover(self) -> None:
         """Take up what a command changed whose process ended in the middle of it."""
@@ -322,7 +245,7 @@ class Journal:
             closed = frozenset(path for path, one in known.items() if not one.listed)
             before = Before(known, pending.repositories, closed, pending)
             with Opened(self._tree) as opened:
-                changes = self._changes(before, opened)
+                changes = self._scanner.changes(before, opened)
             self._note(changes, partial(self._turn_of, pending))
             pending.done()
 
@@ -350,8 +273,3 @@ class Journal:
                     self._depth -= 1
             finally:
                 os.close(descriptor)
-
-
-def _below(path: str, folders: frozenset[str]) -> bool:
-    """Whether it lies in a folder that couldn't be listed before: then it may have been there all the time."""
-    return any(path.startswith(f"{folder}/") for folder in folders)

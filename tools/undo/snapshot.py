@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, get_args
 
-from tools.undo.tree import UNREAD, Kind, State, Tree
+from tools.undo.tree import UNREAD, FileKind, State, Tree
 
 Key = tuple[int, int, int, int, int]
 """mode, inode, size, mtime in ns, ctime in ns; of a folder the mode alone."""
@@ -299,7 +299,7 @@ def row_of(state: State) -> list[object]:
 def state_of(row: list[Any]) -> State:
     """The state that `row_of` wrote. Raises what `UNREADABLE` names on anything else."""
     kind, mode, digest, target, owner = row
-    if kind not in get_args(Kind):
+    if kind not in get_args(FileKind):
         raise ValueError(f"{kind!r} is no kind of file")
     return State(kind, int(mode), str(digest), str(target), (int(owner[0]), int(owner[1])) if owner else None)
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-Kind = Literal["absent", "file", "dir", "link", "fifo", "other"]
+FileKind = Literal["absent", "file", "dir", "link", "fifo", "other"]
 UNREAD = "unread "
 """How the hash of a file begins that couldn't be read. What follows is its time of change: two such are never equal."""
 _CHUNK_BYTES = 1 << 20
@@ -33,7 +33,7 @@ class State:
     `State("file", 0o644, "9f86d0…")`, `State("link", target="../x")`, `State()` where there is nothing.
     """
 
-    kind: Kind = "absent"
+    kind: FileKind = "absent"
     mode: int = 0
     hash: str = ""
     target: str = ""

@@ -39,7 +39,7 @@ class TurnFolder:
         self.label = ""
         self.before: dict[str, State] = {}
         self.after: dict[str, State] = {}
-        self.unsettled: set[str] = set()
+        self.unrecorded: set[str] = set()  # written by tools; what they left there isn't in `after` yet
 
     @property
     def turn(self) -> Turn:

@@ -1,0 +1,109 @@
+"""The whole workspace before a command and after it, and what is different."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tools.approval.sensitive import Place
+from tools.undo.snapshot import NEVER, Known, Store, TooMuch, Walk, walk
+from tools.undo.tree import Opened, State, Tree
+from tools.undo.turns import Pending
+
+_ASK_AGAIN_S = 60.0
+"""How long a workspace that held too much isn't looked at again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """The workspace before a command. `repositories`: each `.git` in it, which a command must not be able to change.
+
+    `links`: what such links lead to whose names run or instruct later.
+    """
+
+    known: Mapping[str, Known]
+    repositories: tuple[str, ...]
+    unlisted: frozenset[str]
+    pending: Pending
+    links: Mapping[str, Place] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What was at the paths that a command changed, and what is there now (nothing where that isn't known)."""
+
+    before: Mapping[str, State]
+    after: Mapping[str, State]
+
+
+class Scanner:
+    """Looks through a workspace, unless it holds too much. `left_out`: what in it is ours.
+
+    `looked`: all of it was copied once, so that a look is cheap now. `too_much`: why it can't be.
+    """
+
+    def __init__(self, tree: Tree, store: Store, left_out: list[str]) -> None:
+        self._tree, self._store, self._left_out = tree, store, left_out
+        self.looked = False
+        self.too_much, self._ask_again_at = "", 0.0
+
+    def look_first(self) -> bool:
+        """Copy all that is there; False where that is too much, or was less than a minute ago (`too_much` says why)."""
+        if time.monotonic() < self._ask_again_at:
+            return False
+        try:
+            self._store.look()
+        except TooMuch as error:
+            self.give_up(error)
+            return False
+        self.looked = True
+        return True
+
+    def give_up(self, error: TooMuch) -> None:
+        """It holds more than is kept: it isn't looked at again for a while."""
+        self.too_much, self._ask_again_at, self.looked = str(error), time.monotonic() + _ASK_AGAIN_S, False
+
+    def look(self, opened: Opened, repositories: tuple[str, ...] | None = None) -> tuple[dict[str, Known], Walk]:
+        """What there is, also in folders that are closed to their owner: these are `opened`, and known as they were."""
+        while True:
+            known, found = self._store.look(repositories)
+            if not [path for path in sorted(found.unlisted) if opened.open(path)]:
+                break
+        for path in opened:
+            if path in known and (status := self._tree.status(path)) is not None:
+                known[path] = Known(NEVER, State("dir", opened.mode_of(path, status)))
+        return known, found
+
+    def changes(self, before: Before, opened: Opened) -> Changes:
+        """What is different now. Of more than is kept, `after` is left empty."""
+        after, whole = self._after(before, opened)
+        if whole:
+            changed = {path for path, known in after.items()
+                       if (was := before.known.get(path)) is not known  # the same object: not read again
+                       and (was is None or not was.state.equals(known.state))}  # fmt: skip
+            changed = {path for path in changed if path in before.known or not _below(path, before.unlisted)}
+        else:
+            changed = {path for path, known in before.known.items()
+                       if (now := after.get(path)) is None or now.key != known.key}  # fmt: skip
+            changed |= {path for path in after if path not in before.known and not _below(path, before.unlisted)}
+        changed |= {path for path in before.known if path not in after}
+        befores = {path: before.known[path].state if path in before.known else State() for path in sorted(changed)}
+        afters = {path: after[path].state if path in after else State() for path in befores}
+        return Changes(befores, afters if whole else {})
+
+    def _after(self, before: Before, opened: Opened) -> tuple[dict[str, Known], bool]:
+        """What there is after a command, and whether all of it was read. If it is too much for that: names only."""
+        try:
+            return self.look(opened, before.repositories)[0], True
+        except (TooMuch, OSError) as error:
+            if isinstance(error, TooMuch):
+                self.give_up(error)
+        found = walk(self._tree.root, max_files=1 << 40, max_bytes=1 << 60, left_out=self._left_out,
+                     repositories=before.repositories)  # fmt: skip
+        return {path: Known(key, State("other")) for path, key in found.keys.items()}, False
+
+
+def _below(path: str, folders: frozenset[str]) -> bool:
+    """Whether it lies in a folder that couldn't be listed before: then it may have been there all the time."""
+    return any(path.startswith(f"{folder}/") for folder in folders)
