@@ -31,7 +31,7 @@ _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NOFOLLOW
 _FILE = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | _NOFOLLOW
 
-Kind = Literal["file", "folder", "other", "missing"]
+PlaceKind = Literal["file", "folder", "other", "missing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Place:
 
     name: str
     asked: str
-    kind: Kind
+    kind: PlaceKind
     link: bool = False
 
     @property
@@ -96,10 +96,10 @@ class _Walk:
         for folder in self._folders:
             os.close(folder)
 
-    def follow(self, parts: list[str]) -> Kind:
+    def follow(self, parts: list[str]) -> PlaceKind:
         steps = deque(parts)
         links, at_last = 0, False
-        kind: Kind = "folder"
+        kind: PlaceKind = "folder"
         while steps:
             part = steps.popleft()
             is_last, at_last = not steps and not at_last, at_last or not steps
@@ -132,7 +132,7 @@ class _Walk:
         if len(self._folders) > len(self.names) + 1:
             os.close(self._folders.pop())
 
-    def _down(self, part: str, kind: Kind) -> None:
+    def _down(self, part: str, kind: PlaceKind) -> None:
         if kind != "folder":
             raise ToolFailed(f"Error: {'/'.join(self.names)!r} is not a folder, so nothing is below it.")
         self._folders.append(os.open(part, _FOLDER, dir_fd=self._folders[-1]))
@@ -159,7 +159,7 @@ def _leads_out(given: str) -> ToolFailed:
     return ToolFailed(f"Error: {given!r} leads out of the workspace. Use a path inside it, such as 'docs/a.md'.")
 
 
-def _kind(mode: int) -> Kind:
+def _kind(mode: int) -> PlaceKind:
     return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "other"
 
 

@@ -17,9 +17,10 @@ Provenance = Literal["built-in", "user", "mcp"]
 """Who wrote a tool: we; the user, in a file or a package that they named; whoever runs an MCP server."""
 
 Taint = Literal["outside", "private"]
-"""outside: text that somebody else wrote (the web, MCP, a folder that isn't trusted); private: the user's own (a
+"""What a text contains.
 
-workspace, the local library, python's output), which a URL or a search could carry away.
+outside: what somebody else wrote (the web, MCP, a folder that isn't trusted). private: what is the user's own (a
+workspace, the local library, python's output) and could be leaked by a URL or a search.
 """
 
 

@@ -9,7 +9,6 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from tools._result import bounded, readable
 from tools.approval.policy import Policy, Ruling, acts
 from tools.calls.arguments import PATCH_TOOL, ArgumentReader, patch_in
 from tools.calls.names import resolve_name, unknown_name
@@ -32,6 +31,7 @@ from tools.spec import (
     ToolStarted,
     interrupted,
 )
+from tools.text import bounded, readable
 
 REFUSED = "User denied this call. Do not retry it; ask or choose another way."
 REFUSED_AGAIN = "User denied this very call before: they were not asked again. Choose another way, or do without."

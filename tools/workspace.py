@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tools.own import Own
 
@@ -12,14 +12,42 @@ if TYPE_CHECKING:
     from tools.spec import Taint
 
 
+class BeforeCommand(Protocol):
+    """The workspace before a command, as its keeper knows it."""
+
+    @property
+    def repositories(self) -> tuple[str, ...]:
+        """Each `.git` in it, which a command must not be able to change."""
+        ...
+
+
 class Keeper(Protocol):
-    """Keeps what a write is about to change, so that it can be undone."""
+    """Keeps what a write or a command is about to change, so that it can be undone."""
 
     def keep(self, path: Path) -> None:
         """Call it before `path` (absolute, inside the workspace) is written, made, renamed or deleted.
 
         The first call of a turn for a path counts: its bytes and mode, or that it wasn't there (with the folders above
         it that weren't either). Raises `ToolFailed` when it can't be kept: then nothing may be changed.
+        """
+        ...
+
+    def commands_cannot_be_undone(self) -> str:
+        """Why what a command changes now couldn't be undone, in words for people; empty if it can."""
+        ...
+
+    def before_command(self) -> BeforeCommand | None:
+        """Keep all that a command may change; None where that is too much.
+
+        Raises `ToolFailed` when it can't be kept: then nothing may be run.
+        """
+        ...
+
+    def after_command(self, before: Any, *, git_is_free: bool = False) -> tuple[str, ...]:
+        """Note what the command changed. `before`: as the same keeper's `before_command` gave it.
+
+        Returns a line for each thing it left that runs or instructs later. `git_is_free`: the command could write to
+        the workspace's own `.git`.
         """
         ...
 

@@ -54,7 +54,7 @@ def run_command(
 
         run_command("git status -s", folder=Path.cwd(), environ=os.environ, stop=control).output
     """
-    from tools.output import Bounded, clean
+    from tools.text import Bounded, clean
 
     try:
         process = subprocess.Popen(

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tools.mcp.servers import McpServers, McpStatus
+    from tools.mcp.servers import McpServers
+    from tools.mcp.status import McpStatus
 
 _NONE = "no MCP server is configured; to add one: ossia mcp add NAME -- COMMAND"
 

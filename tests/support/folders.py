@@ -28,6 +28,15 @@ class Kept:
         except OSError:  # it isn't there, or is no file
             self.seen.append(None)
 
+    def commands_cannot_be_undone(self) -> str:
+        return "this keeper keeps files only"
+
+    def before_command(self) -> None:
+        return None
+
+    def after_command(self, before: object, *, git_is_free: bool = False) -> tuple[str, ...]:
+        raise AssertionError("no command was kept")
+
 
 class Folder:
     """A folder, and calls of the functions that work in it. Every question is answered with yes and kept in `asked`."""

@@ -21,7 +21,8 @@ from tests.support.mcp_servers import hostile, over_http, servers, study
 from tools.mcp._pins import PinsUnusable
 from tools.mcp._server import fault_of
 from tools.mcp.config import parse_servers
-from tools.mcp.servers import McpServers, McpStatus
+from tools.mcp.servers import McpServers
+from tools.mcp.status import McpStatus
 from tools.spec import Attachment
 
 STUDY = "functions.study__"

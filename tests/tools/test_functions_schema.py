@@ -15,7 +15,8 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field, TypeAdapter
 
 from harmony.typescript import typescript
-from tools.functions.schema import SchemaLimits, flatten, one_line
+from tools.functions.schema import SchemaLimits, flatten
+from tools.text import one_line
 
 
 class Color(enum.Enum):

@@ -14,11 +14,11 @@ import pytest
 
 from tests.support.kernels import BACKENDS, StopByHand, confinement, context, count_tokens, run
 from tools import sandbox
-from tools.output import Bounded, clean, trim
 from tools.python._kernel import KernelMessage
 from tools.python.output import Cell
 from tools.python.tool import DESCRIPTION, NO_OUTPUT, PythonTool, Timing, code_of
 from tools.spec import Attachment, Taint, ToolResult
+from tools.text import Bounded, clean, trim
 
 LOST = "kernel restarted, variables lost, /mnt/data kept"
 PRIVATE: frozenset[Taint] = frozenset({"private"})

@@ -33,8 +33,8 @@ def one_line(text: str) -> str:
 
 
 def fewer_signs(text: str) -> str:
-    """The text as the reference browser begins with it: without emoji (all of the first supplementary plane) and
+    """The text as the reference browser starts from it. `"a😀【b】"` → `"a〖b〗"`.
 
-    zero-width blanks, 【】 as 〖〗 and ◼ as ◾. `"a😀【b】"` → `"a〖b〗"`.
+    Emoji (the whole first supplementary plane) and zero-width spaces are dropped, 【】 become 〖〗, and ◼ becomes ◾.
     """
     return _SIGNS.sub(lambda sign: _PLAINER[sign[0]], _OUTSIDE.sub("", text))

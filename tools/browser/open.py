@@ -16,8 +16,8 @@ from tools.browser.page import Page
 from tools.browser.stack import View
 from tools.spec import Effect, Preview, Taint, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
 
-# As the model was trained, but that no type stands where the tool itself says what is wrong with a number, in the words
-# of the reference tool.
+# As the model was trained, except that `cursor`, `loc` and `num_lines` have no type: a bad number shall reach the tool,
+# which answers it in the words of the reference tool.
 _PARAMETERS: Mapping[str, object] = {
     "type": "object",
     "properties": {

@@ -13,7 +13,7 @@ from tools.browser._wrap import wrap
 from tools.browser.document import Document, Hit
 from tools.spec import ToolFailed
 
-Kind = Literal["page", "search", "find"]
+PageKind = Literal["page", "search", "find"]
 
 VIEW_TOKENS = 1024
 """Tokens of the numbered text that a view holds unless the call says how many lines it wants."""
@@ -32,7 +32,7 @@ class Page:
     `landings`, on a find page: the line of the searched page to show for each link id; its links all lead to that page.
     """
 
-    kind: Kind
+    kind: PageKind
     title: str
     url: str
     text: str

@@ -54,7 +54,7 @@ def _kinds(schema: Mapping[str, object]) -> frozenset[str]:
 
 
 def _of_kind(value: object, kinds: frozenset[str]) -> object:
-    """A value as one of these JSON types, if it is of none of them and there is one way."""
+    """The value converted to one of these JSON types, if it has none of them and only one conversion makes sense."""
     if not kinds:
         return value
     if isinstance(value, str):

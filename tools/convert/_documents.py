@@ -15,7 +15,7 @@ from tools.browser.document import Document
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument
 
-Kind = Literal["html", "pdf", "text"]
+SourceKind = Literal["html", "pdf", "text"]
 
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
          (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))  # fmt: skip
@@ -39,7 +39,7 @@ REASONS = frozenset({_MANY_LINKS, _MUCH_MEMORY, _LONG_TEXT, _NO_SOURCE, _ENCRYPT
 """All that a worker may say of a failure: an error counts as free of outside text, so it doesn't choose its words."""
 
 
-def kind_of(media_type: str, body: bytes) -> Kind:
+def kind_of(media_type: str, body: bytes) -> SourceKind:
     """How a body is read. A PDF is known by its first bytes, XHTML sent as XML by its first tag."""
     if body[:1024].lstrip().startswith(b"%PDF-") or media_type == "application/pdf":
         return "pdf"
@@ -87,7 +87,7 @@ def bounded(text: str, max_bytes: int) -> bytes:
 
 
 def _convert(
-    body: bytes, kind: Kind, url: str, charset: str | None, source: bool, limits: dict[str, Any]
+    body: bytes, kind: SourceKind, url: str, charset: str | None, source: bool, limits: dict[str, Any]
 ) -> Document:
     from tools.convert._html import decode, document_from_html
 

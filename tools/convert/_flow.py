@@ -159,17 +159,17 @@ class Flow:
             if part.startswith(" "):
                 self._blank = True
                 part = part[1:]
-        self._settle(part)
+        self._write_text(part)
 
     def _put(self, text: str, *, quote: bool = False) -> None:
         """Text that a tag stands for; `quote`: a quotation's own mark."""
         if self._short is not None:
             self._short.append(text)
         if not self._hidden:
-            self._settle(text, quote=quote)
+            self._write_text(text, quote=quote)
 
-    def _settle(self, text: str, *, quote: bool = False) -> None:
-        """Write `text`, after what is owed."""
+    def _write_text(self, text: str, *, quote: bool = False) -> None:
+        """Write `text`, after the white space that is due before it."""
         if not text:
             return
         if self._pre_begins:

@@ -8,9 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast, get_args
 
+from tools.functions._flat import Schema
 from tools.functions.errors import FunctionsInvalid
-from tools.functions.schema import Schema, flatten, one_line
+from tools.functions.schema import flatten
 from tools.spec import Effect, Taint, ToolFailed
+from tools.text import one_line
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError

@@ -15,7 +15,7 @@ from typing import Any
 from tools.functions._capture import captured
 from tools.functions._inspect import fault_line
 from tools.functions.errors import FunctionsInvalid
-from tools.functions.schema import one_line
+from tools.text import one_line
 
 _MAX_PRINTED_CHARS = 200
 

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator
 from itertools import islice
 
+from tools.text import without_middle
+
 MAX_RESULT_CHARS = 400_000
 _MAX_ITEMS = 1_000
 
@@ -28,11 +30,8 @@ def bounded(text: str) -> str:
 
     That is far more than a model is shown: it spares us the counting of tokens in 3 MB.
     """
-    if len(text) > MAX_RESULT_CHARS:
-        tail = MAX_RESULT_CHARS // 4
-        head = MAX_RESULT_CHARS - tail
-        omitted = f"\n[... {len(text) - MAX_RESULT_CHARS} characters omitted]\n"
-        text = text[:head] + omitted + text[len(text) - tail :]
+    tail = MAX_RESULT_CHARS // 4
+    text = without_middle(text, MAX_RESULT_CHARS - tail, tail)
     return text.encode("utf-8", "replace").decode("utf-8")
 
 

@@ -17,10 +17,10 @@ CONFUSING = frozenset(
         *("analysis", "commentary", "final", "assistant", "user", "system", "developer", "tool", "all", "json", "code"),
     }
 )
-"""Recipients, channels and roles that the model was trained on, and tools it makes up: a function of such a name is
+"""Recipients, channels and roles that the model was trained on, and tools that it makes up.
 
-called in the trained tool's way (raw code instead of JSON), or isn't seen as a call at all (odysseus#5877,
-llama.cpp#15158).
+A function of such a name is called in the trained tool's way (raw code instead of JSON), or isn't seen as a call at all
+(odysseus#5877, llama.cpp#15158).
 """
 
 _OTHER = re.compile(r"[^A-Za-z0-9_-]+")

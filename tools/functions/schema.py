@@ -9,34 +9,42 @@ hostile: it may be huge, deep, or refer to itself.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import cast
 
-Schema = dict[str, object]
+from tools.functions._flat import (
+    NULL,
+    TYPES,
+    Schema,
+    are_disjoint,
+    as_list,
+    as_mapping,
+    enum_of,
+    is_primitive,
+    or_null,
+    type_names,
+    with_values_told,
+    without_null,
+)
+from tools.text import has_unseen, one_line
 
-_PRIMITIVES = frozenset({"string", "number", "integer", "boolean", "null"})
-_TYPES = _PRIMITIVES | {"object", "array"}
-_NULL: Mapping[str, object] = {"type": ["null"]}  # as a list: Harmony writes that as `null`, and "null" as `any`
 _BOUNDS = {
     "string": ("minLength", "maxLength"),
     "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
     "integer": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
     "array": ("minItems", "maxItems"),
 }  # no `pattern`: a regular expression of a stranger can take for ever
-_UNSEEN = re.compile(
-    r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\U000e0000-\U000e0fff]"
-)
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaLimits:
-    """How much of a schema is kept. Beyond `max_depth` and `max_nodes` a type is "anything"; `max_entries` are the
+    """How much of a schema is kept.
 
-    properties of an object, the values of an enum, the variants of a choice. `max_chars` is for the whole result as
-    JSON: one that is longer is made again with half the depth, the descriptions and the nodes.
+    Beyond `max_depth` and `max_nodes` a type is "anything". `max_entries` limits the properties of an object, the
+    values of an enum and the variants of a choice. `max_chars` limits the whole result as JSON: a longer one is made
+    again with all other limits halved.
     """
 
     max_depth: int = 8
@@ -73,12 +81,6 @@ def flatten(schema: Mapping[str, object], *, limits: SchemaLimits | None = None)
             limits.max_description_chars // 2,
             limits.max_chars,
         )
-
-
-def one_line(text: str, max_chars: int) -> str:
-    """`text` with its blanks, line ends and unseen characters as single blanks, cut with an ellipsis."""
-    flat = " ".join(_UNSEEN.sub(" ", text[: max_chars * 4]).split())
-    return flat if len(flat) <= max_chars else f"{flat[: max(0, max_chars - 1)].rstrip()}…"
 
 
 def _length(flat: Schema) -> int:
@@ -146,15 +148,15 @@ class _Flattener:
         required: list[object] = []
         for part in parts:
             part = self._looked_up(part, chain)
-            properties |= _mapping(part.get("properties"))
-            required += _sequence(part.get("required"))
+            properties |= as_mapping(part.get("properties"))
+            required += as_list(part.get("required"))
             merged |= part
         if properties:
             merged |= {"properties": properties, "required": required}
         return merged
 
     def _looked_up(self, part: object, chain: tuple[str, ...]) -> Mapping[str, object]:
-        part = _mapping(part)
+        part = as_mapping(part)
         reference = part.get("$ref")
         if isinstance(reference, str) and reference not in chain:
             return {**self._target(reference), **{key: value for key, value in part.items() if key != "$ref"}}
@@ -164,24 +166,24 @@ class _Flattener:
 
     def _typed(self, schema: Mapping[str, object], depth: int, chain: tuple[str, ...]) -> Schema:
         for key in ("anyOf", "oneOf"):
-            if variants := _sequence(schema.get(key)):
+            if variants := as_list(schema.get(key)):
                 return self._choice(variants[: self._limits.max_entries], depth, chain)
         kind = schema.get("type")
         if not isinstance(kind, str):
-            kinds = _kinds(kind)
+            kinds = type_names(kind)
             if len(kinds) == 1:
                 kind = kinds[0]
             elif kinds:
                 return {"type": [kind for kind in kinds if kind != "integer" or "number" not in kinds]}
             else:
-                kind = "object" if _mapping(schema.get("properties")) else _kind_of(schema)
+                kind = "object" if as_mapping(schema.get("properties")) else _kind_of(schema)
         match kind:
             case "object":
                 return self._object(schema, depth, chain)
             case "array":
                 items = self.node(schema.get("items"), depth + 1, chain)
                 return {"type": "array", **({"items": items} if items else {}), **_numbers(schema, "array")}
-            case str() if kind in _TYPES:
+            case str() if kind in TYPES:
                 return {"type": kind, **_numbers(schema, kind)}
             case _:
                 return {}
@@ -189,14 +191,14 @@ class _Flattener:
     def _object(self, schema: Mapping[str, object], depth: int, chain: tuple[str, ...]) -> Schema:
         """An object; one that names no property is `["object"]`, which Harmony writes as `object`."""
         properties: Schema = {}
-        required = {key for key in _sequence(schema.get("required")) if isinstance(key, str)}
+        required = {key for key in as_list(schema.get("required")) if isinstance(key, str)}
         must: list[str] = []
-        told = _mapping(schema.get("properties"))
+        told = as_mapping(schema.get("properties"))
         for key, value in islice(told.items(), self._limits.max_entries):
-            if not isinstance(key, str) or not key or len(key) > 100 or _UNSEEN.search(key):
+            if not isinstance(key, str) or not key or len(key) > 100 or has_unseen(key):
                 continue
             flat = self.node(value, depth + 1, chain)
-            properties[key] = _with_values_told(flat if key in required else _without_null(flat))
+            properties[key] = with_values_told(flat if key in required else without_null(flat))
             if key in required:
                 must.append(key)
         if not properties:
@@ -215,59 +217,32 @@ class _Flattener:
         flats = [self.node(variant, depth + 1, chain) for variant in variants]
         plain = [flat for flat in flats if flat.get("type") not in ("null", ["null"])]
         if len(plain) == 1:
-            return _or_null(plain[0]) if len(plain) < len(flats) else plain[0]
+            return or_null(plain[0]) if len(plain) < len(flats) else plain[0]
         if not plain:
-            return dict(_NULL)
+            return dict(NULL)
         if all(set(flat) <= {"type", "enum", "description"} and "enum" in flat for flat in plain):
-            values = [value for flat in plain for value in _sequence(flat["enum"])]
-            return _enum(values + ([None] if len(plain) < len(flats) else []))
-        if all(_is_primitive(flat) for flat in plain):
-            kinds = list(dict.fromkeys(kind for flat in flats for kind in _kinds(flat["type"])))
+            values = [value for flat in plain for value in as_list(flat["enum"])]
+            return enum_of(values + ([None] if len(plain) < len(flats) else []))
+        if all(is_primitive(flat) for flat in plain):
+            kinds = list(dict.fromkeys(kind for flat in flats for kind in type_names(flat["type"])))
             return {"type": [kind for kind in kinds if kind != "integer" or "number" not in kinds]}
-        if not _are_disjoint(plain):
+        if not are_disjoint(plain):
             return {}
-        return {"oneOf": plain + [dict(_NULL)] * (len(plain) < len(flats))}
+        return {"oneOf": plain + [dict(NULL)] * (len(plain) < len(flats))}
 
     # -- values -------------------------------------------------------------------------------------------------------
 
     def _add_values(self, schema: Mapping[str, object], flat: Schema) -> None:
         """The enum (also of one value: a `const`) and the default, if they are plain JSON that a model can be shown."""
-        values = [schema["const"]] if "const" in schema else _sequence(schema.get("enum"))
+        values = [schema["const"]] if "const" in schema else as_list(schema.get("enum"))
         values = [value for value in values if value is None or isinstance(value, str | int | float | bool)]
         if values:
-            flat |= _enum([one_line(v, 200) if isinstance(v, str) and len(v) > 200 else v for v in values][:64])
+            flat |= enum_of([one_line(v, 200) if isinstance(v, str) and len(v) > 200 else v for v in values][:64])
             if len(values) > 64:
                 del flat["enum"]
         default = schema.get("default")
         if default is not None and (shown := _shown_default(default)) is not None:
             flat["default"] = shown
-
-
-def _with_values_told(flat: Schema) -> Schema:
-    """The values of an enum in the description too where Harmony doesn't write them: it does for texts only."""
-    if "enum" not in flat or flat.get("type") == "string":
-        return flat
-    among = f"One of: {', '.join(json.dumps(value) for value in _sequence(flat['enum'])[:20])}"
-    return {**flat, "description": f"{flat['description']} ({among})" if "description" in flat else among}
-
-
-def _enum(values: Sequence[object]) -> Schema:
-    kinds = list(dict.fromkeys(_kind_of_value(value) for value in values))
-    return {"type": kinds[0] if len(kinds) == 1 else kinds, "enum": list(dict.fromkeys(values))}
-
-
-def _kind_of_value(value: object) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case _:
-            return "string"
 
 
 def _kind_of(schema: Mapping[str, object]) -> str | None:
@@ -285,70 +260,9 @@ def _shown_default(value: object) -> object:
     return one_line(value, 200) if isinstance(value, str) else cast(object, json.loads(text))
 
 
-def _is_primitive(flat: Schema) -> bool:
-    kinds = _kinds(flat.get("type"))
-    return bool(kinds) and all(kind in _TYPES for kind in kinds) and not {"properties", "items", "enum"} & set(flat)
-
-
-def _or_null(flat: Schema) -> Schema:
-    """`flat`, or null; anything includes it."""
-    kinds = _kinds(flat.get("type"))
-    if "enum" in flat:
-        return {**flat, **_enum([*_sequence(flat["enum"]), None])}
-    if kinds and "properties" not in flat and "items" not in flat:
-        return {**flat, "type": [*kinds, "null"]}
-    return {"oneOf": [flat, dict(_NULL)]} if flat else {}
-
-
-def _without_null(flat: Schema) -> Schema:
-    """What may be left out need not be null."""
-    variants = [variant for variant in _sequence(flat.get("oneOf")) if variant != _NULL]
-    if variants:
-        rest = {key: value for key, value in flat.items() if key != "oneOf"}
-        return {**_mapping(variants[0]), **rest} if len(variants) == 1 else {"oneOf": variants, **rest}
-    if "null" not in (kinds := _kinds(flat.get("type"))) or kinds == ["null"]:
-        return flat
-    kinds.remove("null")
-    flat["type"] = kinds[0] if len(kinds) == 1 and kinds != ["object"] else kinds
-    if "enum" in flat:
-        flat["enum"] = [value for value in _sequence(flat["enum"]) if value is not None]
-    return flat
-
-
-def _are_disjoint(flats: Sequence[Schema]) -> bool:
-    """Can a value be of one variant only? By their types, or objects by a property that has one value each."""
-    kinds = [kind for flat in flats for kind in _kinds(flat.get("type"))]
-    if all(flat.get("type") for flat in flats) and len(kinds) == len({k.replace("integer", "number") for k in kinds}):
-        return True
-    tags = [dict(_tags(flat)) for flat in flats]
-    return any(all(name in tag for tag in tags) and len({tag[name] for tag in tags}) == len(tags) for name in tags[0])
-
-
-def _tags(flat: Schema) -> Iterator[tuple[str, object]]:
-    """The properties that must be there and can have one value only."""
-    for name in _sequence(flat.get("required")):
-        values = _sequence(_mapping(_mapping(flat.get("properties")).get(cast(str, name))).get("enum"))
-        if len(values) == 1:
-            yield cast(str, name), values[0]
-
-
 def _numbers(schema: Mapping[str, object], kind: str) -> Schema:
     return {
         key: schema[key]
         for key in _BOUNDS.get(kind, ())
         if isinstance(schema.get(key), int | float) and not isinstance(schema[key], bool)
     }
-
-
-def _kinds(kind: object) -> list[str]:
-    """The types that a `type` names, each once."""
-    named = [kind] if isinstance(kind, str) else _sequence(kind)[:16]
-    return list(dict.fromkeys(name for name in named if isinstance(name, str) and name in _TYPES))
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _sequence(value: object) -> list[object]:
-    return list(islice(value, 1000)) if isinstance(value, list | tuple) else []

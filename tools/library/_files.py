@@ -23,9 +23,9 @@ _HEAD_BYTES: Final = 8_192
 _TITLE_CHARS: Final = 200
 _TITLE_LINES: Final = 200
 
-Kind = Literal["text", "markdown", "html", "pdf", "notebook"]
+DocumentKind = Literal["text", "markdown", "html", "pdf", "notebook"]
 _LIMITS: Final = {"html": MAX_HTML_BYTES, "pdf": MAX_PDF_BYTES}
-_KINDS: Final[dict[str, Kind]] = {
+_KINDS: Final[dict[str, DocumentKind]] = {
     **dict.fromkeys((".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".rmd", ".rst"), "markdown"),
     **dict.fromkeys((".html", ".htm", ".xhtml"), "html"),
     ".pdf": "pdf",
@@ -48,7 +48,7 @@ class NotADocument(Exception):
     """The file is passed by; the message says why: `NotADocument("not text")`."""
 
 
-def kind_of(name: str, data: bytes) -> Kind:
+def kind_of(name: str, data: bytes) -> DocumentKind:
     """What a file is, by its name and its bytes. Raises `NotADocument`."""
     kind = _KINDS.get(PurePath(name).suffix.lower(), "text")
     if data.startswith(b"%PDF-"):

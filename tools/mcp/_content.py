@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tools.functions._result import bounded
-from tools.functions.schema import one_line
 from tools.spec import Attachment, ToolResult
+from tools.text import one_line
 
 if TYPE_CHECKING:
     from mcp.types import CallToolResult, ContentBlock

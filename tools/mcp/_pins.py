@@ -26,8 +26,8 @@ def fingerprint(tool: RemoteTool) -> str:
     """A hash of all that the model could be told of a tool: `"5f3a…"`, 64 characters."""
     try:
         told = json.dumps([tool.name, tool.description, tool.schema], sort_keys=True, default=str)
-    except (RecursionError, ValueError):  # deeper than Python can go, or in itself: never equal to anything
-        told = os.urandom(16).hex()
+    except (RecursionError, ValueError):  # nested too deep, or it contains itself
+        told = os.urandom(16).hex()  # equal to nothing, so it never counts as accepted
     return hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()
 
 

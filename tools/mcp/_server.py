@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tools.functions.schema import one_line
 from tools.mcp._streams import ErrorLog, line_encoding
 from tools.mcp.config import McpConfig
+from tools.text import one_line
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -29,9 +29,9 @@ _LAST_WORDS_S = 1.0
 
 
 class ServerFailed(Exception):
-    """A server can't be used, or a call failed; one line, whose text may be the server's. `lost`: it must be started
+    """A server can't be used, or a call failed: one line, whose text may be the server's.
 
-    again before it can be asked anything.
+    `lost`: the server must be started again before it can be asked anything.
     """
 
     def __init__(self, message: str, *, lost: bool = False) -> None:

@@ -62,9 +62,9 @@ class ErrorLog:
 
 
 class _LineDecoder(codecs.IncrementalDecoder):
-    """Gives out whole lines only: what stands behind the last end of a line is no message. A line that is too long is
+    """Gives out whole lines only: what follows the last line end is no message.
 
-    left out, which one in its place says.
+    A line that is too long is replaced by one that says so.
     """
 
     def __init__(self, errors: str = "strict") -> None:

@@ -7,7 +7,6 @@ different later is off until the user accepts it. Its results count as text from
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import queue
@@ -15,20 +14,21 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, wait
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from tools.functions.errors import McpConfigInvalid
 from tools.functions.naming import MAX_NAME_CHARS, PREFIX, plain_name
-from tools.functions.schema import flatten, one_line
-from tools.mcp import _server
+from tools.functions.schema import flatten
+from tools.mcp._connection import Connection
 from tools.mcp._content import as_result
 from tools.mcp._pins import Pins, fingerprint
 from tools.mcp._server import RemoteTool, Server, ServerFailed
 from tools.mcp._thread import LoopThread
 from tools.mcp.config import CONNECT_TIMEOUT_S, McpConfig, child_environment, expanded
+from tools.mcp.status import McpStatus, McpToolStatus, ToolState
 from tools.spec import Effect, NoStop, Preview, Stop, Tool, ToolContext, ToolOutput, ToolResult, ToolSpec, interrupted
+from tools.text import one_line
 
 if TYPE_CHECKING:
     from mcp.types import CallToolResult
@@ -38,71 +38,8 @@ _ALL_EFFECTS: frozenset[Effect] = frozenset({"read", "write", "run", "send"})
 _GUARD_S = 5.0
 _TICK_S = 0.05
 _CLOSE_S = 8.0  # what the library takes to end a server that doesn't want to: 2 s each for stdin, SIGTERM, SIGKILL
-_MAX_RECONNECTIONS = 3
 
 _Value = TypeVar("_Value")
-
-ToolState = Literal["accepted", "first", "new", "changed"]
-"""accepted: as it was accepted; first: nothing of its server was accepted so far, so what it says counts as text from
-
-outside; new, changed: off until it is accepted.
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class McpToolStatus:
-    """One tool of a server. `name` is the server's, `offered` the one the model calls; `description` is cleaned.
-
-    `parameters` are those of its `ToolSpec`.
-    """
-
-    name: str
-    offered: str
-    description: str
-    state: ToolState
-    read_only: bool
-    parameters: Mapping[str, object] | None = None
-
-    @property
-    def is_on(self) -> bool:
-        return self.state in ("accepted", "first")
-
-
-@dataclass(frozen=True, slots=True)
-class McpStatus:
-    """How connecting to one server went. `error` is one line, None when it is connected; `ms` is how long it took.
-
-    `title` is what the server calls itself: `"files 1.2.0, protocol 2026-07-28"`. `more_tools`: it has more than 100,
-    and the others are left out.
-    """
-
-    name: str
-    target: str
-    ms: int
-    title: str = ""
-    tools: tuple[McpToolStatus, ...] = ()
-    more_tools: bool = False
-    error: str | None = None
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What the user should be told, a line each: a failure, a server that is new, what is off."""
-        if self.error is not None:
-            return (f"mcp {self.name}: off: {self.error}: `ossia mcp test {self.name}` tries it alone",)
-        lines = []
-        first = [tool.name for tool in self.tools if tool.state == "first"]
-        if first:
-            shown = f"counts as text from outside until `ossia mcp test {self.name}` has shown it to you"
-            lines.append(f"mcp {self.name} is new: what it says of its tools ({_listed(first)}) {shown}")
-        for state, word in (("new", "new"), ("changed", "changed since they were accepted")):
-            off = [tool.name for tool in self.tools if tool.state == state]
-            if off:
-                look = f"look at them with `ossia mcp test {self.name}`, then --accept"
-                lines.append(f"mcp {self.name}: off, because {word}: {_listed(off)}: {look}")
-        if self.more_tools:
-            lines.append(f"mcp {self.name}: it has more than {_server.MAX_TOOLS} tools: the others are left out")
-        return tuple(lines)
-
 
 class McpServers:
     """All servers of a session. `data_dir` keeps what was accepted, `log_dir` what servers write to stderr.
@@ -130,7 +67,7 @@ class McpServers:
         self.pins = Pins(data_dir / "mcp" / "pins.json")
         self._thread: LoopThread | None = None
         self._servers: list[Server] = []
-        self._open: dict[str, _Connected] = {}
+        self._open: dict[str, Connection] = {}
         self._lock = threading.Lock()
 
     def connect(
@@ -172,7 +109,7 @@ class McpServers:
     def tools(self) -> tuple[Tool, ...]:
         """The tools that are on, of all servers that are connected."""
         return tuple(
-            McpTool(connected, tool, offered)
+            McpTool(self, connected, tool, offered)
             for connected in self._open.values()
             for tool, offered in zip(connected.server.tools, connected.offered, strict=True)
             if connected.accepted.get(tool.name) == fingerprint(tool)
@@ -205,7 +142,7 @@ class McpServers:
                 self._thread = LoopThread(self._log_dir / "mcp.log")
             return self._thread
 
-    async def _connected(self, config: McpConfig) -> _Connected | McpStatus:
+    async def _connected(self, config: McpConfig) -> Connection | McpStatus:
         """The connection, or why there is none."""
         begun = time.monotonic()
         try:
@@ -221,9 +158,9 @@ class McpServers:
             await server.open(self._connect_timeout_s)
         except (ServerFailed, McpConfigInvalid) as error:
             return McpStatus(config.name, config.target, _ms_since(begun), error=str(error))
-        return _Connected(self, config, server, _ms_since(begun), _offered_names(config.name, server.tools))
+        return Connection(config, server, _ms_since(begun), _offered_names(config.name, server.tools))
 
-    def _judged(self, connected: _Connected) -> McpStatus:
+    def _judged(self, connected: Connection) -> McpStatus:
         """The status of a connected server. The tools of one that is new are on, too."""
         config, server = connected.config, connected.server
         known = self.pins.of(config.name)
@@ -244,7 +181,7 @@ class McpServers:
         return McpStatus(config.name, config.target, connected.ms, server.title, tools, server.more_tools)
 
     def submit_call(
-        self, connected: _Connected, tool: RemoteTool, args: Mapping[str, object]
+        self, connected: Connection, tool: RemoteTool, args: Mapping[str, object]
     ) -> Future[CallToolResult]:
         """The call, running on the thread of MCP. Raises `ServerFailed` when that is closed."""
         with self._lock:
@@ -253,56 +190,11 @@ class McpServers:
             return self._thread.submit(connected.call(tool, args, self._connect_timeout_s))
 
 
-class _Connected:
-    """A server that was connected to, and its reconnections. `is_new`: nothing of it was accepted so far."""
-
-    def __init__(
-        self, servers: McpServers, config: McpConfig, server: Server, ms: int, offered: tuple[str, ...]
-    ) -> None:
-        self.servers, self.config, self.server, self.ms, self.offered = servers, config, server, ms, offered
-        self.accepted: dict[str, str] = {}
-        self.is_new = True
-        self._failures = 0
-        self._turn: asyncio.Lock | None = None
-
-    async def call(self, tool: RemoteTool, args: Mapping[str, object], connect_timeout_s: float) -> CallToolResult:
-        """Call it; first start the server again, once, if it has ended. Raises `ServerFailed`.
-
-        A call during which the server ends is not sent again: it may have done what it was asked.
-        """
-        self._turn = self._turn or asyncio.Lock()
-        async with self._turn:
-            if self.server.is_lost:
-                await self._reconnect(tool, connect_timeout_s)
-        try:
-            return await self.server.call(tool.name, args, self.config.timeout_s)
-        except ServerFailed as error:
-            if not error.lost:
-                raise
-            again = "it may have done what it was asked; it is started again with the next call"
-            raise ServerFailed(f"{error} during the call: {again}", lost=True) from None
-
-    async def _reconnect(self, tool: RemoteTool, connect_timeout_s: float) -> None:
-        if self._failures >= _MAX_RECONNECTIONS:
-            raise ServerFailed(f"it ended, and could not be started again {self._failures} times")
-        await self.server.close()
-        try:
-            await self.server.open(connect_timeout_s)
-        except ServerFailed as error:
-            self._failures += 1
-            raise ServerFailed(f"it had ended, and starting it again failed: {error}", lost=True) from None
-        self._failures = 0
-        now = next((other for other in self.server.tools if other.name == tool.name), None)
-        if now is None or fingerprint(now) != fingerprint(tool):
-            self._failures = _MAX_RECONNECTIONS
-            raise ServerFailed("it was started again and describes the tool differently now: off until it is accepted")
-
-
 class McpTool:
     """One tool of a server, as a tool of ours."""
 
-    def __init__(self, connected: _Connected, tool: RemoteTool, offered: str) -> None:
-        self._connected, self._tool = connected, tool
+    def __init__(self, servers: McpServers, connected: Connection, tool: RemoteTool, offered: str) -> None:
+        self._servers, self._connected, self._tool = servers, connected, tool
         self.spec = ToolSpec(
             offered,
             one_line(tool.description, MAX_DESCRIPTION_CHARS),
@@ -323,7 +215,7 @@ class McpTool:
 
     def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
         yield from ()
-        name, servers = self.spec.name, self._connected.servers
+        name, servers = self.spec.name, self._servers
         ended: queue.SimpleQueue[str] = queue.SimpleQueue()
         try:
             future = servers.submit_call(self._connected, self._tool, args if isinstance(args, dict) else {})
@@ -345,7 +237,7 @@ class McpTool:
 
     def close(self) -> None:
         """End all servers: the tools of a session are closed together."""
-        self._connected.servers.close()
+        self._servers.close()
 
 
 def _failed(spec: ToolSpec, error: BaseException) -> ToolResult:
@@ -399,8 +291,3 @@ def _version() -> str:
 
 def _ms_since(begun: float) -> int:
     return round((time.monotonic() - begun) * 1000)
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:12])
-    return shown if len(names) <= 12 else f"{shown} and {len(names) - 12} more"

@@ -187,8 +187,8 @@ class _Pipes:
                 stream.write(decoder.decode(data))
             self._busy[pipe] = False
 
-    def settle(self, wait_s: float) -> None:
-        """Return when all that was written so far has reached the streams."""
+    def drain(self, wait_s: float) -> None:
+        """Wait, `wait_s` at most, until all that was written so far has reached the streams."""
         if threading.get_ident() in self._readers:
             return
         end = None
@@ -221,7 +221,7 @@ class _Bound:
         if os.getpid() != self._master:  # a forked child: the kernel reads the pipe behind fd 1 and 2
             os.write(2 if stream.name == "stderr" else 1, text.encode(errors="replace"))
             return len(text)
-        self._pipes.settle(0.05)
+        self._pipes.drain(0.05)
         last, self._last = self._last, stream
         if last is not None and last is not stream and self._passed < HEAD_CHARS:
             last.flush()  # so that stdout and stderr arrive in the order in which they were written
@@ -272,7 +272,7 @@ class _Bound:
             self._write(stream, text)
 
     def end_of_cell(self) -> None:
-        self._pipes.settle(_WAIT_FOR_PIPES_S)
+        self._pipes.drain(_WAIT_FOR_PIPES_S)
         self.release()
         for stream in (sys.stdout, sys.stderr):
             stream.flush()

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from tools.output import Bounded, clean, trim
-from tools.python._kernel_inside import OMITTED
+from tools.python._kernel_inside import HEAD_CHARS, OMITTED, TAIL_CHARS
 from tools.sandbox import DATA_PATH
 from tools.sandbox.hostile_folder import save_new
 from tools.spec import Attachment, ToolOutput
+from tools.text import Bounded, clean, trim
 
 if TYPE_CHECKING:
     from tools.python._kernel import KernelMessage
@@ -36,9 +36,9 @@ class Cell:
     replied: bool = False
     idle: bool = False
     failed: bool = False
-    settled: bool = False
+    ended: bool = False
     attachments: list[Attachment] = field(default_factory=list)
-    _output: Bounded = field(default_factory=Bounded)
+    _output: Bounded = field(default_factory=lambda: Bounded(HEAD_CHARS, TAIL_CHARS))
     _streamed_chars: int = 0
     _heard_at: float = 0.0
     _fault: str = ""  # as the reply has it

@@ -37,10 +37,11 @@ _Outcome = Literal["done", "timeout", "stopped", "died"]
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds. `grace_s`: how long interrupted code may take to obey, and `stop_grace_s` the same after a stop of the
+    """Seconds that the kernel is given.
 
-    turn, before the kernel is killed. `idle_s`: how long, after the code's end, nothing may come of an output whose own
-    end hasn't come.
+    `start_s`: to start. `grace_s`: to obey an interrupt before it is killed; `stop_grace_s`: the same when the turn was
+    stopped. `idle_s`: when the code has ended but the end of its output wasn't announced, how long nothing may arrive
+    before the output counts as complete.
     """
 
     start_s: float = 30.0
@@ -145,8 +146,8 @@ class PythonTool:
                 return (yield from self._run_cell(kernel, cell, context))
             finally:
                 forget()
-                if not cell.settled:  # the generator was closed at a yield
-                    self._settle(kernel, cell, "stopped", context.stop)
+                if not cell.ended:  # the generator was closed at a yield
+                    self._end_cell(kernel, cell, "stopped", context.stop)
                 kernel.disconnect()
                 kernel.process.busy.clear()
                 clear_setid_bits(folder)
@@ -184,7 +185,7 @@ class PythonTool:
         kernel.process.busy.set()
         cell.request = kernel.execute(cell.code)
         outcome = yield from self._until_finished(kernel, cell, deadline, context.stop)
-        remark = self._settle(kernel, cell, outcome, context.stop)
+        remark = self._end_cell(kernel, cell, outcome, context.stop)
         text = cell.text(self._max_tokens, context.count_tokens)
         if self._lost:
             text, self._lost = f"{self._lost}\n{text}", ""
@@ -211,9 +212,9 @@ class PythonTool:
                 return "died"
         return "done"
 
-    def _settle(self, kernel: Kernel, cell: Cell, outcome: _Outcome, stop: Stop) -> str:
+    def _end_cell(self, kernel: Kernel, cell: Cell, outcome: _Outcome, stop: Stop) -> str:
         """Leave the kernel ready or dead; what to tell the model of it."""
-        cell.settled = True
+        cell.ended = True
         kept = False
         if outcome == "done":
             kept = cell.idle

@@ -38,8 +38,8 @@ _READ_ONLY = ("--remount-ro", "/", "--remount-ro", "/dev", "--remount-ro", "/pro
 """/ and /dev lie in memory without a size: written full they would take half of the machine's. And whoever is root
 outside may write /proc/sys from inside, whatever the namespace says: core_pattern there names a program that the
 machine runs as root."""
-_FIRST_TO_GO = ("/bin/sh", "-c", 'echo 1000 2>/dev/null >/proc/self/oom_score_adj; exec "$0" "$@"')
-"""If memory runs out, this ends before anything of the user's. Inherited; inside, /proc is read-only."""
+_KILLED_FIRST = ("/bin/sh", "-c", 'echo 1000 2>/dev/null >/proc/self/oom_score_adj; exec "$0" "$@"')
+"""If memory runs out, the system kills this before anything of the user's. Inherited; inside, /proc is read-only."""
 _LIMITED = """\
 { ulimit -c 0; ulimit -f "$1"; ulimit -n "$2"; ulimit -u "$3" || ulimit -p "$3"; } 2>/dev/null; shift 3; exec "$@"
 """
@@ -65,7 +65,7 @@ class Bwrap(Confinement):
     def _around(self, inside: _Inside) -> Launch:
         variables = [word for name, value in inside.env.items() for word in ("--setenv", name, value)]
         filter_fd = _pipe_with(_seccomp.build("bwrap"))
-        command = (*_FIRST_TO_GO, self.program, *_NAMESPACES, *(("--disable-userns",) if self.nested else ()),
+        command = (*_KILLED_FIRST, self.program, *_NAMESPACES, *(("--disable-userns",) if self.nested else ()),
                    # uid 0 inside would be root's own files outside
                    *(("--uid", _UNPRIVILEGED, "--gid", _UNPRIVILEGED) if os.geteuid() == 0 else ()),
                    *inside.view, *_READ_ONLY, "--chdir", inside.folder, *variables, "--seccomp", filter_fd, "--",

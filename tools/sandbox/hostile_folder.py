@@ -121,7 +121,7 @@ def _walk(top: Path) -> Iterator[Entry | None]:
                 above = os.open("..", _THROUGH, dir_fd=here)
                 os.close(here)
                 here = above
-                if _identity(here) != way[-1][0]:  # it was moved: this ".." may lead out of what is the code's
+                if _identity(here) != way[-1][0]:  # moved meanwhile: ".." may lead out of the folder
                     yield None
                     return
     except OSError as error:

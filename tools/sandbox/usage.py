@@ -133,7 +133,7 @@ def usage_in_all(root: int, memory_bytes: int, processes: int) -> Usage:
         return Usage(memory_bytes=own, processes=count)
     beside = beside_processes([process for process, _, _ in tree], memory_bytes)
     if own + beside > memory_bytes:
-        own = shared_fairly(root)
+        own = proportional_memory(root)
     return Usage(memory_bytes=own + beside, beside_bytes=beside, processes=count)
 
 
@@ -145,10 +145,11 @@ def processes_of(root: int) -> list[int]:
     return [root, *(pid for pid in map(int, done.stdout.split()) if pid != root)]
 
 
-def shared_fairly(root: int) -> int:
-    """The memory of a tree with each shared page counted once; forks of one process share most of theirs.
+def proportional_memory(root: int) -> int:
+    """The proportional set size (PSS) of a tree: shared pages, as forks have them, are counted once.
 
-    Dearer than the sum of the resident sizes, which is an upper bound of it. That sum where it can't be read.
+    Slower to get than the sum of the resident sizes, which is never smaller. A process whose PSS can't be read counts
+    with its resident size.
     """
     total = 0
     for process, resident, _ in _tree(root):

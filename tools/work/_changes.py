@@ -117,7 +117,7 @@ class _Writing:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._staged: dict[str, str] = {}  # a file's name: the name of what is to be renamed to it
+        self._staged: dict[str, str] = {}  # a file's name → the temporary file that is renamed to it
         self._done: list[Change] = []
         self._made: list[str] = []
 

@@ -13,13 +13,12 @@ from pathlib import Path
 from tools._scratch import Scratch
 from tools.approval.later_look import Look
 from tools.ending import to_its_end
-from tools.output import Bounded, clean, trim
 from tools.own import Own
 from tools.sandbox import SHELL_LIMITS, Confinement, ConfinementName, Job, Limits, choose
 from tools.sandbox._process import CommandProcess
 from tools.sandbox.private import GUARDED, too_wide
 from tools.spec import Preview, Stop, Taint, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec, interrupted
-from tools.undo.journal import Journal
+from tools.text import Bounded, clean, trim
 from tools.workspace import Workspace
 
 NAME = "functions.shell"
@@ -67,7 +66,7 @@ class ShellTool:
 
     `confinement` None: the strongest one is looked for at the first call. `home`: the user's home, hidden from the
     commands. `search_path`: folders that are looked through before the system's, as PATH has them. Changes that a
-    command makes in the workspace are kept for undo where the workspace's keeper is a `Journal`.
+    command makes in the workspace are kept for undo by the workspace's keeper.
 
         tool = ShellTool(home=Path("/home/user"))
         Toolbox([tool], …).run(ToolCall("call_1", "functions.shell", '{"command": "ls"}'), stop=control)
@@ -99,8 +98,8 @@ class ShellTool:
         workspace = self._workspace_of(context)
         command, timeout_s = _command_and_timeout(args)
         name = self.confinement.name
-        journal = workspace.keeper if isinstance(workspace.keeper, Journal) else None
-        cannot = journal.commands_cannot_be_undone() if journal else "nothing keeps what it changes"
+        keeper = workspace.keeper
+        cannot = keeper.commands_cannot_be_undone() if keeper else "nothing keeps what it changes"
         kept, why = not cannot, cannot
         confined = f"{name}, no network" if name != "unconfined" else "UNCONFINED: it can reach everything you can"
         if name == "unconfined" and not cannot:
@@ -121,17 +120,17 @@ class ShellTool:
         plan = context.preview.plan if context.preview else None
         if not isinstance(plan, _Plan):
             plan = _Plan(*_command_and_timeout(args), undoable=False)
-        journal = workspace.keeper if isinstance(workspace.keeper, Journal) else None
+        keeper = workspace.keeper
         with to_its_end(), closing(Scratch()) as scratch, ExitStack() as after:
-            before = journal.before_command() if journal else None
+            before = keeper.before_command() if keeper else None
             if plan.undoable and before is None:
                 raise ToolFailed("Error: the workspace has outgrown what undo can keep: call again, to be asked anew")
             told: list[str] = []
             free = self.confinement.name == "unconfined"
-            if journal and before is not None:
-                note = partial(journal.after_command, before, git_is_free=free)
+            if keeper and before is not None:
+                note = partial(keeper.after_command, before, git_is_free=free)
                 after.callback(lambda: told.extend(note()))
-            if look := self._look(workspace.root, journaled=before is not None):
+            if look := self._look(workspace.root, kept=before is not None):
                 after.callback(look.close)
                 after.callback(lambda: told.extend(look.put_aside(git_is_free=free)))
             nested = before.repositories[:_MAX_REPOSITORIES] if before and self.confinement.name != "landlock" else ()
@@ -147,9 +146,9 @@ class ShellTool:
         self._warned = True
         return replace(result, notices=(f"what commands change here can't be undone: {plan.cannot}", *result.notices))
 
-    def _look(self, root: Path, *, journaled: bool) -> Look | None:
-        """What a journal doesn't see of what runs or instructs later: the workspace's own repository, or all of it."""
-        if not journaled:
+    def _look(self, root: Path, *, kept: bool) -> Look | None:
+        """What the keeper doesn't see of what runs or instructs later: the workspace's own repository, or all of it."""
+        if not kept:
             return Look(root)
         return Look(root, below=".git") if self.confinement.name == "unconfined" else None
 

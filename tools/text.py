@@ -1,4 +1,8 @@
-"""From the raw output of a cell to the text that the model reads: bounded, without control characters."""
+"""Text for a model or a person: without characters that act instead of being read, and not too long.
+
+`readable` and `bounded` are for the result of any tool. `Bounded`, `clean` and `trim` are for a program's output, which
+may be endless and draws on a terminal.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,7 @@ import re
 from collections import deque
 from collections.abc import Callable
 
-from tools.characters import CONTROLS
-from tools.python._kernel_inside import HEAD_CHARS, TAIL_CHARS
+from tools.characters import CONTROLS, REORDERS, TAGS
 
 _ESCAPES = re.compile(
     r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # OSC: titles, links, the clipboard
@@ -16,12 +19,72 @@ _ESCAPES = re.compile(
     r"|\x1b[ -/]*[0-~]?"
 )
 _CONTROLS = re.compile(f"[{CONTROLS}]")
+_SEQUENCE = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\))"  # colours and moves; titles, clipboards, links
+)
+_ACTS = re.compile(f"[{CONTROLS}{REORDERS}{TAGS}]")
+_CHARS_PER_TOKEN = 16
+"""More than that a token seldom has (o200k's mean is 4): beyond it, what is too long is seen without counting."""
+_UNSEEN = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\U000e0000-\U000e0fff]"
+)
+
+
+def readable(text: str) -> str:
+    r"""The same text without terminal sequences, controls (but `\n`, `\t`), bidi controls, tags, halves of surrogates.
+
+    `\r\n` and `\r` end a line. `readable("\x1b[31mred\x1b[0m\r\n")` is `"red\n"`.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if "\x1b" in text:
+        text = _SEQUENCE.sub("", text)
+    return _ACTS.sub("", text).encode("utf-8", "replace").decode("utf-8")
+
+
+def one_line(text: str, max_chars: int) -> str:
+    """`text` with its blanks, line ends and unseen characters as single blanks, cut with an ellipsis."""
+    flat = " ".join(_UNSEEN.sub(" ", text[: max_chars * 4]).split())
+    return flat if len(flat) <= max_chars else f"{flat[: max(0, max_chars - 1)].rstrip()}…"
+
+
+def has_unseen(text: str) -> bool:
+    """Whether it holds characters that nobody sees, such as controls and zero-width spaces."""
+    return _UNSEEN.search(text) is not None
+
+
+def bounded(text: str, max_tokens: int, count_tokens: Callable[[str], int]) -> str:
+    """The text, or its head and its tail around `[... N characters omitted]` where it has more than `max_tokens`.
+
+    Three quarters are head; cut by characters in proportion, so it may be a little shorter than it could be.
+    """
+    if len(text) <= max_tokens and len(text.encode()) <= max_tokens:  # a token has at least one byte
+        return text
+    keep = min(len(text), max_tokens * _CHARS_PER_TOKEN)
+    while keep:
+        head, tail = (keep, 0) if keep == len(text) else (keep * 3 // 4, keep // 4)
+        tokens = count_tokens(text[:head] + text[len(text) - tail :])
+        if tokens <= max_tokens:
+            return without_middle(text, head, tail)
+        keep = min(keep * max_tokens // tokens, keep - 1)
+    return _omission(len(text))
+
+
+def without_middle(text: str, head: int, tail: int) -> str:
+    """Its first `head` and last `tail` characters around `[... N characters omitted]`; all of it if it is shorter."""
+    cut = len(text) - head - tail
+    return text if cut <= 0 else f"{text[:head]}\n{_omission(cut)}\n{text[len(text) - tail :]}"
+
+
+def _omission(chars: int) -> str:
+    return f"[... {chars} characters omitted]"
 
 
 class Bounded:
     """Text of any length, of which the first `head` and the last `tail` characters are kept."""
 
-    def __init__(self, head: int = HEAD_CHARS, tail: int = TAIL_CHARS) -> None:
+    def __init__(self, head: int = 150_000, tail: int = 50_000) -> None:
         self._head_room, self._tail_limit = head, tail
         self._head: list[str] = []
         self._tail: deque[str] = deque()
@@ -96,7 +159,7 @@ def trim(head: str, tail: str, omitted: int, *, max_tokens: int, count_tokens: C
     missing = omitted + (len(whole) - len(start) - len(end) if omitted else len(rest) - len(end))
     if not missing:
         return start + end
-    return f"{start.rstrip()}\n[... {missing} characters omitted]\n{end.lstrip()}"
+    return f"{start.rstrip()}\n{_omission(missing)}\n{end.lstrip()}"
 
 
 def _longest(text: str, max_tokens: int, count_tokens: Callable[[str], int], *, from_end: bool = False) -> int:

@@ -1,0 +1,62 @@
+"""A connected server, started again if it ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from tools.mcp._pins import fingerprint
+from tools.mcp._server import RemoteTool, Server, ServerFailed
+from tools.mcp.config import McpConfig
+
+if TYPE_CHECKING:
+    from mcp.types import CallToolResult
+
+_MAX_RECONNECTIONS = 3
+
+
+class Connection:
+    """A server that was connected to, and its reconnections. `is_new`: nothing of it was accepted so far.
+
+    `ms` is how long connecting took; `offered` are the names that the model knows its tools by, in their order.
+    """
+
+    def __init__(self, config: McpConfig, server: Server, ms: int, offered: tuple[str, ...]) -> None:
+        self.config, self.server, self.ms, self.offered = config, server, ms, offered
+        self.accepted: dict[str, str] = {}
+        self.is_new = True
+        self._failures = 0
+        self._turn: asyncio.Lock | None = None
+
+    async def call(self, tool: RemoteTool, args: Mapping[str, object], connect_timeout_s: float) -> CallToolResult:
+        """Call it; first start the server again, once, if it has ended. Raises `ServerFailed`.
+
+        A call during which the server ends is not sent again: it may have done what it was asked.
+        """
+        self._turn = self._turn or asyncio.Lock()
+        async with self._turn:
+            if self.server.is_lost:
+                await self._reconnect(tool, connect_timeout_s)
+        try:
+            return await self.server.call(tool.name, args, self.config.timeout_s)
+        except ServerFailed as error:
+            if not error.lost:
+                raise
+            again = "it may have done what it was asked; it is started again with the next call"
+            raise ServerFailed(f"{error} during the call: {again}", lost=True) from None
+
+    async def _reconnect(self, tool: RemoteTool, connect_timeout_s: float) -> None:
+        if self._failures >= _MAX_RECONNECTIONS:
+            raise ServerFailed(f"it ended, and could not be started again {self._failures} times")
+        await self.server.close()
+        try:
+            await self.server.open(connect_timeout_s)
+        except ServerFailed as error:
+            self._failures += 1
+            raise ServerFailed(f"it had ended, and starting it again failed: {error}", lost=True) from None
+        self._failures = 0
+        now = next((other for other in self.server.tools if other.name == tool.name), None)
+        if now is None or fingerprint(now) != fingerprint(tool):
+            self._failures = _MAX_RECONNECTIONS
+            raise ServerFailed("it was started again and describes the tool differently now: off until it is accepted")

@@ -1,0 +1,75 @@
+"""What the user is told of the servers: whether they are connected, and which of their tools are on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tools.mcp._server import MAX_TOOLS
+
+ToolState = Literal["accepted", "first", "new", "changed"]
+"""accepted: unchanged since the user accepted it. new, changed: off until it is accepted.
+
+first: nothing of its server has been accepted yet, so its description counts as text from outside.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class McpToolStatus:
+    """One tool of a server. `name` is the server's, `offered` the one the model calls; `description` is cleaned.
+
+    `parameters` are those of its `ToolSpec`.
+    """
+
+    name: str
+    offered: str
+    description: str
+    state: ToolState
+    read_only: bool
+    parameters: Mapping[str, object] | None = None
+
+    @property
+    def is_on(self) -> bool:
+        return self.state in ("accepted", "first")
+
+
+@dataclass(frozen=True, slots=True)
+class McpStatus:
+    """How connecting to one server went. `error` is one line, None when it is connected; `ms` is how long it took.
+
+    `title` is what the server calls itself: `"files 1.2.0, protocol 2026-07-28"`. `more_tools`: it has more than 100,
+    and the others are left out.
+    """
+
+    name: str
+    target: str
+    ms: int
+    title: str = ""
+    tools: tuple[McpToolStatus, ...] = ()
+    more_tools: bool = False
+    error: str | None = None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the user should be told, a line each: a failure, a server that is new, what is off."""
+        if self.error is not None:
+            return (f"mcp {self.name}: off: {self.error}: `ossia mcp test {self.name}` tries it alone",)
+        lines = []
+        first = [tool.name for tool in self.tools if tool.state == "first"]
+        if first:
+            shown = f"counts as text from outside until `ossia mcp test {self.name}` has shown it to you"
+            lines.append(f"mcp {self.name} is new: what it says of its tools ({_listed(first)}) {shown}")
+        for state, word in (("new", "new"), ("changed", "changed since they were accepted")):
+            off = [tool.name for tool in self.tools if tool.state == state]
+            if off:
+                look = f"look at them with `ossia mcp test {self.name}`, then --accept"
+                lines.append(f"mcp {self.name}: off, because {word}: {_listed(off)}: {look}")
+        if self.more_tools:
+            lines.append(f"mcp {self.name}: it has more than {MAX_TOOLS} tools: the others are left out")
+        return tuple(lines)
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:12])
+    return shown if len(names) <= 12 else f"{shown} and {len(names) - 12} more"
