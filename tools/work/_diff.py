@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import SequenceMatcher
+from difflib import Match, SequenceMatcher
 
 from tools.work.text import decode, describe
 
@@ -15,7 +15,6 @@ _MAX_COMPARED = 4_000_000
 """Lines of the one times lines of the other that difflib gets: 0.65 s at the worst (2,000 lines of two kinds)."""
 _MAX_CHARS = 400_000
 
-_Op = tuple[str, int, int, int, int]
 _Block = tuple[int, int, int]
 
 
@@ -63,7 +62,7 @@ def _lines(pieces: list[str]) -> list[str]:
 
 
 def _hunks(a: list[str], b: list[str]) -> Iterator[str]:
-    for group in _groups(_operations(a, b)):
+    for group in _Matcher(a, b).get_grouped_opcodes(_CONTEXT):
         (_, a1, _, b1, _), (_, _, a2, _, b2) = group[0], group[-1]
         yield f"@@ -{_range(a1, a2)} +{_range(b1, b2)} @@\n"
         for kind, i1, i2, j1, j2 in group:
@@ -78,19 +77,22 @@ def _range(start: int, end: int) -> str:
     return f"{start + 1 if end > start else start},{end - start}"
 
 
-def _operations(a: list[str], b: list[str]) -> list[_Op]:
-    """difflib's form: what is equal and what isn't, in order, covering both."""
-    operations: list[_Op] = []
-    i = j = 0
-    for i1, j1, size in [*_blocks(a, b, 0, len(a), 0, len(b)), (len(a), len(b), 0)]:
-        if (i, j) != (i1, j1):
-            operations.append(("replace", i, i1, j, j1))
-        if size and operations and operations[-1][0] == "equal":  # it goes on where the one before ended
-            operations[-1] = ("equal", operations[-1][1], i1 + size, operations[-1][3], j1 + size)
-        elif size:
-            operations.append(("equal", i1, i1 + size, j1, j1 + size))
-        i, j = i1 + size, j1 + size
-    return operations
+class _Matcher(SequenceMatcher[str]):
+    """difflib's, with blocks that are found in bounded time."""
+
+    def __init__(self, a: list[str], b: list[str]) -> None:
+        super().__init__(None, a, b, autojunk=False)
+        self._texts = a, b
+
+    def get_matching_blocks(self) -> list[Match]:
+        a, b = self._texts
+        merged: list[Match] = []
+        for i, j, size in _blocks(a, b, 0, len(a), 0, len(b)):
+            if merged and (merged[-1].a + merged[-1].size, merged[-1].b + merged[-1].size) == (i, j):
+                merged[-1] = Match(merged[-1].a, merged[-1].b, merged[-1].size + size)
+            elif size:
+                merged.append(Match(i, j, size))
+        return [*merged, Match(len(a), len(b), 0)]
 
 
 def _blocks(a: list[str], b: list[str], i1: int, i2: int, j1: int, j2: int, *, split: bool = True) -> Iterator[_Block]:
@@ -139,21 +141,3 @@ def _fixed_points(a: list[str], b: list[str], i1: int, i2: int, j1: int, j2: int
         run.append(pairs[number])
         number = before[number]
     return run[::-1]
-
-
-def _groups(operations: list[_Op]) -> Iterator[list[_Op]]:
-    """Changes with three equal lines around them; what is further apart stands in hunks of its own."""
-    group: list[_Op] = []
-    for kind, i1, i2, j1, j2 in operations:
-        if kind != "equal":
-            group.append((kind, i1, i2, j1, j2))
-            continue
-        before, after = min(_CONTEXT, i2 - i1), min(_CONTEXT, i2 - i1)
-        if group and i2 - i1 <= 2 * _CONTEXT and (i1, i2) != (operations[-1][1], operations[-1][2]):
-            group.append((kind, i1, i2, j1, j2))
-            continue
-        if group:
-            yield [*group, (kind, i1, i1 + after, j1, j1 + after)]
-        group = [(kind, i2 - before, i2, j2 - before, j2)]
-    if any(op[0] != "equal" for op in group):
-        yield group
