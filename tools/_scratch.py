@@ -10,6 +10,8 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from tools.no_links import FOLDER
+
 _PREFIX = "ossia-run-"
 _NAME = re.compile(r"ossia-run-[a-z0-9_]{8}")
 _TRIES = 8
@@ -78,7 +80,7 @@ def _locked(folder: Path) -> int | None:
     import fcntl
 
     try:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = os.open(folder, FOLDER)
     except OSError:
         return None
     try:

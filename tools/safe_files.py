@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Literal
 
+from tools.no_links import FILE, FOLDER, open_top
 from tools.spec import ToolFailed
 
 _MAX_PATH_CHARS = 4_096  # Linux takes no longer one
@@ -26,10 +27,6 @@ MAX_FILE_BYTES = 16 << 20
 
 _MAX_LINKS = 40
 """As Linux has it."""
-
-_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NOFOLLOW
-_FILE = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | _NOFOLLOW
 
 PlaceKind = Literal["file", "folder", "other", "missing"]
 
@@ -135,7 +132,7 @@ class _Walk:
     def _down(self, part: str, kind: PlaceKind) -> None:
         if kind != "folder":
             raise ToolFailed(f"Error: {'/'.join(self.names)!r} is not a folder, so nothing is below it.")
-        self._folders.append(os.open(part, _FOLDER, dir_fd=self._folders[-1]))
+        self._folders.append(os.open(part, FOLDER, dir_fd=self._folders[-1]))
 
     def _target(self, part: str) -> list[str]:
         target = os.readlink(part, dir_fd=self._folders[-1])
@@ -204,7 +201,7 @@ def open_root(root: Path) -> int:
     if os.open not in os.supports_dir_fd:
         raise ToolFailed("Error: work in a folder needs Linux or macOS. Say so to the user.")
     try:
-        return os.open(root, _FOLDER & ~getattr(os, "O_NOFOLLOW", 0))
+        return open_top(root)
     except OSError as error:
         raise ToolFailed(f"Error: the workspace {root} can't be opened: {error.strerror}. Tell the user.") from error
 
@@ -241,7 +238,7 @@ def _open_below(here: int, name: str, make: list[str] | None) -> int:
                 make.append(name)
             except FileExistsError:
                 pass
-        return os.open(part, _FOLDER, dir_fd=here)
+        return os.open(part, FOLDER, dir_fd=here)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR):  # Linux answers ENOTDIR for a link
             raise ToolFailed(f"Error: {name!r} is no longer the folder it was. Look at it again.") from error
@@ -266,7 +263,7 @@ def _read_file(root: Path, name: str, max_bytes: int) -> Content:
     with ExitStack() as stack:
         folder = stack.enter_context(opened_folder(root, folder_name))
         _require_file(os.stat(last, dir_fd=folder, follow_symlinks=False).st_mode, name)  # a device may act on open()
-        descriptor = os.open(last, _FILE, dir_fd=folder)
+        descriptor = os.open(last, FILE, dir_fd=folder)
         file = stack.enter_context(os.fdopen(descriptor, "rb", buffering=0))
         status = os.fstat(descriptor)
         _require_file(status.st_mode, name)

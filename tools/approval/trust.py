@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 from tools.approval.policy import Rule, parse_rule
 from tools.files import cannot, write_whole
+from tools.no_links import NotAPlainFile, open_file
 
 FILE = "trust.json"
 VERSION = 1
@@ -83,16 +84,15 @@ def _names(folder: Path) -> Iterator[str]:
 
 
 def _read(path: Path, name: str, max_bytes: int) -> bytes:
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
         if path.is_symlink():
             raise TrustError(f"{path} is a link, whose content could change unseen: put a copy in its place")
-        descriptor = os.open(path, flags | getattr(os, "O_BINARY", 0))
+        descriptor = open_file(path)
+    except NotAPlainFile:
+        raise TrustError(f"{path} is no plain file: move it out of {FOLDER}") from None
     except OSError as error:
         raise TrustError(f"{path} can't be read: {error.strerror}") from error
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise TrustError(f"{path} is no plain file: move it out of {FOLDER}")
         content = file.read(max_bytes + 1)
     if len(content) > max_bytes:
         raise TrustError(f"{name} and the files beside it have more than {MAX_BYTES >> 20} MiB: too much to look at")

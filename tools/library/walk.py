@@ -13,6 +13,7 @@ from typing import Final
 from tools.approval import sensitive
 from tools.library import _gitignore
 from tools.library._gitignore import Ignores
+from tools.no_links import open_file
 
 MAX_FILES: Final = 200_000
 """Of one root."""
@@ -169,13 +170,7 @@ def _read_ignores(path: str) -> str:
 
 def read_plain(path: str, *, max_bytes: int) -> bytes:
     """The first bytes of a plain file. Raises `OSError`, also when it has become a link or something to wait for."""
-    flags = os.O_RDONLY
-    for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):
-        flags |= getattr(os, name, 0)
-    descriptor = os.open(path, flags)
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(0, "not a plain file")
+    with os.fdopen(open_file(path), "rb") as file:
         return file.read(max_bytes)
 
 

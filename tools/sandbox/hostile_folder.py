@@ -15,14 +15,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-_THROUGH = _FOLDER | getattr(os, "O_PATH", 0)
+from tools.no_links import FOLDER, NEW_FILE, THROUGH, NotAPlainFile, open_file, open_top, opened_below
+
 _PROGRAMS = "/usr/bin:/bin:/run/current-system/sw/bin"
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
-
-
-class NotARegularFile(OSError):
-    """The name leads through a link, or to something that isn't a plain file."""
 
 
 def make_private(folder: Path) -> Path:
@@ -35,33 +31,16 @@ def make_private(folder: Path) -> Path:
 def read_file(folder: Path, name: str, *, max_bytes: int) -> bytes:
     """The bytes of a plain file below `folder`, at most `max_bytes` of them.
 
-    Raises `NotARegularFile` if any part of `name` is a link or leads out, or the end isn't a plain file.
+    Raises `NotAPlainFile` if any part of `name` is a link or leads out, or the end isn't a plain file.
     """
-    descriptor = _open_below(folder, Path(name).parts)
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise NotARegularFile(f"{name} isn't a plain file")
-        with os.fdopen(os.dup(descriptor), "rb") as file:
-            return file.read(max_bytes)
-    finally:
-        os.close(descriptor)
-
-
-def _open_below(folder: Path, parts: tuple[str, ...]) -> int:
+    parts = Path(name).parts
     if not parts or any(part in ("..", "/", "") for part in parts):
-        raise NotARegularFile(f"{'/'.join(parts)!r} leads out of the folder")
-    here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    for index, part in enumerate(parts):
-        last = index == len(parts) - 1
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | (os.O_NONBLOCK if last else os.O_DIRECTORY)
-        try:
-            below = os.open(part, flags, dir_fd=here)
-        except OSError as error:
-            raise NotARegularFile(f"{part!r} can't be opened: {error.strerror}") from error
-        finally:
-            os.close(here)
-        here = below
-    return here
+        raise NotAPlainFile(f"{name!r} leads out of the folder")
+    try:
+        with opened_below(folder, parts[:-1]) as above, os.fdopen(open_file(parts[-1], above), "rb") as file:
+            return file.read(max_bytes)
+    except OSError as error:
+        raise NotAPlainFile(f"{name} can't be read: {error.strerror}") from error
 
 
 def save_new(folder: Path, stem: str, suffix: str, data: bytes) -> Path:
@@ -69,7 +48,7 @@ def save_new(folder: Path, stem: str, suffix: str, data: bytes) -> Path:
     for number in range(1, 10_000):
         path = folder / f"{stem}_{number}{suffix}"
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            descriptor = os.open(path, NEW_FILE, 0o600)
         except FileExistsError:
             continue
         with os.fdopen(descriptor, "wb") as file:
@@ -118,7 +97,7 @@ def _walk(top: Path) -> Iterator[Entry | None]:
                 continue
             way.pop()
             if way:
-                above = os.open("..", _THROUGH, dir_fd=here)
+                above = os.open("..", THROUGH, dir_fd=here)
                 os.close(here)
                 here = above
                 if _identity(here) != way[-1][0]:  # moved meanwhile: ".." may lead out of the folder
@@ -151,14 +130,14 @@ def _listed(folder: int, below: list[str]) -> Iterator[Entry | None]:
 def _opened(name: str, above: int | None) -> int:
     """A folder's descriptor. One of our own user's that is closed to us, as code can make it, is given our rights."""
     try:
-        descriptor = os.open(name, _FOLDER, dir_fd=above)
+        descriptor = os.open(name, FOLDER, dir_fd=above)
     except PermissionError:
         if not hasattr(os, "O_PATH"):
             raise
-        place = os.open(name, _THROUGH, dir_fd=above)
+        place = os.open(name, THROUGH, dir_fd=above)
         try:
             Path(f"/proc/self/fd/{place}").chmod(0o700)
-            return os.open(f"/proc/self/fd/{place}", _FOLDER & ~os.O_NOFOLLOW)
+            return open_top(Path(f"/proc/self/fd/{place}"))
         finally:
             os.close(place)
     mode = os.fstat(descriptor).st_mode

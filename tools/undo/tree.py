@@ -16,14 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from tools.no_links import NEW_FILE, THROUGH, open_file, opened_below
+
 FileKind = Literal["absent", "file", "dir", "link", "fifo", "other"]
 UNREAD = "unread "
 """How the hash of a file begins that couldn't be read. What follows is its time of change: two such are never equal."""
 _CHUNK_BYTES = 1 << 20
-_PATH = getattr(os, "O_PATH", 0)  # Linux: enough to go through a folder, also one that can't be listed
-_FOLDER = _PATH | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-_FILE = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +95,8 @@ class Tree:
     @contextmanager
     def _opened(self, path: str) -> Iterator[int]:
         with self._above(path) as (folder, name):
-            descriptor = os.open(name, _FILE, dir_fd=folder)
+            descriptor = open_file(name, folder)
         try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise OSError(f"{path} isn't a plain file any more")
             yield descriptor
         finally:
             os.close(descriptor)
@@ -164,7 +160,7 @@ class Tree:
                 return
             temporary = f".ossia-{secrets.token_hex(6)}"
             try:
-                _fill(os.open(temporary, _NEW, 0o600, dir_fd=folder), source, state)
+                _fill(os.open(temporary, NEW_FILE, 0o600, dir_fd=folder), source, state)
                 os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
             except BaseException:
                 with suppress(OSError):
@@ -215,15 +211,8 @@ class Tree:
         parts = path.split("/")
         if not all(part and part not in (".", "..") for part in parts):
             raise FileNotFoundError(f"{path!r} is no path in a workspace")
-        here = os.open(self.root, _FOLDER & ~getattr(os, "O_NOFOLLOW", 0))
-        try:
-            for part in parts[:-1]:
-                below = os.open(part, _FOLDER, dir_fd=here)
-                os.close(here)
-                here = below
-            yield here, parts[-1]
-        finally:
-            os.close(here)
+        with opened_below(self.root, parts[:-1], THROUGH) as folder:
+            yield folder, parts[-1]
 
 
 class Opened:

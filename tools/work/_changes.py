@@ -16,12 +16,12 @@ from tools._scratch import remove_left_files
 from tools.approval import sensitive
 from tools.approval.later import linked_at_the_top
 from tools.approval.sensitive import Caution
+from tools.no_links import NEW_FILE
 from tools.safe_files import Content, Place, opened_folder, read_bytes
 from tools.spec import ToolFailed
 from tools.workspace import Workspace
 
 _TEMPORARY = re.compile(r"\.ossia-[0-9a-f]{12}\.tmp")
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ class _Writing:
 
 def _write(folder: int, name: str, data: bytes, like: Content | None) -> None:
     """A new file with the permissions of `like`, or those that the user's umask gives a new one."""
-    descriptor = os.open(name, _CREATE, 0o666 if like is None else 0o600, dir_fd=folder)
+    descriptor = os.open(name, NEW_FILE, 0o666 if like is None else 0o600, dir_fd=folder)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
         file.flush()

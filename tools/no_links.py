@@ -1,0 +1,58 @@
+"""Opening files and folders without following a link: where others write, any part of a path may have become one."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def _flags(*names: str) -> int:
+    """Those of them that the system has."""
+    return sum(getattr(os, name, 0) for name in names)
+
+
+FOLDER = os.O_RDONLY | _flags("O_DIRECTORY", "O_NOFOLLOW", "O_CLOEXEC")
+THROUGH = FOLDER | _flags("O_PATH")
+"""Enough to go through a folder, on Linux also through one that can't be listed."""
+FILE = os.O_RDONLY | _flags("O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY")
+"""Never waits for a FIFO."""
+NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _flags("O_NOFOLLOW", "O_CLOEXEC")
+_MAY_BE_A_LINK = ~_flags("O_NOFOLLOW")
+
+
+class NotAPlainFile(OSError):
+    """The name leads through a link, or to something that isn't a plain file."""
+
+
+def open_top(folder: Path, flags: int = FOLDER) -> int:
+    """A descriptor of the folder that a walk begins in. Its own path is trusted: it may lead through links."""
+    return os.open(folder, flags & _MAY_BE_A_LINK)
+
+
+@contextmanager
+def opened_below(top: Path, parts: Iterable[str], flags: int = FOLDER) -> Iterator[int]:
+    """A descriptor of the folder `top/part/part…`, each part opened from the one before; closed afterwards.
+
+    Raises `OSError`: for a part that is a link ELOOP or ENOTDIR.
+    """
+    here = open_top(top, flags)
+    try:
+        for part in parts:
+            below = os.open(part, flags, dir_fd=here)
+            os.close(here)
+            here = below
+        yield here
+    finally:
+        os.close(here)
+
+
+def open_file(name: str | Path, folder: int | None = None) -> int:
+    """A descriptor of a plain file; `folder` is that of the folder it lies in. Raises `NotAPlainFile`, or `OSError`."""
+    descriptor = os.open(name, FILE, dir_fd=folder)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise NotAPlainFile(0, "not a plain file")
