@@ -55,20 +55,20 @@ def ossia(
         if flag is not None:
             raise UsageError(f"expected {SETTINGS[flag].long_flag} after {invocation.invoked_subcommand}")
         return
-    from cli.runtime.session import Wanted
+    from cli.runtime.session import Resume
 
-    wanted = Wanted(latest, resume)
+    session = Resume(latest, resume)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         from cli.oneshot.once import run_once
 
-        raise typer.Exit(run_once(None, given, wanted=wanted))
+        raise typer.Exit(run_once(None, given, resume=session))
     if os.environ.get("TERM") == "dumb":  # lines are all it has
         from cli.chat.app import plain_chat
 
-        raise typer.Exit(plain_chat(given, wanted))
+        raise typer.Exit(plain_chat(given, session))
     from cli.chat.app import chat
 
-    raise typer.Exit(chat(given, wanted))
+    raise typer.Exit(chat(given, session))
 
 
 app.command()(run)

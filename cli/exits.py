@@ -71,7 +71,6 @@ def exit_code(error: BaseException) -> ExitCode | None:
         SessionMissing,
         SettingRefused,
     )
-    from cli.settings.config import ConfigError
     from tools.approval.trust import TrustError
     from tools.functions.errors import FunctionsError
 
@@ -90,7 +89,6 @@ def exit_code(error: BaseException) -> ExitCode | None:
         (SessionMissing, ExitCode.USAGE),
         (SessionInUse, ExitCode.USAGE),
         (SettingRefused, ExitCode.USAGE),
-        (ConfigError, ExitCode.USAGE),
         (FunctionsError, ExitCode.USAGE),
         (TrustError, ExitCode.USAGE),
         (AgentError, ExitCode.FAILED),

@@ -51,7 +51,7 @@ def stand_alone() -> None:
 
 
 def take_off(root: Path) -> None:
-    """Take off `sys.path` what leads into `root` (resolved), but for the environment that we run in.
+    """Remove what leads into `root` (resolved) from `sys.path`, except the environment that we run in.
 
     What else of it we need stays, too (`pip install --target`): it becomes one of the parts that no call may change.
     """
@@ -69,7 +69,7 @@ def take_off(root: Path) -> None:
 
 @contextmanager
 def as_it_was() -> Iterator[None]:
-    """Within: `sys.path` with what was taken off, at its end, for packages that the user named and that lie there."""
+    """Inside the block, what was removed is back at the end of `sys.path`: packages of the user's lie there."""
     back = [entry for entry in _taken if entry not in sys.path]
     sys.path.extend(back)
     try:
@@ -148,7 +148,7 @@ def _programs(root: Path, environ: Mapping[str, str], servers: Sequence[McpConfi
 
 
 def _filled(environ: Mapping[str, str]) -> Callable[[McpConfig], McpConfig]:
-    """A server with the values of its variables; as it stands where one isn't set: then it isn't started."""
+    """A server with its variables filled in; unchanged where one isn't set, since it isn't started then."""
     from tools.functions.errors import McpConfigInvalid
     from tools.mcp.config import expanded
 

@@ -21,7 +21,11 @@ ENDS: dict[TurnEnd | None, str] = {
 }
 """What is said of a turn that wasn't answered. None: nobody noted its end."""
 
+FORCED = "⟨⟩"
+"""What ids that weren't sampled stand between, where a person reads."""
+
 _PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$", re.MULTILINE)  # a file of apply_patch's
+_EIGHTHS = " ▏▎▍▌▋▊▉"
 _JSON_CHARS = 200_000  # of arguments; longer ones are shown as they were written
 
 
@@ -71,6 +75,17 @@ def parsed(arguments: str) -> object:
         return json.loads(arguments) if len(arguments) <= _JSON_CHARS and arguments.lstrip().startswith("{") else None
     except (ValueError, RecursionError):
         return None
+
+
+def speed_of(tokens_per_s: float) -> str:
+    """`7.3 tok/s`, `120 tok/s`."""
+    return f"{tokens_per_s:.{0 if tokens_per_s >= 100 else 1}f} tok/s"
+
+
+def bar(share: float, cells: int) -> str:
+    """As much of a bar as the share of `cells` is: `bar(0.5, 8)` → `████`."""
+    eighths = round(min(max(share, 0.0), 1.0) * cells * 8)
+    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
 
 def short(number: int) -> str:

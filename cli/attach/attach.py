@@ -161,7 +161,7 @@ class _Gathering:
             self._local(*path)
 
     def _path(self, mention: Mention) -> tuple[str, Path] | None:
-        """What of the mention is there: the name as far as it is one, and where."""
+        """The part of the mention that names something that exists, and its path; None: no part does."""
         roots = (self._folder, *([self._workspace.root] if self._workspace else []))
         for name in mention.candidates:
             for root in roots:

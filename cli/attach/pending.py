@@ -73,7 +73,7 @@ class Attaching:
     def put_together(
         self, typed: Typed, *, workspace: Workspace | None, room_tokens: int | None, stop: Control
     ) -> UserText | None:
-        """The line with its attachments; it blocks while they are read. None: something can't be had, which is told.
+        """The line with its attachments; it blocks while they are read. None: one can't be read; the user is told.
 
         The same line once more goes without that. After a stop, and with None, what waited still waits.
         """
@@ -117,7 +117,7 @@ class Attaching:
             from cli.runtime.browser import PageLoader
 
             self._loader = self._loader or PageLoader(settings)
-        except ExitError as error:  # a proxy that is none: the message is worth more
+        except ExitError as error:  # an unusable proxy setting: the message goes without the page
             raise ToolFailed(str(error)) from None
         self._loader.private = settings.private
         self.reading = url

@@ -9,29 +9,29 @@ from cli.chat.conversation import Conversation
 from cli.chat.face import Face
 from cli.chat.greeting import greet
 from cli.exits import ExitCode
-from cli.oneshot.once import end_now, look_to_the_end
-from cli.runtime.session import Wanted, open_kept
-from cli.settings.workspace import settle
+from cli.runtime.ending import end_now, look_to_the_end
+from cli.runtime.session import Resume, open_session
+from cli.settings.workspace import resolve_with_folder
 
 
-def chat(flags: Mapping[str, object], wanted: Wanted) -> int:
+def chat(flags: Mapping[str, object], resume: Resume) -> int:
     """Talk until the user leaves; returns the exit code. Raises what `cli.main` turns into one line and a code."""
     from cli.chat.screen_face import ScreenFace  # with prompt_toolkit's keys and layout
 
-    return _talk(flags, wanted, ScreenFace)
+    return _talk(flags, resume, ScreenFace)
 
 
-def plain_chat(flags: Mapping[str, object], wanted: Wanted) -> int:
+def plain_chat(flags: Mapping[str, object], resume: Resume) -> int:
     """The same line by line, where a terminal can do no more (`TERM=dumb`); Ctrl-D and /quit leave."""
     from cli.chat.plain_face import PlainFace
 
-    return _talk(flags, wanted, PlainFace)
+    return _talk(flags, resume, PlainFace)
 
 
-def _talk(flags: Mapping[str, object], wanted: Wanted, face: Callable[[Conversation], Face]) -> int:
+def _talk(flags: Mapping[str, object], resume: Resume, face: Callable[[Conversation], Face]) -> int:
     """Run a chat to its end. Whatever ends it, everything is given back."""
-    resolved, folder = settle(flags)
-    talk = Conversation(resolved, folder, open_kept(resolved, folder, wanted=wanted), face=face)
+    resolved, folder = resolve_with_folder(flags)
+    talk = Conversation(resolved, folder, open_session(resolved, folder, resume=resume), face=face)
     try:
         asyncio.run(run(talk))
     except BaseException:

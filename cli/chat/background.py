@@ -17,6 +17,7 @@ class Background:
     def __init__(self, *, wake: Callable[[], object], failed: Callable[[Exception], object]) -> None:
         self._wake, self._failed = wake, failed
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._cancel: Callable[[], object] | None = None  # ends the job that Ctrl-C ends
         self._tasks: set[asyncio.Task[None]] = set()  # the loop itself holds them only weakly
 
     def begin(self) -> None:
@@ -37,6 +38,26 @@ class Background:
                 self.on_loop(lambda: then(result))
 
         threading.Thread(target=work, daemon=True).start()
+
+    @property
+    def has_job(self) -> bool:
+        """Does something run that Ctrl-C ends, and that isn't a turn, e.g. a download? One at a time."""
+        return self._cancel is not None
+
+    def begin_job(self, cancel: Callable[[], object]) -> None:
+        """Something begins that `cancel` ends."""
+        self._cancel = cancel
+
+    def end_job(self) -> None:
+        """It is over."""
+        self._cancel = None
+
+    def cancel_job(self) -> bool:
+        """End it. False: there is none."""
+        if self._cancel is None:
+            return False
+        self._cancel()
+        return True
 
     def task(self, work: Coroutine[object, object, None]) -> None:
         """Let it run beside the screen, on the loop's thread, as long as there is one."""

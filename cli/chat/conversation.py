@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from agent.control import Control
 from agent.events import ApprovalAsked, Event, MessageAdded, ToolFinished, TurnEnded
-from agent.limits import Limits
 from agent.sessions.session import Entry, Options, UserText
 from agent.worker import Tapped
 from cli.attach.pending import Attaching
@@ -25,7 +24,7 @@ from cli.chat.pager.transcript import Transcript
 from cli.chat.state import State, Waiting
 from cli.chat.tally import Tally
 from cli.clean import one_line
-from cli.runtime.session import Kept
+from cli.runtime.session import OpenSession
 from cli.settings.config import Resolved
 from cli.settings.workspace import Folder
 from cli.terminal.input.typed import Typed, as_text
@@ -48,13 +47,13 @@ class Conversation(State):
         self,
         resolved: Resolved,
         folder: Folder | None,
-        kept: Kept,
+        opened: OpenSession,
         *,
         face: Callable[[Conversation], Face],
         clock: Callable[[], float] = time.monotonic,
         today: Callable[[], datetime.date] = datetime.date.today,
     ) -> None:
-        super().__init__(resolved, folder, kept)
+        super().__init__(resolved, folder, opened)
         self.transcript = Transcript.of(self.session, clock=clock)
         self.tally = Tally()
         self.ahead = ReadingAhead(self, today=today, changed=lambda: self.model.measure())
@@ -62,7 +61,6 @@ class Conversation(State):
         self.attaching = Attaching(lambda: self.settings, self.post)
         self.approvals = Approvals(self, self.model)
         self._between: list[Callable[[], object]] = []  # waits for the end of the turn under way
-        self._cancel: Callable[[], None] | None = None  # ends a job that isn't a turn, e.g. a download
         self._clock = clock
         self._unstored: str | None = None
         self.face = face(self)
@@ -112,7 +110,7 @@ class Conversation(State):
     def before_next_turn(self, job: Callable[[], _R], then: Callable[[_R], object]) -> None:
         """Run `job` beside the screen, then the other; what is said meanwhile waits for it. Between turns.
 
-        Ctrl-C ends the waiting: what comes of the job is dropped.
+        Ctrl-C ends the waiting: the job's result is dropped.
         """
         self.control = control = Control()
 
@@ -136,21 +134,6 @@ class Conversation(State):
             return self.between_turns(act)
         act()
         return True
-
-    # -- jobs that aren't turns ----------------------------------------------------------------------------------------
-
-    @property
-    def has_job(self) -> bool:
-        """Does something run that Ctrl-C ends, and that isn't a turn? One at a time."""
-        return self._cancel is not None
-
-    def begin_job(self, cancel: Callable[[], None]) -> None:
-        """Something begins that `cancel` ends."""
-        self._cancel = cancel
-
-    def end_job(self) -> None:
-        """It is over."""
-        self._cancel = None
 
     # -- what the user sends -------------------------------------------------------------------------------------------
 
@@ -207,23 +190,13 @@ class Conversation(State):
         self.control = control
         self.face.begin()
         self.transcript.add_user(text.typed)
-        tools, private = assembly.tools, self.settings.private
+        tools, settings = assembly.tools, self.settings
         assembly.warn_of_control_names(text.text, "your text")
 
         def work() -> None:
-            from agent.loop import run_turn
-
-            tools.begin_turn("(a private turn)" if private else text.typed)  # what undo keeps lies in a file
-            turn = run_turn(
-                session,
-                text,
-                responder=assembly.responder,
-                tools=tools.toolbox,
-                limits=Limits(max_tokens=self.settings.max_tokens, max_seconds=self.settings.timeout),
-                control=control,
-            )
+            tools.begin_turn("(a private turn)" if settings.private else text.typed)  # what undo keeps lies in a file
             try:
-                return self.worker.drive(turn, control)
+                return self.worker.drive(assembly.turn(session, text, settings, control), control)
             finally:
                 tools.end_turn()
 
@@ -265,11 +238,8 @@ class Conversation(State):
         """Ctrl-C: stop the turn, or else the job that is under way. False: neither is."""
         if self.control:
             self.stop()
-        elif self._cancel:
-            self._cancel()
-        else:
-            return False
-        return True
+            return True
+        return self.background.cancel_job()
 
     def stop(self) -> None:
         """Stop the turn under way; what was said stays. Queued lines go back into the input."""
@@ -316,22 +286,22 @@ class Conversation(State):
         self.model.measure()
         return taken
 
-    def switch(self, kept: Kept) -> None:
+    def switch(self, opened: OpenSession) -> None:
         """Go on with another session. Between turns. What the tools remembered of the one before is forgotten."""
         self.model.keep_cache()
-        if self.store and self.store is not kept.store:
+        if self.store and self.store is not opened.store:
             self.store.close()
         elif self.store:
             self.store.release(self.session)
-        self.kept, self.tally = kept, Tally()
+        self.opened, self.tally = opened, Tally()
         self.face.forget_replaced()
         self.queue = deque(replace(line, replaces=None) for line in self.queue)
-        self.transcript = Transcript.of(kept.session, clock=self._clock)
+        self.transcript = Transcript.of(opened.session, clock=self._clock)
         self.model.meet()
 
-    def keep_as(self, kept: Kept, *, private: bool) -> None:
-        """The same conversation is stored elsewhere from now on, or nowhere."""
-        self.kept = kept
+    def store_as(self, opened: OpenSession, *, private: bool) -> None:
+        """Store the same conversation elsewhere from now on, or nowhere."""
+        self.opened = opened
         self.change_settings(private=private)
         self.face.keep_history(not private)
         if self.assembly:
@@ -371,11 +341,3 @@ class Conversation(State):
             warning = self.assembly.tools.view_warning() if self.assembly else None
             for notice in (*filter(None, [warning]), *event.result.notices):
                 self.face.note(notice, "yellow")
-
-    def fix(self, done: ToolFinished) -> str:
-        """What the user can do about a call that failed."""
-        if self.assembly is None:
-            return ""
-        off = self.model.tools_off
-        fixes = self.assembly.tools.fixes(self.settings, chat=True, turned_off=lambda name: name in off)
-        return fixes.of(done)

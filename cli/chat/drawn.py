@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agent.events import Event
     from cli.chat.conversation import Conversation
     from cli.chat.face import Think
-    from cli.chat.pager.transcript import Item
+    from cli.chat.pager.items import Item
 
 AGAIN_S = 1.5
 """Within this a second Ctrl-C leaves."""
@@ -36,7 +36,7 @@ class DrawnFace(ABC):
         settings = talk.settings
         think: Think = "on" if settings.show_thinking and settings.think == "off" else settings.think
         self.view = ChatView(painter, think=think, page=talk.page, clock=clock)
-        self.view.fix = talk.fix
+        self.view.fix = talk.model.fix
         self._clock = clock
         self._replaces: int | None = None
         self._ctrl_c_at = float("-inf")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
     from agent.events import Event
-    from cli.chat.pager.transcript import Item
+    from cli.chat.pager.items import Item
     from cli.terminal.markdown.paint import Painter, Row
     from cli.terminal.pictures import Pictures
     from cli.terminal.question import Question

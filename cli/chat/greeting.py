@@ -28,9 +28,9 @@ def recall(talk: Conversation, face: Face, turns: int = 2) -> None:
 def _lines(talk: Conversation, face: Face) -> list[str]:
     from cli.chat.welcome import KEYS, PLAIN_KEYS, gather, greeting
 
-    kept, turns, title = talk.kept, len(talk.session.ends), None
-    if kept.resumed:
-        stored = kept.store.find(kept.session_id) if kept.store and kept.session_id else None
+    opened, turns, title = talk.opened, len(talk.session.ends), None
+    if opened.resumed:
+        stored = opened.store.find(opened.session_id) if opened.store and opened.session_id else None
         title = stored.title if stored else "a private copy"
     folder = talk.folder.workspace.root if talk.folder else None
     facts = gather(talk.settings, workspace=folder, title=title, turns=turns)
@@ -40,9 +40,9 @@ def _lines(talk: Conversation, face: Face) -> list[str]:
 def _show(talk: Conversation, face: Face, lines: list[str]) -> None:
     for line in lines:
         face.note(line)
-    for warning in (*talk.resolved.warnings, *filter(None, [talk.kept.problem])):
+    for warning in (*talk.resolved.warnings, *filter(None, [talk.opened.problem])):
         face.note(warning, "yellow")
     if talk.session.options.response_format:
         face.note("answers are JSON by this session's schema: /schema off ends that")
-    if talk.kept.resumed:
+    if talk.opened.resumed:
         recall(talk, face)

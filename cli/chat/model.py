@@ -9,10 +9,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from cli.runtime.assemble import Assembly, begin
-from cli.runtime.kv_cache import keep_static, keep_warm, set_private, warm_up
+from cli.runtime.kv_cache import load_session_cache, save_prompt_cache, save_session_cache, set_private
 from cli.runtime.toolset import Toolset, collect
 
 if TYPE_CHECKING:
+    from agent.events import ToolFinished
     from agent.request import ContextUse
     from cli.chat.ahead import ReadingAhead
     from cli.chat.state import State
@@ -45,6 +46,14 @@ class ChatModel:
         self.fault: Exception | None = None
         self._read: str | None = None  # the stored session that the engine has read last, None: none, or a private one
 
+    def fix(self, done: ToolFinished) -> str:
+        """What the user can do about a call that failed."""
+        if self.assembly is None:
+            return ""
+        off = self.tools_off
+        fixes = self.assembly.tools.fixes(self._chat.settings, chat=True, turned_off=lambda name: name in off)
+        return fixes.of(done)
+
     # -- loading -------------------------------------------------------------------------------------------------------
 
     def load(self, *, tools: Toolset | None = None, failed: Callable[[Exception], None] | None = None) -> None:
@@ -65,7 +74,7 @@ class ChatModel:
             return loading.finish(tap=None, tools=tools)
 
         def done(assembly: Assembly) -> None:
-            self.warm_up(assembly)
+            self.load_session_cache(assembly)
             self._loaded(assembly, anew=tools is None)
 
         chat.background.run(work, done, failed or self._not_loaded)
@@ -73,7 +82,7 @@ class ChatModel:
     def reload_tools(self, resolved: Resolved, folder: Folder | None, then: Callable[[Toolset], object]) -> None:
         """Collect the tools of these settings, which then hold; the model stays. Between turns, with a model loaded.
 
-        `then` is called with them. When they can't be had, everything stays as it was, and the reason is told.
+        `then` is called with them. When they can't be collected, everything stays as it was, and the user is told why.
         """
         chat = self._chat
         before, self.assembly = self.assembly, None
@@ -116,7 +125,7 @@ class ChatModel:
         engine = self.assembly.engine
         with suppress(TimeoutError, KeyboardInterrupt):  # it only saves time
             self.keep_cache().result(_KEEP_S)
-            self._chat.worker.submit(lambda: keep_static(engine)).result(_KEEP_S)
+            self._chat.worker.submit(lambda: save_prompt_cache(engine)).result(_KEEP_S)
         self._chat.worker.submit(self.assembly.close_engine)
 
     # -- the model and the session -------------------------------------------------------------------------------------
@@ -166,32 +175,32 @@ class ChatModel:
 
     def reads(self) -> None:
         """A turn begins: from now on the cache holds this session, whatever it held before."""
-        self._read = self._chat.kept.session_id if self._chat.store else None
+        self._read = self._chat.opened.session_id if self._chat.store else None
 
     def keep_cache(self) -> Future[int]:
         """Keep its cache for the session, if that is stored: going on with it then needs no prefill.
 
         Not where nothing was said in it since it went on: the cache may then hold another one, or a private one.
         """
-        chat, assembly, session_id = self._chat, self.assembly, self._chat.kept.session_id
+        chat, assembly, session_id = self._chat, self.assembly, self._chat.opened.session_id
         if assembly is None or session_id is None or chat.store is None or session_id != self._read:
             return chat.worker.submit(lambda: 0)
-        return chat.worker.submit(lambda: keep_warm(assembly.engine, session_id))
+        return chat.worker.submit(lambda: save_session_cache(assembly.engine, session_id))
 
     def meet(self) -> None:
         """Another session goes on, with the model that there is; one that loads meets it then."""
         self.use = None
         if self.assembly:
-            self.warm_up(self.assembly)
+            self.load_session_cache(self.assembly)
             self.enter(self.assembly)
 
     def turn_off(self, names: frozenset[str]) -> None:
         """These tools are off, all others on."""
         self.tools_off = names
 
-    def warm_up(self, assembly: Assembly) -> None:
+    def load_session_cache(self, assembly: Assembly) -> None:
         """Bring back what was kept of a session that goes on."""
-        kept, self._read = self._chat.kept, None
-        session_id = kept.session_id
-        if session_id is not None and kept.resumed:
-            self._chat.worker.submit(lambda: warm_up(assembly.engine, session_id))
+        opened, self._read = self._chat.opened, None
+        session_id = opened.session_id
+        if session_id is not None and opened.resumed:
+            self._chat.worker.submit(lambda: load_session_cache(assembly.engine, session_id))

@@ -26,7 +26,8 @@ from cli.terminal.vt import Output
 if TYPE_CHECKING:
     from cli.chat.conversation import Conversation
     from cli.chat.face import Think
-    from cli.chat.pager.transcript import Item, Transcript
+    from cli.chat.pager.items import Item
+    from cli.chat.pager.transcript import Transcript
 
 
 class ScreenFace(DrawnFace):

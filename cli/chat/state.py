@@ -23,7 +23,7 @@ from cli.terminal.input.typed import Typed
 if TYPE_CHECKING:
     from agent.sessions.store import SessionStore
     from cli.chat.face import Face
-    from cli.runtime.session import Kept
+    from cli.runtime.session import OpenSession
 
 _HERE = {"ossia models pull": "/model pull", "`ossia sessions list` prints": "/sessions lists"}
 """What an error says to do next, in the words of a shell and in the chat's."""
@@ -41,8 +41,8 @@ class State:
 
     face: Face
 
-    def __init__(self, resolved: Resolved, folder: Folder | None, kept: Kept) -> None:
-        self.resolved, self.folder, self.kept = resolved, folder, kept
+    def __init__(self, resolved: Resolved, folder: Folder | None, opened: OpenSession) -> None:
+        self.resolved, self.folder, self.opened = resolved, folder, opened
         self.worker = Worker()
         self.control: Control | None = None
         self.queue: deque[Waiting] = deque()
@@ -60,12 +60,12 @@ class State:
 
     @property
     def session(self) -> Session:
-        return self.kept.session
+        return self.opened.session
 
     @property
     def store(self) -> SessionStore | None:
         """Where the session is stored; None: nowhere."""
-        return self.kept.store
+        return self.opened.store
 
     def use_settings(self, resolved: Resolved, folder: Folder | None) -> None:
         """These hold from now on."""

@@ -9,7 +9,7 @@ from rich.style import Style
 
 from cli.clean import clean, one_line
 from cli.runtime.progress import fitted
-from cli.words import short
+from cli.words import bar, short, speed_of
 
 if TYPE_CHECKING:
     from cli.chat.conversation import Conversation
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from cli.terminal.markdown.paint import Row
 
 _BAR_CELLS = 8
-_EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 class Status:
@@ -46,13 +45,13 @@ class Status:
             parts.append(f"reading ahead {done} of {total}")
         if chat.use:
             used, total = view.context_tokens or chat.use.used_tokens, chat.use.total_tokens
-            parts.append(f"▕{bar(used / max(total, 1))}▏ {short(used)} of {short(total)}")
+            parts.append(f"▕{bar(used / max(total, 1), _BAR_CELLS).ljust(_BAR_CELLS)}▏ {short(used)} of {short(total)}")
         if chat.folder:
             parts.append(one_line(clean(chat.folder.workspace.root.name)))
         if chat.store is None or chat.store.problem:
             parts.append("not stored")
         if view.tokens_per_s:
-            parts.append(f"{view.tokens_per_s:.{0 if view.tokens_per_s >= 100 else 1}f} tok/s")
+            parts.append(speed_of(view.tokens_per_s))
         text = ""
         for part in parts:
             longer = f"{text} · {part}" if text else part
@@ -65,9 +64,3 @@ class Status:
 def one_row(text: str, width: int, style: str) -> Row:
     """The text on one row, cut to what `width` columns hold."""
     return [Segment(fitted(clean(one_line(text)), width - 1), Style.parse(style))]
-
-
-def bar(share: float) -> str:
-    """A bar of eight cells: `bar(0.5)` → `████    `."""
-    eighths = round(min(max(share, 0.0), 1.0) * _BAR_CELLS * 8)
-    return (_EIGHTHS[8] * (eighths // 8) + (_EIGHTHS[eighths % 8] if eighths % 8 else "")).ljust(_BAR_CELLS)

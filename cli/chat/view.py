@@ -25,7 +25,7 @@ from agent.events import (
 )
 from agent.kinds import is_answer
 from cli.chat.face import Think
-from cli.chat.pager.transcript import Item
+from cli.chat.pager.items import Item
 from cli.clean import clean, one_line
 from cli.runtime.failures import failure_rows
 from cli.runtime.pace import Reading
@@ -217,7 +217,7 @@ class ChatView:
             self._rows += rows
 
     def _close_message(self) -> None:
-        """Nothing more comes of the message under way: what is open of it is final."""
+        """The message under way is over: its open part is final."""
         self._fold_thinking()
         self._index = None
         if self._segments is None:

@@ -111,7 +111,7 @@ def needed_gb(model_bytes: int) -> int:
 def gather(settings: Settings, *, workspace: Path | None = None, title: str | None = None, turns: int = 0) -> Facts:
     """The facts of this machine, in some milliseconds: files are found by their names, none is opened."""
     from agent.models.memory import read_memory
-    from cli.commands.models import locations
+    from cli.runtime.models import locations
 
     gpu = any(Path(name).exists() for name in _GPU_FILES)
     facts = model_facts(settings, locations(), read_memory(), gpu=gpu)
@@ -119,7 +119,7 @@ def gather(settings: Settings, *, workspace: Path | None = None, title: str | No
 
 
 def model_facts(settings: Settings, locations: Locations, memory: Memory, *, gpu: bool) -> Facts:
-    """Which model will answer, as `agent.models.resolve` will choose, and what of it fits. `gpu`: there may be more."""
+    """The model that `agent.models.resolve` will choose, and how much of it fits. `gpu`: there may be more."""
     from agent.models.catalog import DOWNLOADS, ETUDE
     from agent.models.find import find_models
     from cli import __version__

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import Annotated
 
 import typer
 
 from cli.settings.flags import option
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping
-
-    from tools.browser.document import Loader
-    from tools.convert import Converter
-    from tools.library.indexing import Event
-    from tools.library.library import Library, Root, RootKind
 
 app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
 
@@ -50,6 +41,7 @@ def add(
     import sys
 
     from cli.commands.docs_report import Report
+    from cli.runtime.library import faults, index, open_library, target_of
 
     with faults():
         library, report = open_library(), Report(verbose=verbose)
@@ -73,6 +65,7 @@ def list_(json: Json = False) -> None:
     import sys
 
     from agent.models.memory import size_text
+    from cli.runtime.library import faults, open_library
 
     with faults():
         library = open_library()
@@ -99,11 +92,12 @@ def rm(
 ) -> None:
     """Take out what was added, all of a folder, or single documents. The files themselves stay."""
     from cli.exits import ExitCode, ExitError
+    from cli.runtime.library import faults, open_library, place_of
 
     with faults():
         library = open_library()
         for name in what:
-            place = name if _is_id(name) else _place(name)
+            place = name if _is_id(name) else place_of(name)
             removed = library.remove(place)
             if removed is None:
                 raise ExitError(f"{name} isn't in the library; `ossia docs list` prints what is", ExitCode.USAGE)
@@ -120,6 +114,8 @@ def search(
     """Search the library as the model does. Prints the ID, title, origin and a passage of each document."""
     import sys
     from dataclasses import asdict
+
+    from cli.runtime.library import faults, open_library
 
     with faults():
         library = open_library()
@@ -139,6 +135,7 @@ def search(
 def show(number: Annotated[str, typer.Argument(metavar="ID", help="As `search` prints it.")]) -> None:
     """Print the text of a document, as it was when it was indexed."""
     from cli.exits import ExitCode, ExitError
+    from cli.runtime.library import open_library
     from tools.library.library import without_links
     from tools.spec import NoStop, ToolFailed
 
@@ -149,138 +146,15 @@ def show(number: Annotated[str, typer.Argument(metavar="ID", help="As `search` p
     _print(without_links(page.text))
 
 
-def open_library() -> Library:
-    """The library in the data folder, made or not."""
-    from cli import paths
-    from tools.library.library import Library
-
-    return Library(paths.library_file())
-
-
-# -- adding ------------------------------------------------------------------------------------------------------------
-
-
-class Follower(Protocol):
-    """Sees what comes of the indexing. `unreadable`: the places that couldn't be read as a whole."""
-
-    unreadable: set[str]
-
-    def follow(self, events: Generator[Event, None, None], root: Root) -> None:
-        """Take in the events of a root, to the end. What ends it early closes `events`, which stores what is ready."""
-        ...
-
-
-def index(
-    library: Library, targets: list[tuple[RootKind, str]], report: Follower, network: Mapping[str, object]
-) -> None:
-    """Bring these places up to date, or with none all that were added. Raises ExitError for a network that can't be."""
-    from contextlib import closing
-
-    from tools.convert import Converter
-    from tools.library.indexing import Indexer
-
-    before = {root.place for root in library.roots()}
-    with closing(Converter()) as converter:
-        for root in _roots(library, targets):
-            web = _web(network, converter) if root.kind == "url" else None
-            report.follow(Indexer(library, converter=Converter, web=web).run(root), root)
-            if root.place in report.unreadable and root.place not in before:
-                library.remove(root.place)  # so that a name mistyped isn't tried again at every update
-
-
-def target_of(name: str) -> tuple[RootKind, str]:
-    """What a word of the command line means: a folder, a file or a URL. Raises `ExitError`."""
-    from pathlib import Path
-
-    from cli.exits import ExitCode, ExitError
-
-    place = _place(name)
-    if _is_url(place):
-        return "url", place
-    path = Path(place)
-    if not path.exists():
-        raise ExitError(f"{name}: no such file or folder", ExitCode.USAGE)
-    return "folder" if path.is_dir() else "file", place
-
-
-def _roots(library: Library, targets: list[tuple[RootKind, str]]) -> Iterator[Root]:
-    """The roots to bring up to date, each made when its turn comes: all of them when nothing was named."""
-    from tools.library.library import is_within
-
-    done: set[str] = set()
-    for kind, place in targets or [(root.kind, root.place) for root in library.roots()]:
-        above = library.root_of(place) if kind == "file" else None
-        first = above or library.add_root(kind, place)
-        below = [root for root in library.roots() if kind == "folder" and is_within(root.place, place)]
-        for root in (first, *below):
-            if root.place not in done:
-                done.add(root.place)
-                yield root
-
-
-def _web(network: Mapping[str, object], converter: Converter) -> Loader:
-    """Gets URLs, by the rules that `browser.open` is under. Raises `ExitError`."""
-    import os
-
-    from cli.exits import ExitCode, ExitError
-    from cli.settings.config import resolve
-    from tools.fetch.client import Fetcher
-    from tools.fetch.guard import parse_allow_host
-    from tools.fetch.loader import WebLoader
-
-    settings = resolve(network, environ=os.environ).settings
-    try:
-        hosts = [host for text in settings.allow_host for host in parse_allow_host(text)]
-        return WebLoader(Fetcher(allow_hosts=hosts, proxy=settings.proxy), converter)
-    except ValueError as error:  # the line names the value
-        raise ExitError(str(error), ExitCode.USAGE) from None
-
-
 # -- names and lines ---------------------------------------------------------------------------------------------------
-
-
-def _is_url(name: str) -> bool:
-    return name.lower().startswith(("http://", "https://"))
 
 
 def _is_id(name: str) -> bool:
     return name.removeprefix("doc:").isdecimal()
 
 
-def _place(name: str) -> str:
-    """A URL as it is, or the absolute path of a file, without links. Raises `ExitError` for another scheme."""
-    from pathlib import Path
-
-    from cli.exits import ExitCode, ExitError
-
-    if _is_url(name):
-        return name
-    if not name.strip():
-        raise ExitError(f"expected a path or a URL, came {name!r}", ExitCode.USAGE)
-    if "://" in name:
-        raise ExitError(f"{name}: expected a path or an http(s) URL", ExitCode.USAGE)
-    try:
-        path = str(Path(name).expanduser().resolve())
-        path.encode()
-    except (OSError, RuntimeError, ValueError):  # a loop of links, no home, a NUL, bytes that are no text
-        raise ExitError(f"{name}: not a path that can be used", ExitCode.USAGE) from None
-    return path
-
-
 def _documents(count: int) -> str:
     return f"{count:,} document{'' if count == 1 else 's'}"
-
-
-@contextmanager
-def faults() -> Iterator[None]:
-    """What is wrong with the library's file, in one line."""
-    from cli.exits import ExitCode, ExitError
-    from tools.library.library import LibraryError
-
-    try:
-        yield
-    except LibraryError as error:
-        raise ExitError(str(error), ExitCode.FAILED) from None
 
 
 def _print_json(value: object) -> None:

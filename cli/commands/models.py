@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from agent.models.find import Found, Locations
+    from agent.models.find import Found
     from agent.models.memory import Memory
-    from agent.models.pull import PullProgress
-    from cli.runtime.progress import LiveLine
 
 app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
 
@@ -37,6 +32,7 @@ def list_() -> None:
     from agent.models.find import find_models
     from agent.models.memory import read_memory
     from cli.clean import clean
+    from cli.runtime.models import locations
 
     found, memory = find_models(locations()), read_memory(_gpu_free())
     rows = [("NAME", "SIZE", "FITS", "FROM", "PATH"), *(_row(one, memory) for one in found)]
@@ -59,6 +55,7 @@ def pull(
     from agent.models.catalog import DOWNLOADS, ETUDE, ETUDE_PATH, download_of
     from agent.models.pull import pull as download
     from cli import paths
+    from cli.runtime.models import download_line
     from cli.runtime.progress import LiveLine
 
     if name == ETUDE:
@@ -70,7 +67,7 @@ def pull(
         raise typer.BadParameter(f"expected {choices}, got {name!r}", param_hint="NAME")
     line = LiveLine(sys.stderr, shown=sys.stderr.isatty())
     try:
-        path = download(model, paths.data_dir(), on_progress=drawn(line, name))
+        path = download(model, paths.data_dir(), on_progress=download_line(line, name))
     except KeyboardInterrupt:
         line.erase()
         print(f"ossia: stopped; what came is kept, `ossia models pull {name}` goes on from there", file=sys.stderr)
@@ -78,27 +75,6 @@ def pull(
     finally:
         line.erase()
     print(path)
-
-
-def locations(environ: Mapping[str, str] | None = None) -> Locations:
-    """Where models are looked for: by the variables and the default folders of the programs that download them."""
-    import os
-    import sys
-
-    from agent.models.find import Locations
-    from cli import paths
-
-    env, home = os.environ if environ is None else environ, Path.home()
-    caches = Path(env.get("XDG_CACHE_HOME") or home / ".cache")
-    hub_home = Path(env.get("HF_HOME") or caches / "huggingface")
-    hub = env.get("HF_HUB_CACHE") or env.get("HUGGINGFACE_HUB_CACHE") or hub_home / "hub"
-    llama_caches = {"darwin": home / "Library" / "Caches", "win32": Path(env.get("LOCALAPPDATA") or home)}
-    return Locations(
-        data=paths.data_dir(),
-        huggingface=paths.expanded(str(hub)),
-        llama_cpp=paths.expanded(env.get("LLAMA_CACHE") or str(llama_caches.get(sys.platform, caches) / "llama.cpp")),
-        lm_studio=(home / ".lmstudio" / "models", home / ".cache" / "lm-studio" / "models"),
-    )
 
 
 def _gpu_free() -> tuple[int, ...]:
@@ -118,23 +94,3 @@ def _row(found: Found, memory: Memory) -> tuple[str, str, str, str, str]:
     except ModelError as error:
         return found.name, size_text(found.file_bytes), "unusable", found.origin, str(error)
     return found.name, size_text(found.file_bytes), fit, found.origin, str(found.path)
-
-
-def drawn(line: LiveLine, name: str) -> Callable[[PullProgress], None]:
-    """Shows each report as `gpt-oss-20b: 42 %, 5.1 of 12.1 GB, 35 MB/s`."""
-    import time
-
-    from agent.models.memory import size_text
-
-    started: dict[str, tuple[float, int]] = {}
-
-    def show(progress: PullProgress) -> None:
-        now = time.monotonic()
-        since, from_byte = started.setdefault(progress.phase, (now, progress.done))
-        speed = f", {size_text(int((progress.done - from_byte) / (now - since)))}/s" if now > since else ""
-        what = "checking " if progress.phase == "check" else ""
-        share = 100 * progress.done // max(progress.total, 1)
-        line.set(f"{what}{name}: {share} %, {size_text(progress.done)} of {size_text(progress.total)}{speed}")
-        line.tick()
-
-    return show

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-
-if TYPE_CHECKING:
-    from tools.python.environment import Environment
 
 app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
 
@@ -33,6 +30,7 @@ def setup(
     import sys
 
     from cli.exits import ExitCode, ExitError
+    from cli.runtime.python import own_environment
     from tools.python.environment import EnvironmentFailed
 
     for package in packages or ():
@@ -52,6 +50,7 @@ def setup(
 def list_() -> None:
     """Print the packages of the model's Python, name and version."""
     from cli.exits import ExitCode, ExitError
+    from cli.runtime.python import own_environment
     from tools.python.environment import EnvironmentFailed
 
     try:
@@ -61,11 +60,3 @@ def list_() -> None:
     width = max((len(package.name) for package in packages), default=0)
     for package in packages:
         print(f"{package.name:<{width}}  {package.version}")
-
-
-def own_environment() -> Environment:
-    """The environment in the data folder, made or not."""
-    from cli import paths
-    from tools.python.environment import Environment
-
-    return Environment(paths.data_dir() / "python-environment")

@@ -30,6 +30,6 @@ def run(
 ) -> None:
     """Ask once. The answer goes to stdout, everything else to stderr."""
     from cli.oneshot.once import run_once
-    from cli.runtime.session import Wanted
+    from cli.runtime.session import Resume
 
-    raise typer.Exit(run_once(prompt, given, wanted=Wanted(latest, resume), save=save, schema=schema))
+    raise typer.Exit(run_once(prompt, given, resume=Resume(latest, resume), save=save, schema=schema))

@@ -97,7 +97,8 @@ def export(
     output: Annotated[str | None, typer.Option("-o", "--output", metavar="FILE", help="Write to a file.")] = None,
 ) -> None:
     """Write a session for others: to stdout, or to a file that only you can read."""
-    from cli.commands.sessions_report import print_text, write_text
+    from cli.commands.sessions_report import print_text
+    from cli.export.file import write_text
     from cli.export.forms import default_form
     from cli.export.forms import export as exported
 

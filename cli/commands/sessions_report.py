@@ -63,18 +63,6 @@ def print_text(text: str) -> None:
     sys.stdout.flush()
 
 
-def write_text(name: str, text: str) -> None:
-    """A file for its owner only, whole or not at all. Raises ExitError."""
-    from cli.paths import expanded
-    from tools.files import write_whole
-
-    path = expanded(name)
-    try:
-        write_whole(path, text)
-    except OSError as error:
-        raise ExitError(f"can't write {name}: {error.strerror}", ExitCode.FAILED) from None
-
-
 def read_text(name: str) -> str:
     """A file, or with `-` standard input. Raises ExitError."""
     from cli.paths import expanded

@@ -5,27 +5,27 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import queue
 from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import IO
 
 from agent.control import Control
+from agent.events import Event
 from agent.limits import deadline
 from agent.worker import Tapped, Worker
 from cli.clean import clean
 from cli.exits import ExitCode, ExitError
 from cli.oneshot.ask import Asker, Unasked, told_of
-from cli.oneshot.once import look_to_the_end
+from cli.oneshot.pump import Pump
+from cli.runtime.ending import look_to_the_end
 from cli.runtime.progress import Display, make_display
 from cli.runtime.toolset import Toolset, collect
 from cli.runtime.vocabulary import own_tokenizer
-from cli.settings.workspace import settle
+from cli.settings.workspace import resolve_with_folder
 from cli.streams import stdout
 from tools.spec import ApprovalAsked, Taint, ToolCall, ToolFinished
 
-_TICK_S = 0.05
 _GRACE_S = 5.0
 
 
@@ -59,7 +59,7 @@ class _Caller:
     """One session: what a call's result brings stands in the "prompt" of the next, as it would with a model."""
 
     def __init__(self, flags: Mapping[str, object]) -> None:
-        resolved, folder = settle(flags)
+        resolved, folder = resolve_with_folder(flags)
         settings = resolved.settings
         self.as_json = settings.json
         self._display: Display = make_display(settings)
@@ -68,17 +68,18 @@ class _Caller:
         self._tools: Toolset = collect(resolved, folder, self._display, own_tokenizer(settings.model))
         self._refused: list[Unasked] = []
         self._strict = settings.strict_approvals
-        self._asker = Asker(
+        asker = Asker(
             self._display, yes=settings.yes, store=self._tools.store, refused=self._refused, hint=self._tools.hint
         )
         self._worker = Worker()
+        self._pump = Pump(self._worker, self._display, asker, self._see)
         self._timeout_s = settings.timeout
         self._taint: frozenset[Taint] = frozenset()
         self._numbers = itertools.count(1)
         self._tools.begin_turn("ossia tools call")
 
     def call(self, name: str, arguments: str, *, typed: str) -> ToolFinished:
-        """Run one call to its end; `typed` is what of it the user typed just now."""
+        """Run one call to its end; `typed` is the part of it that the user typed just now."""
         control = Control()
         call = ToolCall(f"call_{next(self._numbers)}", name, arguments)
         running = self._tools.toolbox.run(call, stop=control, taint=self._taint, said=typed)
@@ -86,15 +87,16 @@ class _Caller:
         finished: ToolFinished | None = None
         try:
             with deadline(control, self._timeout_s):
-                while not (done.done() and self._worker.inbox.empty()):
-                    finished = self._next(control) or finished
+                while not self._pump.is_over(done):
+                    event = self._pump.next(control)
+                    finished = event if isinstance(event, ToolFinished) else finished
         except KeyboardInterrupt:
             control.stop()
             with suppress(TimeoutError):
                 done.result(timeout=_GRACE_S)
             look_to_the_end(self._display.warn)
             while not self._worker.inbox.empty():
-                if (ended := self._next(control)) is not None:
+                if isinstance(ended := self._pump.next(control), ToolFinished):
                     self._warn(ended)
             raise
         finally:
@@ -120,18 +122,9 @@ class _Caller:
         for notice in done.result.notices:
             self._display.tell(notice)
 
-    def _next(self, control: Control) -> ToolFinished | None:
-        try:
-            event = self._worker.inbox.get(timeout=_TICK_S)
-        except queue.Empty:
-            self._display.line.tick()
-            return None
-        if isinstance(event, ApprovalAsked):
-            self._worker.answer(self._asker.decide(event, given_up=lambda: control.stopped))
-        elif not isinstance(event, Tapped | ToolFinished):
+    def _see(self, event: Event | Tapped) -> None:
+        if not isinstance(event, Tapped | ToolFinished | ApprovalAsked):
             self._display.see(event)
-        self._display.line.tick()
-        return event if isinstance(event, ToolFinished) else None
 
 
 def _opened(source: str) -> IO[str]:
@@ -144,7 +137,7 @@ def _opened(source: str) -> IO[str]:
 
 
 def _calls(lines: IO[str], source: str) -> Iterator[tuple[str, str]]:
-    """The calls, as they come. Raises ExitError at a line that is none."""
+    """The calls, as they come. Raises ExitError at a line that isn't one."""
     for number in itertools.count(1):
         try:
             line = lines.readline()

@@ -10,17 +10,15 @@ from cli.clean import clean
 from cli.runtime.progress import make_display
 from cli.runtime.toolset import Toolset, collect
 from cli.runtime.vocabulary import own_tokenizer
-from cli.settings.workspace import settle
+from cli.settings.rules import ACTION_WORDS
+from cli.settings.workspace import resolve_with_folder
 from cli.streams import stdout
-from tools.approval.policy import ACTIONS, Policy
-from tools.spec import Preview, ToolSpec
-
-WORDS = {action: word for word, action in ACTIONS.items()}
+from tools.spec import ToolSpec
 
 
 def print_tools(flags: Mapping[str, object]) -> None:
     """One block a section: the tools' names, sources and approvals, and the text that the model is given."""
-    resolved, folder = settle(flags)
+    resolved, folder = resolve_with_folder(flags)
     display = make_display(resolved.settings)
     for warning in resolved.warnings:
         display.warn(warning)
@@ -41,8 +39,8 @@ def _print_text(toolset: Toolset) -> None:
     for names, text in tool_texts(toolset.toolbox.specs):
         for name in names:
             about = [rule for rule in toolset.rules_about(specs[name]) if rule.pattern is not None]
-            rules = "".join(f"; {WORDS[rule.action]}: {rule}" for rule in about)
-            line = f"{name:<{width}}  {specs[name].source}, {approval_of(toolset, specs[name])}{rules}"
+            rules = "".join(f"; {ACTION_WORDS[rule.action]}: {rule}" for rule in about)
+            line = f"{name:<{width}}  {specs[name].source}, {toolset.approval_of(specs[name])}{rules}"
             print(show(line), file=stdout())
         print(show("".join(f"    {line}".rstrip() + "\n" for line in text.split("\n"))), file=stdout())
 
@@ -53,13 +51,7 @@ def _as_json(toolset: Toolset) -> dict[str, object]:
 
 
 def _tool(toolset: Toolset, spec: ToolSpec, text: str) -> dict[str, object]:
-    rules: Sequence[object] = [[str(rule), WORDS[rule.action]] for rule in toolset.rules_about(spec)]
-    approval = approval_of(toolset, spec)
+    rules: Sequence[object] = [[str(rule), ACTION_WORDS[rule.action]] for rule in toolset.rules_about(spec)]
+    approval = toolset.approval_of(spec)
     effects, about = sorted(spec.effects), {"approval": approval, "rules": rules}
     return {"name": spec.name, "source": spec.source, "effects": effects, **about, "text": text}
-
-
-def approval_of(toolset: Toolset, spec: ToolSpec) -> str:
-    """`auto`, `ask` or `never`: for a call that no rule with a pattern is about, in an untainted conversation."""
-    general = Policy(rule for rule in toolset.policy.rules if rule.pattern is None)
-    return WORDS[general.rule_on(spec, Preview("")).action]

@@ -3,37 +3,35 @@
 from __future__ import annotations
 
 import os
-import queue
-import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
 from agent.control import Control
-from agent.events import ApprovalAsked, Delta, Event, MessageAdded, ToolFinished, TurnEnd
-from agent.limits import Limits
-from agent.loop import run_turn
+from agent.events import Delta, Event, MessageAdded, ToolFinished, TurnEnd
 from agent.sessions.session import UserText
 from agent.worker import Tapped, Worker
 from cli.exits import ExitCode, ExitError
 from cli.oneshot.ask import Asker, told_of
 from cli.oneshot.output import Answer, Json, Output, Raw
+from cli.oneshot.pump import TICK_S, Pump
 from cli.oneshot.report import Report
 from cli.oneshot.stdin import read_stdin
 from cli.runtime.assemble import Assembly, begin
-from cli.runtime.kv_cache import keep_static, keep_warm, warm_up
+from cli.runtime.ending import end_now, look_to_the_end
+from cli.runtime.kv_cache import load_session_cache, save_prompt_cache, save_session_cache
 from cli.runtime.options import read_instructions
 from cli.runtime.progress import Display, make_display
 from cli.runtime.schema import read_schema
-from cli.runtime.session import NO_OLDER, Kept, Wanted, bring_back, open_saved
+from cli.runtime.session import NEW_SESSION, OpenSession, Resume, bring_back, open_run_session
 from cli.settings.config import ConfigError, Resolved, resolve
-from cli.settings.workspace import Folder, settle
-from cli.streams import end_stdout, stdout
+from cli.settings.workspace import Folder, resolve_with_folder
+from cli.streams import end_stdout
+from cli.words import speed_of
 
-_TICK_S = 0.05
 _FRAME_S = 0.03
 """Text is shown that often while it comes. To wake this thread for each token costs the token a hundredth of its time:
 the threads that decode take all the processors, and each one waits for the slowest."""
@@ -59,18 +57,17 @@ def run_once(
     prompt: str | None,
     flags: Mapping[str, object],
     *,
-    wanted: Wanted = NO_OLDER,
+    resume: Resume = NEW_SESSION,
     save: bool = False,
     schema: str | None = None,
 ) -> int:
     """Answer one prompt; returns the exit code. Raises what `cli.main` turns into one line and a code.
 
-    `wanted`: the stored session to go on with; `save`: store what is a new one; `schema`: a JSON Schema, or its file,
-    that the answer must follow. What ends it before there is a turn is
-    `--json`'s line, too.
+    `resume`: the stored session to go on with; `save`: store a new one; `schema`: a JSON Schema, or its file, that the
+    answer must follow. What ends it before the turn begins is printed as `--json`'s line, too.
     """
     try:
-        run, text = _prepared(prompt, flags, wanted=wanted, save=save, schema=schema)
+        run, text = _prepared(prompt, flags, resume=resume, save=save, schema=schema)
     except (KeyboardInterrupt, Exception) as error:
         if _as_json(flags):
             report = Report(model=str(flags.get("model") or ""))
@@ -89,10 +86,10 @@ def _as_json(flags: Mapping[str, object]) -> bool:
 
 
 def _prepared(
-    prompt: str | None, flags: Mapping[str, object], *, wanted: Wanted, save: bool, schema: str | None
+    prompt: str | None, flags: Mapping[str, object], *, resume: Resume, save: bool, schema: str | None
 ) -> tuple[_Run, str]:
     """The run, and what is asked: all that can be refused before anything is loaded."""
-    resolved, folder = settle(flags)
+    resolved, folder = resolve_with_folder(flags)
     settings = resolved.settings
     if settings.raw and settings.json:
         raise ExitError("--raw and --json both want stdout: expected one of them", ExitCode.USAGE)
@@ -103,26 +100,26 @@ def _prepared(
     display = make_display(settings)
     for warning in resolved.warnings:
         display.warn(warning)
-    kept = open_saved(resolved, folder, wanted=wanted, save=save)
-    if kept.problem:
-        display.warn(kept.problem)
+    opened = open_run_session(resolved, folder, resume=resume, save=save)
+    if opened.problem:
+        display.warn(opened.problem)
     if schema is not None:
-        kept.session.options = replace(kept.session.options, response_format=answer)
-    elif kept.session.options.response_format:
+        opened.session.options = replace(opened.session.options, response_format=answer)
+    elif opened.session.options.response_format:
         display.note("ossia: the answer follows the session's schema; --schema off ends that")
-    return _Run(resolved, folder, display, kept), text
+    return _Run(resolved, folder, display, opened), text
 
 
 class _Run:
     """One run: loads, drives the turn, writes what came."""
 
-    def __init__(self, resolved: Resolved, folder: Folder | None, display: Display, kept: Kept) -> None:
+    def __init__(self, resolved: Resolved, folder: Folder | None, display: Display, opened: OpenSession) -> None:
         settings = resolved.settings
         self._resolved, self._folder, self._settings = resolved, folder, settings
-        self._display, self._kept = display, kept
+        self._display, self._opened = display, opened
         self._worker = Worker()
         self._control = Control()
-        answer = kept.session.options.response_format
+        answer = opened.session.options.response_format
         self._report = Report(
             model=settings.model or "", strict=settings.strict_approvals, schema=answer.schema if answer else None
         )
@@ -184,100 +181,83 @@ class _Run:
         return assembly
 
     def _turn(self, assembly: Assembly, text: str, typed: str) -> None:
-        settings, tools, session = self._settings, assembly.tools, self._kept.session
+        settings, tools = self._settings, assembly.tools
         self._report.origin, self._display.fix = tools.origin, tools.fixes(settings).of
         assembly.warn_of_control_names(text, "the prompt")
         assembly.warn_of_control_names(read_instructions(settings.instructions) or "", "--instructions")
         self._begin_session(assembly)
         tools.begin_turn(text)
-        turn = run_turn(
-            session,
-            UserText(text, typed),
-            responder=assembly.responder,
-            tools=tools.toolbox,
-            limits=Limits(max_tokens=settings.max_tokens, max_seconds=settings.timeout),
-            control=self._control,
-        )
+        turn = assembly.turn(self._opened.session, UserText(text, typed), settings, self._control)
+        refused = self._report.refused
+        asker = Asker(self._display, yes=settings.yes, store=tools.store, refused=refused, hint=tools.hint)
+        pump = Pump(self._worker, self._display, asker, lambda event: self._see(event, assembly))
         done = self._worker.submit(lambda: self._worker.drive(turn, self._control))
         try:
-            while not (done.done() and self._worker.inbox.empty()):
-                event = self._next_event(assembly)
-                if isinstance(event, Delta) and self._worker.inbox.empty():
+            while not pump.is_over(done):
+                if isinstance(pump.next(self._control), Delta) and self._worker.inbox.empty():
                     with suppress(TimeoutError):
                         done.exception(timeout=_FRAME_S)
         except KeyboardInterrupt:
             self._control.stop()
             give_up_at = time.monotonic() + _GRACE_S
-            while not (done.done() and self._worker.inbox.empty()) and time.monotonic() < give_up_at:
-                self._next_event(assembly)
+            while not pump.is_over(done) and time.monotonic() < give_up_at:
+                pump.next(self._control)
             self._report.interrupted()
         if done.done():
             done.result()  # a bug of ours on the worker's thread becomes a traceback here
 
     def _begin_session(self, assembly: Assembly) -> None:
         """The model is there: what it says is stored under its name, and it finds its pages again."""
-        kept = self._kept
-        kept.session.vocabulary, kept.session.model = assembly.engine.vocabulary.digest, self._report.model
-        if kept.store:
-            kept.store.count_tokens = lambda text: len(assembly.codec.tokenizer.encode(text))
-        if kept.resumed:
-            self._report.states += kept.session.states
-            bring_back(kept.session, assembly.tools)
-            if kept.session_id:
-                session_id = kept.session_id
-                self._wait(self._worker.submit(lambda: warm_up(assembly.engine, session_id)))
+        opened = self._opened
+        opened.session.vocabulary, opened.session.model = assembly.engine.vocabulary.digest, self._report.model
+        if opened.store:
+            opened.store.count_tokens = lambda text: len(assembly.codec.tokenizer.encode(text))
+        if opened.resumed:
+            self._report.states += opened.session.states
+            bring_back(opened.session, assembly.tools)
+            if opened.session_id:
+                session_id = opened.session_id
+                self._wait(self._worker.submit(lambda: load_session_cache(assembly.engine, session_id)))
 
     def _keep_caches(self, assembly: Assembly) -> None:
         """Keep the model's cache beside a session that is stored, and what its prompt began with for any other run.
 
         In this order: for the second one the cache is cut back. Whoever interrupted the run waits for neither.
         """
-        session_id = self._kept.session_id
-        if self._kept.store and session_id and self._kept.session.entries:
-            self._worker.submit(lambda: keep_warm(assembly.engine, session_id))
+        session_id = self._opened.session_id
+        if self._opened.store and session_id and self._opened.session.entries:
+            self._worker.submit(lambda: save_session_cache(assembly.engine, session_id))
         if self._report.end != "stopped":
-            self._worker.submit(lambda: keep_static(assembly.engine))
+            self._worker.submit(lambda: save_prompt_cache(assembly.engine))
 
     def _close_session(self) -> None:
-        kept = self._kept
-        if kept.store is None:
+        opened = self._opened
+        if opened.store is None:
             return
-        if kept.store.problem:
-            self._display.warn(f"the session is not stored: {kept.store.problem}")
-        elif kept.session.entries and not kept.resumed:
-            self._display.aside(f"stored; go on with it: ossia run --resume {kept.session_id}")
-        kept.store.close()
+        if opened.store.problem:
+            self._display.warn(f"the session is not stored: {opened.store.problem}")
+        elif opened.session.entries and not opened.resumed:
+            self._display.aside(f"stored; go on with it: ossia run --resume {opened.session_id}")
+        opened.store.close()
 
-    def _next_event(self, assembly: Assembly) -> Event | Tapped | None:
-        """Take note of the next event, which is returned; None when none came for a while."""
-        try:
-            event = self._worker.inbox.get(timeout=_TICK_S)
-        except queue.Empty:
-            self._display.line.tick()
-            return None
+    def _see(self, event: Event | Tapped, assembly: Assembly) -> None:
         if not isinstance(event, Tapped):
             self._report.see(event)
             self._display.see(event)
         self._out.see(event)
         if isinstance(event, MessageAdded) and event.message.role == "tool":
             assembly.warn_of_control_names(event.message.text, f"the result of {event.message.name}")
-        self._display.line.tick()
-        if isinstance(event, ApprovalAsked):
-            tools = assembly.tools
-            refused = self._report.refused
-            asker = Asker(self._display, yes=self._settings.yes, store=tools.store, refused=refused, hint=tools.hint)
-            self._worker.answer(asker.decide(event, given_up=lambda: self._control.stopped))
-        if isinstance(event, ToolFinished) and (warning := assembly.tools.view_warning()):
-            self._display.note(f"ossia: {warning}")
-        for notice in event.result.notices if isinstance(event, ToolFinished) else ():
-            self._display.tell(notice)
-        return event
+        if isinstance(event, ToolFinished):
+            if warning := assembly.tools.view_warning():
+                self._display.note(f"ossia: {warning}")
+            for notice in event.result.notices:
+                self._display.tell(notice)
 
     def _wait(self, future: Future[_R]) -> _R:
         """The future's result, with the live line going on; in steps, since Windows can't interrupt a wait."""
         while not future.done():
             self._display.line.tick()
-            time.sleep(_TICK_S / 5)
+            time.sleep(TICK_S / 5)
         return future.result()
 
     def _last_line(self) -> None:
@@ -286,12 +266,8 @@ class _Run:
             half = isinstance(self._out, Answer) and report.schema is not None and report.answer is None
             self._display.note(f"ossia: {_CUT[report.end]}{_NOT_WHOLE if half else ''}")
         elif report.end == "answered":
-            speed = f" · {_speed(report.tokens_per_s)} tok/s" if report.tokens_per_s else ""
-            self._display.aside(f"{report.model} · {report.completion_tokens} tokens{speed}")
-
-
-def _speed(tokens_per_s: float) -> str:
-    return f"{tokens_per_s:.{0 if tokens_per_s >= 100 else 1}f}"
+            speed = f" · {speed_of(tokens_per_s)}" if (tokens_per_s := report.sums.tokens_per_s) else ""
+            self._display.aside(f"{report.model} · {report.sums.completion} tokens{speed}")
 
 
 def _question(prompt: str | None, *, quiet: bool) -> str:
@@ -300,28 +276,3 @@ def _question(prompt: str | None, *, quiet: bool) -> str:
     if not parts:
         raise ExitError('expected a question, as in: ossia run "What is 48*17?"', ExitCode.USAGE)
     return "\n\n".join(parts)
-
-
-def look_to_the_end(warn: Callable[[str], None]) -> None:
-    """Before the process ends: what a command left is still looked at, unless there is one more Ctrl-C."""
-    from tools import ending
-
-    if not ending.is_under_way():
-        return
-    warn("what the command left is looked at before this ends (Ctrl-C ends it at once)")
-    try:
-        whole = ending.wait()
-    except KeyboardInterrupt:
-        whole = False
-    if not whole:
-        warn("what the command left was not looked at to the end: look at what it changed yourself")
-
-
-def end_now(code: int) -> NoReturn:
-    """End the process without waiting for threads: one is in a C call that doesn't know of us."""
-    for stream in (stdout(), sys.stderr):
-        try:
-            stream.flush()
-        except OSError:
-            continue
-    os._exit(code)

@@ -15,14 +15,11 @@ from agent.worker import Tapped
 from cli.clean import clean
 from cli.oneshot.report import Report
 from cli.streams import stdout
+from cli.words import FORCED
 from harmony.codec import Codec
 
 if TYPE_CHECKING:
     from agent.citations import Citations, Footnote
-
-
-FORCED = "⟨⟩"
-"""What ids that weren't sampled stand between, where a person reads."""
 
 
 class Output(Protocol):

@@ -21,6 +21,7 @@ from agent.events import (
 )
 from agent.kinds import is_answer
 from cli.exits import ExitCode, exit_code
+from cli.runtime.sums import Sums
 from harmony.conversation import message_to_json
 from harmony.messages import Message
 
@@ -50,7 +51,7 @@ class Report:
     """The account of one turn. Feed it every event; `load_s` is set by whoever loads the model.
 
     `refused`: the calls about which nobody could be asked; `strict`: an answer with such calls has a code of its own.
-    `schema`: what the answer must follow, else it is none; None: anything is an answer.
+    `schema`: what a text must follow to be the answer; None: any text is.
     """
 
     model: str
@@ -69,6 +70,7 @@ class Report:
     states: list[Mapping[str, object]] = field(default_factory=list)
     origin: Callable[[str], str | None] = lambda url: None  # where a document of the local library comes from
     steps: list[StepStats] = field(default_factory=list)
+    sums: Sums = field(default_factory=Sums)  # of the steps
     schema: object | None = None
     _whole: str | None = None  # the last answer that came to its end
 
@@ -92,6 +94,7 @@ class Report:
                 self.trimmed.append(event)
             case Stats(step):
                 self.steps.append(step)
+                self.sums.add(step)
             case TurnEnded(end, error):
                 self.end, self.error = end, error
 
@@ -116,7 +119,7 @@ class Report:
 
     @property
     def misfit(self) -> str | None:
-        """What is wrong with a whole answer by its schema; None: nothing, or there is none of either."""
+        """Why a whole answer doesn't follow the schema; None: it does, or there is no answer or no schema."""
         if self.schema is None or self._whole is None:
             return None
         from cli.runtime.schema import fault_of
@@ -140,21 +143,6 @@ class Report:
         return page and replace(page, url=self.origin(page.url) or page.url)
 
     @property
-    def completion_tokens(self) -> int:
-        """What was generated in all steps."""
-        return sum(step.completion_tokens for step in self.steps)
-
-    @property
-    def decode_s(self) -> float:
-        """How long that took."""
-        return sum(step.decode_s for step in self.steps)
-
-    @property
-    def tokens_per_s(self) -> float | None:
-        """Decode speed over all steps; None when nothing was decoded."""
-        return self.completion_tokens / self.decode_s if self.decode_s > 0 and self.completion_tokens else None
-
-    @property
     def code(self) -> ExitCode:
         """The exit code of the process."""
         if self.error is not None and self.end != "stopped":
@@ -167,6 +155,7 @@ class Report:
     def to_json(self) -> dict[str, object]:
         """The object that `ossia run --json` prints in one line (version 1; docs/formats.md)."""
         answer, notes = self.cited_answer
+        speed = self.sums.tokens_per_s
         return {
             "version": VERSION,
             "model": self.model,
@@ -197,9 +186,9 @@ class Report:
             "memory": self.plan and {**asdict(self.plan.needs), "total": self.plan.needs.total},
             "timings": {
                 "load_s": round(self.load_s, 4),
-                "prefill_s": round(sum(step.prefill_s for step in self.steps), 4),
-                "decode_s": round(self.decode_s, 4),
-                "tokens_per_s": None if self.tokens_per_s is None else round(self.tokens_per_s, 2),
+                "prefill_s": round(self.sums.prefill_s, 4),
+                "decode_s": round(self.sums.decode_s, 4),
+                "tokens_per_s": speed and round(speed, 2),
             },
             "repairs": [{"code": repair.code, "message": repair.message} for repair in self.repairs],
             "sampled_again": [again.reason for again in self.sampled_again],

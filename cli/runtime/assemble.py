@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from agent.engine.base import Engine, Sampling
+from agent.limits import Limits
 from agent.respond import LocalResponder, Tap
 from agent.worker import Worker
 from cli import paths
+from cli.runtime.families import chosen_tools
 from cli.runtime.kv_cache import prompts_kept
 from cli.runtime.progress import Display
-from cli.runtime.toolset import Toolset, collect, wanted
+from cli.runtime.toolset import Toolset, collect
 from cli.settings.config import Resolved
 from cli.settings.table import SAMPLING, Settings
 from cli.settings.workspace import Folder
@@ -23,9 +25,12 @@ from harmony.codec import Codec
 from harmony.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
+    from agent.control import Control
     from agent.engine.guiding import Guides
+    from agent.events import Decision, Event
     from agent.models.plan import Plan
     from agent.models.repack import Repack
+    from agent.sessions.session import Session, UserText
 
 _MAX_LOG_BYTES = 1 << 20
 _R = TypeVar("_R")
@@ -56,6 +61,17 @@ class Assembly:
         if spelled:
             names = ", ".join(sorted(spelled)[:3])
             self.display.warn(f"{where} spells {names}: it is sent as plain text, not as a control token")
+
+    def turn(
+        self, session: Session, text: UserText, settings: Settings, control: Control
+    ) -> Generator[Event, Decision | None, object]:
+        """The events of a turn with this model and these tools, for `Worker.drive`."""
+        from agent.loop import run_turn
+
+        limits = Limits(max_tokens=settings.max_tokens, max_seconds=settings.timeout)
+        return run_turn(
+            session, text, responder=self.responder, tools=self.tools.toolbox, limits=limits, control=control
+        )
 
     def close_tools(self) -> None:
         """End what the tools have running, and say where the files are that the model's code left."""
@@ -124,7 +140,7 @@ def begin(
     Raises ModelError, DoesNotFit, ScriptInvalid, or ExitError for settings that name nothing.
     """
     settings = resolved.settings
-    wanted(settings)  # a file of functions that isn't there is told before anything is loaded
+    chosen_tools(settings)  # a file of functions that isn't there is told before anything is loaded
     started = time.monotonic()
     if settings.engine.startswith("script:"):
         engine, tokenizer = _script(settings, display)
@@ -134,8 +150,11 @@ def begin(
 
 
 def _repack(settings: Settings, *, stays: bool) -> Repack:
-    """"auto" becomes "off" where a copy isn't worth making, and where its rounding would be another one: what can be
-    had again, by a seed or greedily, doesn't depend on how much memory is free."""
+    """How to repack. "auto" becomes "off" for a single answer, which isn't worth the copy, and for repeatable ones.
+
+    With a seed or greedy sampling the same answer is expected again; a repacked copy rounds differently, and whether
+    there is one would depend on how much memory is free.
+    """
     if settings.repack == "auto" and (not stays or settings.seed is not None or settings.temperature == 0):
         return "off"
     return settings.repack
@@ -148,8 +167,8 @@ def _llama(
     from agent.models.memory import read_memory
     from agent.models.plan import BATCH_TOKENS, plan
     from agent.models.resolve import resolve
-    from cli.commands.models import locations
     from cli.runtime.loading import LoadProgress
+    from cli.runtime.models import locations
 
     gpu_free = worker.submit(_gpu_free)  # loads the library; beside the reading of the header, when the model is named
     memory = read_memory() if settings.model else read_memory(wait(gpu_free))

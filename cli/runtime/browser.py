@@ -1,4 +1,4 @@
-"""The browser of a run: what can be searched, how pages are had."""
+"""The browser of a run: what can be searched, how pages are loaded."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""KV caches in the cache folder: of stored sessions, and of what prompts begin with. What was read isn't read again.
+"""KV caches on disk: of stored sessions, and of the text that prompts begin with, so that none is prefilled again.
 
-The folder is closed to other users. They may be lost, and cost a prefill then.
+The folder is closed to other users. A cache may be lost: that costs a prefill.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 SESSION_BYTES = 1 << 30
 TOTAL_BYTES = 4 << 30
-"""More than this in all, and those go that weren't used for longest. gpt-oss-20b takes about 25 kB a token."""
+"""Of all sessions; beyond it the least recently used caches are removed. gpt-oss-20b takes about 25 kB a token."""
 PROMPT_BYTES = 512 << 20
 """The same for the static parts of prompts, beside the sessions'."""
 
 
 @runtime_checkable
-class _Keeps(Protocol):
+class _SavesCache(Protocol):
     """An engine whose cache can outlive it."""
 
     def keep(self, folder: Path, *, max_bytes: int) -> int: ...
@@ -31,7 +31,7 @@ class _Keeps(Protocol):
 
 
 @runtime_checkable
-class _KeepsPrompts(Protocol):
+class _SavesPrompts(Protocol):
     """An engine that keeps what prompts begin with."""
 
     prompts: KeptPrompts | None
@@ -46,32 +46,32 @@ def prompts_kept(*, private: bool) -> KeptPrompts:
     return KeptPrompts(folder(), max_bytes=PROMPT_BYTES, writes=not private)
 
 
-def keep_static(engine: Engine) -> int:
+def save_prompt_cache(engine: Engine) -> int:
     """Keep what the last prompt began with, for later processes; on the worker's thread. Returns the bytes.
 
     At the end of a process: the engine's cache is cut back for it.
     """
-    return engine.keep_prompts() if isinstance(engine, _KeepsPrompts) else 0
+    return engine.keep_prompts() if isinstance(engine, _SavesPrompts) else 0
 
 
 def set_private(engine: Engine, private: bool) -> None:
-    """From now on nothing of prompts is kept on disk, or is again."""
-    if isinstance(engine, _KeepsPrompts) and engine.prompts is not None:
+    """Stop keeping prompts on disk, or start again."""
+    if isinstance(engine, _SavesPrompts) and engine.prompts is not None:
         engine.prompts.writes = not private
 
 
-def keep_warm(engine: Engine, session_id: str) -> int:
+def save_session_cache(engine: Engine, session_id: str) -> int:
     """Keep the engine's cache for this session; on the worker's thread. Returns the bytes, 0: nothing was kept."""
-    if not isinstance(engine, _Keeps) or "keep" not in engine.capabilities:
+    if not isinstance(engine, _SavesCache) or "keep" not in engine.capabilities:
         return 0
     written = engine.keep(_folder(session_id), max_bytes=SESSION_BYTES)
     _make_room()
     return written
 
 
-def warm_up(engine: Engine, session_id: str) -> int:
+def load_session_cache(engine: Engine, session_id: str) -> int:
     """Bring the session's cache back; on the worker's thread. Returns the tokens that needn't be read again."""
-    if not isinstance(engine, _Keeps) or "keep" not in engine.capabilities:
+    if not isinstance(engine, _SavesCache) or "keep" not in engine.capabilities:
         return 0
     return engine.recall(_folder(session_id))
 

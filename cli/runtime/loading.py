@@ -14,7 +14,7 @@ _BEGUN = 0.01  # of the file
 class LoadProgress:
     """Words for a load: llama.cpp reports to it, and `text` is asked for as often as it is drawn. From any thread.
 
-    A file of `file_bytes` is mapped first, all of it: what of it isn't in memory comes from the disk. llama.cpp says
+    A file of `file_bytes` is mapped first, all of it: the part that isn't in memory comes from the disk. llama.cpp says
     nothing meanwhile, the system's tables do (Linux's; elsewhere nothing is known). What it reports comes afterwards.
     """
 

@@ -12,16 +12,17 @@ from cli.runtime.progress import Display
 from cli.settings.table import Settings
 
 if TYPE_CHECKING:
+    from tools.python.environment import Environment
     from tools.python.tool import PythonTool
     from tools.sandbox import Interpreter
 
 
 def make_python(settings: Settings, display: Display, *, search_path: str | None = None) -> PythonTool | str:
-    """The python tool; where nothing confines it why, and what to do, which is told too.
+    """The python tool; where nothing confines it, the reason and what to do about it, which the user is told too.
 
-    `search_path`: where what confines it is looked for, as PATH has it; None: PATH.
+    `search_path`: where the confining program is looked for, in PATH's form; None: PATH.
 
-    Raises ExitError for a `--python` that is none.
+    Raises ExitError where `--python` names no usable Python.
     """
     from tools.python.tool import PythonTool
     from tools.sandbox import InterpreterUnusable, choose
@@ -46,6 +47,13 @@ def make_python(settings: Settings, display: Display, *, search_path: str | None
     return PythonTool(data_dir=paths.data_dir(), confinement=confinement, interpreter=interpreter, note=note)
 
 
+def own_environment() -> Environment:
+    """The environment of `ossia python setup`, in the data folder; it may not be there yet."""
+    from tools.python.environment import Environment
+
+    return Environment(paths.data_dir() / "python-environment")
+
+
 def why_not_writable(folder: Path) -> str | None:
     """What keeps us from writing into a folder, which is made if it isn't there; None: nothing."""
     try:
@@ -57,7 +65,6 @@ def why_not_writable(folder: Path) -> str | None:
 
 def _interpreter(settings: Settings) -> tuple[Interpreter, str]:
     """The Python of the model's code, and a line for the model on what it may import: ours comes without one."""
-    from cli.commands.python import own_environment
     from tools.python.environment import EnvironmentFailed, interpreter_at, packages_of, sentence
     from tools.sandbox import InterpreterUnusable, inspect
 

@@ -18,7 +18,7 @@ from harmony.messages import is_call
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Resume:
     """`--continue` and `--resume ID|TEXT` of the command line."""
 
     latest: bool = False
@@ -30,11 +30,11 @@ class Wanted:
         return self.latest or self.ref is not None
 
 
-NO_OLDER = Wanted()
+NEW_SESSION = Resume()
 
 
 @dataclass(slots=True)
-class Kept:
+class OpenSession:
     """A session and the store it grows in. `store` None: nothing is stored; `problem` says why, if not on purpose.
 
     `before`: the id it was stored under until it became private, and what it held then.
@@ -48,36 +48,37 @@ class Kept:
     before: tuple[str, tuple[Entry, ...]] | None = None
 
 
-def open_kept(resolved: Resolved, folder: Folder | None, *, wanted: Wanted) -> Kept:
-    """A chat's session: a new one, or the older one that is `wanted`. Raises for an older one that can't be had.
+def open_session(resolved: Resolved, folder: Folder | None, *, resume: Resume) -> OpenSession:
+    """A chat's session: a new one, or the older one that `resume` names. Raises where that one can't be loaded.
 
-    A store that can't be used doesn't keep anybody from talking: the session is then not stored, and `problem` says so.
+    A store that can't be used stops nobody from talking: the session is then not stored, and `problem` says why.
     """
-    if wanted.any:
-        return _older(resolved, folder, wanted)
+    if resume.any:
+        return _older(resolved, folder, resume)
     session = Session(fresh_options(resolved, folder))
     if resolved.settings.private:
-        return Kept(session)
+        return OpenSession(session)
     try:
         return _stored(session, folder)
     except AgentError as error:
-        return Kept(session, problem=f"this chat is not stored: {error}")
+        return OpenSession(session, problem=f"this chat is not stored: {error}")
 
 
-def open_saved(resolved: Resolved, folder: Folder | None, *, wanted: Wanted, save: bool) -> Kept:
-    """The session of `ossia run`: stored where `save` or `wanted` ask for it.
+def open_run_session(resolved: Resolved, folder: Folder | None, *, resume: Resume, save: bool) -> OpenSession:
+    """The session of `ossia run`: stored where `save` or `resume` ask for it.
 
-    Raises for an older one that can't be had. A new one that can't be stored has a `problem`: the answer is worth more.
+    Raises where an older one can't be loaded. A new one that can't be stored only gets a `problem`: the answer is
+    worth more.
     """
-    if wanted.any:
-        return _older(resolved, folder, wanted)
+    if resume.any:
+        return _older(resolved, folder, resume)
     session = Session(fresh_options(resolved, folder))
     if not save:
-        return Kept(session)
+        return OpenSession(session)
     try:
         return _stored(session, folder)
     except AgentError as error:
-        return Kept(session, problem=f"the session is not stored: {error}")
+        return OpenSession(session, problem=f"the session is not stored: {error}")
 
 
 def bring_back(session: Session, tools: Toolset) -> None:
@@ -88,21 +89,21 @@ def bring_back(session: Session, tools: Toolset) -> None:
         tools.python.begin_anew(told=True)
 
 
-def _stored(session: Session, folder: Folder | None) -> Kept:
+def _stored(session: Session, folder: Folder | None) -> OpenSession:
     store = _store()
-    return Kept(session, store, store.keep(session, workspace=str(folder.workspace.root) if folder else None))
+    return OpenSession(session, store, store.keep(session, workspace=str(folder.workspace.root) if folder else None))
 
 
 def _store() -> SessionStore:
     return SessionStore(paths.sessions_file(), now=time.time)
 
 
-def _older(resolved: Resolved, folder: Folder | None, wanted: Wanted) -> Kept:
+def _older(resolved: Resolved, folder: Folder | None, resume: Resume) -> OpenSession:
     store = _store()
-    info = store.find(wanted.ref) if wanted.ref is not None else store.latest()
+    info = store.find(resume.ref) if resume.ref is not None else store.latest()
     if info is None:
         raise ExitError("--continue: expected a session to go on with, none is stored yet", ExitCode.USAGE)
     private = resolved.settings.private
     session = store.load(info.id) if private else store.resume(info.id)
     session.options = resumed_options(session.options, resolved, folder)
-    return Kept(session, None if private else store, None if private else info.id, resumed=True)
+    return OpenSession(session, None if private else store, None if private else info.id, resumed=True)

@@ -32,7 +32,7 @@ def tokenizer_for(model: str | None, *, say: Callable[[str], object] | None = No
 def _named(model: str) -> Vocabulary:
     from agent.models.memory import read_memory
     from agent.models.resolve import resolve
-    from cli.commands.models import locations
+    from cli.runtime.models import locations
 
     return resolve(model, locations=locations(), memory=read_memory()).vocabulary()
 
@@ -41,7 +41,7 @@ def _found(say: Callable[[str], object]) -> Vocabulary | None:
     from agent.errors import ModelError
     from agent.models.find import find_models
     from agent.models.model import open_model
-    from cli.commands.models import locations
+    from cli.runtime.models import locations
 
     for found in find_models(locations()):
         if found.origin != "built-in":

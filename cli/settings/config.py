@@ -22,13 +22,17 @@ from pathlib import Path
 from typing import cast
 
 from cli import paths
+from cli.exits import ExitCode, ExitError
 from cli.settings.kinds import Value
 from cli.settings.table import SETTINGS, Settings
 from tools.approval.policy import ACTIONS
 
 
-class ConfigError(Exception):
-    """A setting can't be used. One line: where it stands, what was expected, what came. The command line exits 2."""
+class ConfigError(ExitError):
+    """A setting can't be used. One line: where it stands, what was expected, what came."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, ExitCode.USAGE)
 
 
 MCP_TABLE = "mcpServers"

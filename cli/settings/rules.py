@@ -12,6 +12,9 @@ from tools.approval.policy import ACTIONS, Action, Origin, Policy, Rule, parse_r
 from tools.approval.trust import Grants
 from tools.spec import ToolSpec
 
+ACTION_WORDS = {action: word for word, action in ACTIONS.items()}
+"""How an action is called in the settings and to people: `{"allow": "auto", …}`."""
+
 
 def rules_of(resolved: Resolved, grants: Grants, folder: Folder | None) -> list[Rule]:
     """Every rule there is. The order means nothing: the strictest that matches holds."""
@@ -24,8 +27,8 @@ def rules_of(resolved: Resolved, grants: Grants, folder: Folder | None) -> list[
     return [*rules, *grants.rules(workspace=folder.workspace.root if folder else None)]
 
 
-def about_nothing(resolved: Resolved, specs: Sequence[ToolSpec]) -> list[tuple[str, str]]:
-    """The rules of this very command line that name no tool: a slip, after which a denial would deny nothing."""
+def unmatched_rules(resolved: Resolved, specs: Sequence[ToolSpec]) -> list[tuple[str, str]]:
+    """The rules of this command line that name no tool: a misspelled `--deny` would deny nothing."""
     settings, origins = resolved.settings, resolved.origins
     given = [("--allow", text) for text in settings.allow] + [("--deny", text) for text in settings.deny]
     named = [(flag, text) for flag, text in given if origins[flag.removeprefix("--")] == flag]

@@ -36,11 +36,11 @@ class Folder:
     warnings: tuple[str, ...] = ()
 
 
-def settle(flags: Mapping[str, object]) -> tuple[Resolved, Folder | None]:
+def resolve_with_folder(flags: Mapping[str, object]) -> tuple[Resolved, Folder | None]:
     """The settings that hold, and the workspace. A folder's own settings count once the user trusts it.
 
-    What is to be said of the folder stands among the warnings of the settings. Raises ConfigError, and ExitError for a
-    workspace that can't be one.
+    Warnings about the folder are added to those of the settings. Raises ConfigError, and ExitError for a workspace that
+    can't be used.
     """
     resolved = resolve(flags, environ=os.environ)
     settings = resolved.settings
@@ -97,7 +97,7 @@ def _notes(root: Path) -> str | None:
 
     try:
         data = read_bytes(root, locate(root, NOTES).name).data
-    except (ToolFailed, OSError):  # there is none, or it is nothing that could be read
+    except (ToolFailed, OSError):  # it is missing, or can't be read
         return None
     text = data[:MAX_NOTES_BYTES].decode("utf-8", "replace").strip()
     more = "\n[… cut here]" if len(data) > MAX_NOTES_BYTES else ""

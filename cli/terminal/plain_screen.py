@@ -11,18 +11,15 @@ import select
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from cli import streams
 from cli.clean import clean, one_line
 from cli.terminal.input.typed import Typed
 from cli.terminal.markdown.paint import Painter, Row
 from cli.terminal.question import EXPLAIN, Question
-from cli.terminal.signals import answered
+from cli.terminal.screen_base import Panes, ScreenBase
 from cli.terminal.vt import terminal_size
-
-if TYPE_CHECKING:
-    from cli.terminal.screen import Panes
 
 PROMPT = "> "
 _FRAME_S = 0.1
@@ -76,7 +73,7 @@ class PlainQuestion:
             self._say(f"expected {', '.join(key for key, _ in question.keys)}")
 
 
-class PlainScreen:
+class PlainScreen(ScreenBase):
     """What `Screen` is, in plain lines. `submit` gets what was typed, `interrupt` is Ctrl-C.
 
     screen = PlainScreen(panes, painter, submit=chat.submit, interrupt=chat.interrupt)
@@ -93,16 +90,13 @@ class PlainScreen:
         stdin: int = 0,
         stdout: TextIO | None = None,
     ) -> None:
-        self._panes, self.painter = panes, painter
+        super().__init__(panes, painter)
         self._submit, self._interrupt = submit, interrupt
         self._stdin, self._stdout = stdin, stdout or streams.stdout()
         self.question = PlainQuestion(self._print, self._forget_input)
-        self.interrupted = False
         self._ended = asyncio.Event()
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._fault: BaseException | None = None
-        self._scheduled = self._prompted = False
+        self._prompted = False
         self._here = threading.Event()  # cleared while the terminal is another's
         self._here.set()
         self._typed = b""
@@ -120,34 +114,12 @@ class PlainScreen:
         """Is the terminal another's now?"""
         return not self._here.is_set()
 
-    def wake(self) -> None:
-        """Something happened: a frame comes soon. From any thread."""
-        if not self._scheduled and self._loop is not None:
-            self._scheduled = True
-            with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._schedule)
-
     async def run(self) -> None:
         """Read and print until `leave`. Raises what a callback on the loop raised."""
-        self._loop = asyncio.get_running_loop()
-        before = self._loop.get_exception_handler()
-        self._loop.set_exception_handler(lambda loop, context: self._on_fault(context.get("exception")))
-        threading.Thread(target=self._read, daemon=True).start()
-        try:
-            signals = {"SIGINT": self._interrupt, "SIGTERM": self._terminated, "SIGHUP": self._terminated}
-            with answered(self._loop, signals):
-                self.wake()
-                await self._ended.wait()
-        finally:
-            self._loop.set_exception_handler(before)
-            for task in self._tasks:
-                task.cancel()
-            with suppress(Exception):
-                self.commit(self._panes.frame())
-            self._end_line()
-            self._loop = None
-        if self._fault:
-            raise self._fault
+        async with self._on_loop({"SIGINT": self._interrupt}):
+            threading.Thread(target=self._read, daemon=True).start()
+            self.wake()
+            await self._ended.wait()
 
     def leave(self) -> None:
         """End `run`."""
@@ -298,14 +270,12 @@ class PlainScreen:
 
     # -- the end of it -------------------------------------------------------------------------------------------------
 
-    def _terminated(self) -> None:
-        self.interrupted = True
-        self.leave()
-
-    def _on_fault(self, error: BaseException | None) -> None:
-        if error is not None:
-            self._fault = self._fault or error
-            self.leave()
+    def _last_words(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        with suppress(Exception):
+            self.commit(self._panes.frame())
+        self._end_line()
 
     def _task_over(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)

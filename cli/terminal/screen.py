@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from prompt_toolkit.application.run_in_terminal import in_terminal
 from prompt_toolkit.enums import EditingMode
@@ -33,7 +33,7 @@ from cli.terminal.input.editor import Editor
 from cli.terminal.markdown.paint import Painter, Row
 from cli.terminal.pictures import Drawn
 from cli.terminal.question import QuestionPane
-from cli.terminal.signals import answered
+from cli.terminal.screen_base import Panes, ScreenBase
 from cli.terminal.vt import Output, terminal_output
 
 FRAME_S = 1 / 12
@@ -48,31 +48,6 @@ _FAULT_CHARS = 200
 _TITLE_CHARS = 100
 
 
-class Panes(Protocol):
-    """What the screen shows. Every method is called on the loop's thread and is quick."""
-
-    def frame(self) -> list[Row]:
-        """Take in what happened since the last frame; returns the rows that are finished now."""
-        ...
-
-    def live(self, max_rows: int) -> list[Row]:
-        """The open block: what isn't final yet, `max_rows` rows at the most."""
-        ...
-
-    def activity(self) -> list[Row]:
-        """The lines above the input: what is going on, what is queued."""
-        ...
-
-    def bottom(self) -> Row:
-        """The line below the input."""
-        ...
-
-    @property
-    def animated(self) -> bool:
-        """Does something change by itself (seconds)? Then frames come although nothing happens."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class _Drawing:
     """What one redraw shows around the question and the input: made once, for the layout asks for it several times."""
@@ -85,7 +60,7 @@ class _Drawing:
 _NOTHING = _Drawing([], [], [])
 
 
-class Screen:
+class Screen(ScreenBase):
     """The screen. `keys` are the chat's own; `painter` draws with the terminal's width.
 
         screen = Screen(panes, editor, question, painter, keys=KeyBindings())
@@ -109,18 +84,15 @@ class Screen:
         output: Output | None = None,
         frame_s: float = FRAME_S,
     ) -> None:
-        self._panes, self.editor, self.question, self.painter = panes, editor, question, painter
+        super().__init__(panes, painter)
+        self.editor, self.question = editor, question
         self.output = output or terminal_output()
-        self.interrupted = False
         self.drawing_fault: Exception | None = None
-        self._fault: BaseException | None = None
         self._frame_s, self._next_frame_at = frame_s, 0.0
-        self._scheduled = False
         self._held: list[Row] = []
         self._guest: asyncio.Task[Any] | None = None
         self._drawing = _NOTHING
         self._title = ""
-        self._loop: asyncio.AbstractEventLoop | None = None
         self.app = App(
             layout=self._layout(),
             key_bindings=merge_key_bindings([editor.keys, question.keys, keys]),
@@ -149,15 +121,6 @@ class Screen:
         """Is the terminal another's now (a pager, an editor, the shell after Ctrl-Z)?"""
         return self._guest is not None or self.app._running_in_terminal
 
-    # -- from any thread -----------------------------------------------------------------------------------------------
-
-    def wake(self) -> None:
-        """Something happened: a frame comes soon. However often it is called, at most one is on its way."""
-        if not self._scheduled and self._loop is not None:
-            self._scheduled = True
-            with suppress(RuntimeError):  # the loop has just ended
-                self._loop.call_soon_threadsafe(self._schedule)
-
     # -- on the loop's thread ------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
@@ -166,24 +129,14 @@ class Screen:
         SIGTERM, SIGHUP and a terminal that is closed leave, too. Raises what a callback on the loop raised, when the
         terminal is as it was.
         """
-        self._loop = asyncio.get_running_loop()
-        before = self._loop.get_exception_handler()
-        # prompt_toolkit's own handler prints "Press ENTER to continue" and waits for it.
-        self._loop.set_exception_handler(lambda loop, context: self._on_fault(context.get("exception")))
-        try:
-            with answered(self._loop, {"SIGTERM": self._interrupt, "SIGHUP": self._interrupt}):
-                self.output.push_title()
-                self._idle_frames()
-                self.wake()
+        async with self._on_loop({}):
+            self.output.push_title()
+            self._idle_frames()
+            self.wake()
+            try:
                 await self.app.run_async(set_exception_handler=False)
-        except EOFError:
-            self.interrupted = True
-        finally:
-            self._loop.set_exception_handler(before)
-            self._last_words()
-            self._loop = None
-        if self._fault:
-            raise self._fault
+            except EOFError:
+                self.interrupted = True
 
     def leave(self) -> None:
         """End `run`, whoever has the terminal."""
@@ -248,16 +201,6 @@ class Screen:
 
     # -- the life of it ------------------------------------------------------------------------------------------------
 
-    def _interrupt(self) -> None:
-        self.interrupted = True
-        self.leave()
-
-    def _on_fault(self, error: BaseException | None) -> None:
-        """Something raised in a callback or a task: the chat ends, and `run` raises it."""
-        if error is not None:
-            self._fault = self._fault or error
-            self.leave()
-
     def _last_words(self) -> None:
         """The application is off the screen: what came meanwhile, what is still open."""
         with suppress(Exception):  # a fault here would hide the one that ended the chat
@@ -289,7 +232,7 @@ class Screen:
         if self._loop is None:
             return
         if self.output.gone:
-            self._interrupt()
+            self._interrupted()
         if self._panes.animated:
             self.wake()
         self._loop.call_later(_IDLE_FRAME_S, self._idle_frames)

@@ -203,12 +203,12 @@ def _child(how: Mapping[str, Any]) -> None:
     from cli.chat.app import finish, run
     from cli.chat.conversation import Conversation
     from cli.chat.screen_face import ScreenFace
-    from cli.runtime.session import Wanted, open_kept
-    from cli.settings.workspace import settle
+    from cli.runtime.session import Resume, open_session
+    from cli.settings.workspace import resolve_with_folder
 
     flags = {"engine": how["engine"], "model": how["model"], "no_tools": True}
-    resolved, folder = settle(flags)
-    talk = Conversation(resolved, folder, open_kept(resolved, folder, wanted=Wanted()), face=ScreenFace)
+    resolved, folder = resolve_with_folder(flags)
+    talk = Conversation(resolved, folder, open_session(resolved, folder, resume=Resume()), face=ScreenFace)
     face = talk.face
     assert isinstance(face, ScreenFace)
     samples: list[tuple[float, float, int, int]] = []

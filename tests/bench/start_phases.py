@@ -44,7 +44,7 @@ def _phases(name: str) -> Iterator[tuple[str, float]]:
     yield lap("llama.cpp's library")
     from agent.models.memory import read_memory
     from agent.models.resolve import resolve
-    from cli.commands.models import locations
+    from cli.runtime.models import locations
 
     model = resolve(name, locations=locations(), memory=read_memory())
     yield lap("the header")

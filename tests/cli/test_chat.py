@@ -13,7 +13,7 @@ import pytest
 from agent.sessions.store import SessionStore
 from cli import paths
 from cli.exits import ExitError
-from cli.runtime.session import Wanted
+from cli.runtime.session import Resume
 from tests.support.command import write_script
 from tests.support.documents import counted
 from tests.support.screen import ChatScreen, chatting
@@ -156,7 +156,7 @@ def test_a_chat_is_stored_and_goes_on(tmp_path: Path) -> None:
             await stage.until(lambda: "Llamas are kind." in stage.rows)
             await stage.settle()
         again = write_script(tmp_path, "<|channel|>final<|message|>Still.<|return|>")
-        async with ChatScreen(engine=again, wanted=Wanted(latest=True)) as stage:
+        async with ChatScreen(engine=again, resume=Resume(latest=True)) as stage:
             assert "› Are they kind?" in stage.rows
             assert "Llamas are kind." in stage.rows
             assert "Let me think" not in "\n".join(stage.rows)

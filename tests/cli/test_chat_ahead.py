@@ -12,7 +12,7 @@ import pytest
 
 from agent.engine.llama import LlamaEngine
 from cli import paths
-from cli.runtime.session import Wanted
+from cli.runtime.session import Resume
 from harmony import Tokenizer
 from tests.support.screen import ChatScreen, chatting
 
@@ -213,7 +213,7 @@ def test_a_resumed_conversation_is_read_ahead_where_its_cache_is_gone() -> None:
             await _send(stage, "Who are you?")
 
     async def second() -> None:
-        async with _chat(wanted=Wanted(latest=True)) as stage:
+        async with _chat(resume=Resume(latest=True)) as stage:
             await _ahead(stage)
             held = len(_engine(stage).lane.cache)
             assert "Who are you?" in _held(stage)

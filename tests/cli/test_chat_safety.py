@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cli import paths
-from cli.runtime.session import Wanted
+from cli.runtime.session import Resume
 from cli.terminal.input.typed import Typed
 from cli.terminal.question import QUIET_S
 from tests.support.command import ossia_here, write_script
@@ -101,7 +101,7 @@ def test_somebody_elses_question_is_not_put_into_the_users_mouth(
 
     async def case() -> None:
         script = write_script(tmp_path, answer("Again."))
-        async with ChatScreen(engine=script, wanted=Wanted(latest=True)) as stage:
+        async with ChatScreen(engine=script, resume=Resume(latest=True)) as stage:
             await send(stage, "/edit 1")
             assert stage.face.editor.text == "" and stage.face.replaces is None
             assert "turn 1 is somebody else's text: /retry asks it as that" in "\n".join(stage.rows)
@@ -200,7 +200,7 @@ def test_no_cache_is_kept_of_what_was_said_in_private() -> None:
             await send(stage, "Hello", "/private", "Who are you?")
             stage.talk.go_back(1)
             await send(stage, "/private off")
-            assert stage.talk.store is not None and stage.talk.kept.session_id is not None
+            assert stage.talk.store is not None and stage.talk.opened.session_id is not None
 
     chatting(case)
     kept = [folder.name for folder in (paths.cache_dir() / "kv").glob("*")]

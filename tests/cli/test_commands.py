@@ -18,9 +18,9 @@ from agent.models.catalog import ETUDE_PATH
 from agent.sessions.session import Summary
 from cli import paths
 from cli.chat.commands.table import GROUPS, arguments, commands, find, run_command
-from cli.chat.tally import Sums
 from cli.clipboard import MAX_TERMINAL_BYTES, copy_with_programs, copyable, fits_terminal
-from cli.runtime.session import Wanted
+from cli.runtime.session import Resume
+from cli.runtime.sums import Sums
 from cli.terminal.question import QUIET_S
 from harmony.messages import ResponseFormat
 from tests.support.command import write_script
@@ -140,7 +140,7 @@ def test_completion_knows_what_there_is(tmp_path: Path) -> None:
     async def case() -> None:
         async with ChatScreen(engine=write_script(tmp_path, answer("Hi."))) as stage:
             await send(stage, "What are llamas?")
-            talk, session_id = stage.talk, stage.talk.kept.session_id
+            talk, session_id = stage.talk, stage.talk.opened.session_id
             assert [value for value, _ in arguments(talk, "/effort", "") or ()] == ["low", "medium", "high"]
             assert (arguments(talk, "/edit", "") or ())[0] == ("1", "What are llamas?")
             assert (arguments(talk, "/resume", "") or ())[0][0] == session_id
@@ -367,7 +367,7 @@ def test_a_model_is_downloaded_and_a_download_is_stopped(tmp_path: Path, monkeyp
             assert "/model: something else is under way: Ctrl-C ends it" in text_of(stage)
             await stage.type("\x03")
             await stage.until(lambda: "stopped; what came is kept" in text_of(stage))
-            assert not stage.talk.has_job and stage.face.screen.app.is_running
+            assert not stage.talk.background.has_job and stage.face.screen.app.is_running
             hold.set()
 
     with Hub({file: ETUDE_PATH.read_bytes()}, repo=repo, hold=hold) as hub:
@@ -477,31 +477,31 @@ def test_conversations_are_listed_found_resumed_and_forked(tmp_path: Path) -> No
         async with ChatScreen(engine=script) as stage:
             talk = stage.talk
             await send(stage, "About llamas", "And alpacas", "/title")
-            first = talk.kept.session_id
+            first = talk.opened.session_id
             assert f"{first} is called 'About llamas'" in stage.rows
             await send(stage, "/title The \x1b[2J llama talk", "/new")
             assert f"a new conversation · /resume {first} goes back" in stage.rows
             assert talk.session.entries == () and talk.transcript.items == []
             await send(stage, "About bread", "/sessions", "/search ALPACAS", "/search nothing-like-it")
-            second = talk.kept.session_id
+            second = talk.opened.session_id
             listed = [row for row in stage.rows if str(first) in row or str(second) in row]
             assert any(row.startswith(f"› {second} ") and row.endswith("About bread") for row in listed)
             assert "user: And alpacas" in text_of(stage)
             assert "no stored session has 'nothing-like-it'" in stage.rows
             await send(stage, "/resume llama talk")
-            assert talk.kept.session_id == first and len(talk.session.ends) == 2
+            assert talk.opened.session_id == first and len(talk.session.ends) == 2
             assert stage.rows.count("› And alpacas") == 2  # once more, above the input
             await send(stage, f"/resume {first}", "/resume", "/resume zzzz")
             assert f"{first} is the conversation you are in" in text_of(stage)
             assert "/resume: no session is called 'zzzz': /sessions lists those there are" in text_of(stage)
             await send(stage, "/fork 1", "And now?")
-            forked = talk.kept.session_id
+            forked = talk.opened.session_id
             assert forked not in (first, second)
             users = [message.text for message in talk.session.messages if message.role == "user"]
             assert users == ["About llamas", "And now?"]
             await send(stage, f"/resume {first}")
             assert len(talk.session.ends) == 2
-        async with ChatScreen(engine=script, wanted=Wanted(ref=forked)) as stage:
+        async with ChatScreen(engine=script, resume=Resume(ref=forked)) as stage:
             assert len(stage.talk.session.ends) == 2
 
     chatting(case)
@@ -518,7 +518,7 @@ def test_private_stores_nothing_until_the_user_says_so(tmp_path: Path) -> None:
             assert talk.store is None and talk.session.recorder is None and stage.face.editor.history.private
             assert "this chat isn't stored: /private off stores it" in stage.rows
             await send(stage, "/private off")  # nothing was said meanwhile: it goes on where it was
-            first = talk.kept.session_id
+            first = talk.opened.session_id
             assert first is not None and talk.session.recorder is not None
             await send(stage, "/private", "secret", "/title x", "/fork", "/private off")
             assert "/fork: this chat isn't stored: /private off stores it" in text_of(stage)
@@ -533,7 +533,7 @@ def test_private_stores_nothing_until_the_user_says_so(tmp_path: Path) -> None:
             clock.now += QUIET_S
             await stage.type("y")
             await stage.until(lambda: talk.store is not None)
-            assert talk.kept.session_id not in (None, first)
+            assert talk.opened.session_id not in (None, first)
             assert talk.store is not None and len(talk.store.list()) == 2
 
     chatting(case)
@@ -626,7 +626,7 @@ def test_another_conversation_has_no_variables_of_this_one(tmp_path: Path) -> No
         steps = (code("x = 816"), answer("Set."), code("print('x' in dir())"), answer("No."), code("print(1)"))
         async with ChatScreen(engine=write_script(tmp_path, *steps, answer("Lost.")), no_tools=None) as stage:
             await send(stage, "Set it")
-            first = stage.talk.kept.session_id
+            first = stage.talk.opened.session_id
             await send(stage, "/new", "Is it there?")
             (is_there,) = [message for message in stage.talk.session.messages if message.role == "tool"]
             assert is_there.text == "False"  # and nothing about a kernel that this conversation never had
@@ -698,7 +698,7 @@ def test_documents_are_indexed_from_the_chat(tmp_path: Path) -> None:
             await send_until(stage, "/docs", "/docs add brings them up to date")
             assert any(re.fullmatch(r" +1 document +0.0 MB  /.*", row) for row in stage.rows)
             await send_until(stage, "/docs add", "documents: 1 unchanged")
-            assert not stage.talk.has_job
+            assert not stage.talk.background.has_job
 
     chatting(case)
 

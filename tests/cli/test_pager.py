@@ -27,14 +27,16 @@ from agent.events import (
     TurnEnded,
 )
 from cli.chat.pager.calls import call_rows, calls_rows
+from cli.chat.pager.items import Item
 from cli.chat.pager.pager import Pager, show
 from cli.chat.pager.scroll import View
-from cli.chat.pager.transcript import Item, Transcript
+from cli.chat.pager.transcript import Transcript
 from cli.terminal.fold import folded
-from cli.terminal.markdown.paint import Painter, Row, render_markdown
+from cli.terminal.markdown.paint import Painter, Row
 from harmony.messages import Message
 from tests.support.command import write_script
 from tests.support.paging import PagerScreen
+from tests.support.rendering import render_markdown
 from tests.support.screen import ChatScreen
 from tools.spec import Attachment, Preview, ToolCall, ToolResult
 

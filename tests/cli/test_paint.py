@@ -14,11 +14,12 @@ from rich.style import Style
 from rich.text import Text
 
 from cli.clean import clean
-from cli.terminal.markdown.paint import Painter, knows_links, render_markdown
+from cli.terminal.markdown.paint import Painter, knows_links
 from cli.terminal.markdown.segment import Chunk, Segmenter
 from tests.oracle import hostile_output
 from tests.oracle.segments import random_text, splits
 from tests.support.command import ROOT
+from tests.support.rendering import render_markdown
 
 
 def plain(text: str, width: int = 80) -> list[str]:

@@ -134,7 +134,7 @@ def test_the_oldest_go_when_there_are_too_many(home: Path) -> None:
     kv.mkdir(parents=True)
     (kv / ".DS_Store").touch()
     for number in range(6):
-        kv_cache.keep_warm(Engine(), f"session{number}")  # type: ignore[arg-type]
+        kv_cache.save_session_cache(Engine(), f"session{number}")  # type: ignore[arg-type]
         folder = paths.cache_dir() / "kv" / f"session{number}"
         os.utime(folder, (number, number))
     (kv / ".DS_Store").unlink()

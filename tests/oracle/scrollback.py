@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cli.runtime.vocabulary import tokenizer_for
-from cli.terminal.markdown.paint import render_markdown
 from tests.support.command import OSSIA, write_script
 from tests.support.documents import answer, document
 from tests.support.pty import IDLE
+from tests.support.rendering import render_markdown
 from tests.support.tmux import Tmux
 
 _COLUMNS, _ROWS = 80, 24

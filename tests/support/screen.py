@@ -23,8 +23,8 @@ from prompt_toolkit.input import create_pipe_input
 from cli.chat.app import finish, run
 from cli.chat.conversation import Conversation
 from cli.chat.screen_face import ScreenFace
-from cli.runtime.session import Wanted, open_kept
-from cli.settings.workspace import settle
+from cli.runtime.session import Resume, open_session
+from cli.settings.workspace import resolve_with_folder
 from cli.terminal.vt import Output
 
 TIMEOUT_S = 30.0
@@ -167,7 +167,7 @@ class ChatScreen:
         *,
         columns: int = 80,
         rows: int = 24,
-        wanted: Wanted | None = None,
+        resume: Resume | None = None,
         loaded: bool = True,
         frame_s: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
@@ -176,14 +176,15 @@ class ChatScreen:
     ) -> None:
         self.terminal = Terminal(columns, rows)
         self._loaded, self._frame_s, self._clock, self._today = loaded, frame_s, clock, today
-        self._wanted = wanted or Wanted()
+        self._resume = resume or Resume()
         self._flags: Mapping[str, object] = {"no_tools": True, "model": "etude", **flags}
         self._pipe = create_pipe_input()
 
     async def __aenter__(self) -> ChatScreen:
         self.keys = self._pipe.__enter__()
-        resolved, folder = settle({name: value for name, value in self._flags.items() if value is not None})
-        kept = open_kept(resolved, folder, wanted=self._wanted)
+        flags = {name: value for name, value in self._flags.items() if value is not None}
+        resolved, folder = resolve_with_folder(flags)
+        kept = open_session(resolved, folder, resume=self._resume)
         self.talk = Conversation(resolved, folder, kept, face=self._face, clock=self._clock, today=self._today)
         self._task = asyncio.create_task(run(self.talk))
         await self.until(lambda: self.talk.assembly is not None or not self._loaded or self._task.done())

@@ -22,6 +22,10 @@ class CommandError(Exception):
     """A command can't be carried out. One line: what was expected, what came, what to do next. Raw outside text."""
 
 
+class Stopped(Exception):
+    """Raised in a job on another thread, once the user doesn't want to wait for it any longer."""
+
+
 def expected(what: str, came: str, next_step: str = "") -> NoReturn:
     """Raise the `CommandError` for a wrong argument: `expected low, medium or high, got 'hgih'`."""
     raise CommandError(f"expected {what}, got {one_line(came, 80)!r}{f': {next_step}' if next_step else ''}")

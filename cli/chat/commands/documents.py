@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Generator, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cli.chat.commands.common import Block, Choice, CommandError, expected
-from cli.commands.docs import faults, index, open_library, target_of
+from cli.chat.commands.common import Block, Choice, CommandError, Stopped, expected
 from cli.exits import ExitCode, ExitError
+from cli.runtime.library import CHANGES, Account, faults, index, open_library, target_of
 from cli.words import count
 
 if TYPE_CHECKING:
@@ -55,7 +53,7 @@ def _show(face: Face, roots: Sequence[Root]) -> None:
 
 
 def _add(talk: Conversation, face: Face, place: str) -> None:
-    if talk.has_job:
+    if talk.background.has_job:
         raise CommandError("something else is under way: Ctrl-C ends it")
     targets = [target_of(place)] if place else []
     settings, report = talk.settings, _Report(talk, face)
@@ -69,54 +67,48 @@ def _add(talk: Conversation, face: Face, place: str) -> None:
             index(library, targets, report, network)
 
     def over(error: Exception | None = None) -> None:
-        talk.end_job()
+        talk.background.end_job()
         talk.doing("")
         report.tell()
-        if error is not None and not isinstance(error, _Stopped):
+        if error is not None and not isinstance(error, Stopped):
             talk.tell(error)
 
-    talk.begin_job(report.stop)
+    talk.background.begin_job(report.stop)
     talk.background.run(work, lambda _: over(), over)
 
 
-class _Stopped(Exception):
-    """The user doesn't want to wait."""
-
-
-class _Report:
-    """What comes of the indexing, as lines of the chat. `follow` runs on a thread of its own."""
+class _Report(Account):
+    """What comes of the indexing, as lines of the chat. It is followed on a thread of its own."""
 
     def __init__(self, talk: Conversation, face: Face) -> None:
-        self.unreadable: set[str] = set()
+        super().__init__()
         self._talk, self._face = talk, face
         self._stopped = False
-        self._changes: Counter[str] = Counter()
         self._faults: list[str] = []
 
     def stop(self) -> None:
         """End it; what is done is kept."""
         self._stopped = True
 
-    def follow(self, events: Generator[Event, None, None], root: Root) -> None:
-        """See `cli.commands.docs.Follower`. Raises `_Stopped`."""
-        from tools.library.indexing import Found
+    def see(self, event: Event, root: Root) -> None:
+        """Count one event. Raises `Stopped`."""
+        if self._stopped:
+            raise Stopped
+        super().see(event, root)
 
-        done = total = 0
-        self._doing(f"looking through {root.place}")
-        with closing(events):
-            for event in events:
-                if self._stopped:
-                    raise _Stopped
-                total = event.files if isinstance(event, Found) else total
-                done += bool(total) and not isinstance(event, Found)
-                self._see(event, root)
-                if total:
-                    self._doing(f"{min(done, total):,} of {total:,} · {root.place} · Ctrl-C keeps what is done")
+    def failed(self, origin: str, reason: str, root: Root) -> None:
+        """Keep it for the end."""
+        self._faults.append(f"{origin}: {reason}")
+
+    def show(self, done: int, total: int, root: Root) -> None:
+        """Say how far it is, beside what the chat does."""
+        so_far = f"{done:,} of {total:,} · {root.place} · Ctrl-C keeps what is done"
+        self._talk.doing(so_far if total else f"looking through {root.place}")
+        self._face.wake()
 
     def tell(self) -> None:
         """Say what was done."""
-        kinds = ("added", "updated", "unchanged", "taken out", "failed")
-        sums = ", ".join(f"{self._changes[kind]:,} {kind}" for kind in kinds if self._changes[kind])
+        sums = ", ".join(f"{self.changes[kind]:,} {kind}" for kind in CHANGES if self.changes[kind])
         block = Block(self._face)
         for fault in self._faults[:_NAMED]:
             block.row(fault, "yellow")
@@ -125,23 +117,3 @@ class _Report:
         stopped = "stopped; /docs add goes on from there: " if self._stopped else ""
         block.row(f"documents: {stopped}{sums or 'nothing was added'}", "dim")
         block.show()
-
-    def _doing(self, text: str) -> None:
-        self._talk.doing(text)
-        self._face.wake()
-
-    def _see(self, event: Event, root: Root) -> None:
-        from tools.library.indexing import Failed, Indexed, Skipped, Vanished
-
-        match event:
-            case Indexed(change=change):
-                self._changes[change] += 1
-            case Vanished(documents=documents):
-                self._changes["taken out"] += documents
-            case Skipped(origin, reason) if origin != root.place:
-                self._changes[reason] += 1
-            case Skipped(origin, reason) | Failed(origin, reason):
-                self._changes["failed"] += 1
-                self._faults.append(f"{origin}: {reason}")
-                if origin == root.place:
-                    self.unreadable.add(origin)

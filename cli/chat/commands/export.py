@@ -82,7 +82,7 @@ def _write(talk: Conversation, face: Face, path: Path, form: Form, *, thinking: 
 
 
 def _write_now(talk: Conversation, face: Face, path: Path, form: Form, *, thinking: bool) -> None:
-    from cli.commands.sessions_report import write_text
+    from cli.export.file import write_text
 
     write_text(str(path), export(talk.session, _info(talk), form, thinking))
     told = " with its thinking" if thinking or form in ("json", "harmony") else ""
@@ -91,10 +91,10 @@ def _write_now(talk: Conversation, face: Face, path: Path, form: Form, *, thinki
 
 def _info(talk: Conversation) -> SessionInfo | None:
     """What the store knows of the session; None for one that isn't stored."""
-    if talk.store is None or talk.kept.session_id is None:
+    if talk.store is None or talk.opened.session_id is None:
         return None
     try:
-        return talk.store.find(talk.kept.session_id)
+        return talk.store.find(talk.opened.session_id)
     except SessionMissing:
         return None
 

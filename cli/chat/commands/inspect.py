@@ -10,21 +10,19 @@ from typing import TYPE_CHECKING
 from agent.engine.base import Forced
 from cli.chat.commands.common import Block, CommandError, expected, loaded
 from cli.clean import one_line
-from cli.oneshot.output import FORCED
 from cli.runtime.assemble import memory_lines
-from cli.words import count, short
+from cli.words import FORCED, bar, count, short
 
 if TYPE_CHECKING:
     from agent.sessions.session import Session
     from cli.chat.conversation import Conversation
     from cli.chat.face import Face
-    from cli.chat.tally import Sums
     from cli.runtime.assemble import Assembly
+    from cli.runtime.sums import Sums
     from harmony.messages import Message
 
 _BAR_CELLS = 24
 _MAX_SHOWN_CHARS = 10_000  # more fits no screen
-_EIGHTHS = " ▏▎▍▌▋▊▉"
 _PARTS = {
     "system": "system",
     "tools": "tools",
@@ -46,11 +44,12 @@ def context(talk: Conversation, face: Face, argument: str) -> None:
     use = talk.use
     if use is None:
         raise CommandError("the context is being measured: try again in a moment")
-    share = 100 * use.used_tokens / max(use.total_tokens, 1)
-    block = Block(face, f"Context: {use.used_tokens:,} of {use.total_tokens:,} tokens, {share:.0f} %")
+    used = 100 * use.used_tokens / max(use.total_tokens, 1)
+    block = Block(face, f"Context: {use.used_tokens:,} of {use.total_tokens:,} tokens, {used:.0f} %")
     for part in use.parts:
         if part.tokens:
-            block.row(f"  {_PARTS[part.name]:<14} {part.tokens:>8,}  {_bar(part.tokens / max(use.used_tokens, 1))}")
+            share = bar(part.tokens / max(use.used_tokens, 1), _BAR_CELLS)
+            block.row(f"  {_PARTS[part.name]:<14} {part.tokens:>8,}  {share}")
     free = max(0, use.total_tokens - use.used_tokens)
     block.row(f"  {'free':<14} {free:>8,}  {use.reserve_tokens:,} are kept for the answer", "dim")
     _replaced(block, talk.session)
@@ -151,11 +150,6 @@ def _replaced(block: Block, session: Session) -> None:
         if entry.shortened is not None:
             name = entry.message.name or "a result"
             block.row(f"  turn {entry.turn + 1}, {name}, shortened: {one_line(entry.shortened, 400)}", "dim")
-
-
-def _bar(share: float) -> str:
-    eighths = round(min(max(share, 0.0), 1.0) * _BAR_CELLS * 8)
-    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
 
 def _sums(block: Block, sums: Sums, turn_s: float | None) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from cli.chat.commands.common import Block, Choice, CommandError, expected
+from cli.chat.commands.common import Block, Choice, CommandError, Stopped, expected
 from cli.exits import exit_code
 
 if TYPE_CHECKING:
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
 _Row = tuple[str, str, str, str]
 """Name, size, whether it fits, path."""
 _LOOK_AGAIN_S = 30
-
-
-class _Stopped(Exception):
-    """The user doesn't want to wait for the download."""
 
 
 def model(talk: Conversation, face: Face, argument: str) -> None:
@@ -50,7 +46,7 @@ def _names(period: int) -> tuple[Choice, ...]:
     """Those on this machine; looked for once in a period, not at each key: the caches may be large."""
     from agent.models.find import find_models
     from agent.models.memory import size_text
-    from cli.commands.models import locations
+    from cli.runtime.models import locations
 
     return tuple((one.name, f"{size_text(one.file_bytes)}, {one.origin}") for one in find_models(locations()))
 
@@ -64,7 +60,7 @@ def _found() -> list[_Row]:
     from agent.models.memory import read_memory, size_text
     from agent.models.model import open_model
     from agent.models.plan import fits
-    from cli.commands.models import locations
+    from cli.runtime.models import locations
 
     memory, rows = read_memory(), []
     for one in find_models(locations()):
@@ -99,7 +95,7 @@ def _switch(talk: Conversation, face: Face, name: str) -> None:
         """What it is called. Raises ModelError before the model in use is given up."""
         from agent.models.memory import read_memory
         from agent.models.resolve import resolve
-        from cli.commands.models import locations
+        from cli.runtime.models import locations
 
         return resolve(name, locations=locations(), memory=read_memory()).name
 
@@ -133,20 +129,20 @@ def _pull(talk: Conversation, face: Face, name: str) -> None:
     wanted = download_of(name)
     if wanted is None:
         expected(" or ".join(one.name for one in DOWNLOADS), name)
-    if talk.has_job:
+    if talk.background.has_job:
         raise CommandError("something else is under way: Ctrl-C ends it")
     stopped: list[bool] = []
 
     def work() -> str:
         from agent.models.pull import pull
         from cli import paths
-        from cli.commands.models import drawn
+        from cli.runtime.models import download_line
 
-        show = drawn(talk.notices.line, name)
+        show = download_line(talk.notices.line, name)
 
         def on_progress(progress: PullProgress) -> None:
             if stopped:
-                raise _Stopped
+                raise Stopped
             show(progress)
             face.wake()
 
@@ -155,7 +151,7 @@ def _pull(talk: Conversation, face: Face, name: str) -> None:
 
     def over(tell: Callable[[], None]) -> None:
         if not stopped:
-            talk.end_job()
+            talk.background.end_job()
             talk.doing("")
             tell()
 
@@ -164,7 +160,7 @@ def _pull(talk: Conversation, face: Face, name: str) -> None:
         over(lambda: face.note(f"stopped; what came is kept, /model pull {name} goes on from there"))
         stopped.append(True)
 
-    talk.begin_job(stop)
+    talk.background.begin_job(stop)
     talk.doing(f"looking for {name}")
     talk.background.run(
         work,

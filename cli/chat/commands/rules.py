@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cli.chat.commands.common import Block, Choice, CommandError
-from cli.commands.tools_list import WORDS
+from cli.settings.rules import ACTION_WORDS
 from tools.approval.policy import Policy, Rule, parse_rule
 
 if TYPE_CHECKING:
@@ -74,5 +74,5 @@ def _show(talk: Conversation, face: Face) -> None:
         return face.note("no rule holds: /allow shell:git status allows one command, /allow write_file:docs/** files")
     block = Block(face, "Rules (the strictest that matches holds)")
     for rule in rules:
-        block.row(f"  {WORDS[rule.action]:<5}  {rule}  ({_FROM[rule.origin]})")
+        block.row(f"  {ACTION_WORDS[rule.action]:<5}  {rule}  ({_FROM[rule.origin]})")
     return block.show()

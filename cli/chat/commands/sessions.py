@@ -13,7 +13,7 @@ from agent.sessions.store import SessionStore
 from cli import paths
 from cli.chat.commands.common import Block, Choice, CommandError, expected, turn_of
 from cli.chat.greeting import recall
-from cli.runtime.session import Kept
+from cli.runtime.session import OpenSession
 from cli.terminal.question import Question
 from cli.words import count
 
@@ -31,11 +31,11 @@ def new(talk: Conversation, face: Face, argument: str) -> None:
 
     if argument:
         raise CommandError(f"expected nothing behind /new, got {argument!r}: send it as the new one's first line")
-    before = talk.kept
+    before = talk.opened
     session = Session(fresh_options(talk.resolved, talk.folder))
     workspace = str(talk.folder.workspace.root) if talk.folder else None
     session_id = talk.store.keep(session, workspace=workspace) if talk.store else None
-    talk.switch(Kept(session, talk.store, session_id))
+    talk.switch(OpenSession(session, talk.store, session_id))
     talk.model.forget_variables()
     back = f" · /resume {before.session_id} goes back" if before.session_id and before.session.entries else ""
     face.note(f"a new conversation{back}")
@@ -52,7 +52,7 @@ def sessions(talk: Conversation, face: Face, argument: str) -> None:
         return face.note("no session is stored yet")
     block = Block(face, "Sessions")
     for info in found:
-        mark = "›" if info.id == talk.kept.session_id else " "
+        mark = "›" if info.id == talk.opened.session_id else " "
         block.row(f"{mark} {info.id}  {_when(info.updated):>10}  {count(info.turns, 'turn'):>9}  {info.title}")
     block.row("  /resume ID goes on with one, /search TEXT finds one", "dim")
     return block.show()
@@ -64,10 +64,11 @@ def resume(talk: Conversation, face: Face, argument: str) -> None:
         return sessions(talk, face, "")
     with _reading(talk) as store:
         info = store.find(argument)
-        if info.id == talk.kept.session_id:
+        if info.id == talk.opened.session_id:
             raise CommandError(f"{info.id} is the conversation you are in: /sessions lists the others")
         session = store.resume(info.id) if talk.store else store.load(info.id)
-    return _go_on(talk, face, Kept(session, talk.store, info.id if talk.store else None, resumed=True), info.title)
+    opened = OpenSession(session, talk.store, info.id if talk.store else None, resumed=True)
+    return _go_on(talk, face, opened, info.title)
 
 
 def search(talk: Conversation, face: Face, argument: str) -> None:
@@ -104,7 +105,7 @@ def fork(talk: Conversation, face: Face, argument: str) -> None:
     turns = turn_of(talk, argument, otherwise=len(talk.session.ends) - 1) + 1
     fewer = turns < len(talk.session.ends)
     forked = store.fork(session_id, turns=turns)
-    talk.switch(Kept(store.resume(forked), store, forked, resumed=True))
+    talk.switch(OpenSession(store.resume(forked), store, forked, resumed=True))
     if fewer:
         recall(talk, face, 1)
     face.note(f"{forked}: a fork with {count(turns, 'turn')} · /resume {session_id} goes back")
@@ -118,12 +119,12 @@ def private(talk: Conversation, face: Face, argument: str) -> None:
         expected("/private or /private off", argument)
     if talk.store is None:
         return face.note("this chat isn't stored: /private off stores it")
-    kept, entries = talk.kept, talk.session.entries
+    opened, entries = talk.opened, talk.session.entries
     talk.store.release(talk.session)
     talk.store.close()
-    before = (kept.session_id, entries) if kept.session_id and entries else None
-    talk.keep_as(Kept(kept.session, resumed=kept.resumed, before=before), private=True)
-    said = f"; what was said so far stays: `ossia sessions rm {kept.session_id}` takes it out" if before else ""
+    before = (opened.session_id, entries) if opened.session_id and entries else None
+    talk.store_as(OpenSession(opened.session, resumed=opened.resumed, before=before), private=True)
+    said = f"; what was said so far stays: `ossia sessions rm {opened.session_id}` takes it out" if before else ""
     return face.note(f"private: nothing is stored from now on{said}")
 
 
@@ -137,9 +138,9 @@ def stored_sessions(talk: Conversation, prefix: str) -> Sequence[Choice]:
 
 
 def _stored(talk: Conversation) -> tuple[SessionStore, str]:
-    if talk.store is None or talk.kept.session_id is None:
+    if talk.store is None or talk.opened.session_id is None:
         raise CommandError("this chat isn't stored: /private off stores it")
-    return talk.store, talk.kept.session_id
+    return talk.store, talk.opened.session_id
 
 
 @contextmanager
@@ -155,21 +156,21 @@ def _reading(talk: Conversation) -> Iterator[SessionStore]:
         store.close()
 
 
-def _go_on(talk: Conversation, face: Face, kept: Kept, name: str) -> None:
-    talk.switch(kept)
+def _go_on(talk: Conversation, face: Face, opened: OpenSession, name: str) -> None:
+    talk.switch(opened)
     talk.model.forget_variables()
-    face.note(f"{kept.session_id or 'not stored'}: {name}")
+    face.note(f"{opened.session_id or 'not stored'}: {name}")
     recall(talk, face)
 
 
 def _store_again(talk: Conversation, face: Face) -> None:
     """Store the conversation again. What was said in private is stored with it only if the user says so."""
     if talk.store is not None:
-        return face.note(f"this chat is stored, as {talk.kept.session_id}")
-    before, entries = talk.kept.before, talk.session.entries
+        return face.note(f"this chat is stored, as {talk.opened.session_id}")
+    before, entries = talk.opened.before, talk.session.entries
     if before and before[1] == entries:
         store = SessionStore(paths.sessions_file(), now=time.time)
-        return _stored_from_now(talk, face, Kept(store.resume(before[0]), store, before[0], resumed=True))
+        return _stored_from_now(talk, face, OpenSession(store.resume(before[0]), store, before[0], resumed=True))
     if not entries:
         return _keep_all(talk, face)
     turns = count(len(talk.session.ends), "turn")
@@ -188,12 +189,12 @@ def _keep_all(talk: Conversation, face: Face) -> None:
     store = SessionStore(paths.sessions_file(), now=time.time)
     workspace = str(talk.folder.workspace.root) if talk.folder else None
     session_id = store.keep(talk.session, workspace=workspace)
-    _stored_from_now(talk, face, Kept(talk.session, store, session_id, resumed=talk.kept.resumed))
+    _stored_from_now(talk, face, OpenSession(talk.session, store, session_id, resumed=talk.opened.resumed))
 
 
-def _stored_from_now(talk: Conversation, face: Face, kept: Kept) -> None:
-    talk.keep_as(kept, private=False)
-    face.note(f"stored from now on, as {kept.session_id}")
+def _stored_from_now(talk: Conversation, face: Face, opened: OpenSession) -> None:
+    talk.store_as(opened, private=False)
+    face.note(f"stored from now on, as {opened.session_id}")
 
 
 def _when(seconds: float) -> str:

@@ -1,7 +1,7 @@
 """The commands of the chat: `/effort high`. One table; `/help` and completion are made from it.
 
 A line that begins with `/` is a command, `//` sends a text that begins with a slash. What a command does stands in
-`cli/chat_commands/`.
+the modules beside this one.
 """
 
 from __future__ import annotations

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from cli.chat.commands.common import CommandError, expected, path_of
 from cli.exits import ExitCode, ExitError
-from cli.runtime.toolset import TRAINED, Toolset, wanted
+from cli.runtime.families import TRAINED, chosen_tools
+from cli.runtime.toolset import Toolset
 from cli.settings.config import THIS_CHAT, Resolved
 from cli.settings.table import SETTINGS, Settings
-from cli.settings.workspace import Folder, settle
+from cli.settings.workspace import Folder, resolve_with_folder
 from cli.words import count
 from tools.approval.policy import Policy, Rule
 from tools.spec import ToolSpec
@@ -37,7 +38,7 @@ def turn_off(talk: Conversation, face: Face, names: Sequence[str]) -> None:
 def turn_on(talk: Conversation, face: Face, names: Sequence[str]) -> None:
     """Turn tools on again; trained ones that were never loaded are collected."""
     settings = talk.settings
-    fresh = [name for name in names if name in TRAINED and name not in wanted(settings).trained]
+    fresh = [name for name in names if name in TRAINED and name not in chosen_tools(settings).trained]
     if fresh or (settings.no_tools and not names):
         values = {"no_tools": False, "tools": _with_trained(settings, fresh) if names else settings.tools}
 
@@ -62,7 +63,7 @@ def web(talk: Conversation, face: Face, value: str) -> None:
     if value == "off":
         return _collect(talk, face, {"web": None})
     values = {"web": SETTINGS["web"].kind.check(value), "no_tools": False, "tools": talk.settings.tools}
-    if "browser" not in wanted(talk.settings).trained:
+    if "browser" not in chosen_tools(talk.settings).trained:
         values["tools"] = _with_trained(talk.settings, ["browser"])
     return _collect(talk, face, values)
 
@@ -88,7 +89,7 @@ def functions(talk: Conversation, face: Face, path: Path) -> None:
 def _with_trained(settings: Settings, names: Sequence[str]) -> tuple[str, ...]:
     """What `--tools` would say of the tools that are on and these."""
     others = [name for name in settings.tools or () if name not in TRAINED]
-    return tuple(dict.fromkeys((*wanted(settings).trained, *names, *([] if settings.no_tools else others))))
+    return tuple(dict.fromkeys((*chosen_tools(settings).trained, *names, *([] if settings.no_tools else others))))
 
 
 def _meant(names: Sequence[str], every: Sequence[ToolSpec]) -> frozenset[str]:
@@ -132,7 +133,7 @@ def _collect(
     def act() -> None:
         before = talk.folder
         only = talk.settings.no_tools and not any(name in TRAINED for name in values.get("tools") or ())
-        resolved, folder = settled(talk.resolved, values)
+        resolved, folder = with_values(talk.resolved, values)
 
         def collected(tools: Toolset) -> None:
             if only:  # there were none: what comes along with what was asked for stays off
@@ -151,13 +152,13 @@ def _collect(
     _between_turns(talk, face, act)
 
 
-def settled(resolved: Resolved, values: dict[str, Any]) -> tuple[Resolved, Folder | None]:
-    """The settings with these values, and the workspace that follows. Raises as `settle` does."""
+def with_values(resolved: Resolved, values: dict[str, Any]) -> tuple[Resolved, Folder | None]:
+    """The settings with these values, and the workspace that follows. Raises as `resolve_with_folder` does."""
     origins = {**resolved.origins, **dict.fromkeys(values, THIS_CHAT)}
     settings = replace(resolved.settings, **values)
     ours = {key for key, origin in origins.items() if origin == THIS_CHAT}
     given = {key for key, origin in origins.items() if origin.startswith("--")} | ours
-    again, folder = settle({key: getattr(settings, key) for key in given})
+    again, folder = resolve_with_folder({key: getattr(settings, key) for key in given})
     # None is no value for a flag: what this chat has set to nothing is put back here.
     kept = replace(again.settings, **{key: getattr(settings, key) for key in ours})
     return replace(again, settings=kept, origins={**again.origins, **dict.fromkeys(ours, THIS_CHAT)}), (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cli import paths
 from cli.chat.commands.common import Block, Choice, expected, path_of
 from cli.chat.commands.tool_changes import functions, turn_off, turn_on, web, workspace
-from cli.runtime.toolset import TRAINED, wanted
+from cli.runtime.families import TRAINED, chosen_tools
 
 if TYPE_CHECKING:
     from cli.chat.conversation import Conversation
@@ -85,8 +85,6 @@ def numbered(talk: Conversation, prefix: str) -> Sequence[Choice]:
 
 
 def _show(talk: Conversation, face: Face) -> None:
-    from cli.commands.tools_list import approval_of
-
     assembly = talk.assembly
     specs = assembly.tools.toolbox.specs if assembly else ()
     block = Block(face, "Tools that are on")
@@ -98,7 +96,7 @@ def _show(talk: Conversation, face: Face) -> None:
     for spec in specs:
         assert assembly is not None
         effects = f", can {' and '.join(sorted(spec.effects))}" if spec.effects else ""
-        block.row(f"  {spec.name:<{width}}  {spec.source}{effects}, {_ASKED[approval_of(assembly.tools, spec)]}")
+        block.row(f"  {spec.name:<{width}}  {spec.source}{effects}, {_ASKED[assembly.tools.approval_of(spec)]}")
     off = _what_is_off(talk)
     if off:
         block.row("Off", "bold")
@@ -116,7 +114,7 @@ def _what_is_off(talk: Conversation) -> list[_Off]:
     families = {name if name.startswith("functions.") else name.partition(".")[0] for name in talk.model.tools_off}
     off = [_Off(name, f"/tools on {name}") for name in sorted(families)]
     have = {spec.name for spec in talk.assembly.tools.toolbox.every_spec} if talk.assembly else set()
-    trained = wanted(settings).trained
+    trained = chosen_tools(settings).trained
     off += [_Off(name, f"/tools on {name}") for name in TRAINED if name not in trained]
     if talk.assembly and "python" in trained and "python" not in have:
         off.append(_Off("python", "ossia run --unconfined", _why_no_python(talk)))
@@ -160,6 +158,6 @@ def _has_documents() -> bool:
 
 
 def _python_is_set_up() -> bool:
-    from cli.commands.python import own_environment
+    from cli.runtime.python import own_environment
 
     return own_environment().executable is not None

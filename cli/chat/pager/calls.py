@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from cli.chat.pager.transcript import Item, Transcript
+from cli.chat.pager.items import Item
+from cli.chat.pager.transcript import Transcript
 from cli.clean import clean, one_line
 from cli.terminal.markdown.paint import Painter, Row
 from cli.terminal.markdown.segment import Chunk

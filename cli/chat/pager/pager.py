@@ -31,7 +31,8 @@ from cli.runtime.progress import fitted
 from cli.terminal.markdown.paint import Painter
 
 if TYPE_CHECKING:
-    from cli.chat.pager.transcript import Item, Transcript
+    from cli.chat.pager.items import Item
+    from cli.chat.pager.transcript import Transcript
 
 POLL_S = 0.2
 _KEYS = ("q leaves", "/ search", "Enter opens", "[ ] turns", "n N next", "Tab next to open")

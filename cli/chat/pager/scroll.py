@@ -13,7 +13,8 @@ from cli.chat.pager.sections import Page, Section, Switches, foldable, rememberi
 from cli.terminal.markdown.paint import Painter, Row
 
 if TYPE_CHECKING:
-    from cli.chat.pager.transcript import Item, Transcript
+    from cli.chat.pager.items import Item
+    from cli.chat.pager.transcript import Transcript
 
 
 @dataclass(slots=True, eq=False)

@@ -18,7 +18,7 @@ from cli.terminal.markdown.segment import Chunk, Segmenter
 
 if TYPE_CHECKING:
     from agent.citations import Cited
-    from cli.chat.pager.transcript import Item
+    from cli.chat.pager.items import Item
 
 Page: TypeAlias = "Callable[[int], Cited | None]"
 

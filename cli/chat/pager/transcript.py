@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
 
 from agent.events import (
     ApprovalAsked,
@@ -27,81 +26,10 @@ from agent.events import (
 )
 from agent.kinds import model_kind
 from agent.sessions.session import Entry, Session
+from cli.chat.pager.items import TAIL_CHARS, Item, ItemKind, ItemState, item_name, tokens_of
 from cli.words import ENDS
-from harmony.messages import Message, Sampled, is_call
-from tools.spec import Attachment, ToolCall, ToolResult
-
-Kind = Literal["user", "thinking", "preamble", "answer", "call", "note", "summary"]
-State = Literal["open", "asked", "running", "done"]
-"""open: still being written; asked: the user is asked about this call; running: so is the call; done: all there is."""
-
-TAIL_CHARS = 4_000
-
-
-class _Pieces:
-    """A text that grows: adding costs the piece, reading joins what is new."""
-
-    __slots__ = ("_parts",)
-
-    def __init__(self) -> None:
-        self._parts: list[str] = []
-
-    def add(self, piece: str) -> None:
-        self._parts.append(piece)
-
-    def set(self, text: str) -> None:
-        self._parts = [text]
-
-    @property
-    def text(self) -> str:
-        if len(self._parts) > 1:
-            self._parts = ["".join(self._parts)]
-        return self._parts[0] if self._parts else ""
-
-
-@dataclass(slots=True, eq=False)
-class Item:
-    """One thing that happened. `text` is raw outside text: the user's, the model's, or a call's result.
-
-    `turn` counts from 0, -1: before the first. `cut`: nothing closed it. `tokens` and `seconds` (of generation) are
-    None when nobody knows them. `attached`: what a user's message holds beside what they typed. `attachments`: files
-    that a call made. `name` is a call's whole recipient; a note's is the end of the turn it tells of, "" for others.
-
-    A call has `arguments` (as the model wrote them; `ran` if the user changed them), an `id` once it is known,
-    `answered` once it has its result, `ms` spent in the tool (None: not known, or it runs), and while it runs `output`:
-    the end of what it printed, `TAIL_CHARS` at the most.
-
-        Item("call", turn=0, name="python").arguments    # 'print(6*7)'
-    """
-
-    kind: Kind
-    turn: int = -1
-    name: str = ""
-    state: State = "done"
-    cut: bool = False
-    error: bool = False
-    tokens: int | None = None
-    seconds: float | None = None
-    attached: str = ""
-    attachments: tuple[Attachment, ...] = ()
-    id: str = ""
-    answered: bool = False
-    ms: int | None = None
-    output: str = ""
-    ran: str | None = None
-    since: float = 0.0  # the clock when it began
-    version: int = 0  # grows with each change
-    _said: _Pieces = field(default_factory=_Pieces)
-    _result: str = ""
-
-    @property
-    def text(self) -> str:
-        return self._result if self.kind == "call" else self._said.text
-
-    @property
-    def arguments(self) -> str:
-        """Of a call; "" for anything else."""
-        return self._said.text if self.kind == "call" else ""
+from harmony.messages import Message
+from tools.spec import ToolCall, ToolResult
 
 
 @dataclass(slots=True)
@@ -204,9 +132,9 @@ class Transcript:
         item = self._step.get(delta.index)
         if item is None:
             self._close_step()
-            item = self._step[delta.index] = self._add(model_kind(delta), "", name=_name(delta), state="open")
+            item = self._step[delta.index] = self._add(model_kind(delta), "", name=item_name(delta), state="open")
             item.tokens, item.since = 0, self.clock()
-        item._said.add(delta.text)
+        item.said.add(delta.text)
         item.tokens = (item.tokens or 0) + (delta.text != "")
         self._touch(item)
 
@@ -229,14 +157,14 @@ class Transcript:
         while self._step and found is None:
             item = self._step.pop(next(iter(self._step)))
             self._close(item)
-            if item.kind == kind and item._said.text == message.text:
+            if item.kind == kind and item.said.text == message.text:
                 found = item
             else:
                 self._remove(item)
         item = found or self._add(kind, "")
-        item._said.set(message.text)  # the session's own text: no second copy stays
-        item.name, item.cut = _name(message), cut
-        item.tokens = _tokens(message.sampled) if message.sampled else item.tokens
+        item.said.set(message.text)  # the session's own text: no second copy stays
+        item.name, item.cut = item_name(message), cut
+        item.tokens = tokens_of(message.sampled) if message.sampled else item.tokens
         return self._touch(item)
 
     def _user_said(self, text: str) -> Item:
@@ -256,7 +184,7 @@ class Transcript:
         named = [item for item in self._waiting if item.name == message.name]
         item = next(iter([*ended, *named, *self._waiting]), None) or self._add("call", "", name=message.name or "")
         self._waiting.remove(item)
-        item._result, item.answered, item.state = message.text, True, "done"
+        item.result, item.answered, item.state = message.text, True, "done"
         return self._touch(item)
 
     def _enter(self, entry: Entry) -> None:
@@ -298,7 +226,7 @@ class Transcript:
         item = next((item for item in reversed(self._waiting) if not item.id), None)
         if item is None:
             item = self._add("call", "", name=call.name, state="open")
-            item._said.set(call.arguments)
+            item.said.set(call.arguments)
         item.id = call.id
         return self._touch(item)
 
@@ -313,7 +241,7 @@ class Transcript:
         self._touch(item)
 
     def _finished(self, item: Item, result: ToolResult, ms: int) -> None:
-        item._result, item.error, item.attachments = result.text, result.error, result.attachments
+        item.result, item.error, item.attachments = result.text, result.error, result.attachments
         item.ms, item.state, item.output = ms, "done", ""
         self._touch(item)
 
@@ -332,7 +260,7 @@ class Transcript:
         self.items = [item for item in self.items if item.kind != "summary"]
         at = next((number for number, item in enumerate(self.items) if item.turn >= turns), len(self.items))
         item = Item("summary", turn=turns - 1)
-        item._said.set(text)
+        item.said.set(text)
         self.items.insert(at, item)
         self.version += 1
 
@@ -347,9 +275,11 @@ class Transcript:
             self._waiting.remove(item)
         self.version += 1
 
-    def _add(self, kind: Kind, text: str, *, name: str = "", state: State = "done", turn: int | None = None) -> Item:
+    def _add(
+        self, kind: ItemKind, text: str, *, name: str = "", state: ItemState = "done", turn: int | None = None
+    ) -> Item:
         item = Item(kind, turn=self._turn if turn is None else turn, name=name, state=state)
-        item._said.set(text)
+        item.said.set(text)
         self.items.append(item)
         if kind == "call":
             self._waiting.append(item)
@@ -359,12 +289,3 @@ class Transcript:
         item.version += 1
         self.version += 1
         return item
-
-
-def _tokens(sampled: Sampled) -> int:
-    """How many tokens of text it has: `<|start|>assistant<|channel|>analysis<|message|>` are 5, and 1 closes it."""
-    return max(0, len(sampled.ids) - 5 - (sampled.closed_by is not None))
-
-
-def _name(message: Message | Delta) -> str:
-    return message.recipient or "" if is_call(message) else ""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from cli.clean import clean
-from cli.terminal.markdown.segment import Chunk, Segmenter
+from cli.terminal.markdown.segment import Chunk
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -85,13 +85,6 @@ class Painter:
             return _code.code_lines(chunk.source, chunk.info, context=chunk.context, colour=self.colour)
         item = chunk.context if chunk.kind.endswith("list_open") else ""
         return _blocks.block_lines(chunk.source, self.width, Look(self.colour, self.links), item=item)
-
-
-def render_markdown(text: str, *, width: int, colour: bool) -> list[Row]:
-    """All rows of a text: what the same text would leave on the screen if it came in pieces."""
-    segmenter, painter = Segmenter(), Painter(width, colour=colour)
-    chunks = [*segmenter.feed(clean(text)), *segmenter.finish()]
-    return [row for chunk in chunks for row in painter.chunk(chunk)]
 
 
 def knows_links(environ: Mapping[str, str]) -> bool:

@@ -1,0 +1,96 @@
+"""One thing of a session as a person reads it: something said, thought, called or noted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from agent.events import Delta
+from harmony.messages import Message, Sampled, is_call
+from tools.spec import Attachment
+
+ItemKind = Literal["user", "thinking", "preamble", "answer", "call", "note", "summary"]
+ItemState = Literal["open", "asked", "running", "done"]
+"""open: still being written; asked: the user is asked about this call; running: so is the call; done: all there is."""
+
+TAIL_CHARS = 4_000
+
+
+class Pieces:
+    """A text that grows: adding costs the piece, reading joins what is new."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+
+    def add(self, piece: str) -> None:
+        """Go on with this piece."""
+        self._parts.append(piece)
+
+    def set(self, text: str) -> None:
+        """The whole text, in place of all pieces."""
+        self._parts = [text]
+
+    @property
+    def text(self) -> str:
+        """All pieces as one."""
+        if len(self._parts) > 1:
+            self._parts = ["".join(self._parts)]
+        return self._parts[0] if self._parts else ""
+
+
+@dataclass(slots=True, eq=False)
+class Item:
+    """One thing that happened. `text` is raw outside text: the user's, the model's, or a call's result.
+
+    `turn` counts from 0, -1: before the first. `cut`: nothing closed it. `tokens` and `seconds` (of generation) are
+    None when nobody knows them. `attached`: what a user's message holds beside what they typed. `attachments`: files
+    that a call made. `name` is a call's whole recipient; a note's is the end of the turn it tells of, "" for others.
+
+    A call has `arguments` (as the model wrote them; `ran` if the user changed them), an `id` once it is known,
+    `answered` once it has its result, `ms` spent in the tool (None: not known, or it runs), and while it runs `output`:
+    the end of what it printed, `TAIL_CHARS` at the most.
+
+        Item("call", turn=0, name="python").arguments    # 'print(6*7)'
+    """
+
+    kind: ItemKind
+    turn: int = -1
+    name: str = ""
+    state: ItemState = "done"
+    cut: bool = False
+    error: bool = False
+    tokens: int | None = None
+    seconds: float | None = None
+    attached: str = ""
+    attachments: tuple[Attachment, ...] = ()
+    id: str = ""
+    answered: bool = False
+    ms: int | None = None
+    output: str = ""
+    ran: str | None = None
+    since: float = 0.0  # the clock when it began
+    version: int = 0  # grows with each change
+    result: str = ""  # of a call
+    said: Pieces = field(default_factory=Pieces)  # a call's arguments, anything else's text
+
+    @property
+    def text(self) -> str:
+        """What it says; of a call, what came back."""
+        return self.result if self.kind == "call" else self.said.text
+
+    @property
+    def arguments(self) -> str:
+        """Of a call; "" for anything else."""
+        return self.said.text if self.kind == "call" else ""
+
+
+def tokens_of(sampled: Sampled) -> int:
+    """How many tokens of text it has: `<|start|>assistant<|channel|>analysis<|message|>` are 5, and 1 closes it."""
+    return max(0, len(sampled.ids) - 5 - (sampled.closed_by is not None))
+
+
+def item_name(message: Message | Delta) -> str:
+    """A call's recipient; "" for anything else."""
+    return message.recipient or "" if is_call(message) else ""

@@ -1,0 +1,35 @@
+"""How a process ends that was interrupted: what a command left is looked at, and no thread is waited for."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+from cli.streams import stdout
+
+
+def look_to_the_end(warn: Callable[[str], None]) -> None:
+    """Before the process ends: what a command left is still looked at, unless there is one more Ctrl-C."""
+    from tools import ending
+
+    if not ending.is_under_way():
+        return
+    warn("what the command left is looked at before this ends (Ctrl-C ends it at once)")
+    try:
+        whole = ending.wait()
+    except KeyboardInterrupt:
+        whole = False
+    if not whole:
+        warn("what the command left was not looked at to the end: look at what it changed yourself")
+
+
+def end_now(code: int) -> NoReturn:
+    """End the process without waiting for threads: one is in a C call that doesn't know of us."""
+    for stream in (stdout(), sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            continue
+    os._exit(code)

@@ -1,0 +1,212 @@
+"""Makes the tools of a run, one family after another, in the order in which they are offered."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cli import paths
+from cli.exits import ExitCode, ExitError
+from cli.own import as_it_was, environment_for, own_parts, take_off
+from cli.runtime.progress import Display
+from cli.runtime.vocabulary import ViewCounter
+from cli.settings.table import Settings
+from cli.settings.workspace import Folder
+from cli.streams import give_stdout_to_others
+from tools.spec import Tool
+
+if TYPE_CHECKING:
+    from cli.runtime.browser import PageLoader
+    from harmony.tokenizer import Tokenizer
+    from tools.browser import Browser
+    from tools.functions.naming import Loaded
+    from tools.mcp.config import McpConfig
+    from tools.own import Own
+    from tools.python.tool import PythonTool
+
+TRAINED = ("python", "browser")
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenTools:
+    """What `--tools` asks for: trained tools by name, files of functions, packages that offer some."""
+
+    trained: tuple[str, ...] = ()
+    files: tuple[Path, ...] = ()
+    packages: tuple[str, ...] = ()
+
+
+def chosen_tools(settings: Settings) -> ChosenTools:
+    """What `--tools` and `--no-tools` ask for. Raises ExitError for a file that isn't there."""
+    if settings.no_tools:
+        return ChosenTools()
+    names = settings.tools or ()
+    files = tuple(Path(name) for name in names if name.endswith(".py"))
+    missing = next((path for path in files if not path.is_file()), None)
+    if missing is not None:
+        raise ExitError(f"--tools: expected a file of functions, there is no {missing}", ExitCode.USAGE)
+    trained = tuple(name for name in names if name in TRAINED) or TRAINED
+    packages = tuple(name for name in names if name not in TRAINED and not name.endswith(".py"))
+    if packages:
+        _require_packages(packages)
+    return ChosenTools(trained, files, packages)
+
+
+def _require_packages(names: Sequence[str]) -> None:
+    from importlib.metadata import entry_points
+
+    from tools.functions.user import ENTRY_POINTS
+
+    installed = sorted(point.name for point in entry_points(group=ENTRY_POINTS))
+    missing = next((name for name in names if name not in installed), None)
+    if missing is not None:
+        packages = f" ({', '.join(installed)})" if installed else ", of which none is installed"
+        expected = f"python, browser, a file (FILE.py) or a package with tools{packages}"
+        raise ExitError(f"--tools: expected {expected}, got {missing!r}", ExitCode.USAGE)
+
+
+class ToolMaker:
+    """Makes the tools of each family, in the order in which they are offered."""
+
+    def __init__(self, settings: Settings, folder: Folder | None, display: Display, tokenizer: Tokenizer) -> None:
+        self._settings, self._folder, self._display, self._tokenizer = settings, folder, display, tokenizer
+        self._tools: list[Tool] = []
+        self.closers: list[Callable[[], None]] = []
+        self.off: dict[str, str] = {}
+        self.python_tool: PythonTool | None = None
+        self.browser_tools: Browser | None = None
+        self.pages: PageLoader | None = None
+        self.view: ViewCounter | None = None
+        self._servers: tuple[McpConfig, ...] = ()
+        self._environ = environment_for(folder.workspace.root if folder else None, os.environ)
+
+    def all(self, chosen: ChosenTools) -> None:
+        """Every family that is wanted; the servers last, since they take longest to fail."""
+        if "browser" in chosen.trained:
+            self._browser()
+        if "python" in chosen.trained:
+            self._python()
+        if self._folder:
+            self._workspace(self._folder)
+        self._functions(chosen)
+        if not self._settings.no_tools:
+            self._mcp()
+
+    def close(self) -> None:
+        """End what was started."""
+        for close in (*(tool.close for tool in self._tools), *self.closers):
+            close()
+
+    def _browser(self) -> None:
+        from cli.runtime.browser import make_browser
+
+        self.view = ViewCounter(self._tokenizer)
+        self.browser_tools, self.pages = make_browser(self._settings, self.view)
+        self.closers.append(self.pages.close)
+        self._tools += self.browser_tools.tools
+
+    def _python(self) -> None:
+        from cli.runtime.python import make_python
+
+        made = make_python(self._settings, self._display, search_path=self._environ.get("PATH"))
+        if isinstance(made, str):
+            self.off["python"] = made
+            return
+        self.python_tool = made
+        self._tools.append(made)
+
+    def _workspace(self, folder: Folder) -> None:
+        """The functions for work in a folder; the shell where something confines it."""
+        from tools.sandbox import choose
+        from tools.work import workspace_tools
+        from tools.work.shell import ShellTool
+
+        self._tools += workspace_tools()
+        confinement = choose(unconfined=self._settings.unconfined, search_path=self._environ.get("PATH"))
+        if confinement.name == "off":
+            self.off["functions.shell"] = confinement.reason
+            self._display.warn(f"functions.shell is off: {confinement.reason}")
+            return
+        if confinement.name == "unconfined":
+            self._display.warn("commands run unconfined: they can do whatever you can")
+        self._display.detail(confinement.describe())
+        search_path = os.environ.get("PATH", "")
+        self._tools.append(ShellTool(confinement=confinement, home=Path.home(), search_path=search_path))
+
+    def _functions(self, chosen: ChosenTools) -> None:
+        """The user's own."""
+        if chosen.files or chosen.packages:
+            from tools.functions.user import load_entry_points
+
+            give_stdout_to_others()
+            with as_it_was():
+                for loaded in (*map(self._loaded, chosen.files), load_entry_points(chosen.packages)):
+                    self._warn(loaded.warnings)
+                    self._tools += loaded.tools
+            if self._folder:
+                take_off(self._folder.workspace.root)  # what the files themselves put there
+
+    def _loaded(self, path: Path) -> Loaded:
+        """The functions of a file.
+
+        Of a workspace's file no bytecode is read, since a command may have written it, and none is left there: it would
+        be a change of what was trusted.
+        """
+        from tools.functions.user import load_functions
+
+        root = self._folder.workspace.root if self._folder else None
+        before = sys.dont_write_bytecode, sys.pycache_prefix
+        if root is not None and path.resolve().is_relative_to(root):
+            sys.dont_write_bytecode, sys.pycache_prefix = True, os.devnull
+        try:
+            return load_functions(path)
+        finally:
+            sys.dont_write_bytecode, sys.pycache_prefix = before
+
+    def _mcp(self) -> None:
+        """Those of the configured servers, and of a trusted workspace's. One that fails is only told."""
+        from cli.settings.mcp import configured_servers
+
+        trusted = self._folder.workspace.root if self._folder and self._folder.workspace.trusted else None
+        configs = self._servers = configured_servers(os.environ, folder=trusted)
+        if not configs:
+            return
+        from tools.mcp.servers import McpServers
+
+        data, logs = paths.data_dir(), paths.log_file().parent
+        servers = McpServers(configs, data_dir=data, log_dir=logs, environ=self._environ)
+        self.closers.append(servers.close)
+        line = self._display.line
+        before = line.says
+        line.set(f"connecting to MCP servers: {', '.join(config.name for config in configs if config.enabled)}")
+        statuses = servers.connect(waiting=line.tick)
+        line.set(before)
+        line.erase()
+        for status in statuses:
+            self._warn(status.warnings)
+            if status.error is not None:
+                self.off[f"mcp {status.name}"] = status.error
+        self._tools += servers.tools
+
+    def own(self, root: Path) -> Own:
+        """What of ossia lies in the workspace, once all is loaded."""
+        own = own_parts(root, self._settings, environ=os.environ, servers=self._servers)
+        if own.problem:
+            self._display.warn(f"no confined command runs in this workspace: {own.problem}")
+        return own
+
+    def unique(self) -> tuple[Tool, ...]:
+        """All of them, each name once."""
+        from tools.functions.naming import without_duplicates
+
+        kept = without_duplicates(self._tools)
+        self._warn(kept.warnings)
+        return kept.tools
+
+    def _warn(self, lines: Sequence[str]) -> None:
+        for line in lines:
+            self._display.warn(line)

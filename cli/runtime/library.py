@@ -1,0 +1,170 @@
+"""The local library: opened, brought up to date, and the account of what came of that."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cli import paths
+from cli.exits import ExitCode, ExitError
+
+if TYPE_CHECKING:
+    from tools.browser.document import Loader
+    from tools.convert import Converter
+    from tools.library.indexing import Event
+    from tools.library.library import Library, Root, RootKind
+
+CHANGES = ("added", "updated", "unchanged", "taken out", "failed")
+"""What may become of a document, in the order in which the sums are told."""
+
+
+def open_library() -> Library:
+    """The library in the data folder, made or not."""
+    from tools.library.library import Library
+
+    return Library(paths.library_file())
+
+
+@contextmanager
+def faults() -> Iterator[None]:
+    """What is wrong with the library's file, as an ExitError."""
+    from tools.library.library import LibraryError
+
+    try:
+        yield
+    except LibraryError as error:
+        raise ExitError(str(error), ExitCode.FAILED) from None
+
+
+class Account:
+    """Counts what comes of indexing any number of roots. Whoever shows it overrides the three methods at the end.
+
+    `changes` has the documents by `CHANGES`, `reasons` what was passed by and why; `unreadable` are the places that
+    couldn't be read as a whole.
+    """
+
+    def __init__(self) -> None:
+        self.changes: Counter[str] = Counter()
+        self.reasons: Counter[str] = Counter()
+        self.unreadable: set[str] = set()
+
+    def follow(self, events: Generator[Event, None, None], root: Root) -> None:
+        """Take in the events of a root, to the end. What ends it early closes `events`, which stores what is ready."""
+        from tools.library.indexing import Found
+
+        done = total = 0
+        self.show(0, 0, root)
+        with closing(events):
+            for event in events:
+                total = event.files if isinstance(event, Found) else total
+                done += bool(total) and not isinstance(event, Found)
+                self.see(event, root)
+                self.show(min(done, total), total, root)
+
+    def see(self, event: Event, root: Root) -> None:
+        """Count one event."""
+        from tools.library.indexing import Failed, Indexed, Skipped, Vanished
+
+        match event:
+            case Indexed(change=change):
+                self.changes[change] += 1
+            case Vanished(documents=documents):
+                self.changes["taken out"] += documents
+            case Skipped(origin, reason) if origin != root.place:
+                self.reasons[reason] += 1
+                self.passed_by(origin, reason)
+            case Skipped(origin, reason) | Failed(origin, reason):
+                self.changes["failed"] += 1
+                if origin == root.place:
+                    self.unreadable.add(origin)
+                self.failed(origin, reason, root)
+
+    def show(self, done: int, total: int, root: Root) -> None:
+        """So far it got; `total` 0: nobody has counted the files yet."""
+
+    def passed_by(self, origin: str, reason: str) -> None:
+        """A file was left out on purpose."""
+
+    def failed(self, origin: str, reason: str, root: Root) -> None:
+        """A file, or the whole root, couldn't be read."""
+
+
+def index(
+    library: Library, targets: list[tuple[RootKind, str]], account: Account, network: Mapping[str, object]
+) -> None:
+    """Bring these places up to date, or with none all that were added. Raises ExitError for a network that can't be."""
+    from tools.convert import Converter
+    from tools.library.indexing import Indexer
+
+    before = {root.place for root in library.roots()}
+    with closing(Converter()) as converter:
+        for root in _roots(library, targets):
+            web = _web(network, converter) if root.kind == "url" else None
+            account.follow(Indexer(library, converter=Converter, web=web).run(root), root)
+            if root.place in account.unreadable and root.place not in before:
+                library.remove(root.place)  # so that a name mistyped isn't tried again at every update
+
+
+def target_of(name: str) -> tuple[RootKind, str]:
+    """What a word of the command line means: a folder, a file or a URL. Raises `ExitError`."""
+    place = place_of(name)
+    if _is_url(place):
+        return "url", place
+    path = Path(place)
+    if not path.exists():
+        raise ExitError(f"{name}: no such file or folder", ExitCode.USAGE)
+    return "folder" if path.is_dir() else "file", place
+
+
+def _roots(library: Library, targets: list[tuple[RootKind, str]]) -> Iterator[Root]:
+    """The roots to bring up to date, each made when its turn comes: all of them when nothing was named."""
+    from tools.library.library import is_within
+
+    done: set[str] = set()
+    for kind, place in targets or [(root.kind, root.place) for root in library.roots()]:
+        above = library.root_of(place) if kind == "file" else None
+        first = above or library.add_root(kind, place)
+        below = [root for root in library.roots() if kind == "folder" and is_within(root.place, place)]
+        for root in (first, *below):
+            if root.place not in done:
+                done.add(root.place)
+                yield root
+
+
+def _web(network: Mapping[str, object], converter: Converter) -> Loader:
+    """Gets URLs, by the rules that `browser.open` is under. Raises `ExitError`."""
+    from cli.settings.config import resolve
+    from tools.fetch.client import Fetcher
+    from tools.fetch.guard import parse_allow_host
+    from tools.fetch.loader import WebLoader
+
+    settings = resolve(network, environ=os.environ).settings
+    try:
+        hosts = [host for text in settings.allow_host for host in parse_allow_host(text)]
+        return WebLoader(Fetcher(allow_hosts=hosts, proxy=settings.proxy), converter)
+    except ValueError as error:  # the line names the value
+        raise ExitError(str(error), ExitCode.USAGE) from None
+
+
+def _is_url(name: str) -> bool:
+    return name.lower().startswith(("http://", "https://"))
+
+
+def place_of(name: str) -> str:
+    """A URL as it is, or the absolute path of a file, without links. Raises `ExitError` for another scheme."""
+    if _is_url(name):
+        return name
+    if not name.strip():
+        raise ExitError(f"expected a path or a URL, came {name!r}", ExitCode.USAGE)
+    if "://" in name:
+        raise ExitError(f"{name}: expected a path or an http(s) URL", ExitCode.USAGE)
+    try:
+        path = str(Path(name).expanduser().resolve())
+        path.encode()
+    except (OSError, RuntimeError, ValueError):  # a loop of links, no home, a NUL, bytes that are no text
+        raise ExitError(f"{name}: not a path that can be used", ExitCode.USAGE) from None
+    return path

@@ -1,0 +1,49 @@
+"""Where models are looked for on this machine, and how far the download of one is, in words."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent.models.find import Locations
+from agent.models.memory import size_text
+from cli import paths
+
+if TYPE_CHECKING:
+    from agent.models.pull import PullProgress
+    from cli.runtime.progress import LiveLine
+
+
+def locations(environ: Mapping[str, str] | None = None) -> Locations:
+    """Where models are looked for: by the variables and the default folders of the programs that download them."""
+    env, home = os.environ if environ is None else environ, Path.home()
+    caches = Path(env.get("XDG_CACHE_HOME") or home / ".cache")
+    hub_home = Path(env.get("HF_HOME") or caches / "huggingface")
+    hub = env.get("HF_HUB_CACHE") or env.get("HUGGINGFACE_HUB_CACHE") or hub_home / "hub"
+    llama_caches = {"darwin": home / "Library" / "Caches", "win32": Path(env.get("LOCALAPPDATA") or home)}
+    return Locations(
+        data=paths.data_dir(),
+        huggingface=paths.expanded(str(hub)),
+        llama_cpp=paths.expanded(env.get("LLAMA_CACHE") or str(llama_caches.get(sys.platform, caches) / "llama.cpp")),
+        lm_studio=(home / ".lmstudio" / "models", home / ".cache" / "lm-studio" / "models"),
+    )
+
+
+def download_line(line: LiveLine, name: str) -> Callable[[PullProgress], None]:
+    """Shows each report on `line`, as `gpt-oss-20b: 42 %, 5.1 of 12.1 GB, 35 MB/s`."""
+    started: dict[str, tuple[float, int]] = {}
+
+    def show(progress: PullProgress) -> None:
+        now = time.monotonic()
+        since, from_byte = started.setdefault(progress.phase, (now, progress.done))
+        speed = f", {size_text(int((progress.done - from_byte) / (now - since)))}/s" if now > since else ""
+        what = "checking " if progress.phase == "check" else ""
+        share = 100 * progress.done // max(progress.total, 1)
+        line.set(f"{what}{name}: {share} %, {size_text(progress.done)} of {size_text(progress.total)}{speed}")
+        line.tick()
+
+    return show

@@ -1,0 +1,14 @@
+"""A whole Markdown text as rows, through the parts that draw it on the screen while it streams."""
+
+from __future__ import annotations
+
+from cli.clean import clean
+from cli.terminal.markdown.paint import Painter, Row
+from cli.terminal.markdown.segment import Segmenter
+
+
+def render_markdown(text: str, *, width: int, colour: bool) -> list[Row]:
+    """All rows of a text: what the same text would leave on the screen if it came in pieces."""
+    segmenter, painter = Segmenter(), Painter(width, colour=colour)
+    chunks = [*segmenter.feed(clean(text)), *segmenter.finish()]
+    return [row for chunk in chunks for row in painter.chunk(chunk)]
