@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
-from agent.citations import Footnote
+from agent.citations import Cited, Footnote, lookup_in
 from cli.clean import clean, one_line
 
 _MAX_TITLE_CHARS = 160
 _MAX_LINK_BYTES = 2083  # what terminals that follow the OSC 8 text take at the most
 _IN_URL = "!#$%&'()*+,-./:;=?@[]_~"  # kept as they are; all else is percent-encoded, so no control character gets in
+
+
+def page_behind(
+    states: Iterable[Mapping[str, object]], cursor: int, origin: Callable[[str], str | None]
+) -> Cited | None:
+    """The page behind a cursor of the browser; None when there is none. `origin`: a library document's own address."""
+    page = lookup_in(states)(cursor)
+    return page and replace(page, url=origin(page.url) or page.url)
 
 
 def lines(notes: Iterable[Footnote], *, links: bool) -> list[str]:

@@ -88,6 +88,12 @@ def bar(share: float, cells: int) -> str:
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
 
+def json_line(value: object, *, terminal: bool) -> str:
+    """JSON on one line. For a terminal all that it could obey is escaped: it is the same JSON."""
+    line = json.dumps(value, ensure_ascii=terminal)
+    return line.replace("\x7f", "\\u007f") if terminal else line
+
+
 def short(number: int) -> str:
     """`999`, `3.1k`, `131k`."""
     if number < 1000:

@@ -309,11 +309,10 @@ class Conversation(State):
 
     def page(self, cursor: int) -> Cited | None:
         """The page behind a cursor of the browser; None when there is none."""
-        from agent.citations import lookup_in
+        from cli.footnotes import page_behind
 
-        page = lookup_in(self.session.states)(cursor)
         origin = self.assembly.tools.origin if self.assembly else (lambda url: None)
-        return page and replace(page, url=origin(page.url) or page.url)
+        return page_behind(self.session.states, cursor, origin)
 
     # -- what the worker tells -----------------------------------------------------------------------------------------
 

@@ -93,6 +93,7 @@ def rm(
     """Take out what was added, all of a folder, or single documents. The files themselves stay."""
     from cli.exits import ExitCode, ExitError
     from cli.runtime.library import faults, open_library, place_of
+    from cli.words import count
 
     with faults():
         library = open_library()
@@ -102,7 +103,7 @@ def rm(
             if removed is None:
                 raise ExitError(f"{name} isn't in the library; `ossia docs list` prints what is", ExitCode.USAGE)
             until = "; it stays out until it is added again" if removed.kept_out else ""
-            _print(f"{name}: {_documents(removed.documents)} taken out{until}")
+            _print(f"{name}: {count(removed.documents, 'document')} taken out{until}")
 
 
 @app.command()
@@ -153,16 +154,12 @@ def _is_id(name: str) -> bool:
     return name.removeprefix("doc:").isdecimal()
 
 
-def _documents(count: int) -> str:
-    return f"{count:,} document{'' if count == 1 else 's'}"
-
-
 def _print_json(value: object) -> None:
-    """Into a pipe as it is; on a terminal with all that could act there escaped: it is the same JSON."""
-    import json
     import sys
 
-    print(json.dumps(value, ensure_ascii=sys.stdout.isatty()))
+    from cli.words import json_line
+
+    print(json_line(value, terminal=sys.stdout.isatty()))
 
 
 def _print(text: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_module
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -12,6 +11,7 @@ from agent.sessions.store import SessionHit, SessionInfo
 from cli.clean import clean, one_line
 from cli.exits import ExitCode, ExitError
 from cli.export.parts import when
+from cli.words import json_line
 
 VERSION = 1
 """Of what `--json` prints."""
@@ -87,6 +87,4 @@ def _shown(text: str) -> str:
 
 
 def _print_json(value: object) -> None:
-    terminal = sys.stdout.isatty()  # there, whatever a terminal could obey is escaped; it is the same JSON
-    line = json_module.dumps(value, ensure_ascii=terminal)
-    print(line.replace("\x7f", "\\u007f") if terminal else line)
+    print(json_line(value, terminal=sys.stdout.isatty()))

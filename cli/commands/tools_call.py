@@ -24,6 +24,7 @@ from cli.runtime.toolset import Toolset, collect
 from cli.runtime.vocabulary import own_tokenizer
 from cli.settings.workspace import resolve_with_folder
 from cli.streams import stdout
+from cli.words import json_line
 from tools.spec import ApprovalAsked, Taint, ToolCall, ToolFinished
 
 _GRACE_S = 5.0
@@ -166,4 +167,4 @@ def _print_json(done: ToolFinished) -> None:
     result = done.result
     told = {"text": result.text, "notices": list(result.notices), "error": result.error}
     line = {"name": done.call.name, **told, "ms": done.ms}
-    print(json.dumps(line, ensure_ascii=stdout().isatty()), file=stdout(), flush=True)
+    print(json_line(line, terminal=stdout().isatty()), file=stdout(), flush=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
 from agent.prompt import tool_texts
@@ -13,6 +12,7 @@ from cli.runtime.vocabulary import own_tokenizer
 from cli.settings.rules import ACTION_WORDS
 from cli.settings.workspace import resolve_with_folder
 from cli.streams import stdout
+from cli.words import json_line
 from tools.spec import ToolSpec
 
 
@@ -25,7 +25,7 @@ def print_tools(flags: Mapping[str, object]) -> None:
     toolset = collect(resolved, folder, display, own_tokenizer(resolved.settings.model))
     try:
         if resolved.settings.json:
-            print(json.dumps(_as_json(toolset), ensure_ascii=stdout().isatty()), file=stdout())
+            print(json_line(_as_json(toolset), terminal=stdout().isatty()), file=stdout())
         else:
             _print_text(toolset)
     finally:

@@ -15,7 +15,7 @@ from agent.worker import Tapped
 from cli.clean import clean
 from cli.oneshot.report import Report
 from cli.streams import stdout
-from cli.words import FORCED
+from cli.words import FORCED, json_line
 from harmony.codec import Codec
 
 if TYPE_CHECKING:
@@ -150,6 +150,4 @@ class Json:
         """Everything is in the report."""
 
     def finish(self, report: Report) -> None:
-        terminal = stdout().isatty()  # there, whatever a terminal could obey is escaped; it is the same JSON
-        line = json.dumps(report.to_json(), ensure_ascii=terminal)
-        print(line.replace("\x7f", "\\u007f") if terminal else line, file=stdout(), flush=True)
+        print(json_line(report.to_json(), terminal=stdout().isatty()), file=stdout(), flush=True)

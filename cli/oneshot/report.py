@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from agent.errors import AgentError
@@ -137,10 +137,9 @@ class Report:
 
     def page(self, cursor: int) -> Cited | None:
         """The page behind a cursor of the browser; None when there is none."""
-        from agent.citations import lookup_in
+        from cli.footnotes import page_behind
 
-        page = lookup_in(self.states)(cursor)
-        return page and replace(page, url=self.origin(page.url) or page.url)
+        return page_behind(self.states, cursor, self.origin)
 
     @property
     def code(self) -> ExitCode:

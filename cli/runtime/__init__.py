@@ -1,4 +1,4 @@
-"""What a run and a chat are made of: the model with its tools, progress, kept caches, words for questions and failures.
+"""What a run, a chat and the commands share: the model and its tools, the session, caches, the library, progress.
 
-Begin with `assemble`, which loads a model and collects its tools (`toolset`).
+Begin with `assemble`, which loads a model and collects its tools (`toolset`, family by family in `families`).
 """
