@@ -532,7 +532,7 @@ class TestInterrupt:
         code = "import time, os; print(os.getpid(), flush=True); time.sleep(100)"
         script = write_script(tmp_path, f"<|channel|>analysis to=python code<|message|>{code}<|call|>", FINAL)
         process = start("run", "hi", "--engine", script)
-        wait_until(lambda: len(_children(process)) > 1, seconds=30)
+        wait_until(lambda: len(_children(process)) > 1, seconds=90)
         time.sleep(1.0)
         seconds, out, err = _interrupt(process)
         assert (process.returncode, out) == (130, b"")
@@ -547,7 +547,7 @@ class TestInterrupt:
         call = "<|channel|>analysis to=python code<|message|>import time; time.sleep(100)<|call|>"
         script = write_script(tmp_path, call, FINAL)
         process = start("run", "hi", "--engine", script, env={"TMPDIR": str(temporary)})
-        wait_until(lambda: len(_children(process)) > 1, seconds=30)
+        wait_until(lambda: len(_children(process)) > 1, seconds=90)
         process.send_signal(getattr(signal, name))
         _, err = process.communicate(timeout=30)
         assert (process.returncode, b"Traceback" in err, list(temporary.iterdir())) == (130, False, [])

@@ -136,7 +136,8 @@ def _killed(path: Path, tokens_per_s: float, after_s: float) -> list[str]:
         time.sleep(after_s)
     finally:
         process.kill()
-        rest, _ = process.communicate(timeout=30)
+        rest = process.stdout.read()  # `communicate` with a timeout would pass over what `readline` has buffered
+        process.wait(timeout=30)
     assert process.returncode == -9, f"it ended by itself: {process.returncode}"
     return [first, *(line.rstrip() for line in rest.splitlines(keepends=True) if line.endswith("\n"))]
 
