@@ -1,7 +1,7 @@
-"""Reading ahead: what the next prompt surely begins with is read while nothing else goes on.
+"""Reading ahead: while nothing else goes on, the model reads what the next prompt is sure to begin with.
 
-That is the static part, and what was said so far as the next turn will see it, the thoughts of past turns gone. While a
-turn is under way nothing is: its thread waits for the tool or the answer.
+That is the static part, and then what was said so far, as the next turn will see it: without the thinking of past
+turns. During a turn nothing is read ahead: the worker's thread waits for the tool or the answer.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 _LOOK_AGAIN_S = 2.0
 _DATE_EVERY_S = 30.0
 _SHOWN_FROM = 64
-"""Less than so many ids are read before anybody could look."""
+"""Progress is shown from this many ids on: fewer are read before anybody could look."""
 
 
 class ReadingAhead:
-    """`progress` is how many ids of the next prompt are there, and of how many; None while nothing is read.
+    """`progress`: how many ids of the next prompt have been read, and out of how many; None while nothing is read.
 
-    `today` gives the date. A conversation in which nothing was said yet gets a new day's, which `changed` is told; one
-    that has begun keeps its own.
+    `today` gives the date. On a new day, a conversation in which nothing was said yet takes the new date, and `changed`
+    is called; one that has begun keeps its own.
     """
 
     def __init__(self, chat: State, *, today: Callable[[], datetime.date], changed: Callable[[], object]) -> None:
@@ -42,7 +42,7 @@ class ReadingAhead:
         self.progress: tuple[int, int] | None = None
         self._request: Request | None = None
         self.done = False
-        """Is all there that can be read?"""
+        """Has everything been read that can be?"""
 
     def begin(self, assembly: Assembly) -> None:
         """Read ahead for the session as it stands, whenever the worker has nothing to do. Between turns."""
@@ -66,7 +66,7 @@ class ReadingAhead:
     # -- the date ------------------------------------------------------------------------------------------------------
 
     def watch_the_date(self) -> None:
-        """From now on a new day is noticed: its prompt is read ahead, too. On the loop's thread."""
+        """Notice a new day from now on: the prompt with its date is read ahead, too. On the loop's thread."""
 
         async def watch() -> None:
             while True:
@@ -81,7 +81,7 @@ class ReadingAhead:
             self._changed()
 
     def date_it(self) -> bool:
-        """Give today's date to a conversation in which nothing was said yet. True: it had another one."""
+        """Give today's date to a conversation in which nothing was said yet. True: it had another date."""
         session, today = self._chat.session, self._today().isoformat()
         if session.entries or session.options.date in (None, today):
             return False
@@ -91,7 +91,7 @@ class ReadingAhead:
     # -- on the worker's thread ----------------------------------------------------------------------------------------
 
     def _read(self, assembly: Assembly, request: Request, leisure: Leisure | None, control: Control) -> float | None:
-        """Read until it is done or stopped; after how many seconds to go on, None: never."""
+        """Read until done or stopped. Returns in how many seconds to go on; None: never."""
         if leisure and not leisure.now():
             return _LOOK_AGAIN_S
         waits = False

@@ -22,7 +22,7 @@ def chat(flags: Mapping[str, object], resume: Resume) -> int:
 
 
 def plain_chat(flags: Mapping[str, object], resume: Resume) -> int:
-    """The same line by line, where a terminal can do no more (`TERM=dumb`); Ctrl-D and /quit leave."""
+    """The same, line by line, for a terminal that can do no more (`TERM=dumb`); Ctrl-D and /quit leave."""
     from cli.chat.plain_face import PlainFace
 
     return _talk(flags, resume, PlainFace)
@@ -49,7 +49,7 @@ async def run(talk: Conversation) -> None:
 
 
 def finish(talk: Conversation) -> int:
-    """After that: give everything back. Returns the exit code; raises what kept the model from loading."""
+    """After `run`: give everything back. Returns the exit code; raises what kept the model from loading."""
     talk.give_back()
     if talk.model.fault:
         raise talk.model.fault

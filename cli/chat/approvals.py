@@ -53,7 +53,7 @@ class Approvals:
             chat.face.note(told)
 
     def _edited(self, asked: ApprovalAsked, edited: str | None) -> None:
-        """The user has changed a call in their editor, or not; the toolbox asks again about what comes of it."""
+        """The user has left their editor. About a changed call the toolbox asks again, about an unchanged one we do."""
         if self._asked is not asked:  # the turn ended meanwhile
             return
         arguments = None if edited is None else edited_arguments(asked, edited)

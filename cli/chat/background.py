@@ -12,12 +12,12 @@ _R = TypeVar("_R")
 
 
 class Background:
-    """`wake` has the screen drawn again; `failed` gets what a job raised, unless the job has somebody for it."""
+    """`wake` has the screen drawn again; `failed` gets what a job raised, unless the job has a `failed` of its own."""
 
     def __init__(self, *, wake: Callable[[], object], failed: Callable[[Exception], object]) -> None:
         self._wake, self._failed = wake, failed
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._cancel: Callable[[], object] | None = None  # ends the job that Ctrl-C ends
+        self._cancel: Callable[[], object] | None = None  # ends the job under way: what Ctrl-C does
         self._tasks: set[asyncio.Task[None]] = set()  # the loop itself holds them only weakly
 
     def begin(self) -> None:
@@ -27,7 +27,7 @@ class Background:
     def run(
         self, job: Callable[[], _R], then: Callable[[_R], object], failed: Callable[[Exception], object] | None = None
     ) -> None:
-        """Run `job` on a thread of its own, then one of the other two on the loop's thread."""
+        """Run `job` on a thread of its own. On the loop's, `then` gets its result, or `failed` what it raised."""
 
         def work() -> None:
             try:
@@ -41,26 +41,26 @@ class Background:
 
     @property
     def has_job(self) -> bool:
-        """Does something run that Ctrl-C ends, and that isn't a turn, e.g. a download? One at a time."""
+        """Is a job under way, e.g. a download? That is what Ctrl-C ends when no turn is; there is one at a time."""
         return self._cancel is not None
 
     def begin_job(self, cancel: Callable[[], object]) -> None:
-        """Something begins that `cancel` ends."""
+        """A job begins, which `cancel` ends."""
         self._cancel = cancel
 
     def end_job(self) -> None:
-        """It is over."""
+        """The job is over."""
         self._cancel = None
 
     def cancel_job(self) -> bool:
-        """End it. False: there is none."""
+        """End the job. False: there is none."""
         if self._cancel is None:
             return False
         self._cancel()
         return True
 
     def task(self, work: Coroutine[object, object, None]) -> None:
-        """Let it run beside the screen, on the loop's thread, as long as there is one."""
+        """Run it beside the screen, on the loop's thread, for as long as the loop runs."""
         assert self._loop is not None
         self._tasks.add(task := self._loop.create_task(work))
         task.add_done_callback(self._tasks.discard)

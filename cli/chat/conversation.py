@@ -79,7 +79,7 @@ class Conversation(State):
     # -- the life of it ------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """The loop runs: load the model."""
+        """Load the model. Called once the loop runs."""
         self.model.load()
         self.ahead.watch_the_date()
 
@@ -108,7 +108,7 @@ class Conversation(State):
         return False
 
     def before_next_turn(self, job: Callable[[], _R], then: Callable[[_R], object]) -> None:
-        """Run `job` beside the screen, then the other; what is said meanwhile waits for it. Between turns.
+        """Run `job` beside the screen, then `then` with its result; lines sent meanwhile wait for it. Between turns.
 
         Ctrl-C ends the waiting: the job's result is dropped.
         """
@@ -138,7 +138,7 @@ class Conversation(State):
     # -- what the user sends -------------------------------------------------------------------------------------------
 
     def queue_up(self, typed: Typed, *, replaces: int | None = None) -> None:
-        """Say the line now, or when its turn comes. `replaces`: in place of this turn and those after it."""
+        """Say the line now, or when its turn comes. `replaces`: it takes the place of this turn and those after it."""
         self.queue.append(Waiting(typed.shown, typed.text, typed.literal, replaces))
         self.go_on()
 
@@ -151,7 +151,7 @@ class Conversation(State):
         self.face.wake()
 
     def _say_waiting(self, typed: Waiting) -> None:
-        """Say a line with what goes along with it, which is read on the worker first: a page may take a while."""
+        """Say a line with what goes along with it. That is read first, on the worker: a page may take a while."""
         text = UserText(typed.text, typed.text)
         self.face.said(typed.shown)
         if not self.attaching.needed(typed):
@@ -167,7 +167,7 @@ class Conversation(State):
             self.face.end()
             message = future.result()  # a bug of ours on the worker's thread becomes a traceback here
             if message is None or control.stopped:
-                waiting = list(self.queue)  # what was typed behind it may count on it
+                waiting = list(self.queue)  # what was typed after it may depend on it
                 self.queue.clear()
                 self._unsaid(typed, *waiting)
             else:
@@ -194,7 +194,7 @@ class Conversation(State):
         assembly.warn_of_control_names(text.text, "your text")
 
         def work() -> None:
-            tools.begin_turn("(a private turn)" if settings.private else text.typed)  # what undo keeps lies in a file
+            tools.begin_turn("(a private turn)" if settings.private else text.typed)  # undo keeps this text in a file
             try:
                 return self.worker.drive(assembly.turn(session, text, settings, control), control)
             finally:
@@ -205,9 +205,10 @@ class Conversation(State):
         self.face.wake()
 
     def _unsaid(self, *lines: Waiting) -> None:
-        """Lines that were sent and not said go back into the input; what they were to replace is still there.
+        """Put lines that were sent but not said back into the input, before what has been typed there since.
 
-        Before what is being typed there by now. A terminal that only prints lines has no input to put them into.
+        The turns that they were to replace are still there. A terminal that only prints lines has no input: the user
+        is told instead.
         """
         if self.face.plain:
             for line in lines:
@@ -228,7 +229,7 @@ class Conversation(State):
         self.go_on()
 
     def _tell_of_storing(self) -> None:
-        """Say once that something could not be stored, and why. It is tried again with each message."""
+        """Say once that something could not be stored, and why. Storing is tried again with each message."""
         problem = self.store.problem if self.store else None
         if problem and problem != self._unstored:
             self.face.note(f"not stored: {problem}", "yellow")
@@ -262,7 +263,7 @@ class Conversation(State):
             self.control.answer_now()
 
     def ask(self, question: Question, answered: Callable[[str], object]) -> None:
-        """Ask something of our own, if nothing else is being asked; a call's question takes its place unanswered."""
+        """Ask something of our own, if nothing else is being asked. A call's question displaces it, unanswered."""
         if self.face.asks:
             return self.face.note("answer the question above first", "yellow")
 

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from cli.chat.pager.items import Item
 
 AGAIN_S = 1.5
-"""Within this a second Ctrl-C leaves."""
+"""A second Ctrl-C within this time leaves."""
 
 
 class DrawnFace(ABC):
-    """A `cli.chat.face.Face` of which the terminal's half is missing."""
+    """A `cli.chat.face.Face` without the terminal's half, which subclasses add."""
 
     def __init__(
         self, talk: Conversation, painter: Painter, pictures: Pictures, *, clock: Callable[[], float] = time.monotonic
@@ -63,18 +63,18 @@ class DrawnFace(ABC):
 
     @abstractmethod
     def aside(self) -> AbstractAsyncContextManager[None]:
-        """The terminal is another's inside the block."""
+        """Inside the block the terminal belongs to another program."""
 
     @abstractmethod
     def task(self, work: Coroutine[object, object, None]) -> None:
-        """Let it run on the loop's thread; what it raises ends the chat."""
+        """Run it on the loop's thread; what it raises ends the chat."""
 
     @abstractmethod
     def wake(self) -> None: ...
 
     @property
     def replaces(self) -> int | None:
-        """The turn whose place the text in the input takes once it is sent."""
+        """The turn that the text in the input replaces once it is sent."""
         return self._replaces
 
     def forget_replaced(self) -> None:

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from cli.terminal.question import Question
 
 Think = Literal["off", "on", "peek"]
-"""How thinking is shown: a line that it goes on, all of it, its last rows."""
+"""How thinking is shown: "off", one line says that it goes on; "on", all of it; "peek", its last rows."""
 
 
 class Face(Protocol):
-    """A terminal with a screen (`cli.chat.app`), or one that only prints lines (`cli.chat.plain`).
+    """A terminal with a screen (`cli.chat.screen_face`), or one that only prints lines (`cli.chat.plain_face`).
 
-    All of it is called on the loop's thread; `wake` from any.
+    Everything is called on the loop's thread, `wake` from any.
     """
 
     @property
@@ -30,7 +30,7 @@ class Face(Protocol):
 
     @property
     def painter(self) -> Painter:
-        """Rows are made by it; it knows the width."""
+        """It makes the rows, and knows the width."""
         ...
 
     @property
@@ -38,7 +38,7 @@ class Face(Protocol):
 
     @property
     def rows(self) -> int:
-        """How many fit on the screen."""
+        """How many rows fit on the screen."""
         ...
 
     # -- what is shown -------------------------------------------------------------------------------------------------
@@ -56,15 +56,15 @@ class Face(Protocol):
         ...
 
     def recall(self, items: Iterable[Item]) -> None:
-        """Show things of the past again, as they stood there."""
+        """Show things of the past again, as they were shown then."""
         ...
 
     def show_pictures(self, paths: Sequence[Path]) -> None:
-        """Below what was shown last, as soon as they are drawn, where the terminal can."""
+        """Show them below what was shown last, as soon as they are drawn, if the terminal can."""
         ...
 
     def read(self, *parts: tuple[str, str]) -> None:
-        """Long texts, each under its name: on a screen of their own, or printed. Raw outside text."""
+        """Show long texts, each under its name: on a screen of their own, or printed. Raw outside text."""
         ...
 
     def begin(self) -> None:
@@ -72,37 +72,37 @@ class Face(Protocol):
         ...
 
     def see(self, event: Event) -> None:
-        """Something happened in it."""
+        """Something happened in the turn."""
         ...
 
     def end(self) -> None:
-        """It is over before it said anything."""
+        """The turn is over before it said anything."""
         ...
 
     def bell(self, min_s: float) -> None:
-        """Ring, if the turn took that long; 0: never."""
+        """Ring, if the turn took at least `min_s`; 0: never."""
         ...
 
     @property
     def thinking(self) -> Think:
-        """How it is shown."""
+        """How the thinking is shown."""
         ...
 
     def set_thinking(self, how: Think) -> None: ...
 
     def wake(self) -> None:
-        """Something changed that is drawn: a frame comes soon."""
+        """Something that is drawn has changed: a frame comes soon."""
         ...
 
     # -- what is asked -------------------------------------------------------------------------------------------------
 
     @property
     def asks(self) -> bool:
-        """Is a question out?"""
+        """Is a question waiting for its answer?"""
         ...
 
     def ask(self, question: Question, answered: Callable[[str], None]) -> None:
-        """Ask; an earlier question is gone without an answer. `answered` gets the key."""
+        """Ask; an earlier question stays without an answer. `answered` gets the key that was pressed."""
         ...
 
     def withdraw(self) -> None:
@@ -113,38 +113,38 @@ class Face(Protocol):
 
     @property
     def input_text(self) -> str:
-        """What stands in it, with placeholders; "" where there is none."""
+        """What stands in the input, with placeholders; "" on a terminal without one."""
         ...
 
     def put_into_input(self, text: str, *, replaces: int | None = None) -> None:
-        """In place of what stands there. `replaces`: the turn whose place it takes once sent, None: as before."""
+        """Put a text in place of what is there. `replaces`: the turn that it replaces once sent, None: as before."""
         ...
 
     def forget_replaced(self) -> None:
-        """Turns were cut: what stands in the input takes the place of none."""
+        """Turns were cut: what stands in the input replaces no turn any more."""
         ...
 
     def keep_history(self, kept: bool) -> None:
-        """Are lines that are sent from now on kept in the history's file?"""
+        """Keep lines that are sent from now on in the history's file, or don't."""
         ...
 
     def edit(self, text: str, then: Callable[[str | None], object], *, suffix: str = ".md") -> None:
-        """Let the user change a text in their own editor. `then` gets it, or None: it stays as it was."""
+        """Let the user change a text in their own editor. `then` gets the changed text; None: it stays as it was."""
         ...
 
     def copy(self, text: str) -> bool:
-        """Give it to the terminal's clipboard. False: this one has none."""
+        """Give a text to the terminal's clipboard. False: this terminal has none."""
         ...
 
     # -- the life of it ------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Show it until `leave`, or until the terminal is gone."""
+        """Show the chat until `leave`, or until the terminal is gone."""
         ...
 
     @property
     def interrupted(self) -> bool:
-        """Did a signal end it, or the terminal's end?"""
+        """Did a signal end it, or the loss of the terminal?"""
         ...
 
     def leave(self) -> None:

@@ -1,4 +1,4 @@
-"""What a chat shows before anything is said: what answers, the keys, warnings; of a session that goes on, its end."""
+"""What a chat shows before anything is said: what answers, the keys, warnings; the last turns of a resumed session."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def greet(talk: Conversation, face: Face) -> None:
-    """Look around on a thread, then show it."""
+    """Find out on a thread what there is to say, then show it."""
     talk.background.run(lambda: _lines(talk, face), lambda lines: _show(talk, face, lines))
 
 

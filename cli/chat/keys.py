@@ -47,7 +47,7 @@ def chat_keys(talk: Conversation, face: ScreenFace) -> KeyBindings:
 
 
 def chat_sources(talk: Conversation) -> Sources:
-    """Commands, their values, and where paths count from."""
+    """Commands, their values, and the folders that paths are relative to."""
 
     def all_commands() -> Sequence[Choice]:
         from cli.chat.commands.table import commands

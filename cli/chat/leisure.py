@@ -1,4 +1,4 @@
-"""Has the machine nothing better to do? What is only read ahead must take nothing from others, nor from a battery."""
+"""Is the machine idle enough to read ahead? That must not slow other programs down, nor drain a battery."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from contextlib import suppress
 from pathlib import Path
 
 _SPARE = 0.5
-"""Of a processor: so much may be missing beside the others. What is always going on takes less."""
+"""Of a processor: others and our threads may need this much more than there is. What always runs takes less."""
 
 
 class Leisure:
-    """Tells whether `threads` of ours find processors that nobody else wants, and power that isn't a battery's.
+    """Tells whether `threads` of ours would find idle processors, on a machine that doesn't run on a battery.
 
-    `root` is where `proc` and `sys` are; `clock` and `own` give seconds: monotonic ones, and of processors that this
-    process took. On a system that doesn't say what others do, they are taken to do nothing.
+    `root` is where `proc` and `sys` are; `clock` gives monotonic seconds, `own` the processor seconds that this process
+    has used. On a system that doesn't say what other processes do, they count as idle.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Leisure:
         self._battery, self._battery_at = False, float("-inf")
 
     def now(self) -> bool:
-        """Had it nothing better to do since the last time it was asked?"""
+        """Was the machine idle enough since the last call?"""
         at = self._clock()
         if at - self._battery_at >= _BATTERY_EVERY_S:
             self._battery, self._battery_at = on_battery(self._root), at
@@ -84,7 +84,7 @@ def on_battery(root: Path = Path("/")) -> bool:
 
 
 def _discharges(supplies: Path) -> bool:
-    """A laptop's battery gives power: a mouse's (`scope` Device) doesn't count."""
+    """Does a battery of the machine discharge? A mouse's (`scope` Device) doesn't count."""
     with suppress(OSError):
         for supply in supplies.iterdir():
             with suppress(OSError):

@@ -18,13 +18,13 @@ HABITS = {
     **dict.fromkeys(("exit", "quit", "bye", ":q"), f"{_SENT}: /quit or Ctrl-D leaves"),
     **dict.fromkeys(("help", "?"), f"{_SENT}: /help lists the commands"),
 }
-"""What other programs take for commands, and what to say of it."""
+"""Lines that other programs take for commands, and what to say about them."""
 
 
 def take_line(talk: Conversation, face: Face, typed: Typed, *, replaces: int | None = None) -> None:
     """`/…` acts at once, `!…` runs in the user's shell; anything else is said now or when its turn comes.
 
-    `replaces`: the turn whose place it takes then.
+    `replaces`: the turn that it then replaces.
     """
     from cli.chat.commands.table import run_command
 
@@ -41,7 +41,7 @@ def take_line(talk: Conversation, face: Face, typed: Typed, *, replaces: int | N
 
 
 def put_back(face: Face, shown: str) -> None:
-    """Nothing that was typed is lost: it stands in the input again, or the history has it where that is in use."""
+    """Put a line back into the input, if that is empty; else the history has it. Nothing that was typed is lost."""
     if not face.input_text and not face.plain:
         face.put_into_input(shown)
 

@@ -29,10 +29,10 @@ def _result(future: Future[_R]) -> _R:
 
 
 class ChatModel:
-    """What answers. `assembly` is None while it loads, `use` how full its context is once that is known.
+    """The model that answers. `assembly` is None while it loads; `use` is how full its context is, once that is known.
 
-    `tools_off`: names that the user turned off. `loaded` is called whenever there is a model and its tools; `unusable`
-    when there is none: `fault` is then why.
+    `tools_off`: names that the user turned off. `loaded` is called whenever the model and its tools are ready;
+    `unusable` when the model can't be loaded: `fault` then says why.
     """
 
     def __init__(
@@ -59,7 +59,8 @@ class ChatModel:
     def load(self, *, tools: Toolset | None = None, failed: Callable[[Exception], None] | None = None) -> None:
         """Load the model of the settings on a thread of its own; what was submitted waits for it.
 
-        `tools`: those that stay, None: they are collected. `failed`: what to do without the model, None: leave.
+        `tools`: they stay as they are, None: they are collected. `failed`: called when it can't be loaded, None: leave
+        the chat.
         """
         chat = self._chat
         before, self.assembly, self._read = self.assembly, None, None
@@ -80,7 +81,7 @@ class ChatModel:
         chat.background.run(work, done, failed or self._not_loaded)
 
     def reload_tools(self, resolved: Resolved, folder: Folder | None, then: Callable[[Toolset], object]) -> None:
-        """Collect the tools of these settings, which then hold; the model stays. Between turns, with a model loaded.
+        """Collect the tools of these settings, which hold from then on; the model stays. Between turns, model loaded.
 
         `then` is called with them. When they can't be collected, everything stays as it was, and the user is told why.
         """
@@ -112,12 +113,12 @@ class ChatModel:
         self._on_loaded()
 
     def _not_loaded(self, error: Exception) -> None:
-        """Without a model there is nothing to talk to: out, with the line that `ossia run` has for it."""
+        """Without a model there is nothing to talk to: leave, with the line that `ossia run` would print."""
         self.fault = error
         self._on_unusable()
 
     def close(self) -> None:
-        """Give all of it back, what saves time at the next start being kept. After the screen."""
+        """Give all of it back, but keep what saves time at the next start. Called once the screen is gone."""
         self._ahead.end()
         if self.assembly is None:
             return
@@ -142,7 +143,7 @@ class ChatModel:
         session.model = assembly.engine.name
         set_private(assembly.engine, self._chat.settings.private)
         if self._chat.settings.private:
-            self._read = None  # from now on the cache holds what is private, when that is over, too
+            self._read = None  # from now on the cache holds private text, even once the chat is stored again
         self.restore_pages()
         self.measure()
 
@@ -159,7 +160,7 @@ class ChatModel:
             chat.worker.submit(lambda: python.begin_anew(told=used))
 
     def measure(self) -> None:
-        """Find out how full the context is; on the worker, which owns the engine. Then the next prompt is begun."""
+        """Find out how full the context is, on the worker: it owns the engine. Then the next prompt is read ahead."""
         chat, assembly = self._chat, self.assembly
         if assembly is None:
             return
@@ -178,9 +179,10 @@ class ChatModel:
         self._read = self._chat.opened.session_id if self._chat.store else None
 
     def keep_cache(self) -> Future[int]:
-        """Keep its cache for the session, if that is stored: going on with it then needs no prefill.
+        """Keep the engine's cache for the session, if that is stored: going on with it then needs no prefill.
 
-        Not where nothing was said in it since it went on: the cache may then hold another one, or a private one.
+        Not if nothing was said since the session was resumed: the cache may then hold another session, or a private
+        one.
         """
         chat, assembly, session_id = self._chat, self.assembly, self._chat.opened.session_id
         if assembly is None or session_id is None or chat.store is None or session_id != self._read:
@@ -188,7 +190,7 @@ class ChatModel:
         return chat.worker.submit(lambda: save_session_cache(assembly.engine, session_id))
 
     def meet(self) -> None:
-        """Another session goes on, with the model that there is; one that loads meets it then."""
+        """Bring the model and another session together; a model that still loads meets it once it is there."""
         self.use = None
         if self.assembly:
             self.load_session_cache(self.assembly)

@@ -10,7 +10,7 @@ from cli.runtime.progress import Display, LiveLine
 
 
 class _Doing(LiveLine):
-    """Keeps what is being done; the chat draws it where its activity stands."""
+    """Keeps what is being done; the chat draws it in its row of activity."""
 
     def __init__(self) -> None:
         super().__init__(sys.stderr, shown=False)

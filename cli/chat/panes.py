@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cli.terminal.markdown.paint import Row
 
 _WAITING = 4
-"""So many lines that wait are shown, and so many attachments: the rest is counted, what goes on stays in sight."""
+"""So many waiting lines are shown, and so many attachments. The rest is counted: what goes on stays in sight."""
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 

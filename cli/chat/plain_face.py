@@ -40,7 +40,7 @@ class PlainFace(DrawnFace):
         self.screen.wake()
 
     def ring(self) -> None:
-        """A bell is no escape sequence."""
+        """Ring, even here: a bell is no escape sequence."""
         self.screen.bell()
 
     # -- questions -----------------------------------------------------------------------------------------------------

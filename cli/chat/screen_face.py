@@ -101,7 +101,7 @@ class ScreenFace(DrawnFace):
     @property
     def replaces(self) -> int | None:
         if not self.editor.text:
-            self._replaces = None  # the text was taken out of the line: nothing is changed
+            self._replaces = None  # the input was emptied: no turn is replaced
         return self._replaces
 
     def put_into_input(self, text: str, *, replaces: int | None = None) -> None:

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from cli.runtime.session import OpenSession
 
 _HERE = {"ossia models pull": "/model pull", "`ossia sessions list` prints": "/sessions lists"}
-"""What an error says to do next, in the words of a shell and in the chat's."""
+"""The next step that an error names, as a shell has it and as the chat has it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting(Typed):
-    """A line that waits to be said. `replaces`: the turn whose place it takes, None: it comes after the others."""
+    """A line that waits to be said. `replaces`: the turn that it replaces; None: it comes after the others."""
 
     replaces: int | None = None
 
@@ -81,7 +81,7 @@ class State:
         self.background.on_loop(lambda: self.face.note(text, style))
 
     def tell(self, error: Exception, *, of: str = "") -> None:
-        """Say what went wrong, in one line behind `of`. Raises it again if it is a fault of ours."""
+        """Say what went wrong, in one line that begins with `of`. Raises it again if it is a fault of ours."""
         from cli.exits import exit_code
 
         line = str(error)

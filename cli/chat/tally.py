@@ -1,4 +1,4 @@
-"""The figures of a chat, added up from its events: of the turn under way or the last one, and of all of them."""
+"""The figures of a chat, added up from its events: for the turn under way or the last one, and for all of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cli.runtime.sums import Sums
 
 @dataclass(slots=True)
 class Tally:
-    """Feed it every event. `turn` is the last turn's, `chat` the sum over all turns since this chat has the session."""
+    """Feed it every event. `turn` is for the last turn, `chat` for all turns since the chat opened the session."""
 
     clock: Callable[[], float] = time.monotonic
     turn: Sums = field(default_factory=Sums)

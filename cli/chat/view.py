@@ -83,7 +83,7 @@ class ChatView:
         self._reading = Reading(clock)
         self._turn_since = 0.0
         self.keys = True
-        """Are there keys to be named? Not on a terminal that can only print lines."""
+        """Are there keys to tell of? Not on a terminal that can only print lines."""
         self.fix: Callable[[ToolFinished], str] = lambda done: ""
         """What the user can do about a call that failed."""
         self.busy = False
@@ -109,7 +109,7 @@ class ChatView:
         self._add("text", rows)
 
     def recall(self, items: Iterable[Item]) -> None:
-        """Show things of the past again, as they stood there."""
+        """Show things of the past again, as they were shown then."""
         for item in items:
             match item.kind:
                 case "user":
@@ -266,7 +266,7 @@ class ChatView:
                 self.note("\n".join(rows), style)
 
     def _call_row(self, name: str, arguments: str, result: str, *, ms: int | None) -> None:
-        """One row: of the arguments as much as there is room for beside what came of it."""
+        """One row, with as much of the arguments as fits beside the outcome."""
         width = self._painter.width
         took = f"{ms / 1000:.1f} s · " if ms else ""
         head = clean(f"▸ {one_line(name)}")
@@ -303,7 +303,7 @@ class ChatView:
         """What is open: thinking that is shown, or the open block of the text."""
         if self._thought and self.think != "off":
             room = min(max_rows, _PEEK_ROWS) if self.think == "peek" else max_rows
-            gap: list[Row] = [[]] if self._last not in ("", "aside") else []  # as the line has that stays of it
+            gap: list[Row] = [[]] if self._last not in ("", "aside") else []  # as the line that stays of it will have
             tail = self._painter.text(self._tail[-room * self._painter.width :].strip(), "dim")[-room:]
             return [*gap, *tail][-max_rows:]
         chunk = self._segments.live(max_rows) if self._segments else None

@@ -59,7 +59,7 @@ class Facts:
 
 
 def greeting(facts: Facts, *, keys: str = KEYS) -> list[str]:
-    """The lines to show, clean, each without a line end; the first one is long where a model is to be had.
+    """The lines to show, clean, each without a line end; the first one is long where it offers a better model.
 
     ["ossia 0.1.0 · gpt-oss-20b found (12.1 GB), fits", "/help · Ctrl-T thinking · Ctrl-O transcript · Ctrl-C stop"]
     """
@@ -119,7 +119,7 @@ def gather(settings: Settings, *, workspace: Path | None = None, title: str | No
 
 
 def model_facts(settings: Settings, locations: Locations, memory: Memory, *, gpu: bool) -> Facts:
-    """The model that `agent.models.resolve` will choose, and how much of it fits. `gpu`: there may be more."""
+    """The model that `agent.models.resolve` will choose, and the free memory; with a `gpu` that isn't known."""
     from agent.models.catalog import DOWNLOADS, ETUDE
     from agent.models.find import find_models
     from cli import __version__

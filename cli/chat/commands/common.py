@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cli.terminal.markdown.paint import Row
 
 Choice = tuple[str, str]
-"""A value that can be completed, and what to say of it."""
+"""A completion: the value, and what to say about it."""
 
 
 class CommandError(Exception):
@@ -64,12 +64,12 @@ class Block:
 
 
 def later(done_now: bool) -> str:
-    """What is added to a line on a change: nothing, or that the turn under way goes on as it began."""
+    """The end of a line about a change: nothing, or that the turn under way goes on as it began."""
     return "" if done_now else " from the next turn"
 
 
 def turn_of(talk: Conversation, text: str, *, otherwise: int | None = None) -> int:
-    """The turn that an argument means, counted from 1 by people and from 0 by us; `otherwise` for no argument."""
+    """The turn that an argument names, which counts from 1; the result counts from 0. `otherwise`: without one."""
     turns = len(talk.session.ends)
     if not turns:
         raise CommandError("nothing was said yet")

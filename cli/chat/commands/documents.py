@@ -21,7 +21,7 @@ _NAMED = 5
 
 
 def docs(talk: Conversation, face: Face, argument: str) -> None:
-    """`/docs [add [PLACE]]`: what is indexed; add: a folder, a file or a page, alone all of it anew."""
+    """`/docs [add [PLACE]]`: show what is indexed, or index a folder, a file or a page; add alone updates all."""
     word, _, place = argument.partition(" ")
     if not argument:
         return talk.background.run(_roots, lambda roots: _show(face, roots))
@@ -78,7 +78,7 @@ def _add(talk: Conversation, face: Face, place: str) -> None:
 
 
 class _Report(Account):
-    """What comes of the indexing, as lines of the chat. It is followed on a thread of its own."""
+    """How the indexing goes, as lines of the chat. The indexing, on a thread of its own, calls `see`."""
 
     def __init__(self, talk: Conversation, face: Face) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ class _Report(Account):
         self._faults.append(f"{origin}: {reason}")
 
     def show(self, done: int, total: int, root: Root) -> None:
-        """Say how far it is, beside what the chat does."""
+        """Say how far it is, where the chat shows what goes on."""
         so_far = f"{done:,} of {total:,} · {root.place} · Ctrl-C keeps what is done"
         self._talk.doing(so_far if total else f"looking through {root.place}")
         self._face.wake()

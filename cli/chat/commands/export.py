@@ -28,7 +28,7 @@ _SUFFIXES: dict[str, str] = {"md": "md", "html": "html"}
 
 
 def save(talk: Conversation, face: Face, argument: str) -> None:
-    """`/save FILE`: by its suffix as md, html or json."""
+    """`/save FILE`: as md, html or json, by the suffix of the name."""
     if not argument:
         raise CommandError("expected a file: /save talk.md (or .html, .json)")
     path = path_of(argument)
@@ -36,7 +36,7 @@ def save(talk: Conversation, face: Face, argument: str) -> None:
 
 
 def export_(talk: Conversation, face: Face, argument: str) -> None:
-    """`/export [FORMAT] [FILE] [thinking]`: md without a format; beside you without a file."""
+    """`/export [FORMAT] [FILE] [thinking]`: without FORMAT as FILE's suffix says, else md; without FILE, here."""
     words = argument.split(" ") if argument else []
     thinking = bool(words) and words[-1] == "thinking"
     words = words[:-1] if thinking else words
@@ -58,7 +58,7 @@ def forms(talk: Conversation, prefix: str) -> Sequence[Choice] | None:
 
 
 def _form_by(path: Path) -> Form:
-    """What the name asks for; text without a suffix, or with one of text, is Markdown."""
+    """The format that the name asks for; a name without a suffix, or with one for text, asks for Markdown."""
     if path.suffix.lower() not in ("", ".md", ".markdown", ".txt", ".html", ".htm", ".json"):
         expected("a name that ends in .md, .html or .json", path.name)
     return default_form(path.name)
@@ -100,7 +100,7 @@ def _info(talk: Conversation) -> SessionInfo | None:
 
 
 def _name_of(talk: Conversation, form: Form) -> str:
-    """`what-is-48-17.md`, of the title or the first line; the next number where that is there."""
+    """`what-is-48-17.md`, from the title or the first line; with the next free number where that file exists."""
     info = _info(talk)
     users = (entry for entry in talk.session.entries if entry.message.role == "user")
     first = next(((entry.typed or entry.message.text) for entry in users), "")

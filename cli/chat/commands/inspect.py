@@ -37,7 +37,7 @@ _PARTS = {
 
 
 def context(talk: Conversation, face: Face, argument: str) -> None:
-    """`/context`: the meter part by part, what older text stands shortened, and the memory that it all takes."""
+    """`/context`: how full it is, part by part; which older text was shortened; the memory that all of it takes."""
     if argument:
         expected("nothing behind /context", argument)
     loaded(talk)
@@ -107,7 +107,7 @@ def harmony_of(session: Session, assembly: Assembly) -> tuple[str, str]:
         return b"".join(tokenizer.token_bytes(one) or b"\xef\xbf\xbd" for one in ids).decode("utf-8", "replace")
 
     def marked(ids: list[int]) -> str:
-        """What was forced stands between marks. (A session from the store doesn't know it any more.)"""
+        """What was forced stands between marks. (A session that was stored doesn't know any more what was.)"""
         runs = groupby(ids, key=lambda one: isinstance(one, Forced))
         return "".join(f"{FORCED[0]}{text(run)}{FORCED[1]}" if forced else text(run) for forced, run in runs)
 
@@ -118,7 +118,7 @@ def harmony_of(session: Session, assembly: Assembly) -> tuple[str, str]:
 
 
 def _last_step(history: tuple[Message, ...]) -> tuple[int, int]:
-    """Where the messages begin and end that the model wrote last; a result may have come since."""
+    """Where the messages that the model wrote last begin and end; a result may have come since."""
     end = len(history)
     while end and history[end - 1].role != "assistant":
         end -= 1

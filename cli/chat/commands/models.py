@@ -43,7 +43,7 @@ def names(talk: Conversation, prefix: str) -> Sequence[Choice]:
 
 @lru_cache(maxsize=1)
 def _names(period: int) -> tuple[Choice, ...]:
-    """Those on this machine; looked for once in a period, not at each key: the caches may be large."""
+    """The models on this machine, looked for once per period and not at each key: the caches may be large."""
     from agent.models.find import find_models
     from agent.models.memory import size_text
     from cli.runtime.models import locations
@@ -107,7 +107,7 @@ def _switch(talk: Conversation, face: Face, name: str) -> None:
 
 
 def _load(talk: Conversation, face: Face, name: str, found: str) -> None:
-    """Between turns, with a model loaded: give it up for another; when that one can't be loaded, go back."""
+    """Give the loaded model up for another; when that can't be loaded, go back. Between turns."""
     before, resolved = talk.assembly, talk.resolved
     assert before is not None
 
@@ -156,7 +156,7 @@ def _pull(talk: Conversation, face: Face, name: str) -> None:
             tell()
 
     def stop() -> None:
-        """At once, for the user: the thread ends at its next byte, which may take its time to come."""
+        """For the user it stops at once; the thread goes on until its next byte, which may take a while to come."""
         over(lambda: face.note(f"stopped; what came is kept, /model pull {name} goes on from there"))
         stopped.append(True)
 

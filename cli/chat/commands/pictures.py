@@ -17,7 +17,7 @@ _OTHER_ROWS = 6
 
 
 def image(talk: Conversation, face: Face, argument: str) -> None:
-    """`/image [FILE]`: a picture file, or the last one that a call made. The model sees no pictures."""
+    """`/image [FILE]`: show a picture file, or the last picture that a call made. The model sees no pictures."""
     path = path_of(argument).resolve() if argument else _last(talk)
     if not path.is_file():
         raise CommandError(f"expected a picture file, there is no {path}")

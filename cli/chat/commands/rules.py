@@ -60,7 +60,7 @@ def _remove(talk: Conversation, face: Face, text: str) -> None:
     if talk.assembly:
         policy = talk.assembly.tools.policy
         policy.rules = tuple(rule for rule in policy.rules if not _is(rule, text))
-        policy.forget()  # the answer that stored it holds for this session, too
+        policy.forget()  # the answer that stored the rule also allowed it for this session
     face.note(f"asked about again: {text}")
 
 

@@ -90,7 +90,7 @@ def search(talk: Conversation, face: Face, argument: str) -> None:
 
 
 def title(talk: Conversation, face: Face, argument: str) -> None:
-    """`/title [TEXT]`: call this conversation something; alone it tells what it is called."""
+    """`/title [TEXT]`: give this conversation a title; alone it tells the title."""
     store, session_id = _stored(talk)
     if not talk.session.entries:
         raise CommandError("nothing was said yet: a title can be given once there is something to find again")
@@ -145,7 +145,7 @@ def _stored(talk: Conversation) -> tuple[SessionStore, str]:
 
 @contextmanager
 def _reading(talk: Conversation) -> Iterator[SessionStore]:
-    """The chat's store, or for a chat that isn't stored one to look things up in."""
+    """The chat's store; for a chat that isn't stored, one that is opened only to look things up."""
     if talk.store:
         yield talk.store
         return

@@ -1,7 +1,7 @@
 """The commands of the chat: `/effort high`. One table; `/help` and completion are made from it.
 
-A line that begins with `/` is a command, `//` sends a text that begins with a slash. What a command does stands in
-the modules beside this one.
+A line that begins with `/` is a command, `//` sends a text that begins with a slash. What a command does is
+in the modules beside this one.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _WIDE_COLUMNS = 78
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command: `/name usage`, what it is for in a line of at most 50 characters, and what does it.
+    """A command: `/name usage`, what it is for in a line of at most 50 characters, and what carries it out.
 
-    `between_turns`: it changes the conversation, so not while a turn is under way. `more`: what `/help NAME` adds.
-    `arguments` are what it can be completed with, None: paths; it gets what is typed behind the command.
+    `between_turns`: it changes the conversation, so it can't run while a turn is under way. `more`: what `/help NAME`
+    adds. `arguments` gets what was typed behind the command, and gives what that could become; None: paths.
     """
 
     name: str
@@ -54,7 +54,7 @@ def run_command(talk: Conversation, face: Face, line: str, *, shown: str | None 
     argument = line[1 + len(name) :].strip()
     command = find(name)
     if command is None:
-        if _near(name) or "/" in name:  # mistyped, or meant for the model: else it would stand before the next line
+        if _near(name) or "/" in name:  # mistyped, or meant for the model; others would only be in the way
             put_back(face, shown)
         return face.note(_unknown(name), "red")
     if command.between_turns and talk.control is not None:
@@ -70,7 +70,7 @@ def run_command(talk: Conversation, face: Face, line: str, *, shown: str | None 
 
 
 def find(name: str) -> Command | None:
-    """The command of this name, or that it also goes by: `find("exit").name` is `"quit"`."""
+    """The command with this name or alias: `find("exit").name` is `"quit"`."""
     wanted = name.lower()
     return next((one for one in _ALL if wanted == one.name or wanted in one.aliases), None)
 
@@ -81,13 +81,13 @@ def commands() -> Sequence[Choice]:
 
 
 def arguments(talk: Conversation, command: str, prefix: str) -> Sequence[Choice] | None:
-    """What `prefix`, behind a command, could become; None: a path. `arguments(talk, face, "/effort", "h")`."""
+    """What `prefix`, typed behind a command, could become; None: a path. `arguments(talk, "/effort", "h")`."""
     found = find(command.removeprefix("/"))
     if found is None:
         return ()
     try:
         return found.arguments(talk, prefix)
-    except Exception as error:  # a store that is torn: the command itself says so
+    except Exception as error:  # a damaged store: the command itself says so
         if exit_code(error) is None and not isinstance(error, OSError):
             raise
         return ()
@@ -249,6 +249,6 @@ PLAIN_KEYS: Sequence[Choice] = (
     ('"""', "begins a text of several lines, and ends it"),
     KEYS[-1],
 )
-"""Where whole lines are read."""
+"""On a terminal where whole lines are read, not keys."""
 
 _ALL: Sequence[Command] = tuple(one for _, group in GROUPS for one in group)

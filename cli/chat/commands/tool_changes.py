@@ -87,13 +87,13 @@ def functions(talk: Conversation, face: Face, path: Path) -> None:
 
 
 def _with_trained(settings: Settings, names: Sequence[str]) -> tuple[str, ...]:
-    """What `--tools` would say of the tools that are on and these."""
+    """What `--tools` would be for the tools that are on together with these."""
     others = [name for name in settings.tools or () if name not in TRAINED]
     return tuple(dict.fromkeys((*chosen_tools(settings).trained, *names, *([] if settings.no_tools else others))))
 
 
 def _meant(names: Sequence[str], every: Sequence[ToolSpec]) -> frozenset[str]:
-    """The tools that the user means: `shell`, `browser`, `functions.*`. Raises CommandError for none."""
+    """The tools that the user means: `shell`, `browser`, `functions.*`. CommandError for a name that means none."""
     found: set[str] = set()
     for name in names:
         matching = _matching(name, every)
@@ -132,7 +132,7 @@ def _collect(
         resolved, folder = with_values(talk.resolved, values)
 
         def collected(tools: Toolset) -> None:
-            if only:  # there were none: what comes along with what was asked for stays off
+            if only:  # there were no tools: trained ones that nobody asked for come along, and stay off
                 talk.model.turn_off(frozenset(spec.name for spec in tools.toolbox.every_spec if spec.trained))
             then(tools)
             if moved:
@@ -155,7 +155,7 @@ def with_values(resolved: Resolved, values: dict[str, Any]) -> tuple[Resolved, F
     ours = {key for key, origin in origins.items() if origin == THIS_CHAT}
     given = {key for key, origin in origins.items() if origin.startswith("--")} | ours
     again, folder = resolve_with_folder({key: getattr(settings, key) for key in given})
-    # None is no value for a flag: what this chat has set to nothing is put back here.
+    # A flag can't be None: what this chat has set to None is put back here.
     kept = replace(again.settings, **{key: getattr(settings, key) for key in ours})
     return replace(again, settings=kept, origins={**again.origins, **dict.fromkeys(ours, THIS_CHAT)}), (
         folder if kept.workspace is not None else None

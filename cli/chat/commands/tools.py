@@ -154,7 +154,7 @@ def _has_documents() -> bool:
     try:
         return bool(Library(paths.library_file()).roots())
     except LibraryError:
-        return True  # what is wrong with it, /docs says
+        return True  # /docs says what is wrong with it
 
 
 def _python_is_set_up() -> bool:

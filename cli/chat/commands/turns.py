@@ -1,4 +1,4 @@
-"""/answer, /retry, /edit, /undo, /copy, /image, /quit: what was asked and answered."""
+"""/answer, /retry, /edit, /undo, /copy, /quit: what was asked and answered."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def retry(talk: Conversation, face: Face, argument: str) -> None:
 
 
 def edit(talk: Conversation, face: Face, argument: str) -> None:
-    """`/edit [TURN]`: put a question back into the input; it and what came after it go once that is sent."""
+    """`/edit [TURN]`: put a question back into the input; once sent, it replaces that turn and those after it."""
     turn = turn_of(talk, argument, otherwise=len(talk.session.ends) - 1)
     asked = _question(talk, turn)
     if not asked.typed and "outside" in asked.brings:  # sent from the input it would count as the user's own words
@@ -115,7 +115,7 @@ def turns(talk: Conversation, prefix: str) -> Sequence[Choice]:
 
 
 def _question(talk: Conversation, turn: int) -> Entry:
-    """The user's message of a turn. (It isn't always the first: an open call was answered before it.)"""
+    """The user's message of a turn. (Not always its first entry: an open call may be answered before it.)"""
     found = (one for one in talk.session.entries if one.turn == turn and one.message.role == "user")
     asked = next(found, None)
     if asked is None:
@@ -146,7 +146,7 @@ def _copied(talk: Conversation, argument: str) -> tuple[str, str]:
 
 
 def _cited(talk: Conversation, text: str) -> str:
-    """The answer, its citations numbered, with their footnotes: marks of cursors say nothing outside of this chat."""
+    """The answer with its citations as numbered footnotes: cursors of the browser mean nothing outside this chat."""
     if "【" not in text:
         return text
     from agent.citations import cite

@@ -53,9 +53,9 @@ def call_rows(item: Item, painter: Painter) -> list[Row]:
 
 
 def headline(item: Item, max_chars: int | None = None) -> str:
-    """What a call is in one line, less its arguments: `▸ python · 0.3 s · 1 line, 2 bytes`.
+    """A call in one line, without its arguments: `▸ python · 0.3 s · 1 line, 2 bytes`.
 
-    `max_chars`: with that much of them. Unclean, as the text in it is.
+    `max_chars`: with its arguments, cut to that length. The text in it isn't cleaned.
     """
     mark = "✗" if item.error else "▸"
     made_with = item.arguments if item.ran is None else item.ran
@@ -77,7 +77,7 @@ def style_of(item: Item) -> str:
 
 
 def shown_arguments(item: Item, arguments: str | None = None) -> Shown:
-    """Its arguments (or those given) as a person reads them: code as code, JSON with its texts as they are meant."""
+    """Its arguments (or those given) as a person reads them: code as code, JSON with its texts readable."""
     if arguments is None:
         arguments = item.arguments
     if item.name == "python":
@@ -93,7 +93,7 @@ def shown_arguments(item: Item, arguments: str | None = None) -> Shown:
         return Shown("\n".join(_field(key, part) for key, part in value.items()), "")
     try:
         return Shown(json.dumps(value, indent=2, ensure_ascii=False), "json")
-    except RecursionError:  # read by C code, which gets deeper than what writes with an indent
+    except RecursionError:  # the C code that reads JSON gets deeper than the code that writes it indented
         return Shown(arguments, "")
 
 
@@ -113,7 +113,7 @@ def _block(shown: Shown, painter: Painter) -> list[Row]:
 
 
 def _list_row(number: int, digits: int, item: Item, painter: Painter) -> Row:
-    """Number, name and size are whole if they can be; the arguments get the room that is left."""
+    """Number, name and size are shown whole if they fit; the arguments get the room that is left."""
     from cli.runtime.progress import fitted
 
     room = painter.width - len(clean(headline(item))) - digits - 3

@@ -1,4 +1,4 @@
-"""Finding a text in the transcript: also where nothing was painted yet, and across the ends of rows."""
+"""Finding a text in the transcript, even where nothing was painted yet, and across the ends of rows."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from cli.clean import clean
 from cli.terminal.markdown.paint import Painter, Row
 
 Spans = list[tuple[int, int, int]]
-"""One hit: for each row that it touches, the row's number in its piece, and from where to where in its text."""
+"""One hit: for each row that it touches, the row's number in its piece, and where the hit begins and ends in it."""
 
-_SOFT = "\x1f"  # between two rows of one line: no character of clean text
-_MARKS = r"*_`~\\"  # Markdown's, which stand in the source and not on the screen; for a character class
+_SOFT = "\x1f"  # stands between two rows of one line; clean text never has it
+_MARKS = r"*_`~\\"  # Markdown's marks, which are in the source but not on the screen; for a character class
 _MAX_PAINTED = 20  # pieces that are painted only to count their hits; 10 ms each
 
 
 class Query:
-    """What is looked for: letters of either case, any blanks for a blank.
+    """What is looked for: case doesn't matter, and a blank stands for any number of blanks.
 
     Query("two words").hits(piece, painter)      # where they stand on the piece's rows
     """
@@ -37,7 +37,7 @@ class Query:
         self._found: dict[Piece, tuple[int, list[Spans]]] = {}
 
     def guess(self, piece: Piece) -> int:
-        """How many hits the piece's source has: nearly as many as its rows."""
+        """How many hits the piece's source has: about as many as its rows have."""
         if piece not in self._guessed:
             found = self._in_source.findall(piece.section.source) if self._in_source else []
             self._guessed[piece] = len(found)
@@ -74,7 +74,7 @@ class Query:
 
 
 def _loose(word: str) -> str:
-    """The word with marks anywhere between its letters. Not beside a mark that is looked for: that takes for ever."""
+    """A pattern: the word, with any marks between its letters; none beside a mark in the word: that takes for ever."""
     done = re.escape(word[0])
     for before, char in pairwise(word):
         done += ("" if before in _MARKS or char in _MARKS else f"[{_MARKS}]*") + re.escape(char)
@@ -92,7 +92,7 @@ def _spans(start: int, stop: int, starts: list[int], texts: list[str]) -> Iterat
 
 @dataclass(slots=True)
 class Finder:
-    """A search in a view: the hit that it stands at, and how many there are."""
+    """A search in a view: the hit that it is at, and how many there are."""
 
     view: View
     query: Query
@@ -103,7 +103,7 @@ class Finder:
     _painted: int = 0
 
     def step(self, forward: bool, height: int) -> bool:
-        """To the next hit, or the one before; around at the end. False: there is none."""
+        """Go to the next hit, or the one before; wrap around at the end. False: there is none."""
         self.wrapped = False
         pieces = self._all()
         if not pieces:
@@ -121,7 +121,7 @@ class Finder:
         return False
 
     def marks(self, line: Line) -> list[tuple[int, int, bool]]:
-        """The hits on this row: from where to where, and whether it is the one that the search stands at."""
+        """The hits on this row: where each begins and ends, and whether it is the one that the search is at."""
         hits = self.query.hits(line.piece, self.view.painter)
         return [
             (begin, end, self._at == (line.piece, number))
@@ -146,7 +146,7 @@ class Finder:
         return f"{at or '–'} of {'' if sure else '~'}{total:,}" + (" · around" if self.wrapped else "")
 
     def _all(self) -> list[tuple[Block, Piece]]:
-        """Every piece that the switches let be seen, long results whole."""
+        """Every piece that the switches show, with long results whole."""
         view = self.view
         view.sync()
         made_of = (view.transcript.version, view.switches, sum(block.opened for block in view.blocks))
@@ -187,7 +187,7 @@ class Finder:
         return (0 if forward else len(hits) - 1) if hits else None
 
     def _show(self, block: Block, piece: Piece, found: int, height: int) -> None:
-        """Bring the hit into the view: where it stands, if it does, else a third from the top."""
+        """Bring the hit into the view, a third from the top; if it is in view already, nothing moves."""
         view = self.view
         if piece not in view.pieces(block):
             block.opened = True

@@ -11,13 +11,13 @@ from tools.spec import Attachment
 
 ItemKind = Literal["user", "thinking", "preamble", "answer", "call", "note", "summary"]
 ItemState = Literal["open", "asked", "running", "done"]
-"""open: still being written; asked: the user is asked about this call; running: so is the call; done: all there is."""
+"""open: still being written; asked: the user is asked about this call; running: the call runs; done: all is there."""
 
 TAIL_CHARS = 4_000
 
 
 class Pieces:
-    """A text that grows: adding costs the piece, reading joins what is new."""
+    """A text that grows: adding costs only as much as the piece is long; reading joins what came."""
 
     __slots__ = ("_parts",)
 
@@ -25,11 +25,11 @@ class Pieces:
         self._parts: list[str] = []
 
     def add(self, piece: str) -> None:
-        """Go on with this piece."""
+        """Append this piece."""
         self._parts.append(piece)
 
     def set(self, text: str) -> None:
-        """The whole text, in place of all pieces."""
+        """Put the whole text in place of all pieces."""
         self._parts = [text]
 
     @property
@@ -44,9 +44,9 @@ class Pieces:
 class Item:
     """One thing that happened. `text` is raw outside text: the user's, the model's, or a call's result.
 
-    `turn` counts from 0, -1: before the first. `cut`: nothing closed it. `tokens` and `seconds` (of generation) are
+    `turn` counts from 0; -1: before the first. `cut`: it was never closed. `tokens` and `seconds` (of generation) are
     None when nobody knows them. `attached`: what a user's message holds beside what they typed. `attachments`: files
-    that a call made. `name` is a call's whole recipient; a note's is the end of the turn it tells of, "" for others.
+    that a call made. `name`: a call's whole recipient; for a note on how a turn ended, that end; "" for others.
 
     A call has `arguments` (as the model wrote them; `ran` if the user changed them), an `id` once it is known,
     `answered` once it has its result, `ms` spent in the tool (None: not known, or it runs), and while it runs `output`:

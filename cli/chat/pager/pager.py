@@ -1,7 +1,7 @@
 """The transcript on the alternate screen: all of the session, the thinking too. The scrollback is not touched.
 
-It is an application of prompt_toolkit of its own, run while the chat's is aside (`Screen.aside`). The chat goes on: the
-pager looks at the transcript's version a few times a second, and draws what came.
+It is a prompt_toolkit application of its own, run while the chat's is aside (`Screen.aside`). The chat goes on: a few
+times a second the pager looks at the transcript's version, and draws what came.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Pager:
         self._app = app
         watch = asyncio.ensure_future(self._watch(app, poll_s))
         try:
-            # SIGINT and what goes wrong stay with the chat's application: prompt_toolkit would not give them back.
+            # The chat's application keeps its handlers of SIGINT and exceptions: prompt_toolkit would not restore them.
             await app.run_async(handle_sigint=False, set_exception_handler=False)
         finally:
             watch.cancel()
@@ -184,7 +184,7 @@ class Pager:
             self.view.to(block)  # what was at the top is folded away
 
     def _choose(self, step: int) -> None:
-        """The next item that can be opened or closed, into the view."""
+        """Choose the next item that can be opened or closed, and bring it into the view."""
         view, current = self.view, self._current()
         at = current.index if current else (view.lines[0].block.index - (step > 0) if view.lines else 0)
         ahead = view.blocks[at + 1 :] if step > 0 else view.blocks[: max(0, at)][::-1]
@@ -298,7 +298,7 @@ class _Rows(UIControl):
 
 
 def _marked(fragments: StyleAndTextTuples, begin: int, end: int, style: str) -> StyleAndTextTuples:
-    """The same row with another style from one character to another."""
+    """The same row, with a style added between two characters."""
     done: StyleAndTextTuples = []
     at = 0
     for before, text, *_ in fragments:

@@ -48,7 +48,7 @@ class Block:
     _made: dict[tuple[bool, Switches], tuple[int, list[Piece]]] = field(default_factory=dict)
 
     def pieces(self, switches: Switches, *, opened: bool | None = None) -> list[Piece]:
-        """Its pieces as they are shown, or as they would be when it is `opened`. Those that didn't change stay."""
+        """Its pieces as they are shown, or as they would be when it is `opened`. Pieces that didn't change are kept."""
         key = (self.opened if opened is None else opened, switches)
         version, pieces = self._made.get(key, (-1, []))
         if version == self.item.version:
@@ -148,7 +148,7 @@ class View:
         return lines[: height + 1]
 
     def _resize(self, width: int) -> None:
-        """At another width the row at the top is the one that lies as deep in its piece."""
+        """Take a new width. The row at the top is then the one that is as far into its piece as before."""
         if width == self.painter.width:
             return
         self._clamp()
@@ -191,7 +191,7 @@ class View:
         self.follow = True
 
     def to(self, block: Block, piece: int = 0, row: int = 0, *, above: int = 0) -> None:
-        """This row at the top, with `above` rows over it."""
+        """Bring this row to the top, or below `above` rows."""
         self._block, self._piece, self._row, self.follow = block.index, piece, row, False
         self._up(above)
 

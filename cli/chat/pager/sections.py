@@ -1,6 +1,6 @@
 """What an item of the transcript looks like: pieces of at most a few thousand characters, painted when looked at.
 
-Where a text is cut depends on what stands before the cut alone: of a text that grows only the last piece changes.
+Where a text is cut depends only on what stands before the cut: when a text grows, only its last piece changes.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 Page: TypeAlias = "Callable[[int], Cited | None]"
 
 FOLD_LINES = 12
-"""Of a long result, of long arguments and of what was attached: as many lines stay when it is folded."""
+"""This many lines of a long result, or of long arguments, are shown when it is folded."""
 _FOLD_CHARS = 2_000
-_CUT_CHARS = 1_500  # where a blank line comes after so much of a Markdown text, it is cut
-_MUST_CHARS = 10_000  # and here at any line's end
-_LINE_CHARS = 4_000  # of a plain line, a piece at a time
+_CUT_CHARS = 1_500  # Markdown longer than this is cut at the next blank line
+_MUST_CHARS = 10_000  # and longer than this, at any line's end
+_LINE_CHARS = 4_000  # a plain line that is longer is cut into pieces
 _PLAIN_LINES = 60
 _RULE = "─" * 400
 
@@ -119,7 +119,7 @@ def _cut_mark(item: Item) -> list[Section]:
 
 
 def remembering(page: Page) -> Page:
-    """The same lookup, which asks but once for a page that is there: asking reads all that the browser kept."""
+    """The same lookup, but each page that is found is asked for once: asking reads all that the browser kept."""
     known: dict[int, Cited] = {}
 
     def look(cursor: int) -> Cited | None:
@@ -131,7 +131,7 @@ def remembering(page: Page) -> Page:
 
 
 def foldable(item: Item, switches: Switches) -> bool:
-    """Is there something that opening it would show?"""
+    """Would opening it show more?"""
     if item.kind == "thinking":
         return not switches.thinking and bool(item.text.strip())
     if item.kind == "user":
@@ -201,7 +201,7 @@ def _result(item: Item, *, opened: bool) -> list[Section]:
 
 
 def _head(text: str) -> tuple[str, int]:
-    """The first lines, and how many are left out; all of it, when little would be."""
+    """The first lines, and how many are left out; the whole text and 0 if it isn't long."""
     if not _is_long(text):
         return text, 0
     lines = text[:_FOLD_CHARS].split("\n")[:FOLD_LINES]
@@ -226,7 +226,7 @@ def _plain(text: str, style: str, *, gap: bool = False) -> list[Section]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Plain text, some lines at a time; of a line without an end, some characters."""
+    """Plain text, some lines at a time; a very long line is cut into pieces."""
     at = 0
     while at < len(text):
         stop, lines = at, 0
@@ -247,7 +247,7 @@ def _markdown(text: str, *, first_gap: bool = False) -> list[Section]:
 def _cut_markdown(text: str) -> Iterator[tuple[str, bool]]:
     """Pieces of Markdown that can be read alone, and whether a blank line stood before each.
 
-    Cut at a blank line where a new block begins; a fence that is longer is closed and opened again.
+    Cut at a blank line where a new block begins; a fence that goes on is closed, and opened again in the next piece.
     """
     lines = text.split("\n")
     begin, chars, fence, gap = 0, 0, "", False

@@ -1,6 +1,6 @@
 """The log of a session as a person reads it: what was said, thought, called and answered, in order.
 
-It grows with the events of turns, or comes from a stored session: the items are the same but for what nobody stores
+It grows with the events of turns, or comes from a stored session: the items are the same except for what nobody stores
 (how long things took, what was asked, notes of ours).
 """
 
@@ -53,7 +53,7 @@ class Transcript:
 
     @classmethod
     def of(cls, session: Session, *, clock: Callable[[], float] = time.monotonic) -> Transcript:
-        """That of a stored session."""
+        """The transcript of a stored session."""
         transcript = cls(clock)
         for entry in session.entries:
             if entry.turn > transcript._turn and transcript._turn >= 0:
@@ -142,7 +142,7 @@ class Transcript:
         """A message is in the session now; returns the item that holds it."""
         if message.role == "assistant":
             return self._model_said(message, cut=cut)
-        if message.sampled:  # told by the model in another's name: nobody said so
+        if message.sampled:  # written by the model in another role: nobody with that role said it
             return self._add("note", f"the model wrote this as the {message.role}: {message.text}")
         self._drop_step()
         if message.role == "user":
@@ -152,7 +152,7 @@ class Transcript:
         return self._add("note", message.text) if message.text else None
 
     def _model_said(self, message: Message, *, cut: bool) -> Item:
-        """Text that had come as deltas is this message's; what came before it and was never added is gone."""
+        """Find the item whose text came as deltas; those before it, whose messages were never added, are dropped."""
         kind, found = model_kind(message), None
         while self._step and found is None:
             item = self._step.pop(next(iter(self._step)))
@@ -179,7 +179,7 @@ class Transcript:
         return self._touch(item)
 
     def _result(self, message: Message) -> Item:
-        """A result: of the call that just ended, else of one that waits and has its name, else of the oldest."""
+        """A result. It belongs to the call that just ended, else to a waiting one of its name, else to the oldest."""
         ended = [item for item in self._waiting if item.ms is not None]
         named = [item for item in self._waiting if item.name == message.name]
         item = next(iter([*ended, *named, *self._waiting]), None) or self._add("call", "", name=message.name or "")
@@ -199,7 +199,7 @@ class Transcript:
             item.attachments, item.error = entry.attachments, entry.error
 
     def _drop_step(self) -> None:
-        """What the model wrote after its call, or an empty message that was cut, is in no session."""
+        """Drop what is in no session: what the model wrote after its call, or an empty message that was cut."""
         for item in self._step.values():
             self._remove(item)
         self._step, self._step_over = {}, False
@@ -256,7 +256,7 @@ class Transcript:
             self.add_note(why or ENDS[end], name=end or "closed")
 
     def _summarise(self, text: str, turns: int) -> None:
-        """The summary stands before the first turn that it doesn't stand for. A newer one takes its place."""
+        """Put the summary before the first turn that it doesn't cover, in place of an older summary."""
         self.items = [item for item in self.items if item.kind != "summary"]
         at = next((number for number, item in enumerate(self.items) if item.turn >= turns), len(self.items))
         item = Item("summary", turn=turns - 1)
