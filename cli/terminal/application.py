@@ -31,11 +31,11 @@ class App(Application[None]):
             super()._on_resize()
 
     def notice_size(self) -> None:
-        """To be called before anything is drawn or erased: the terminal may have another size than at the last drawing.
+        """To be called before anything is drawn or erased: the terminal's size may have changed since the last drawing.
 
-        Then it has wrapped our rows anew, if it does such a thing, and the cursor is further from the first of them
-        than we left it. The signal that tells of it comes later; tmux keeps it back for a quarter of a second. Rows
-        drawn meanwhile were cut at the edge and not wrapped: counting them as two would erase finished rows.
+        Many terminals then wrap our rows anew, and the cursor is further below the first of them than we left it. The
+        signal that tells of the change comes later; tmux keeps it back for a quarter of a second. Rows drawn meanwhile
+        were cut at the edge and not wrapped: counting them as two would erase finished rows.
         """
         assert isinstance(self.output, Output)
         renderer, size = self.renderer, self.output.get_size()

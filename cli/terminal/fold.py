@@ -10,16 +10,16 @@ if TYPE_CHECKING:
 
 
 def folded(rows: Sequence[Row], width: int) -> list[Row]:
-    """The rows, each as many as it takes in `width` columns. Text in them must be clean, and without tabs.
+    """The rows, each folded into as many as it takes in `width` columns. Their text must be clean, without tabs.
 
-    A row that is only wrapped by its words would lose blanks, and what is agreed to must be shown as it is.
+    Wrapping between words would lose blanks, and what the user agrees to must be shown as it is.
     """
     width = max(2, width)
     return [part for row in rows for part in ([row] if _fits(row, width) else _folded(row, width))]
 
 
 def _fits(row: Row, width: int) -> bool:
-    """Surely; most rows do, and there may be 100,000 of them."""
+    """Does the row surely fit? Quickly told: most rows do, and there may be 100,000 of them."""
     return sum(2 * len(text) if not text.isascii() else len(text) for text, _, _ in row) <= width
 
 

@@ -46,7 +46,7 @@ _LEVELS: Final = (0, 95, 135, 175, 215, 255)  # of the 256 colours' cube
 class Drawn(_Row):
     """A row that is a picture: `escapes` is what the terminal gets for it, `height` how many rows it takes.
 
-    It goes through `Screen.commit` like another row; as text it is a word.
+    It goes through `Screen.commit` like any other row; as text it is a word.
     """
 
     def __init__(self, escapes: str, height: int) -> None:
@@ -82,10 +82,10 @@ class Pictures:
             return False
 
     def drawn(self, path: Path, columns: int, max_rows: int) -> Drawn | None:
-        """The picture, not larger than it is; None where it can't be shown. Never raises.
+        """The picture, never enlarged; None where it can't be shown. Never raises.
 
-        Takes up to a second: call it on a thread of its own. A link is not followed: what the user named themselves is
-        resolved before.
+        Takes up to a second: call it on a thread of its own. A link is not followed: a path that the user named
+        is resolved beforehand.
         """
         if self.way == "off" or max_rows < 2:
             return None
@@ -93,7 +93,7 @@ class Pictures:
             picture = _decoded(path)
             size = _cells(picture.size, self._cell, columns - 1, max_rows)
             return _WAYS[self.way](picture, size, self._cell)
-        except Exception:  # of a decoder fed with what somebody made up: whatever it is, the path is shown
+        except Exception:  # the file may be made to break a decoder: whatever it raises, the path is shown
             return None
 
 
@@ -145,7 +145,7 @@ def _decoded(path: Path) -> Image:
     from PIL import Image, ImageOps
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of damaged files; they would be written across the screen
+        warnings.simplefilter("ignore")  # warnings of damaged files would be written across the screen
         picture: Image.Image = Image.open(io.BytesIO(_bytes_of(path)), formats=FORMATS)
         if picture.width * picture.height > MAX_PIXELS:
             raise ValueError(f"{picture.width} by {picture.height} pixels")
@@ -153,12 +153,12 @@ def _decoded(path: Path) -> Image:
         picture = picture.convert("RGBA") if picture.mode == "P" else picture
         picture.thumbnail(_MAX_SENT)
         upright = ImageOps.exif_transpose(picture).convert("RGBA")
-    ground = Image.new("RGBA", upright.size, "white")  # a plot without a ground has dark letters
+    ground = Image.new("RGBA", upright.size, "white")  # a plot without a background has dark letters
     return Image.alpha_composite(ground, upright).convert("RGB")
 
 
 def _bytes_of(path: Path) -> bytes:
-    """A plain file's, which isn't too long. Neither a link nor a pipe: the model's code has been where it lies."""
+    """The bytes of a plain file that isn't too long; not of a link or a pipe: the model's code can write there."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     with os.fdopen(os.open(path, flags | getattr(os, "O_CLOEXEC", 0)), "rb") as file:
         status = os.fstat(file.fileno())
@@ -168,7 +168,7 @@ def _bytes_of(path: Path) -> bytes:
 
 
 def _cells(pixels: tuple[int, int], cell: tuple[int, int], columns: int, rows: int) -> tuple[int, int]:
-    """How many columns and rows it takes: as large as it is, unless that is too large."""
+    """How many columns and rows it takes: its own size, unless that is too large."""
     width, height = pixels[0] / cell[0], pixels[1] / cell[1]
     scale = min(1.0, columns / width, rows / height)
     return max(1, min(columns, round(width * scale))), max(1, min(rows, round(height * scale)))
@@ -218,7 +218,7 @@ def _blocks256(picture: Image, size: tuple[int, int], cell: tuple[int, int]) -> 
 
 
 def _half_rows(picture: Image, size: tuple[int, int], colour: Callable[[_Rgb], str]) -> Iterator[str]:
-    """Two pixels a cell: the upper one in the colour of the text, the lower one in that of its ground."""
+    """Two pixels a cell: the upper one in the colour of the text, the lower one in that of its background."""
     columns, rows = size
     pixels = picture.resize((columns, 2 * rows)).tobytes()
 

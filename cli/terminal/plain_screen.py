@@ -36,11 +36,11 @@ class PlainQuestion:
 
     @property
     def open(self) -> bool:
-        """Is a question out?"""
+        """Is a question waiting for its answer?"""
         return self._question is not None
 
     def ask(self, question: Question, answered: Callable[[str], None]) -> None:
-        """Print the question; the next line that is typed answers it. One typed before it stood there does not."""
+        """Print the question; the next line that is typed answers it. One typed before it was shown doesn't."""
         self._question, self._answered = question, answered
         parts = (question.title, question.reason, question.fault)
         self._say("\n".join(clean(one_line(part)) for part in parts if part))
@@ -49,7 +49,7 @@ class PlainQuestion:
         self._ask()
 
     def withdraw(self) -> None:
-        """It is over, unanswered."""
+        """The question is over, unanswered."""
         self._question = None
 
     @property
@@ -60,7 +60,7 @@ class PlainQuestion:
         return "  ".join(f"[{key}] {clean(word)}" for key, word in (*self._question.keys, *explain)) + ": "
 
     def take(self, line: str) -> None:
-        """A line came. What is no answer is said, and the question stays."""
+        """A line came. If it is no answer, say what was expected: the question stays."""
         assert self._question is not None
         question, answer = self._question, line.strip().lower()
         key = next((key for key, word in question.keys if answer in (key, word.lower())), None)
@@ -97,7 +97,7 @@ class PlainScreen(ScreenBase):
         self._ended = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._prompted = False
-        self._here = threading.Event()  # cleared while the terminal is another's
+        self._here = threading.Event()  # cleared while another program has the terminal
         self._here.set()
         self._typed = b""
         self._lines: list[str] = []  # of a block that is still open
@@ -111,7 +111,7 @@ class PlainScreen(ScreenBase):
 
     @property
     def away(self) -> bool:
-        """Is the terminal another's now?"""
+        """Does another program have the terminal now?"""
         return not self._here.is_set()
 
     async def run(self) -> None:
@@ -132,12 +132,12 @@ class PlainScreen(ScreenBase):
             self._print(text)
 
     def bell(self) -> None:
-        """A bell is no escape sequence."""
+        """Ring, even here: a bell is no escape sequence."""
         self._write("\a")
 
     @asynccontextmanager
     async def aside(self) -> AsyncIterator[None]:
-        """The terminal is another's inside the block; what is committed then comes after it."""
+        """Inside the block another program has the terminal; what is committed meanwhile comes after it."""
         self._here.clear()
         try:
             yield
@@ -155,7 +155,7 @@ class PlainScreen(ScreenBase):
     # -- what is read --------------------------------------------------------------------------------------------------
 
     def _read(self) -> None:
-        """On a thread of its own, in steps of whole reads: a terminal gives lines. Not through sys.stdin: its lock."""
+        """Read, on a thread of its own: a terminal gives whole lines. Not through sys.stdin, which has a lock."""
         data = b"-"
         while data and self._loop is not None:
             try:
@@ -170,7 +170,7 @@ class PlainScreen(ScreenBase):
                     loop.call_soon_threadsafe(self._take, data)
 
     def _is_ours(self) -> bool:
-        """Wait until there is something to read. False: it is an editor's, which may have read it by now."""
+        """Wait until there is something to read. False: it was for an editor, which may have read it by now."""
         if os.name == "posix":
             select.select([self._stdin], [], [])
         ours = self._here.is_set()
@@ -210,7 +210,7 @@ class PlainScreen(ScreenBase):
             self._submit(Typed(said, said, literal))
 
     def _forget_input(self) -> None:
-        """What was typed before a question stood there is no answer to it."""
+        """Drop what was typed before a question was shown: it is no answer to it."""
         self._typed = b""
         with suppress(ImportError, OSError, ValueError):
             import termios
@@ -258,7 +258,7 @@ class PlainScreen(ScreenBase):
             self.leave()
 
     def _without_echo(self, texts: list[str]) -> list[str]:
-        """The chat shows again what was sent; here the terminal has shown it while it was typed."""
+        """Without the line that was sent: the chat shows it again, but the terminal did so while it was typed."""
         if not self._echoed:
             return texts
         shown = ["".join(part.text for part in row).rstrip() for row in self.painter.text(f"› {self._echoed}")]

@@ -1,6 +1,6 @@
 """A question above the input line: may this be done? Never answered by a key that was typed ahead.
 
-The text can be as long as it likes: it is scrolled in half of the screen, the keys stand below it.
+The text can be of any length: it is scrolled in half of the screen, with the keys below it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from cli.terminal.fold import folded
 from cli.terminal.markdown.paint import Painter, Row
 
 QUIET_S = 0.5
-"""It listens once it was on screen, and no key came, for this long."""
+"""It takes an answer once it has been on screen for this long, and no key has come for this long."""
 EXPLAIN = "?"
 
-_MIN_ROWS, _OTHER_ROWS = 7, 3  # of the pane on a small screen; of the input, the bottom line and one of what goes on
-_READABLE_ROWS = 3  # left for the text, else the note goes from below the keys to its end
+_MIN_ROWS, _OTHER_ROWS = 7, 3  # of the pane on a small screen; of the input, the bottom line and one of activity
+_READABLE_ROWS = 3  # left for the text; else the note moves from below the keys to the text's end
 _NOTE_ROWS = 2
 _COLOURED_CHARS = 50_000  # a longer code is shown plainly: it would take a second
 _TAB = 4
@@ -85,7 +85,7 @@ class QuestionPane:
         return self._question is not None
 
     def ask(self, question: Question, answered: Callable[[str], None]) -> None:
-        """Show a question; an earlier one is gone without an answer."""
+        """Show a question; an earlier one stays without an answer."""
         self._question, self._answered = question, answered
         self._shown_at, self._top = None, 0
         self._ignored = self._explaining = False
@@ -105,7 +105,7 @@ class QuestionPane:
         return len(self._rows()) if self._question else 0
 
     def saw_key(self) -> None:
-        """A key was pressed, whichever: the wait begins anew. To be called before the key takes effect."""
+        """Some key was pressed, no matter which: the wait begins anew. To be called before the key takes effect."""
         self._key_before_at, self._key_at = self._key_at, self._clock()
         if self._question is not None and not self._armed(self._key_before_at):
             self._ignored = True
@@ -113,7 +113,7 @@ class QuestionPane:
     # -- keys ----------------------------------------------------------------------------------------------------------
 
     def _armed(self, last_key_at: float) -> bool:
-        """Does it listen? `last_key_at` is that of the key before the one that is being looked at."""
+        """Does it take answers? `last_key_at`: when the key before the present one was pressed."""
         since = max(self._shown_at, last_key_at) if self._shown_at is not None else float("inf")
         return self._clock() - since >= QUIET_S
 
@@ -166,7 +166,7 @@ class QuestionPane:
         self._uncount_key()
 
     def _uncount_key(self) -> None:
-        """This key was for the question, and no typing: the answer needn't wait after it."""
+        """This key was meant for the question, not typed into the line: an answer may follow at once."""
         self._key_at = self._key_before_at
         self._ignored = False
 
@@ -190,7 +190,7 @@ class QuestionPane:
         return max(2, _most_rows() - len(_air()) - len(self._footer()))
 
     def _body(self) -> list[Row]:
-        """All there is to read, in rows of the width that there is now."""
+        """All there is to read, in rows of the present width."""
         question, width = self._question, self._painter.width
         if question is None:
             return []
@@ -240,7 +240,7 @@ class QuestionPane:
 
     @property
     def _note_fits(self) -> bool:
-        """Does the note stand below the keys, whole? Else it ends the text."""
+        """Is there room for the whole note below the keys? Else it stands at the end of the text."""
         note, most = one_line(self._question.note) if self._question else "", _NOTE_ROWS * self._painter.width
         return len(note) <= most and len(self._key_lines()) + _NOTE_ROWS + _READABLE_ROWS <= _most_rows()
 

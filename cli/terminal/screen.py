@@ -40,9 +40,9 @@ FRAME_S = 1 / 12
 _IDLE_FRAME_S = 0.5
 _COST_SHARE = 32
 _LONGEST_PAUSE_S = 0.35
-"""A frame is followed by a pause that many times as long as it computed, but none longer than this. The model's threads
-take all processors and wait for each other: where there are few, it loses the time that drawing takes. The pause is no
-shorter than the frame took, either: a slow line holds writing up."""
+"""After a frame comes a pause `_COST_SHARE` times as long as it computed, at most this long. The model's threads take
+all processors and wait for each other: where there are few, the model loses the time that drawing takes. Up to that
+limit, the pause is no shorter than the whole frame took: a slow connection holds writing up."""
 _LAST_ROWS = 1000  # of what is still open when the screen is left
 _FAULT_CHARS = 200
 _TITLE_CHARS = 100
@@ -50,7 +50,7 @@ _TITLE_CHARS = 100
 
 @dataclass(frozen=True, slots=True)
 class _Drawing:
-    """What one redraw shows around the question and the input: made once, for the layout asks for it several times."""
+    """What one redraw shows around the question and the input: made once, as the layout asks for it several times."""
 
     live: list[Row]
     activity: list[Row]
@@ -118,7 +118,7 @@ class Screen(ScreenBase):
 
     @property
     def away(self) -> bool:
-        """Is the terminal another's now (a pager, an editor, the shell after Ctrl-Z)?"""
+        """Does another program have the terminal now (a pager, an editor, the shell after Ctrl-Z)?"""
         return self._guest is not None or self.app._running_in_terminal
 
     # -- on the loop's thread ------------------------------------------------------------------------------------------
@@ -126,8 +126,8 @@ class Screen(ScreenBase):
     async def run(self) -> None:
         """Show the screen until `leave`. What is still open then is printed as it stands.
 
-        SIGTERM, SIGHUP and a terminal that is closed leave, too. Raises what a callback on the loop raised, when the
-        terminal is as it was.
+        SIGTERM, SIGHUP and a terminal that is closed leave, too. Raises what a callback on the loop raised, once
+        the terminal is restored.
         """
         async with self._on_loop({}):
             self.output.push_title()
@@ -162,7 +162,7 @@ class Screen(ScreenBase):
 
     @asynccontextmanager
     async def aside(self) -> AsyncIterator[None]:
-        """The terminal is another's inside the block (a pager, an editor); what is committed then comes after it.
+        """Inside the block a pager or an editor has the terminal; what is committed meanwhile comes after it.
 
         `leave` cancels the task that is inside.
         """
@@ -176,7 +176,7 @@ class Screen(ScreenBase):
             self.commit([])
 
     async def suspend(self) -> None:
-        """To the shell, as Ctrl-Z does; it goes on when `fg` brings it back. Nothing where there is no such thing."""
+        """Suspend the process, as Ctrl-Z does, until `fg` brings it back. Does nothing on a system without SIGTSTP."""
         if hasattr(signal, "SIGTSTP"):
             async with self.aside():
                 os.kill(0, signal.SIGTSTP)  # the whole group, so that a pipeline or a wrapper stops with us
@@ -202,7 +202,7 @@ class Screen(ScreenBase):
     # -- the life of it ------------------------------------------------------------------------------------------------
 
     def _last_words(self) -> None:
-        """The application is off the screen: what came meanwhile, what is still open."""
+        """The application is off the screen: print what came meanwhile, and what is still open."""
         with suppress(Exception):  # a fault here would hide the one that ended the chat
             self._held += [*self._panes.frame(), *self._panes.live(_LAST_ROWS)]
         with self.output.one_write():
@@ -245,7 +245,7 @@ class Screen(ScreenBase):
             self.output.write_raw(self._ansi(row) + "\r\n")
 
     def _prepare(self) -> None:
-        """Before each redraw: how much of everything fits. The windows take exactly that; blank rows stay below."""
+        """Before each redraw, see how much of everything fits. The windows take just that; blank rows stay below."""
         size = self.output.get_size()
         self.painter.width = size.columns
         spare = 1 if size.rows > 6 else 0

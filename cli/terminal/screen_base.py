@@ -47,7 +47,7 @@ class ScreenBase:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def wake(self) -> None:
-        """Something happened: a frame comes soon. From any thread; however often it is called, one is on its way."""
+        """Something happened: a frame comes soon. From any thread; however often it is called, only one comes."""
         if not self._scheduled and self._loop is not None:
             self._scheduled = True
             with suppress(RuntimeError):  # the loop has just ended

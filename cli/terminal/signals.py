@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 def answered(loop: asyncio.AbstractEventLoop, answers: Mapping[str, Callable[[], object]]) -> Iterator[None]:
     """Inside the block each of these signals calls its function; afterwards all are as they were.
 
-    One that is ignored (`nohup`) stays so; one that there isn't (SIGHUP on Windows) is passed over.
+    One that is ignored (`nohup`) stays so; one that doesn't exist (SIGHUP on Windows) is passed over.
 
         with answered(loop, {"SIGTERM": leave}): …
     """

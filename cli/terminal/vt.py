@@ -22,9 +22,9 @@ _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 """A synchronised update: the terminal draws what is between them at once. One that doesn't know them ignores them."""
 _PUSH_TITLE, _POP_TITLE = "\x1b[22;2t", "\x1b[23;2t"
 _REWRAPPING = ("VTE_VERSION", "TERM_PROGRAM", "KONSOLE_VERSION", "WT_SESSION")
-"""What the terminals that do it say of themselves, also where TERM is the plain `xterm`."""
+"""Variables set by terminals that rewrap (see `rewraps`), even where TERM is the plain `xterm`."""
 _TMUX_DELAY_S = 0.3
-"""tmux 3.3 tells of the first of several changes at once, of the others at most 0.25 s later."""
+"""Of several changes, tmux 3.3 tells us the first immediately, the others at most 0.25 s later."""
 _GONE = frozenset({errno.EIO, errno.EPIPE, errno.ENXIO, errno.EBADF})
 
 
@@ -32,7 +32,7 @@ class Output(Vt100_Output):
     """prompt_toolkit's output with frames. `one_write` joins whatever is flushed inside it into one write.
 
     `rewraps`: the terminal wraps the rows on screen anew when its width changes (see `rewraps`); `resize_delay_s`: how
-    long after that it may tell us.
+    long after the change it may tell us.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Output(Vt100_Output):
 def rewraps(environ: Mapping[str, str]) -> bool:
     """Does the terminal wrap the rows on screen anew when it gets narrower?
 
-    A no that is wrong leaves some stale rows of ours behind after a resize; a yes that is wrong erases finished rows.
+    A wrong no leaves some stale rows of ours behind after a resize; a wrong yes erases finished rows.
     So the plain `xterm` (xterm itself, PuTTY), GNU screen, Emacs and the consoles count as a no.
 
         rewraps({"TERM": "xterm-256color"})   → True

@@ -22,11 +22,11 @@ from cli.clean import clean, one_line
 from cli.mentions import open_mention, written
 
 Choice = tuple[str, str]
-"""A value and what to say of it: `("/model", "use another model")`."""
+"""A value and what to say about it: `("/model", "use another model")`."""
 
 _MAX_SCANNED, _MAX_FOUND, _MAX_WORDS = 5_000, 200, 5
 _LAST = frozenset({"node_modules", "__pycache__", "venv"})
-"""Folders that hold what others made: behind everything else."""
+"""Folders that hold what others made: they come last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ class Sources:
     """Where completions come from. All is asked on the screen's thread; folders are read on another.
 
     `commands()` are all commands, with their slash. `arguments("/model", "gpt")` are the values that the command could
-    have (the menu leaves out those that don't fit what is typed), None: paths. `folders()`: where paths count from;
-    commands count theirs from the first.
+    have (the menu leaves out those that don't fit what is typed), None: paths. `folders()`: what paths are
+    relative to; those in commands are relative to the first.
     """
 
     commands: Callable[[], Sequence[Choice]] = lambda: ()
@@ -127,11 +127,11 @@ class Found:
 
 
 def find_paths(typed: str, folders: Sequence[Path]) -> list[Found]:
-    """What the folder holds that is being typed; nothing below it is looked at. Best first, 200 at the most.
+    """What could be meant in the folder that is being typed, not below it. Best first, 200 at the most.
 
     find_paths("docs/co", [Path.cwd()])  →  [Found("docs/confinement.md", "confinement.md"), …]
 
-    Hidden ones only once their dot is typed. A folder that can't be read has nothing.
+    Hidden files only once their dot is typed. A folder that can't be read counts as empty.
     """
     above, _, part = typed.rpartition("/")
     above = f"{above}/" if "/" in typed else ""
@@ -173,7 +173,7 @@ def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _rank(name: str, part: str) -> int | None:
-    """0: begins with it; 1: but for large letters; 2: holds it. None: isn't meant."""
+    """0: the name begins with `part`; 1: it does, apart from case; 2: it holds it. None: it isn't meant."""
     if name.startswith(".") and not part.startswith("."):
         return None
     if name.startswith(part):
@@ -191,7 +191,7 @@ def _as_mentions(typed: str, length: int, folders: Sequence[Path]) -> list[Compl
 
 
 def _as_arguments(typed: str, folders: Sequence[Path]) -> list[Completion]:
-    """Paths behind a command: of all that is typed, or of the words at its end (`/docs add my fol`)."""
+    """Paths behind a command: for all that is typed, or for the words at its end (`/docs add my fol`)."""
     starts = [0, *(found.end() for found in islice(re.finditer(" +", typed), _MAX_WORDS))]
     for start in starts:
         found = find_paths(typed[start:], folders)
@@ -217,9 +217,9 @@ def _as_words(before: str, folders: Sequence[Path]) -> list[Completion]:
 
 
 def menu_rows(state: CompletionState, max_rows: int) -> StyleAndTextTuples:
-    """The choices around the selected one, a row each, no wider than the screen; what they say of themselves behind.
+    """The choices around the selected one, a row each, with their help behind them; no wider than the screen.
 
-    An arrow in front of the first or last row: there are more.
+    An arrow in front of the first or last row says that there are more.
     """
     columns = get_app().output.get_size().columns
     shown = _window(len(state.completions), state.complete_index, max_rows)
@@ -244,7 +244,7 @@ def _window(count: int, selected: int | None, max_rows: int) -> range:
 
 
 def fitted(text: str, columns: int) -> str:
-    """The text, cut with an ellipsis where it is wider than `columns`, as prompt_toolkit counts, which draws it."""
+    """The text, cut with an ellipsis if wider than `columns`, as counted by prompt_toolkit, which draws it."""
     if get_cwidth(text) <= columns:
         return text
     text = text[: 4 * max(0, columns)]

@@ -30,13 +30,13 @@ _MAX_SET_CHARS = 20_000
 """A longer text that is put into the line (from an editor) becomes a placeholder, as a paste does."""
 _BLOCK = '"""'
 _SHIFT_ENTER = ("\x1b[13;2u", "\x1b[27;2;13~")
-"""What terminals send that tell it from Enter: kitty's protocol, xterm's modifyOtherKeys."""
+"""What terminals send that tell Shift-Enter from Enter: kitty's protocol, xterm's modifyOtherKeys."""
 
 
 class Editor:
     """The input line with its menu and its search row. `submit` gets what was sent; the line is cleared then.
 
-    `edit` takes a text to the user's own editor and returns what came of it, None for no change
+    `edit` takes a text to the user's own editor and returns the changed text, None for no change
     (`external`). `note` gets lines for the user: why that failed. All is called on the screen's thread.
 
         editor = Editor(chat.submit, history=History(paths.history_file()), sources=Sources(commands=…))
@@ -88,9 +88,9 @@ class Editor:
         return Condition(lambda: not self.buffer.text)
 
     def set(self, text: str) -> None:
-        """Put `text` into the line, the cursor behind it. Placeholders in it mean what they meant.
+        """Put `text` into the line, the cursor behind it. Placeholders in it keep their meaning.
 
-        What was pasted in this chat stands as its placeholder again.
+        What was pasted in this chat is shown as its placeholder again.
         """
         text = self._pastes.folded(text)
         self.buffer.text = self._pastes.fold(text) if len(text) > _MAX_SET_CHARS else text
@@ -141,7 +141,7 @@ class Editor:
             buffer.insert_text("    ")
 
     def _open_menu(self) -> None:
-        """At once, without waiting for what typing has set in motion: the next key may be there already."""
+        """Open it at once, without waiting for the search that typing began: the next key may be there already."""
         buffer = self.buffer
         choices = list(self._completions.get_completions(buffer.document, CompleteEvent(completion_requested=True)))
         common = get_common_complete_suffix(buffer.document, choices) if len(choices) > 1 else ""
@@ -163,7 +163,7 @@ class Editor:
             self.buffer.complete_next()
 
     def _close_menu(self) -> None:
-        """Keep what is chosen. In a folder the next level is offered; behind a mention the sentence goes on."""
+        """Keep what is chosen. After a folder its contents are offered; after a mention comes a blank."""
         buffer = self.buffer
         buffer.complete_state = None
         before = buffer.document.text_before_cursor
@@ -192,14 +192,14 @@ class Editor:
     def _send(self) -> None:
         written = self.buffer.text.rstrip()
         shown = _without_quotes(written)
-        literal = shown != written  # a blank in front, or quotes
+        literal = shown != written  # it began with a blank, or stood in quotes
         self.buffer.reset()
         get_app().vi_state.reset()  # vi: a new line begins in insert mode
         self.history.add(Entry(written, self._pastes.within(written)))
         self._submit(Typed(shown, self.expanded(shown), literal))
 
     async def _in_editor(self) -> None:
-        """The line in the user's editor, its placeholders opened."""
+        """Edit the line in the user's editor, its placeholders replaced by what was pasted."""
         assert self._edit is not None
         before = self.text
         try:
@@ -261,7 +261,7 @@ def _block_is_open(text: str) -> bool:
 
 
 def _without_quotes(text: str) -> str:
-    """What stands between the quotes of a block; of another text what is there without blanks around it."""
+    """The text between the quotes of a block; another text without the blanks around it."""
     start = text.strip()
     inner = start[len(_BLOCK) : -len(_BLOCK)]
     if start.startswith(_BLOCK) and start.endswith(_BLOCK) and len(start) >= 2 * len(_BLOCK) and _BLOCK not in inner:

@@ -49,7 +49,7 @@ async def edit(
 
 
 async def _run(command: list[str], environ: Mapping[str, str]) -> None:
-    program = shutil.which(command[0], path=environ.get("PATH")) or command[0]  # not by our own PATH
+    program = shutil.which(command[0], path=environ.get("PATH")) or command[0]  # by the PATH given, not by our own
     with _interrupts_are_the_editors():
         try:
             process = await asyncio.create_subprocess_exec(program, *command[1:], stdout=stdout_for_programs())
@@ -92,7 +92,7 @@ def _shown(text: str) -> str:
 
 @contextmanager
 def _interrupts_are_the_editors() -> Iterator[None]:
-    """Ctrl-C in the editor's terminal reaches this process too: it is not for us. The editor gets the default back."""
+    """Do nothing on Ctrl-C: it reaches us, too, but is the editor's. The editor itself starts with the default."""
     try:
         before = signal.signal(signal.SIGINT, lambda number, frame: None)
     except ValueError:  # not the main thread: Python has no signals there

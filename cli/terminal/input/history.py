@@ -14,7 +14,7 @@ _MAX_ENTRIES, _MAX_BYTES = 10_000, 5_000_000
 _MAX_ENTRY_BYTES = 64_000
 _MAX_PASTE_CHARS = 4_000
 """Longer pastes are not kept: a history is for what was typed."""
-_KEPT_SHARE = 0.8  # of the bounds, when the file is cut: not at every start
+_KEPT_SHARE = 0.8  # of the bounds stays when the file is cut, so that it isn't cut at every start
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class History:
 
     @property
     def entries(self) -> Sequence[Entry]:
-        """All of them. The file is read when this is asked for first."""
+        """All entries. The file is read when they are first asked for."""
         if self._loaded is None:
             self._loaded = []
             with suppress(OSError):
@@ -80,7 +80,7 @@ class History:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - self._max_bytes))
             data = file.read(self._max_bytes)
-        lines = data.split(b"\n")[1 if size > self._max_bytes else 0 :]  # the first one is a part of one then
+        lines = data.split(b"\n")[1 if size > self._max_bytes else 0 :]  # then the first one is incomplete
         if size > self._max_bytes or len(lines) > self._max_entries + 1:
             with suppress(OSError):
                 self._cut()
@@ -97,7 +97,7 @@ class History:
             os.write(descriptor, b"\n" + line if torn else line)  # O_APPEND: at the end, whole
 
     def _cut(self) -> None:
-        """Leave the newest in the file."""
+        """Leave only the newest entries in the file."""
         assert self._path is not None
         with self._opened() as descriptor:
             size = os.lseek(descriptor, 0, os.SEEK_END)
@@ -109,7 +109,7 @@ class History:
 
     @contextmanager
     def _opened(self) -> Iterator[int]:
-        """The file for appending, ours alone meanwhile (where there are such locks)."""
+        """The file, open for appending and locked against other processes (where there are such locks)."""
         assert self._path is not None
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         while True:
@@ -118,7 +118,7 @@ class History:
             try:
                 _lock(descriptor)
                 if not _is_still(self._path, descriptor):
-                    continue  # another process has cut it meanwhile: this is the old one
+                    continue  # another process has cut the file meanwhile: this is the old one
                 if hasattr(os, "fchmod"):
                     os.fchmod(descriptor, 0o600)
                 yield descriptor
@@ -161,7 +161,7 @@ def _line(entry: Entry) -> bytes:
     stored: dict[str, object] = {"text": entry.text}
     if entry.pastes:
         stored["pastes"] = dict(entry.pastes)
-    return json.dumps(stored).encode() + b"\n"  # ASCII: half a surrogate pair, too, is a line that can be read again
+    return json.dumps(stored).encode() + b"\n"  # ASCII: even half a surrogate pair can be read back
 
 
 def _entry(line: bytes) -> Entry | None:
@@ -201,7 +201,7 @@ def _is_still(path: Path, descriptor: int) -> bool:
 
 
 def _lock(descriptor: int) -> None:
-    """Wait for the file. Windows has no such lock: there two chats that start at one moment may lose a line."""
+    """Wait for the file. Windows has no such lock: two chats that start at the same moment may lose a line there."""
     with suppress(ImportError):
         import fcntl
 
@@ -209,7 +209,7 @@ def _lock(descriptor: int) -> None:
 
 
 def matching(entries: Sequence[Entry], query: str) -> list[Entry]:
-    """The entries that hold `query`, newest first, each text once. Small letters find large ones too."""
+    """The entries that hold `query`, newest first, each text once. A query in lower case finds either case."""
     if not query:
         return []
     folded = query == query.lower()

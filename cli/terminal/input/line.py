@@ -1,4 +1,4 @@
-"""The text of the input line, whose placeholders are one piece, and the way through the history from it."""
+"""The text of the input line, in which a placeholder is one piece, and the walk through the history."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Line(Buffer):
     # -- the history ---------------------------------------------------------------------------------------------------
 
     def history_backward(self, count: int = 1) -> None:
-        """Show the next older entry that begins like what was typed before the cursor."""
+        """Show the next older entry that begins with the text before the cursor."""
         if self._walk is None or not self._walk.begun or self.text != self._walked:
             self._draft = self._walked = self.text
             self._walk = Walk(self._entries.entries, self.document.text_before_cursor)
@@ -72,7 +72,7 @@ class Line(Buffer):
                 self.recall(entry)
 
     def history_forward(self, count: int = 1) -> None:
-        """Back towards what was typed."""
+        """Go back towards what was typed."""
         for _ in range(count):
             if self._walk is None or self.text != self._walked:
                 return
@@ -90,7 +90,7 @@ class Line(Buffer):
 
 
 class Cleaned(Processor):
-    """Shows a line as `cli.clean` lets it: what was pasted or recalled may hold what a terminal would obey."""
+    """Shows a line cleaned: what was pasted or recalled may hold characters that a terminal would obey."""
 
     def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
         fragments = transformation_input.fragments

@@ -19,9 +19,9 @@ class Pastes:
         self._count = 0
 
     def shown(self, text: str) -> str:
-        """What enters the line for a pasted text: itself, or a placeholder for one that is long.
+        """What enters the line for a pasted text: itself, or a placeholder for a long one.
 
-        A megabyte in the line would make every frame dear. `"[paste 1: 1,044,000 characters]"`
+        A megabyte in the line would slow down every frame. `"[paste 1: 1,044,000 characters]"`
         """
         if len(text) > _MAX_CHARS or text.count("\n") > _MAX_LINES:
             return self.fold(text)
@@ -38,7 +38,7 @@ class Pastes:
         return name
 
     def folded(self, text: str) -> str:
-        """The text with what was pasted as its placeholder again: it is no more the user's own words than before."""
+        """The text with each paste in it as its placeholder again: it still isn't the user's own words."""
         for name, pasted in self._kept.items():
             text = text.replace(pasted, name)
         return text
@@ -58,9 +58,9 @@ class Pastes:
         return [found.span() for found in _NAME.finditer(shown) if found[0] in self._kept]
 
     def adopted(self, shown: str, pastes: Mapping[str, str], *, ours: bool) -> str:
-        """A line of the history, its placeholders ours: numbered anew where they come from another session.
+        """A line of the history, with placeholders of ours: those from another session are numbered anew.
 
-        `pastes` is what the history kept of them; what it didn't keep is said in its place.
+        `pastes` is what the history kept of them; in place of one that it didn't keep stands a text that says so.
         """
 
         def ours_for(found: re.Match[str]) -> str:

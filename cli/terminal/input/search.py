@@ -29,8 +29,8 @@ class _Found:
 class Search:
     """The row below the input while the history is searched; what is found stands in the line itself.
 
-    Enter, Tab and the arrows to the side take it into the line; nothing is sent. Esc does too, Ctrl-C and Ctrl-G bring
-    back what was there before. `done` is called at the end: the line has the keys again.
+    Enter, Tab, Esc, Left and Right take it into the line; nothing is sent. Ctrl-C and Ctrl-G bring back what was there
+    before. `done` is called at the end: the line has the keys again.
     """
 
     def __init__(self, line: Line, history: History, done: Callable[[], None]) -> None:

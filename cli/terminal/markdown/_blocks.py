@@ -1,6 +1,6 @@
 """Blocks of Markdown → lines of spans.
 
-Code is neither wrapped nor indented, wherever it stands: a line that is copied is the line.
+Code is neither wrapped nor indented, wherever it stands, so that a copied line is exactly that line.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class _Blocks:
         return [Line([(clean(token.content), PLAIN)])] if token.content else []
 
     def _text(self, width: int, words: str = "") -> list[Line]:
-        """The inline token that comes now, and what closes it."""
+        """Take the inline token that comes next, and the token that closes its block."""
         inline = self._tokens[self._at]
         self._at += 2
         base = style(words) if self._look.colour else PLAIN
@@ -131,7 +131,7 @@ class _Blocks:
         return lines
 
     def _items(self) -> Iterator[None]:
-        """Stops after the list's end; between two, the caller takes what stands in the item."""
+        """Yields once for each item, whose contents the caller takes; stops after the list's end."""
         while self._at < len(self._tokens):
             self._at += 1
             if self._tokens[self._at - 1].type != "list_item_open":
@@ -139,7 +139,7 @@ class _Blocks:
             yield
 
     def _loose(self) -> bool:
-        """Its paragraphs stand apart."""
+        """Is the list loose: do its paragraphs stand apart?"""
         level = self._tokens[self._at - 1].level
         for token in self._tokens[self._at :]:
             if token.level <= level:
@@ -172,7 +172,7 @@ class _Blocks:
 
 
 def _prefixed(lines: list[Line], first: str, other: str, look: Style, *, other_look: Style = PLAIN) -> list[Line]:
-    """The lines after the marker of an item or a quote; code stands alone, the marker on a line before it."""
+    """The lines, with the marker of an item or a quote before them; before code it stands on a line of its own."""
     done: list[Line] = []
     if lines and lines[0].verbatim and first.strip() and first != other:
         done.append(Line([(first, look)]))

@@ -11,7 +11,7 @@ PARAGRAPH_CHARS = 4000  # some marks take the parser quadratic time: 4,000 of `[
 BLOCK_LINES = 200  # rows of a table, lines of an item, a quote, indented code; the head of a table is repeated
 BLOCK_CHARS = 8000
 LONG_LINE = 2000  # characters of prose; the first blank after it becomes a line end, or any character 200 further on
-LONG_CODE_LINE = 100_000  # a copied line of code should be the line
+LONG_CODE_LINE = 100_000  # long, so that a copied line of code is the whole line
 
 
 @dataclass(frozen=True, slots=True)

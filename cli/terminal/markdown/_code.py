@@ -1,4 +1,4 @@
-"""Code with colours: pygments' tokens in the 16 colours of the terminal, each line as long as it is."""
+"""Code with colours: pygments' tokens in the 16 colours of the terminal; lines are not wrapped."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _THEME = {
     "Token.Generic.Strong": "bold",
     "Token.Generic.Prompt": "dim",
 }
-# Java's names of methods are looked for with an expression that takes cubic time on words with nothing between them.
+# For Java's method names pygments has an expression that takes cubic time on words with only blanks between them.
 _WORDS_IN_A_ROW = re.compile(r"(?:[\w.\[\]$<>?]++\s++){40}")
 UNKNOWN = "cyan"  # code in no known language, and code in a line of prose
 
@@ -77,7 +77,7 @@ def code_lines(source: str, info: str, *, context: str = "", colour: bool = True
         before = []
     if sum(map(len, lines)) > MAX_CHARS or max(map(len, lines)) > MAX_LINE_CHARS:
         return [[(line, PLAIN)] for line in lines]
-    text = "\n".join([*before, *lines, ""])  # the lexers of sessions drop a last line without an end
+    text = "\n".join([*before, *lines, ""])  # the lexers of interactive sessions drop a last line without a newline
     if lexer.name == "Java" and _WORDS_IN_A_ROW.search(text):
         return [[(line, PLAIN)] for line in lines]
     spans = _coloured(text, lexer)[len(before) :][: len(lines)]
@@ -104,7 +104,7 @@ def _look(kind: _Type) -> Style:
 
 @lru_cache(64)
 def _lexer(info: str) -> Lexer | None:
-    """By the first word of the info string; no plugins are looked for."""
+    """The lexer that the first word of the info string names; no plugins are looked for."""
     from pygments.lexers import get_lexer_by_name
 
     name = info.split()[0].lower().strip("{}.") if info.split() else ""

@@ -1,4 +1,4 @@
-"""rich's console, which draws into nothing: rows are taken from it, it writes none."""
+"""rich's console, which writes nowhere: the rows are taken from it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.console import Console
 
 @lru_cache(4)
 def console(width: int) -> Console:
-    """One of this width that takes text as text: no markup, no `:emoji:`, no guesses from the environment."""
+    """A console of this width that takes text as text: no markup, no `:emoji:`, no guesses from the environment."""
     return Console(
         file=io.StringIO(),
         force_terminal=True,

@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 ITEM = re.compile(r"( {0,3}(?:[-+*]|\d{1,9}[.)]))([ \t]*)")
 _CLOSED_BY_BLANK = frozenset({"paragraph_open", "blockquote_open", "table_open", "maths_block"})
 _CLOSED_AT_ONCE = frozenset({"heading_open", "hr"})
-_CELL_CHARS = 10  # what a cell of a table counts, beside its text: each costs as much to draw
+_CELL_CHARS = 10  # what a cell of a table counts beside its text: it costs as much to draw
 
 
 def is_over(token: Token, *, blank_next: bool) -> bool:
-    """Nothing more can come to this last block."""
+    """Can nothing more be added to this last block?"""
     if token.type == "maths_block" and token.meta["closed"]:
         return True
     return token.type in _CLOSED_AT_ONCE or (token.type in _CLOSED_BY_BLANK and blank_next)
 
 
 def is_text(token: Token, lines: int) -> bool:
-    """A paragraph, or one that its last line has made a heading."""
+    """Is it a paragraph, or one that its last line has made a heading?"""
     return token.type == "paragraph_open" or (token.type == "heading_open" and lines > 1)
 
 
@@ -35,13 +35,13 @@ def start_of(token: Token) -> int:
 
 
 def extent(token: Token, lines: list[str]) -> tuple[int, int]:
-    """First line and the one after the last, without the blank ones at the end."""
+    """The block's first line, and the one after its last, without blank lines at the end."""
     assert token.map is not None
     return token.map[0], without_blanks(lines, token.map[0], token.map[1])
 
 
 def without_blanks(lines: list[str], start: int, stop: int) -> int:
-    """The stop, moved up over blank lines."""
+    """`stop`, moved up over blank lines."""
     while stop > start and not lines[stop - 1].strip():
         stop -= 1
     return stop
@@ -50,7 +50,7 @@ def without_blanks(lines: list[str], start: int, stop: int) -> int:
 def cap_of(token: Token, lines: list[str], start: int, stop: int) -> int | None:
     """Where this block (or an item of it) is cut because it is too long; None: it is short enough.
 
-    At a line that is not blank, the same one however many lines follow.
+    It is at a line that is not blank, and at the same one however many lines follow.
     """
     text, table = is_text(token, stop - start), token.type == "table_open"
     max_lines, max_chars = (PARAGRAPH_LINES, PARAGRAPH_CHARS) if text else (BLOCK_LINES, BLOCK_CHARS)

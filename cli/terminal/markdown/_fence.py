@@ -6,7 +6,7 @@ from cli.terminal.markdown._chunk import BLOCK_CHARS, CODE_LINES, CONTEXT_LINES,
 
 
 class Fence:
-    """From the line after the opening one. `marker`: "```", "~~~~"; `indent`: the opening line's blanks."""
+    """Takes the lines after the opening one. `marker`: "```", "~~~~"; `indent`: the opening line's blanks."""
 
     def __init__(self, marker: str, info: str, indent: int, *, gap: bool) -> None:
         self._marker, self._info, self._indent, self._gap = marker, info, indent, gap
@@ -20,7 +20,7 @@ class Fence:
         return "".join(self._code)
 
     def closed_by(self, line: str) -> bool:
-        """Ends it: as many marks or more, hardly indented, nothing behind them."""
+        """Does the line end it? As many marks or more, fewer than four blanks before them, nothing behind."""
         if self._marker[0] not in line[:4]:
             return False
         text = line.rstrip()
@@ -28,7 +28,7 @@ class Fence:
         return len(text) - len(mark) < 4 and len(mark) >= len(self._marker) and not mark.strip(self._marker[0])
 
     def take(self, line: str) -> list[Chunk]:
-        """One more line; the piece that it completes."""
+        """Take one more line; returns the piece that it completes, if it does."""
         self._code.append(self._bare(line))
         self._chars += len(line)
         return self.rest() if len(self._code) >= CODE_LINES or self._chars >= BLOCK_CHARS else []
@@ -54,7 +54,7 @@ class Fence:
         return Chunk("code", "".join(line[:LONG_LINE] for line in shown), gap, self._info, "".join(before))
 
     def _bare(self, line: str) -> str:
-        """The line without as much indent as the fence has, a tab that is used up in part as blanks."""
+        """The line without the indent that the fence has; what is left of a tab becomes blanks."""
         at = column = 0
         while column < self._indent and line[at] in " \t":
             column += 4 - column % 4 if line[at] == "\t" else 1

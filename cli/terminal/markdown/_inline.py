@@ -78,7 +78,7 @@ def _link_style(address: str, look: Look) -> Style:
 
 
 def _show_address(lines: list[list[Span]], link: tuple[str, int, int], look: Look) -> None:
-    """The address after the text, where it can't be clicked, or where the text names another one."""
+    """Put the address after the text, where it can't be clicked, or where the text names another one."""
     address, line, span = link
     spans = [*lines[line][span:], *(one for more in lines[line + 1 :] for one in more)]
     text = "".join(text for text, _ in spans).strip()

@@ -12,7 +12,7 @@ class LongLines:
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
-        self.column = 0  # characters of it
+        self.column = 0  # how many characters it has
 
     @property
     def partial(self) -> str:
@@ -20,7 +20,7 @@ class LongLines:
         return "".join(self._pieces)
 
     def fits(self, text: str, limit: int) -> bool:
-        """Keeps the text and is True if it neither ends the line nor makes it too long."""
+        """True if the text neither ends the line nor makes it too long; then it is kept."""
         if "\n" in text or self.column + len(text) > limit:
             return False
         self._pieces.append(text)
@@ -28,7 +28,7 @@ class LongLines:
         return True
 
     def push(self, text: str, limit: Callable[[], int]) -> Iterator[str]:
-        """The lines that the text completes; `limit` is asked for each: a line decides what the next one is part of."""
+        """The lines that the text completes; `limit` is asked for each, as a line decides what the next is part of."""
         at = 0
         while at < len(text):
             longest = limit()

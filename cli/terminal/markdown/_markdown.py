@@ -55,7 +55,7 @@ def _maths_block(state: StateBlock, first: int, end: int, silent: bool) -> bool:
     line = _line(state, first)
     closer = _OPENERS.get(line[:2])
     if closer is None or closer in line[2:]:
-        return False  # closed in its line: the inline rule's
+        return False  # closed on the same line: left to the inline rule
     if silent:
         return True
     stop, closed = first + 1, False

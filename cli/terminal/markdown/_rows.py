@@ -77,7 +77,7 @@ def _extents(text: str, width: int, fold: bool) -> Iterator[tuple[int, int]]:
 
 
 def _sliced(spans: list[Span], extents: Iterable[tuple[int, int]]) -> Iterator[list[Span]]:
-    """The spans between each start and stop, which go up; in one pass."""
+    """The spans between each start and stop, in one pass: the extents are in ascending order."""
     first = before = 0  # the first span that matters, the characters before it
     for start, stop in extents:
         while first < len(spans) and before + len(spans[first][0]) <= start:
@@ -92,12 +92,12 @@ def _sliced(spans: list[Span], extents: Iterable[tuple[int, int]]) -> Iterator[l
 
 
 def cells(spans: Iterable[Span]) -> int:
-    """The columns of a line."""
+    """How many columns a line takes."""
     return sum(cell_len(text) for text, _ in spans)
 
 
 def row(spans: Iterable[Span]) -> Row:
-    """A finished row: clean text, no piles of marks, no blanks at its end, neighbours of one style joined."""
+    """A finished row: clean text, no piles of combining marks, no blanks at its end, neighbours of one style joined."""
     joined: list[tuple[list[str], Style]] = []
     for text, look in spans:
         if joined and joined[-1][1] == look:
@@ -115,7 +115,7 @@ def row(spans: Iterable[Span]) -> Row:
 
 
 def _unstacked(done: Row) -> Row:
-    """Piles of marks go, also such that begin in one segment and go on in the next."""
+    """Take out piles of combining marks, even if they begin in one segment and go on in the next."""
     text = "".join(segment.text for segment in done)
     if text.isascii() or unstacked(text) == text:
         return done
@@ -129,7 +129,7 @@ def _unstacked(done: Row) -> Row:
 
 
 def _safe(text: str) -> str:
-    """Nothing that acts, on one line: the last door before the terminal."""
+    """The text without anything that a terminal acts on, on one line: the last check before the terminal."""
     if text.isascii() and text.isprintable():
         return text
     return clean(text).translate(_UNSAFE)

@@ -67,7 +67,7 @@ def _cell_width(cell: Cell) -> int:
 
 
 def _narrowed(natural: list[int], room: int) -> list[int] | None:
-    """The widths when the widest give way, down to the minimum. None: there is no room for a table."""
+    """The widths when the widest columns are narrowed, down to the minimum. None: there is no room for a table."""
     if room < sum(min(one, _MIN_COLUMN) for one in natural):
         return None
     low, high = min(_MIN_COLUMN, max(natural)), max(natural)

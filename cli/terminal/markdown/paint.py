@@ -37,7 +37,7 @@ class Painter:
         self.links = links
 
     def chunk(self, chunk: Chunk) -> list[Row]:
-        """Its rows, an empty one first if it has a gap. Never raises: what can't be rendered comes as it is written."""
+        """Its rows, an empty one first if it has a gap. Never raises: what can't be drawn comes as it was written."""
         from cli.terminal.markdown._rows import row
 
         try:
@@ -88,7 +88,7 @@ class Painter:
 
 
 def knows_links(environ: Mapping[str, str]) -> bool:
-    """The terminal is one of those that make OSC 8 links clickable; of another one nobody knows.
+    """Is the terminal one of those that are known to make OSC 8 links clickable?
 
         knows_links({"TERM": "xterm-kitty"})   → True
     """

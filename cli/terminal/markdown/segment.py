@@ -60,7 +60,7 @@ class Segmenter:
     def __init__(self) -> None:
         self._line = LongLines()
         self._tail: list[str] = []  # complete lines, not cut yet
-        self._looked = 0  # lines of the tail at the last look: the next when it has grown by a sixteenth
+        self._looked = 0  # lines of the tail at the last look; the next comes when it has grown by a sixteenth
         self._kind = ""  # of its last block, at the last look
         self._first = True  # no gap before the next chunk
         self._item: _Item | None = None
@@ -82,7 +82,7 @@ class Segmenter:
         return chunks
 
     def finish(self) -> list[Chunk]:
-        """The chunks of the rest: the text has ended. Then it is as new."""
+        """The text has ended: the chunks of the rest. After that the segmenter is as new."""
         chunks = self.feed("\n") if self._line.column else []
         chunks += self._fence.rest() if self._fence else self._cut(final=True)
         Segmenter.__init__(self)
@@ -91,8 +91,8 @@ class Segmenter:
     def live(self, max_rows: int) -> Chunk | None:
         """What a view of `max_rows` rows should show of the open rest; None: nothing.
 
-        A partial line that could still become anything (`---`, `|--`) is left out. A long table is its head and its
-        last rows, a fence or a paragraph its last lines. It may be some rows longer than asked for.
+        A partial line that could still become anything (`---`, `|--`) is left out. Of a long table it holds the head
+        and the last rows, of a fence or a paragraph the last lines. It may be some rows longer than asked for.
         """
         partial = self._line.partial
         if self._fence:
@@ -139,7 +139,7 @@ class Segmenter:
         )
 
     def _grown(self) -> bool:
-        """Worth a look: whatever is cut now or later is the same."""
+        """Is it worth a look? What is cut will be the same, now or later."""
         grown = len(self._tail) - self._looked
         return bool(self._tail) and grown > 0 and (grown > self._looked // 16 or not self._tail[-1].strip())
 
@@ -162,7 +162,7 @@ class Segmenter:
         return chunks
 
     def _cut_once(self, chunks: list[Chunk], *, final: bool) -> bool:
-        """Takes what one parse of the tail shows to be final. True: look again."""
+        """Take what one parse of the tail shows to be final. True: look again."""
         lines = self._tail
         tokens = block_parser().parse("".join(lines))
         top = [token for token in tokens if token.level == 0 and token.nesting >= 0 and token.map]
@@ -187,7 +187,7 @@ class Segmenter:
     def _cut_block(
         self, chunks: list[Chunk], token: Token, tokens: list[Token], *, over: bool
     ) -> tuple[int, list[str] | None]:
-        """The line up to which all is done; or, where it was too long, the lines that are left."""
+        """Returns the line up to which all is done; or, where the block was too long, the lines that are left."""
         lines, (start, stop) = self._tail, extent(token, self._tail)
         cap = cap_of(token, lines, start, stop)
         if cap is None and not over:
@@ -203,7 +203,7 @@ class Segmenter:
     def _cut_list(
         self, chunks: list[Chunk], token: Token, tokens: list[Token], *, over: bool
     ) -> tuple[int, list[str] | None]:
-        """The same for a list: its items, but for the last unless it is over."""
+        """The same for a list: its items, the last one only if the list is over."""
         lines, (start, stop) = self._tail, extent(token, self._tail)
         inside = (one for one in tokens if one.type == "list_item_open" and one.level == 1 and one.map)
         begins = [one.map[0] for one in inside if one.map and start <= one.map[0] < stop]
@@ -240,7 +240,7 @@ class Segmenter:
         self._item, self._tail = None, []
 
     def _live_block(self, lines: list[str], item: re.Match[str] | None) -> Chunk:
-        """The tail as one chunk, of what kind the parser will say when it is painted."""
+        """The tail as one chunk; the parser will find its real kind when it is painted."""
         gap, kind, context = not self._first, "paragraph_open", ""
         if item is not None:
             kind = "ordered_list_open" if item[1][-1] in ".)" else "bullet_list_open"
