@@ -1,7 +1,7 @@
 """The words of approvals: from a call that asks to what a person reads, and from their key to a decision.
 
-`ossia run` (`cli.oneshot.ask`) and the chat say the same. Everything here is text as it came: whoever shows it cleans
-it.
+`ossia run` (`cli.oneshot.ask`) and the chat say the same. All text here is as it came, not cleaned: whoever shows it
+cleans it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MAY = {
     "send": "send data away from this machine",
 }
 _EDITED_ARGUMENT = {"functions.shell": "command", "functions.write_file": "content"}
-"""The argument of a tool that is edited alone, as the text that it is."""
+"""Of these tools only this argument is edited, as plain text."""
 _SUFFIXES = {"python": ".py", "functions.shell": ".sh", "functions.apply_patch": ".patch"}
 _EMOJI_PARTS = re.compile("(?<=[\u2000-\U0001ffff])[\u200d\ufe0f]")  # joiners and selectors between pictures
 
@@ -36,7 +36,7 @@ _EMOJI_PARTS = re.compile("(?<=[\u2000-\U0001ffff])[\u200d\ufe0f]")  # joiners a
 
 
 def answers(asked: ApprovalAsked) -> tuple[str, ...]:
-    """The keys that answer: `("y", "n", "s", "a")`. A firm question is asked each time: no answer holds for others."""
+    """The keys that answer: `("y", "n", "s", "a")`. A firm question is asked each time: no answer holds for another."""
     if asked.firm:
         return "y", "n"
     return ("y", "n", "s", "a") if asked.rules else ("y", "n", "s")
@@ -54,7 +54,7 @@ def unseen(text: str) -> int:
 
 
 def hint_on(asked: ApprovalAsked, hint: str) -> str:
-    """What else helps: where text from outside is why, not against carrying private text out."""
+    """The hint, if text from outside is why it is asked; it doesn't help against carrying private text out."""
     return hint if asked.firm and asked.reason == FROM_OUTSIDE else ""
 
 
@@ -114,7 +114,7 @@ def explanation(asked: ApprovalAsked, *, spec: ToolSpec | None = None, hint: str
 
 
 def told_of(asked: ApprovalAsked, key: str) -> str:
-    """What stays of an answer that holds for other calls, too: a line for the chat; "" for one that doesn't."""
+    """A line for the chat on an answer that holds for other calls, too; "" for one that doesn't."""
     if key == "a":
         return f"always allowed: {', '.join(asked.rules)} · /allow remove RULE takes it back"
     return f"allowed until ossia ends: {_remembered(asked)}" if key == "s" else ""
@@ -132,7 +132,7 @@ def _remembered(asked: ApprovalAsked) -> str:
 def arguments_to_edit(asked: ApprovalAsked) -> tuple[str, str]:
     """The text to put before the user, and the suffix of a file for it: code, a command, a file's text; else JSON.
 
-    What they wrote last stands there when it had a fault.
+    If what they wrote last had a fault, they get that again.
 
         arguments_to_edit(…)    # ("ls -l", ".sh")
     """
@@ -148,8 +148,8 @@ def arguments_to_edit(asked: ApprovalAsked) -> tuple[str, str]:
 def edited_arguments(asked: ApprovalAsked, text: str) -> str | None:
     """What the user has made of `arguments_to_edit`, as the arguments of a call; None: nothing was changed.
 
-    An emptied text is no change either: there is no call without arguments to be asked about. A last newline that was
-    there is there again: editors write one, and it is taken off with theirs.
+    An emptied text is no change either: there is no call without arguments to be asked about. A newline that the text
+    ended with is put back: editors add one of their own, and it was taken off with that.
     """
     shown, _ = arguments_to_edit(asked)
     text = f"{text}\n" if shown.endswith("\n") and not text.endswith("\n") else text
@@ -172,7 +172,7 @@ def _edited_alone(asked: ApprovalAsked) -> str | None:
 
 
 def _is_raw(asked: ApprovalAsked) -> bool:
-    """Code is sent as it is, not as JSON."""
+    """Are the arguments code, which is sent as it is, not as JSON?"""
     return asked.call.name == "python"
 
 

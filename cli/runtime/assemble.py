@@ -44,7 +44,7 @@ class Wait(Protocol):
 
 @dataclass(slots=True)
 class Assembly:
-    """All that a turn needs, loaded. `load_s` is the time from the first byte of the model to here, in seconds."""
+    """All that a turn needs, loaded. `load_s` is how many seconds loading it took."""
 
     engine: Engine
     codec: Codec
@@ -87,7 +87,7 @@ class Assembly:
 
 @dataclass(slots=True)
 class Loading:
-    """A model on its way: what it is called is known, its weights are being loaded by the worker."""
+    """A model on its way: its name is known, and the worker is loading its weights."""
 
     model_name: str
     _resolved: Resolved
@@ -99,7 +99,7 @@ class Loading:
     note: str = ""  # which model is used; told once the settings have proved usable
 
     def finish(self, *, tap: Tap | None, tools: Toolset | None = None) -> Assembly:
-        """Put everything together, and wait for the weights. `tools`: those of the model before, which stay."""
+        """Put everything together, and wait for the weights. `tools`: those of the model before, to be kept."""
         own = tools is None
         tools = tools or collect(self._resolved, self._folder, self._display, self._tokenizer)
         if self.note:
@@ -135,12 +135,12 @@ def begin(
 ) -> Loading:
     """Find the model, look at it, and let the worker load its weights; `wait` is how to wait for it.
 
-    `stays`: it will answer again and again, as in a chat: what makes it faster may take its time now.
+    `stays`: it will answer again and again, as in a chat, so that what makes it faster may take its time now.
 
     Raises ModelError, DoesNotFit, ScriptInvalid, or ExitError for settings that name nothing.
     """
     settings = resolved.settings
-    chosen_tools(settings)  # a file of functions that isn't there is told before anything is loaded
+    chosen_tools(settings)  # a missing file of functions is reported before anything is loaded
     started = time.monotonic()
     if settings.engine.startswith("script:"):
         engine, tokenizer = _script(settings, display)
@@ -170,7 +170,7 @@ def _llama(
     from cli.runtime.loading import LoadProgress
     from cli.runtime.models import locations
 
-    gpu_free = worker.submit(_gpu_free)  # loads the library; beside the reading of the header, when the model is named
+    gpu_free = worker.submit(_gpu_free)  # loads the library; if the model is named, while its header is read
     memory = read_memory() if settings.model else read_memory(wait(gpu_free))
     model = resolve(settings.model, locations=locations(), memory=memory)
     for note in model.notes:
@@ -234,7 +234,7 @@ def _llama(
 
 
 def _what_takes_time(planned: Plan) -> str:
-    """What llama.cpp does with weights that are in memory, in words; "" nothing."""
+    """What llama.cpp does with weights that are in memory, in words; "": nothing."""
     if planned.repack:
         return "repacking the weights"
     return "bringing the weights to the GPU" if planned.gpu_layers else ""

@@ -28,7 +28,7 @@ _KEYS: Mapping[str, str] = {
 
 
 def make_browser(settings: Settings, count: Callable[[str], int]) -> tuple[Browser, PageLoader]:
-    """The browser and what loads its pages, to be closed in the end. Raises ExitError for unusable settings."""
+    """The browser, and the loader of its pages, to be closed in the end. Raises ExitError for unusable settings."""
     from tools.library.library import Library
 
     library, web = Library(paths.library_file()), PageLoader(settings)
@@ -39,7 +39,7 @@ def make_browser(settings: Settings, count: Callable[[str], int]) -> tuple[Brows
 
 
 def _web(settings: Settings) -> Source:
-    """The web search that `--web` names: an address is a SearXNG's."""
+    """The web search that `--web` names: an address means a SearXNG."""
     from tools.browser.web import KINDS
     from tools.fetch import JsonClient
 
@@ -60,7 +60,7 @@ def _web(settings: Settings) -> Source:
 
 
 class PageLoader:
-    """Loads pages from the web. Its parts take a tenth of a second to import: not before a page is wanted.
+    """Loads pages from the web. Its parts take a tenth of a second to import: they wait until a page is wanted.
 
     Raises ExitError for settings that can't be used. `load` may be called from any thread, one at a time. While it is
     `private`, no page is kept on disk.

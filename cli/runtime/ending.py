@@ -1,4 +1,4 @@
-"""How a process ends that was interrupted: what a command left is looked at, and no thread is waited for."""
+"""How an interrupted process ends: what a command left is still looked at, and no thread is waited for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cli.streams import stdout
 
 
 def look_to_the_end(warn: Callable[[str], None]) -> None:
-    """Before the process ends: what a command left is still looked at, unless there is one more Ctrl-C."""
+    """Before the process ends, wait until what a command left has been looked at, or for one more Ctrl-C."""
     from tools import ending
 
     if not ending.is_under_way():
@@ -26,7 +26,7 @@ def look_to_the_end(warn: Callable[[str], None]) -> None:
 
 
 def end_now(code: int) -> NoReturn:
-    """End the process without waiting for threads: one is in a C call that doesn't know of us."""
+    """End the process without waiting for threads: one is in a C call that we can't interrupt."""
     for stream in (stdout(), sys.stderr):
         try:
             stream.flush()

@@ -1,4 +1,4 @@
-"""A call that failed, as a person is told of it: the reason first, whole, and what can be done about it."""
+"""How a person is told of a failed call: first the whole reason, then what can be done about it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _REMARK = re.compile(r"\[(.*)\]")
 _NO_MODULE = re.compile(r"No module named '([A-Za-z_]\w*)(?:\.[\w.]*)?'")
 _PACKAGES = {"PIL": "pillow", "bs4": "beautifulsoup4", "cv2": "opencv-python", "sklearn": "scikit-learn",
              "yaml": "pyyaml"}  # fmt: skip
-"""Modules that are called otherwise than the package that brings them."""
+"""Modules whose name isn't that of the package that brings them."""
 _IN_FOLDER = frozenset({"apply_patch", "grep", "list_dir", "read_file", "shell", "write_file"})
 
 
 def reason_of(text: str) -> str:
-    """Why a call failed, on one line, out of what the model is told: less what leads up to it.
+    """Why a call failed, on one line: what the model is told, without what leads up to the reason.
 
         reason_of("Error fetching URL `https://a.test/x`: the name a.test isn't known")    # "the name a.test isn't …"
         reason_of("Traceback (most recent call last):\\n …\\nKeyError: 'x'")                  # "KeyError: 'x'"
@@ -50,7 +50,7 @@ def reason_of(text: str) -> str:
 
 
 def failure_rows(done: ToolFinished, width: int, *, fix: str = "") -> tuple[list[str], list[str]]:
-    """The rows that tell of it, clean and of at most `width` columns, and those of `fix`.
+    """The rows that tell of a failed call, clean and of at most `width` columns, and those of `fix`.
 
     What doesn't fit into `MAX_ROWS` is counted; the arguments come last, as much of them as a row holds.
 
@@ -70,7 +70,7 @@ def failure_rows(done: ToolFinished, width: int, *, fix: str = "") -> tuple[list
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """The first row as the text begins, the others below its second word; what doesn't fit is counted."""
+    """The first row is indented as the text is, the others two columns more; what doesn't fit is counted."""
     text = clean(text)
     indent = " " * (2 + len(text) - len(text.lstrip()))
     painter = Painter(max(8, width - len(indent)), colour=False)
@@ -86,8 +86,8 @@ def _wrapped(text: str, width: int) -> list[str]:
 class Fixes:
     """What the user, not the model, could do about a failed call: the model never reads it.
 
-    `chat`: in the chat's own commands, where there is one. `specs` are the tools on offer, by name; `off` says why
-    others aren't (`Toolset.off`), `turned_off` whether it is the user who did that. `folder`: there is a workspace.
+    `chat`: name the chat's own commands where there are any. `specs` are the tools on offer, by name; `off` says why
+    others aren't (`Toolset.off`), `turned_off` whether the user turned one off. `folder`: there is a workspace.
     """
 
     settings: Settings
@@ -120,7 +120,7 @@ class Fixes:
         return command if self.chat else flag
 
     def _of_missing(self, call: ToolCall) -> str:
-        """The tool isn't on offer; by the name that the model gave it."""
+        """For a tool that isn't on offer, by the name that the model gave it."""
         name = call.name.removeprefix("functions.")
         family = name.partition(".")[0]
         whole = family if family in ("python", "browser") else f"functions.{name}"
@@ -137,7 +137,7 @@ class Fixes:
         return self._of_server(name)
 
     def _of_server(self, name: str) -> str:
-        """The tool of an MCP server that can't be had."""
+        """For a tool of an MCP server that isn't available."""
         from tools.functions.naming import plain_name
 
         servers = (key.removeprefix("mcp ") for key in self.off if key.startswith("mcp "))
@@ -145,7 +145,7 @@ class Fixes:
         return f"ossia mcp test {server} says why that server is off" if server else ""
 
     def _of_module(self, text: str) -> str:
-        """The name comes from the model's code: it is shown only where it can be nothing but a name."""
+        """For a missing module. The name comes from the model's code: it is shown only if it can be nothing else."""
         last = text.strip().rpartition("\n")[2]
         found = _NO_MODULE.search(last) if last.startswith("ModuleNotFoundError: ") else None
         if found is None:

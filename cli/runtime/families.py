@@ -33,7 +33,7 @@ TRAINED = ("python", "browser")
 
 @dataclass(frozen=True, slots=True)
 class ChosenTools:
-    """What `--tools` asks for: trained tools by name, files of functions, packages that offer some."""
+    """What `--tools` asks for: trained tools by name, files of functions, packages that offer functions."""
 
     trained: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()
@@ -85,7 +85,7 @@ class ToolMaker:
         self._environ = environment_for(folder.workspace.root if folder else None, os.environ)
 
     def all(self, chosen: ChosenTools) -> None:
-        """Every family that is wanted; the servers last, since they take longest to fail."""
+        """Make every family that is wanted; MCP servers last, since they take longest to fail."""
         if "browser" in chosen.trained:
             self._browser()
         if "python" in chosen.trained:
@@ -138,7 +138,7 @@ class ToolMaker:
         self._tools.append(ShellTool(confinement=confinement, home=Path.home(), search_path=search_path))
 
     def _functions(self, chosen: ChosenTools) -> None:
-        """The user's own."""
+        """The user's own functions."""
         if chosen.files or chosen.packages:
             from tools.functions.user import load_entry_points
 
@@ -148,13 +148,13 @@ class ToolMaker:
                     self._warn(loaded.warnings)
                     self._tools += loaded.tools
             if self._folder:
-                take_off(self._folder.workspace.root)  # what the files themselves put there
+                take_off(self._folder.workspace.root)  # off sys.path, where the files themselves may have put it
 
     def _loaded(self, path: Path) -> Loaded:
         """The functions of a file.
 
-        Of a workspace's file no bytecode is read, since a command may have written it, and none is left there: it would
-        be a change of what was trusted.
+        For a file in the workspace no bytecode is read, since a command may have written it, and none is written: that
+        would change what was trusted.
         """
         from tools.functions.user import load_functions
 
@@ -168,7 +168,7 @@ class ToolMaker:
             sys.dont_write_bytecode, sys.pycache_prefix = before
 
     def _mcp(self) -> None:
-        """Those of the configured servers, and of a trusted workspace's. One that fails is only told."""
+        """The tools of the configured servers, and of a trusted workspace's. One that fails is only reported."""
         from cli.settings.mcp import configured_servers
 
         trusted = self._folder.workspace.root if self._folder and self._folder.workspace.trusted else None
@@ -193,14 +193,14 @@ class ToolMaker:
         self._tools += servers.tools
 
     def own(self, root: Path) -> Own:
-        """What of ossia lies in the workspace, once all is loaded."""
+        """The parts of ossia that lie in the workspace. Called once all is loaded."""
         own = own_parts(root, self._settings, environ=os.environ, servers=self._servers)
         if own.problem:
             self._display.warn(f"no confined command runs in this workspace: {own.problem}")
         return own
 
     def unique(self) -> tuple[Tool, ...]:
-        """All of them, each name once."""
+        """All tools, each name once."""
         from tools.functions.naming import without_duplicates
 
         kept = without_duplicates(self._tools)

@@ -18,7 +18,7 @@ SESSION_BYTES = 1 << 30
 TOTAL_BYTES = 4 << 30
 """Of all sessions; beyond it the least recently used caches are removed. gpt-oss-20b takes about 25 kB a token."""
 PROMPT_BYTES = 512 << 20
-"""The same for the static parts of prompts, beside the sessions'."""
+"""The same for the static parts of prompts, in addition to the sessions' caches."""
 
 
 @runtime_checkable
@@ -49,7 +49,7 @@ def prompts_kept(*, private: bool) -> KeptPrompts:
 def save_prompt_cache(engine: Engine) -> int:
     """Keep what the last prompt began with, for later processes; on the worker's thread. Returns the bytes.
 
-    At the end of a process: the engine's cache is cut back for it.
+    Only at the end of a process: the engine's cache is cut back for it.
     """
     return engine.keep_prompts() if isinstance(engine, _SavesPrompts) else 0
 
@@ -78,13 +78,13 @@ def load_session_cache(engine: Engine, session_id: str) -> int:
 
 def forget(session_id: str) -> None:
     """The session is gone: so is its cache, and what a crash left of one that was being written."""
-    from agent.engine.kept import forget as gone  # with numpy, which takes its time
+    from agent.engine.kept import forget as gone  # imports numpy, which takes its time
 
     gone(_folder(session_id))
 
 
 def folder() -> Path:
-    """Where all of them lie, e.g. `~/.cache/ossia/kv`."""
+    """Where all caches lie, e.g. `~/.cache/ossia/kv`."""
     return paths.cache_dir() / "kv"
 
 

@@ -23,7 +23,7 @@ CHANGES = ("added", "updated", "unchanged", "taken out", "failed")
 
 
 def open_library() -> Library:
-    """The library in the data folder, made or not."""
+    """The library in the data folder, whether its file exists yet or not."""
     from tools.library.library import Library
 
     return Library(paths.library_file())
@@ -31,7 +31,7 @@ def open_library() -> Library:
 
 @contextmanager
 def faults() -> Iterator[None]:
-    """What is wrong with the library's file, as an ExitError."""
+    """Inside the block, what is wrong with the library's file is raised as an ExitError."""
     from tools.library.library import LibraryError
 
     try:
@@ -41,10 +41,10 @@ def faults() -> Iterator[None]:
 
 
 class Account:
-    """Counts what comes of indexing any number of roots. Whoever shows it overrides the three methods at the end.
+    """Counts what comes of indexing any number of roots. A subclass that shows it overrides the last three methods.
 
-    `changes` has the documents by `CHANGES`, `reasons` what was passed by and why; `unreadable` are the places that
-    couldn't be read as a whole.
+    `changes` counts documents, by `CHANGES`; `reasons` counts what was passed by, by the reason why; `unreadable` are
+    the roots that couldn't be read at all.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class Account:
         self.unreadable: set[str] = set()
 
     def follow(self, events: Generator[Event, None, None], root: Root) -> None:
-        """Take in the events of a root, to the end. What ends it early closes `events`, which stores what is ready."""
+        """Take in the events of a root, to the end. If cut short, `events` is closed, which stores what is ready."""
         from tools.library.indexing import Found
 
         done = total = 0
@@ -84,7 +84,7 @@ class Account:
                 self.failed(origin, reason, root)
 
     def show(self, done: int, total: int, root: Root) -> None:
-        """So far it got; `total` 0: nobody has counted the files yet."""
+        """How far it is; `total` 0: nobody has counted the files yet."""
 
     def passed_by(self, origin: str, reason: str) -> None:
         """A file was left out on purpose."""
@@ -96,7 +96,7 @@ class Account:
 def index(
     library: Library, targets: list[tuple[RootKind, str]], account: Account, network: Mapping[str, object]
 ) -> None:
-    """Bring these places up to date, or with none all that were added. Raises ExitError for a network that can't be."""
+    """Bring these places up to date, or with none all that were added. ExitError for unusable `network` settings."""
     from tools.convert import Converter
     from tools.library.indexing import Indexer
 
@@ -106,7 +106,7 @@ def index(
             web = _web(network, converter) if root.kind == "url" else None
             account.follow(Indexer(library, converter=Converter, web=web).run(root), root)
             if root.place in account.unreadable and root.place not in before:
-                library.remove(root.place)  # so that a name mistyped isn't tried again at every update
+                library.remove(root.place)  # so that a mistyped name isn't tried again at every update
 
 
 def target_of(name: str) -> tuple[RootKind, str]:
@@ -136,7 +136,7 @@ def _roots(library: Library, targets: list[tuple[RootKind, str]]) -> Iterator[Ro
 
 
 def _web(network: Mapping[str, object], converter: Converter) -> Loader:
-    """Gets URLs, by the rules that `browser.open` is under. Raises `ExitError`."""
+    """Loads URLs, by the same rules as `browser.open`. Raises `ExitError`."""
     from cli.settings.config import resolve
     from tools.fetch.client import Fetcher
     from tools.fetch.guard import parse_allow_host

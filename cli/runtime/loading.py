@@ -14,8 +14,9 @@ _BEGUN = 0.01  # of the file
 class LoadProgress:
     """Words for a load: llama.cpp reports to it, and `text` is asked for as often as it is drawn. From any thread.
 
-    A file of `file_bytes` is mapped first, all of it: the part that isn't in memory comes from the disk. llama.cpp says
-    nothing meanwhile, the system's tables do (Linux's; elsewhere nothing is known). What it reports comes afterwards.
+    First the whole file, of `file_bytes`, is mapped: the part that isn't in memory is read from the disk. Meanwhile
+    llama.cpp reports nothing, but the system's tables tell (Linux's; elsewhere nothing is known). Its reports come
+    afterwards.
     """
 
     def __init__(
@@ -33,7 +34,7 @@ class LoadProgress:
         self._first, self._second = Pace(clock), Pace(clock)
 
     def begin(self, *, then: str = "") -> None:
-        """The mapping begins. `then`: what takes its time afterwards ("repacking the weights"); "" nothing does."""
+        """The mapping begins. `then`: what takes its time afterwards ("repacking the weights"); "": nothing does."""
         self._then, self._mapped_before = then, self._mapped()
 
     def report(self, share: float) -> bool:
@@ -45,7 +46,7 @@ class LoadProgress:
         """`repacking the weights · 12 % · 26 s`."""
         if 0 < self._share < 1 and self._then:
             return self._worded(self._then, self._share, self._second)
-        if self._share == 1.0:  # some seconds where it is long: its cache is filled with zeros
+        if self._share == 1.0:  # seconds for a long context: its cache is filled with zeros
             return "preparing the context"
         mapped, before = self._mapped(), self._mapped_before
         if self._share or mapped is None or before is None:

@@ -1,4 +1,4 @@
-"""How a conversation is answered: by the settings, and by what a stored one was told before."""
+"""How a conversation is answered: by the settings, and for a stored one by its own options."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def fresh_options(resolved: Resolved, folder: Folder | None) -> Options:
 
 
 def resumed_options(stored: Options, resolved: Resolved, folder: Folder | None) -> Options:
-    """The options of a stored session, and over them what the command line says.
+    """The options of a stored session, overridden by what the command line says.
 
-    Its date stays: it is the date on which the conversation began. What a workspace's AGENTS.md says comes to the
-    instructions, if it doesn't stand there yet.
+    Its date stays: it is the date on which the conversation began. What a workspace's AGENTS.md says is added to the
+    instructions, unless they hold it already.
     """
     fresh, notes = fresh_options(resolved, folder), _notes(folder)
     given = {key for key, origin in resolved.origins.items() if origin.startswith("--")}
@@ -44,7 +44,7 @@ def resumed_options(stored: Options, resolved: Resolved, folder: Folder | None) 
 
 
 def read_instructions(value: str | None) -> str | None:
-    """The text itself, or with `@FILE` the file's. Raises ExitError."""
+    """The text itself; for `@FILE`, the text of the file. Raises ExitError."""
     if value is None or not value.startswith("@"):
         return value
     path = Path(value[1:])

@@ -11,15 +11,15 @@ if TYPE_CHECKING:
     from agent.engine.base import Progress
 
 _FIRST_S, _FIRST_SHARE = 2.0, 0.02
-"""What is over sooner needs no forecast, and less than this is too little for one."""
+"""What is over within the first needs no forecast; with less than the second done, there is too little for one."""
 _OFF_S, _OFF_SHARE = 2.0, 0.2
 """How wrong a forecast may be before it is taken back: the number counts down with the clock till then."""
 
 
 class Pace:
-    """How many seconds are left, told calmly: it counts down with the clock, and changes only when it is well off.
+    """How many seconds are left, told steadily: it counts down with the clock, and is changed only when well off.
 
-    `clock`: seconds of monotonic time. It is asked with how much is done and of how much, in any unit.
+    `clock`: seconds of monotonic time. Tell `seconds_left` how much is done, and out of how much, in any unit.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -51,7 +51,7 @@ class Reading:
         self._progress: Progress | None = None
 
     def see(self, progress: Progress) -> None:
-        """Take note of one; where nothing is read yet, a prompt begins."""
+        """Take note of one; if nothing has been read yet, a new prompt begins."""
         if self._progress is None or progress.done == progress.reused:
             self._pace = Pace(self._clock)
             self._pace.seconds_left(0, progress.total)  # it begins now, and not when it is first drawn

@@ -38,7 +38,7 @@ _SHOWN_CHARS = 100  # of a call or a result, in the line about it
 
 
 class LiveLine:
-    """One line that is written over, on a terminal only: `⠋ reading the prompt · 212 of 633 · 24 s`.
+    """One line that is rewritten in place, on a terminal only: `⠋ reading the prompt · 212 of 633 · 24 s`.
 
     It is cut to the terminal's width.
     """
@@ -51,7 +51,7 @@ class LiveLine:
         self._next = 0.0
 
     def set(self, text: str | Callable[[], str]) -> None:
-        """Change the text; it is drawn at the next `tick`. A function is asked for it each time, until then."""
+        """Change the text; it is drawn at the next `tick`. A function is asked for it at each `tick`."""
         self.says = text
 
     @property
@@ -82,16 +82,15 @@ class Display:
     """Shows the events of a turn on stderr.
 
     `terminal`: stderr is one, so what comes from outside is cleaned. `asides`: the calls and the last line are shown;
-    `lively`: a live line as well.
-    `thinking`: the chain of thought is written too, wherever stderr goes. `quiet`: nothing else but errors
-    and what a call planted.
+    `lively`: a live line as well. `thinking`: the chain of thought is written too, wherever stderr goes. `quiet`:
+    nothing else but errors and the notices of calls.
     """
 
     def __init__(
         self, *, terminal: bool, asides: bool, lively: bool, thinking: bool, colour: bool, verbose: bool, quiet: bool
     ) -> None:
         self.line = LiveLine(sys.stderr, shown=lively)
-        self.before: Callable[[], None] = lambda: None  # called before a line is written: stdout may be within one
+        self.before: Callable[[], None] = lambda: None  # called before a line is written: stdout may be in mid-line
         self.fix: Callable[[ToolFinished], str] = lambda done: ""  # what the user can do about a call that failed
         self.terminal = terminal
         self._asides = asides
@@ -152,7 +151,7 @@ class Display:
                 )
 
     def note(self, text: str) -> None:
-        """A line on stderr, wherever it goes: a warning, or what was asked for."""
+        """A line on stderr, wherever that goes: a warning, or what was asked for."""
         if not self._quiet:
             self._write(text)
 

@@ -64,7 +64,7 @@ def why_not_writable(folder: Path) -> str | None:
 
 
 def _interpreter(settings: Settings) -> tuple[Interpreter, str]:
-    """The Python of the model's code, and a line for the model on what it may import: ours comes without one."""
+    """The Python of the model's code, and a line for the model on what it may import: for our own Python, none."""
     from tools.python.environment import EnvironmentFailed, interpreter_at, packages_of, sentence
     from tools.sandbox import InterpreterUnusable, inspect
 

@@ -15,14 +15,14 @@ from cli.exits import ExitCode, ExitError
 from harmony.messages import ResponseFormat
 
 NAME = "answer"
-"""How the model is told of it."""
-_MAX_BYTES = 1 << 20  # what is read; less can be followed
+"""The name under which the model is told of the schema."""
+_MAX_BYTES = 1 << 20  # of a file: more is not read; what can be followed is less
 
 
 def read_schema(given: str, *, of: str) -> ResponseFormat:
     """The schema in a file, or written out: `{"type": "object", …}`. `of`: who asks, for errors ("--schema").
 
-    Raises ExitError, in one line that names the keyword, when no answer could be sampled by it, or checked.
+    Raises ExitError, in one line that names the keyword, when no answer could be sampled or checked by it.
     """
     from agent.errors import SchemaUnusable
 
@@ -38,7 +38,7 @@ def read_schema(given: str, *, of: str) -> ResponseFormat:
 
 
 def fault_of(text: str, schema: Any) -> str | None:
-    """What is wrong with an answer by its schema: `"it is no JSON (…)"`. None: nothing. A `$ref` is fetched nowhere."""
+    """What is wrong with an answer by its schema: `"it is no JSON (…)"`. None: nothing. No `$ref` is fetched."""
     from jsonschema.exceptions import best_match
     from referencing import Registry
     from referencing.exceptions import Unresolvable
@@ -78,7 +78,7 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _aside(call: Callable[[], None]) -> None:
-    """Call it on a thread of its own: Ctrl-C would be taken for a fault of the schema by what compiles it."""
+    """Call it on a thread of its own: what compiles the schema would take Ctrl-C for a fault of the schema."""
     done: Future[None] = Future()
 
     def work() -> None:

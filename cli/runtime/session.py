@@ -35,7 +35,7 @@ NEW_SESSION = Resume()
 
 @dataclass(slots=True)
 class OpenSession:
-    """A session and the store it grows in. `store` None: nothing is stored; `problem` says why, if not on purpose.
+    """A session, and the store that keeps it. `store` None: nothing is stored; `problem` says why, if not on purpose.
 
     `before`: the id it was stored under until it became private, and what it held then.
     """
@@ -82,7 +82,7 @@ def open_run_session(resolved: Resolved, folder: Folder | None, *, resume: Resum
 
 
 def bring_back(session: Session, tools: Toolset) -> None:
-    """Have the browser's pages that this session had; tell the model that python's variables are gone."""
+    """Bring back the browser's pages of this session; tell the model that python's variables are gone."""
     if tools.browser:
         tools.browser.restore(session.states)
     if tools.python and any(is_call(message) and message.recipient == "python" for message in session.messages):

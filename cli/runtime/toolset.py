@@ -143,7 +143,7 @@ def collect(resolved: Resolved, folder: Folder | None, display: Display, tokeniz
     try:
         made.all(chosen)
     except BaseException:
-        made.close()  # a Ctrl-C, too: a server that hangs would go on without us
+        made.close()  # on Ctrl-C, too: a server that hangs would go on without us
         raise
     counter = Counter(tokenizer)
     if folder:

@@ -1,4 +1,4 @@
-"""Which vocabulary the commands work in that need no model: one of a GGUF, else gpt-oss's own from tiktoken."""
+"""The vocabulary of commands that need no model: that of a GGUF, else gpt-oss's own from tiktoken."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from harmony.tokenizer import Tokenizer, Vocabulary
 
-# Under which tiktoken keeps its file of o200k: the SHA-1 of the address it comes from.
+# The name of tiktoken's file of o200k in its cache: the SHA-1 of the address it comes from.
 _CACHED_NAME = "fb374d419588a4632f3f557e76b4b70aebbca790"
 _O200K_TOKENS = 199_998
 """Ordinary tokens of o200k: a model with as many has gpt-oss's vocabulary."""
@@ -19,7 +19,7 @@ _O200K_TOKENS = 199_998
 def tokenizer_for(model: str | None, *, say: Callable[[str], object] | None = None) -> Tokenizer:
     """The tokenizer of `model` (the path of a GGUF, or a name).
 
-    None: of the first gpt-oss GGUF that is found on this machine (never the built-in étude's), else `o200k_harmony`
+    None: that of the first gpt-oss GGUF found on this machine (never the built-in étude's), else `o200k_harmony`
     from tiktoken, which downloads it once; `say` gets a line about that, None: stderr does. Raises ModelError when the
     model is missing or unusable, ExitError (3) when there is no vocabulary at all.
     """
@@ -111,10 +111,10 @@ def _gpt_oss_here() -> Vocabulary | None:
 
 
 class ViewCounter:
-    """Counts the tokens of browser pages in gpt-oss's vocabulary, which their size is meant in, whatever model runs.
+    """Counts the tokens of browser pages in gpt-oss's vocabulary: page sizes are meant in it, whatever model runs.
 
-    It is looked for at the first count: `own`, if it is that of a gpt-oss model; one of a gpt-oss GGUF on this machine;
-    tiktoken's, if it has been downloaded. Where there is none, `own` counts, and `fell_back` says so.
+    The vocabulary is looked for at the first count: `own`, if it is that of a gpt-oss model; one of a gpt-oss GGUF on
+    this machine; tiktoken's, if it has been downloaded. Where there is none, `own` counts, and `fell_back` says so.
     """
 
     def __init__(self, own: Tokenizer) -> None:
