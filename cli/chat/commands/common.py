@@ -69,7 +69,7 @@ def later(done_now: bool) -> str:
 
 
 def turn_of(talk: Conversation, text: str, *, otherwise: int | None = None) -> int:
-    """The turn that an argument names, which counts from 1; the result counts from 0. `otherwise`: without one."""
+    """The turn that an argument names, counted from 1; we count from 0. `otherwise`: what no argument means."""
     turns = len(talk.session.ends)
     if not turns:
         raise CommandError("nothing was said yet")

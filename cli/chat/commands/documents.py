@@ -78,7 +78,7 @@ def _add(talk: Conversation, face: Face, place: str) -> None:
 
 
 class _Report(Account):
-    """How the indexing goes, as lines of the chat. The indexing, on a thread of its own, calls `see`."""
+    """How the indexing goes, as lines of the chat. The thread that indexes calls `see`, `failed` and `show`."""
 
     def __init__(self, talk: Conversation, face: Face) -> None:
         super().__init__()

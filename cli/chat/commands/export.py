@@ -36,7 +36,7 @@ def save(talk: Conversation, face: Face, argument: str) -> None:
 
 
 def export_(talk: Conversation, face: Face, argument: str) -> None:
-    """`/export [FORMAT] [FILE] [thinking]`: without FORMAT as FILE's suffix says, else md; without FILE, here."""
+    """`/export [FORMAT] [FILE] [thinking]`: FORMAT by FILE's suffix, else md; FILE in the current folder."""
     words = argument.split(" ") if argument else []
     thinking = bool(words) and words[-1] == "thinking"
     words = words[:-1] if thinking else words

@@ -152,7 +152,7 @@ class Transcript:
         return self._add("note", message.text) if message.text else None
 
     def _model_said(self, message: Message, *, cut: bool) -> Item:
-        """Find the item whose text came as deltas; those before it, whose messages were never added, are dropped."""
+        """The item whose text came as deltas, or a new one. Those before it, never added as messages, are dropped."""
         kind, found = model_kind(message), None
         while self._step and found is None:
             item = self._step.pop(next(iter(self._step)))
