@@ -1,4 +1,4 @@
-"""`python -m cli`: for the clone. (An installed ossia is called by its name: here the current folder comes first.)"""
+"""`python -m cli` runs a clone. (Call an installed ossia by its name: `-m` puts the current folder on `sys.path`.)"""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def ossia(
         from cli.oneshot.once import run_once
 
         raise typer.Exit(run_once(None, given, resume=session))
-    if os.environ.get("TERM") == "dumb":  # lines are all it has
+    if os.environ.get("TERM") == "dumb":  # it can only print lines
         from cli.chat.app import plain_chat
 
         raise typer.Exit(plain_chat(given, session))
@@ -87,4 +87,4 @@ app.add_typer(harmony.app, name="harmony")
 command = typer.main.get_command(app)
 
 UsageError = cast("type[typer.BadParameter]", typer.BadParameter.__base__)
-"""What a bad command line raises. typer exports only this one of its children."""
+"""What a bad command line raises. typer exports only its subclass `BadParameter`."""

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 from tools.characters import BROKEN, CONTROLS, REORDERS, TAGS
 
-# What a terminal shows in its own way, or not at all, beside what no model gets either:
+# Besides what no model gets either, the characters that terminals show differently, or not at all:
 _UNSEEN = (
     "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2028\u2029\u2060-\u2065\u206a-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0080-\U000e0fff"
@@ -49,9 +49,9 @@ def _visible(match: re.Match[str]) -> str:
 
 
 def one_line(text: str, max_chars: int | None = None) -> str:
-    """The same text on one line: blanks and line ends as single blanks, more than `max_chars` cut with an ellipsis.
+    """The same text on one line: each run of whitespace is one blank; beyond `max_chars` it is cut with an ellipsis.
 
-    As unclean as it was: `clean(one_line(label, 60))`.
+    This cleans nothing: write `clean(one_line(label, 60))`.
     """
     flat = " ".join(text.split())
     return flat if max_chars is None or len(flat) <= max_chars else f"{flat[: max_chars - 1]}…"
@@ -108,7 +108,7 @@ def _ascii_host(host: str) -> str:
 def unstacked(text: str) -> str:
     r"""The same text with at most 8 marks over each character; the others are dropped.
 
-    Not split-proof: for whole lines.
+    Give it whole lines: split text may come out differently.
 
         unstacked("Z" + "\u0301" * 2000)   → "Z" + "\u0301" * 8
     """

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 MAX_TERMINAL_BYTES = 56_000
-"""What is sent to a terminal at the most: 74,994 characters in base64 are the most that the usual scripts send, since
+"""The most that is sent to a terminal. The usual scripts send at most 74,994 characters of base64.
 
-several terminals drop longer ones without a word.
+Several terminals silently drop longer ones.
 """
 _PROGRAM_S = 3.0
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -53,7 +53,7 @@ def copy_with_programs(text: str, environ: Mapping[str, str]) -> Copied:
 def _programs(environ: Mapping[str, str]) -> list[tuple[str, Sequence[str]]]:
     """The programs to try, each with its command."""
     wanted: list[tuple[str, Sequence[str]]] = []
-    if environ.get("TMUX"):  # tmux gives it to the terminal outside itself: it ignores our OSC 52 by default
+    if environ.get("TMUX"):  # tmux passes it on to its own terminal; it ignores our OSC 52 by default
         wanted.append(("tmux", ("load-buffer", "-w", "-")))
     if sys.platform == "darwin":
         wanted.append(("pbcopy", ()))
@@ -68,7 +68,7 @@ def _programs(environ: Mapping[str, str]) -> list[tuple[str, Sequence[str]]]:
 
 
 def _run(command: Sequence[str], data: bytes, environ: Mapping[str, str]) -> bool:
-    """Did the program take it? Its outputs go nowhere: xclip stays, and would hold a pipe open."""
+    """Did the program take it? Its outputs go nowhere: xclip stays running, and would hold a pipe open."""
     try:
         done = subprocess.run(
             list(command),

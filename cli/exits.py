@@ -28,7 +28,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class ExitCode(IntEnum):
-    """What the process answers to the shell; the table above says when."""
+    """The exit codes by name; the table above says when each is used."""
 
     ANSWERED = 0
     FAILED = 1
@@ -56,7 +56,7 @@ class ExitError(Exception):
 def exit_code(error: BaseException) -> ExitCode | None:
     """The code of an error that is the user's, the machine's or the model's; None: it is our own, show the traceback.
 
-    Its `str()` is then the line to print. (1 with a line: a parse that failed, or a full disk.)
+    Where there is a code, `line_of(error)` is the line to print, even for 1 (a failed parse, a full disk).
     """
     from agent.errors import (
         AgentError,

@@ -11,7 +11,7 @@ from agent.citations import Cited, Footnote, lookup_in
 from cli.clean import clean, one_line
 
 _MAX_TITLE_CHARS = 160
-_MAX_LINK_BYTES = 2083  # what terminals that follow the OSC 8 text take at the most
+_MAX_LINK_BYTES = 2083  # the most that terminals take that follow the OSC 8 specification
 _IN_URL = "!#$%&'()*+,-./:;=?@[]_~"  # kept as they are; all else is percent-encoded, so no control character gets in
 
 
@@ -24,7 +24,7 @@ def page_behind(
 
 
 def lines(notes: Iterable[Footnote], *, links: bool) -> list[str]:
-    """One line for each footnote, safe for a terminal. `links`: it takes OSC 8 hyperlinks."""
+    """One line for each footnote, safe for a terminal. `links`: the terminal takes OSC 8 hyperlinks."""
     return [_line(note, links=links) for note in notes]
 
 

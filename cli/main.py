@@ -1,6 +1,6 @@
 """The console script: runs a command and turns whatever happens into an exit code.
 
-Nothing is imported at the top but what Python has loaded anyway: an interrupt is answered during our imports too.
+The top imports only what Python has loaded anyway, so that an interrupt during our other imports is answered too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def main() -> int:
         code = _flushed(invoke(sys.argv[1:]))
     except KeyboardInterrupt:
         code = 130
-    except RuntimeError as error:  # before 3.12, Python wraps what is raised while a class is made: during imports
+    except RuntimeError as error:  # before 3.12, Python wraps what is raised in a class body (during imports)
         if not isinstance(error.__cause__, KeyboardInterrupt):
             raise
         code = 130
@@ -97,7 +97,7 @@ def _take_stdout() -> None:
 
 
 def _open_streams() -> None:
-    """A stream that the shell closed (`2>&-`) is None in Python, which `print` takes for stdout: it leads nowhere."""
+    """Lead streams that the shell closed (`2>&-`) nowhere: Python has None for them, which `print` takes for stdout."""
     sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: SIM115, PTH123
     sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
     sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
@@ -112,9 +112,9 @@ def _never_fail_to_encode() -> None:
 
 
 def _flushed(code: int) -> int:
-    """Write out what is buffered while an error can still be answered: at shutdown Python would print a complaint.
+    """Flush the output while an error can still be handled: at shutdown, Python would print a complaint of its own.
 
-    A failure that was told already (a code other than 0) is not told twice.
+    A failure that was reported already (a code other than 0) is not reported twice.
     """
     from cli.streams import stdout
 
@@ -153,14 +153,14 @@ def _take_ends_as_interrupts() -> None:
         ("SIGHUP", signal.SIG_DFL),
     ):
         number = getattr(signal, name, None)  # Windows has no SIGHUP
-        if number is not None and signal.getsignal(number) is usual:  # `nohup`, or a shell's `&`, has it ignored
+        if number is not None and signal.getsignal(number) is usual:  # else `nohup` or a shell's `&` ignores it
             signal.signal(number, _interrupt)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Raise KeyboardInterrupt, but not within Python's own import code: it would keep the lock of all imports.
+    """Raise KeyboardInterrupt, but not within Python's own import code: the lock of all imports would stay held.
 
-    (Seen: a run that was interrupted in its first 20 ms, and hung.) There it comes a millisecond later.
+    (Seen: a run that was interrupted in its first 20 ms, and hung.) There it is raised a millisecond later.
     """
     import signal
 
@@ -176,7 +176,7 @@ def _leave_at_the_next_interrupt() -> None:
     """From here on only cleaning up is left: a Ctrl-C ends that too, without a traceback."""
     import signal
 
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as a shell has it for what runs in the background
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # a shell ignores it for background jobs
         signal.signal(signal.SIGINT, lambda *_: os._exit(130))
 
 

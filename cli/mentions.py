@@ -1,7 +1,7 @@
 """What `@name` means in what the user types: where a mention begins and ends, and how a path is written as one.
 
 A mention begins at the start of a word (`me@example.org` is none), outside of code (`` `@cache` ``, fenced blocks).
-Whether something of that name is there is for others to say: a word that names nothing stays a word.
+The callers look whether something of that name exists; a word that names nothing stays a word.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _CODE = re.compile(
     r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)|(`+)(?!`).+?(?<!`)\2(?!`)", re.DOTALL | re.MULTILINE
 )
 _OPEN_CHARS = 4000
-"""So much before the cursor is looked at while typing: no path is longer (PATH_MAX is 4,096 bytes)."""
+"""How much before the cursor is looked at while typing: no path is longer (PATH_MAX is 4,096 bytes)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """`@docs/a.md` as it stands: `name` is `docs/a.md`; `quoted`: nothing of it belongs to the sentence."""
+    """`@docs/a.md` as it was typed: `name` is `docs/a.md`; `quoted`: no punctuation of the sentence can be in it."""
 
     name: str
     quoted: bool = False
@@ -33,7 +33,7 @@ class Mention:
 
     @property
     def candidates(self) -> Iterator[str]:
-        """The name, then without what ends a sentence or a bracket behind it: `a.md),`, `a.md)`, `a.md`."""
+        """The name, then the name without its last punctuation mark, and so on: `a.md),`, `a.md)`, `a.md`."""
         name = self.name
         yield name
         while not self.quoted and name.strip(".") and name[-1] in ".,;:!?)]}>\"'" and name[:-1]:
@@ -70,7 +70,7 @@ def open_mention(before: str) -> Open | None:
 
 
 def written(path: str, *, closed: bool = True) -> str | None:
-    """A path as a mention, quoted where it must be; None for one that can't be written (a line end, both quotes).
+    """A path as a mention, quoted where it must be; None if it can't be (it has a line end, or both quotes).
 
         written("a.md")                       →  '@a.md'
         written("my notes.md")                →  '@"my notes.md"'

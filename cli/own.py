@@ -1,4 +1,4 @@
-"""This process, kept apart from the workspace: what a call may write there is neither imported nor started by us."""
+"""This process, kept apart from the workspace: we neither import nor start what a tool call may write there."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _PACKAGES = ("cli", "agent", "tools", "harmony")
 _NEEDED = "llama_cpp"
-"""Where this is found, there the other packages are that we need."""
+"""The other packages that we need are where this one is."""
 _SITES = ("site-packages", "dist-packages")
 _SCRIPTS = (".py", ".pyz", ".js", ".mjs", ".cjs", ".ts", ".sh", ".rb", ".pl")
 
@@ -43,9 +43,9 @@ class _ByFolder:
 
 
 def stand_alone() -> None:
-    """Take the folder of our packages off `sys.path`, where it is a clone's: other files lie in it as well.
+    """Take the folder of our packages off `sys.path` if it is a clone: that has other files in it as well.
 
-    Called before all but the standard library is imported: what an earlier run left there isn't found either.
+    Call it before anything but the standard library is imported, so that nothing an earlier run left there is found.
     """
     take_off(_FOLDER)
 
@@ -53,7 +53,7 @@ def stand_alone() -> None:
 def take_off(root: Path) -> None:
     """Remove what leads into `root` (resolved) from `sys.path`, except the environment that we run in.
 
-    What else of it we need stays, too (`pip install --target`): it becomes one of the parts that no call may change.
+    Entries with packages that we need stay, too (`pip install --target`): they are parts that no call may change.
     """
     if not any(isinstance(finder, _ByFolder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _ByFolder(_FOLDER))
@@ -69,7 +69,7 @@ def take_off(root: Path) -> None:
 
 @contextmanager
 def as_it_was() -> Iterator[None]:
-    """Inside the block, what was removed is back at the end of `sys.path`: packages of the user's lie there."""
+    """Inside the block, what was removed is back at the end of `sys.path`: the user's packages lie there."""
     back = [entry for entry in _taken if entry not in sys.path]
     sys.path.extend(back)
     try:
@@ -90,12 +90,12 @@ def _prefixes() -> list[Path]:
 
 
 def _libraries(prefix: Path, root: Path) -> list[Path]:
-    """Where a Python keeps what it imports and starts; all of it, but where the workspace lies in it or is it."""
+    """Where a Python keeps what it imports and starts: the whole prefix, unless the workspace lies in it or is it."""
     return [prefix / name for name in ("bin", "lib", "lib64", "Lib")] if root.is_relative_to(prefix) else [prefix]
 
 
 def environment_for(root: Path | None, environ: Mapping[str, str]) -> Mapping[str, str]:
-    """The environment for programs that we start: on its PATH nothing of the workspace but our own environment's."""
+    """The environment for programs that we start: of the workspace, only our own environment may be on its PATH."""
     if root is None or "PATH" not in environ:
         return environ
     folders = environ["PATH"].split(os.pathsep)
@@ -106,7 +106,7 @@ def environment_for(root: Path | None, environ: Mapping[str, str]) -> Mapping[st
 def own_parts(
     root: Path, settings: Settings, *, environ: Mapping[str, str], servers: Sequence[McpConfig]
 ) -> Own:
-    """All of ossia that lies in the workspace `root`, and of what the settings have it run."""
+    """The parts of ossia, and of what the settings have it run, that lie in the workspace `root`."""
     from tools.own import own_in, parts_of_prefix, parts_of_program, parts_of_this_python
     from tools.python.environment import interpreter_at
 
@@ -128,7 +128,7 @@ def _settings_of(environ: Mapping[str, str]) -> list[Path]:
 
 
 def _programs(root: Path, environ: Mapping[str, str], servers: Sequence[McpConfig]) -> Iterator[Path]:
-    """The programs that we start by a name of the user's, and the scripts that they are given."""
+    """The programs that the user named for us to start, and the scripts among their arguments."""
     import shlex
     import shutil
 
@@ -148,7 +148,7 @@ def _programs(root: Path, environ: Mapping[str, str], servers: Sequence[McpConfi
 
 
 def _filled(environ: Mapping[str, str]) -> Callable[[McpConfig], McpConfig]:
-    """A server with its variables filled in; unchanged where one isn't set, since it isn't started then."""
+    """Fills in a server's variables. Where one isn't set, the server stays as it is: it won't be started."""
     from tools.functions.errors import McpConfigInvalid
     from tools.mcp.config import expanded
 

@@ -14,7 +14,7 @@ _APP = "ossia"
 
 
 def expanded(name: str) -> Path:
-    """The path, `~` and `~name` replaced by that home; as it stands where nobody has one (`~nobody/x`)."""
+    """The path, `~` and `~name` replaced by that home; unchanged where there is no such home (`~nobody/x`)."""
     try:
         return Path(name).expanduser()
     except RuntimeError:

@@ -1,8 +1,8 @@
 """Our stdout, which nobody else writes to: a private duplicate, while file descriptor 1 leads to stderr.
 
-What C libraries, processes and functions of the user's write to descriptor 1 can thus not stand between the lines of an
-answer. `sys.stdout` is ours too until code of the user's is about to be loaded; from then on it is stderr. So whatever
-may print after that writes to `stdout()`.
+So nothing that C libraries, other processes or the user's functions write to descriptor 1 lands between the lines of an
+answer. `sys.stdout` is ours too until the user's code is about to be loaded; from then on it is stderr. Code of ours
+that may print after that writes to `stdout()`.
 
 Nothing is imported at the top but what Python has loaded anyway.
 """
@@ -22,9 +22,9 @@ _descriptor_1: io.TextIOWrapper | None = None  # Python's stream over it; None w
 
 
 def take_stdout() -> None:
-    """Keep stdout for ourselves: what else writes to descriptor 1 writes to stderr from now on.
+    """Keep stdout for ourselves: from now on, whatever else writes to descriptor 1 writes to stderr.
 
-    Not on a console of Windows, which programs know by its handle: there both are the same window.
+    Not on a Windows console: programs write to it by its handle, and both streams are the same window.
     """
     from contextlib import suppress
 
@@ -42,7 +42,7 @@ def take_stdout() -> None:
         lines = was.line_buffering or was.write_through  # a terminal, or `python -u`
         _ours = open(os.dup(1), "w", 1 if lines else -1, was.encoding, was.errors, closefd=False)  # noqa: SIM115
     os.dup2(2, 1)
-    sys.stdout = sys.__stdout__ = _ours  # type: ignore[misc]  # by the second the width of a help text is found
+    sys.stdout = sys.__stdout__ = _ours  # type: ignore[misc]  # the width of help texts is taken from the second
 
 
 def stdout() -> TextIO:
@@ -51,7 +51,7 @@ def stdout() -> TextIO:
 
 
 def end_stdout() -> None:
-    """Nothing more comes: whoever reads our stdout needn't wait until we have ended."""
+    """Let go of stdout, so that its reader needn't wait until this process has ended."""
     if _ours is None or _ours.isatty():
         return
     from contextlib import suppress
@@ -64,19 +64,19 @@ def end_stdout() -> None:
 
 
 def stdout_for_programs() -> TextIO | None:
-    """What to start a program of the user's with that has the terminal for itself; None: as it is (descriptor 1)."""
+    """The stdout for a program of the user's that gets the terminal to itself; None: descriptor 1 as it is."""
     return _ours
 
 
 def give_stdout_to_others() -> None:
-    """To be called before code of the user's is loaded: what that prints, now or when we end, goes to stderr."""
+    """Call this before the user's code is loaded: what that prints, now or when we end, goes to stderr."""
     if _ours is not None:
         sys.stdout = sys.stderr
         sys.__stdout__ = _descriptor_1  # type: ignore[misc]
 
 
 def _open_descriptors() -> None:
-    """0, 1 and 2 lead somewhere: one that the shell closed (`>&-`) would become that of the next file we open."""
+    """Make 0, 1 and 2 lead somewhere: the next file that we open would get a number that the shell closed (`>&-`)."""
     for number in range(3):
         try:
             os.fstat(number)

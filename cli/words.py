@@ -19,12 +19,12 @@ ENDS: dict[TurnEnd | None, str] = {
     "error": "it broke off",
     None: "ended in the middle: the program was closed",
 }
-"""What is said of a turn that wasn't answered. None: nobody noted its end."""
+"""What is said of a turn that wasn't answered. None: its end was never recorded."""
 
 FORCED = "⟨⟩"
-"""What ids that weren't sampled stand between, where a person reads."""
+"""The brackets around ids that weren't sampled, in text for people."""
 
-_PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$", re.MULTILINE)  # a file of apply_patch's
+_PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$", re.MULTILINE)  # a file in a patch
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _JSON_CHARS = 200_000  # of arguments; longer ones are shown as they were written
 
@@ -55,7 +55,7 @@ def size_words(text: str) -> str:
 
 
 def short_arguments(arguments: str, max_chars: int) -> str:
-    """A call's arguments on one line. Of an object that holds one text alone, the text; of one with a path, that.
+    """A call's arguments on one line: of an object with a `path`, the path; of one whose only value is a text, that.
 
     short_arguments('{"path": "a.txt", "content": "…"}', 60)      # 'a.txt'
     """
@@ -70,7 +70,7 @@ def short_arguments(arguments: str, max_chars: int) -> str:
 
 
 def parsed(arguments: str) -> object:
-    """The JSON object of a call's arguments; None where they are none, or very long."""
+    """The JSON object of a call's arguments; None where they aren't one, or are very long."""
     try:
         return json.loads(arguments) if len(arguments) <= _JSON_CHARS and arguments.lstrip().startswith("{") else None
     except (ValueError, RecursionError):
@@ -83,13 +83,13 @@ def speed_of(tokens_per_s: float) -> str:
 
 
 def bar(share: float, cells: int) -> str:
-    """As much of a bar as the share of `cells` is: `bar(0.5, 8)` → `████`."""
+    """A bar that fills this share of `cells`: `bar(0.5, 8)` → `████`."""
     eighths = round(min(max(share, 0.0), 1.0) * cells * 8)
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
 
 def json_line(value: object, *, terminal: bool) -> str:
-    """JSON on one line. For a terminal all that it could obey is escaped: it is the same JSON."""
+    """JSON on one line. For a terminal, all that it could obey is escaped: that is still the same JSON."""
     line = json.dumps(value, ensure_ascii=terminal)
     return line.replace("\x7f", "\\u007f") if terminal else line
 

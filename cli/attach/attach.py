@@ -31,14 +31,14 @@ _SHOWN_CHARS = 60
 _LINK = re.compile(r"【\d+†([^†】]*)(?:†[^】]*)?】")
 _NEEDED_BYTES = 500
 _MAX_NOTES = 3
-"""On words that look like paths: code that was pasted is full of them (`@pytest.mark.slow`)."""
+"""How many notes on words that look like paths: pasted code is full of such words (`@pytest.mark.slow`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """How much may be attached, in bytes of UTF-8 (about 4 are a token): of one thing, and of all of a message.
 
-    `files`: of a folder.
+    `files`: how many of one folder's files.
     """
 
     one_bytes: int = 128_000
@@ -94,11 +94,11 @@ def attach(
 ) -> Attached:
     """The message with what it mentions: `@file`, `@folder/`, `@https://…`. It blocks: call it on a thread.
 
-    Mentions are looked for in `shown`, the text with placeholders: what somebody pasted names nothing of the user's.
-    Paths count from `folder`, then from the workspace, whose trust says what its files bring. A mention of nothing
-    stays text; where it looks like a path, a problem says so. `load_page` raises `ToolFailed`. `pending` (the output
-    of commands) stands first. After a stop there is what there was by then. Whether a message with problems is sent is
-    the caller's to say.
+    Mentions are looked for in `shown`, where placeholders stand for pasted text: what was pasted mentions nothing.
+    Paths are relative to `folder`, or else to the workspace, whose `brings` its files get. A mention of nothing that
+    exists stays text; if it looks like a path, a problem says so. `load_page` raises `ToolFailed`. `pending` (the
+    output of commands) comes first. After a stop, only what was read by then is attached. The caller decides whether
+    a message with problems is sent.
 
         attach("What is in @notes.md?", folder=Path.cwd(), load_page=…, stop=control).user_text.text
         → "What is in @notes.md?\\n\\nAttached file notes.md (12 bytes):\\n```\\nhello world\\n```"
@@ -218,7 +218,7 @@ def _looks_like_a_path(mention: Mention) -> bool:
 
 
 def _within(attachment: Attachment, max_bytes: int) -> Attachment:
-    """Cut in the middle where it is too long: its heading and the end of its fence stay."""
+    """The attachment, cut in the middle if it is too long: its heading and the end of its fence stay."""
     text, omitted = shortened(attachment.text, max_bytes)
     if not omitted:
         return attachment
@@ -227,7 +227,7 @@ def _within(attachment: Attachment, max_bytes: int) -> Attachment:
 
 
 def _url(name: str) -> str:
-    """Without what ends the sentence; a bracket that the address itself opened stays."""
+    """The address without what ends the sentence; a bracket that the address itself opened stays."""
     opening = {")": "(", "]": "[", "}": "{"}
     while name[-1] in ".,;:!?\"'>" or name.count(name[-1]) > name.count(opening.get(name[-1], name[-1])):
         name = name[:-1]

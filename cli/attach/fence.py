@@ -7,7 +7,7 @@ import re
 from cli.clean import one_line
 
 HEAD_SHARE = 2 / 3
-"""Of what stays of a long text: its beginning says what it is, its end how it came out."""
+"""How much of what is kept of a long text is its beginning: that says what it is, the end how it came out."""
 
 
 def block(heading: str, content: str) -> str:
@@ -18,7 +18,7 @@ def block(heading: str, content: str) -> str:
 
 
 def shortened(text: str, max_bytes: int) -> tuple[str, int]:
-    """The text within its bound, and how many characters were left out in the middle, which a line there says."""
+    """The text cut to its bound, and how many characters its middle lost; a line there says so."""
     data = text.encode("utf-8", "replace")
     if len(data) <= max_bytes:
         return text, 0

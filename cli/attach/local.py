@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tools.library.walk import File
 
 _MAX_WHOLE_BYTES = 16 << 20
-"""Of a larger file only the ends are read."""
+"""Of a larger file, only the beginning and the end are read."""
 _MAX_NAMES = 500
 _MAX_LISTING_S = 10.0
 _NEEDED_BYTES = 200

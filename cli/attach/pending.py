@@ -62,7 +62,7 @@ class Attaching:
         return attachment
 
     def drop(self) -> bool:
-        """Attach nothing of what waits. False: there was nothing."""
+        """Drop what waits for the next message. False: there was nothing."""
         waited, self.pending = bool(self.pending), []
         return waited
 
@@ -73,9 +73,10 @@ class Attaching:
     def put_together(
         self, typed: Typed, *, workspace: Workspace | None, room_tokens: int | None, stop: Control
     ) -> UserText | None:
-        """The line with its attachments; it blocks while they are read. None: one can't be read; the user is told.
+        """The line with its attachments; it blocks while they are read. None: stopped, or one can't be read.
 
-        The same line once more goes without that. After a stop, and with None, what waited still waits.
+        The user is told what can't be read; the same line sent again goes without that. With None, what waited still
+        waits.
         """
         theirs = workspace.brings if workspace else frozenset[Taint]()  # `!git log` shows what stands in the files
         pending = tuple(replace(one, brings=one.brings | theirs) for one in self.pending)
@@ -104,7 +105,7 @@ class Attaching:
         return attached.user_text
 
     def close(self) -> None:
-        """End what it has running: the user's command, too, which nobody would end any more."""
+        """End what it has running, the user's command too: nothing else would end that."""
         if stop := self._stop:
             stop.stop()
             self._over.wait(_GRACE_S)

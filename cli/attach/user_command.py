@@ -27,8 +27,8 @@ _PLAIN = {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "NO_COLOR": "1"}
 class Ran:
     """A command that has ended. `output`: stdout and stderr as they came, without escape sequences.
 
-    Its middle is left out where it is longer than fits (`omitted_chars`). `status` is the shell's, None when it was
-    ended by us; `end` says it in words: `"exit status 1"`, `"stopped"`, `"stopped after 120 s"`.
+    Its middle is left out where it is longer than fits (`omitted_chars`). `status` is the shell's, None when
+    we ended it; `end` says it in words: `"exit status 1"`, `"stopped"`, `"stopped after 120 s"`.
     """
 
     command: str
@@ -49,8 +49,8 @@ def run_command(
 ) -> Ran:
     """Run `command` with $SHELL (else `/bin/sh`) in `folder`. It blocks: call it on a thread.
 
-    It has no terminal and an empty stdin. A stop, or `max_s`, ends it and what it started. `output` gets what comes, as
-    it comes, from another thread: raw outside text.
+    It has no terminal and an empty stdin. A stop, or `max_s`, ends it and what it started. `output` is called
+    with each piece as it comes, on another thread: raw outside text.
 
         run_command("git status -s", folder=Path.cwd(), environ=os.environ, stop=control).output
     """
@@ -108,7 +108,7 @@ class _Reader:
 
 
 def _wait(process: subprocess.Popen[bytes], stop: Stop, max_s: float) -> str:
-    """Until it has ended; why we ended it, empty where we didn't."""
+    """Wait until it has ended; returns why we ended it, "" where we didn't."""
     give_up_at = time.monotonic() + max_s
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -129,7 +129,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
                 os.killpg(process.pid, number)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_POLITE_S)
-    with contextlib.suppress(subprocess.TimeoutExpired):  # what has become another user's can't be ended
+    with contextlib.suppress(subprocess.TimeoutExpired):  # what runs as another user by now can't be ended
         process.wait(_POLITE_S)
 
 

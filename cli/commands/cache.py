@@ -1,4 +1,4 @@
-"""`ossia cache`: what was read by a model and is kept, so that it needn't be read again."""
+"""`ossia cache`: the KV caches that are kept on disk, so that a model needn't read the same text again."""
 
 from __future__ import annotations
 

@@ -19,14 +19,14 @@ from cli.runtime import kv_cache
 from cli.words import count
 
 VERSION = 1
-"""Of what `--json` prints."""
+"""The version of what `--json` prints."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptCache:
-    """One of them. `tokens`, `model` and `personal` are None where it can't be read; `used` is in Unix seconds.
+    """A kept KV cache. `tokens`, `model` and `personal` are None where it can't be read; `used` is in Unix seconds.
 
-    `personal`: texts of the user's are in it: what was said, instructions, AGENTS.md, functions or servers of theirs.
+    `personal`: it has texts of the user's in it: what was said, instructions, AGENTS.md, their functions or servers.
     """
 
     kind: Literal["prompt", "session"]
@@ -39,7 +39,7 @@ class KeptCache:
 
 
 def kept() -> list[KeptCache]:
-    """All of them, the last used first."""
+    """All kept caches, the last used first."""
     found = []
     for used, size, folder in _folders():
         about = look(folder)
@@ -59,7 +59,7 @@ def kept() -> list[KeptCache]:
 
 
 def remove() -> tuple[int, int]:
-    """Remove all of them, and what a crash left. How many, and their bytes. Raises ExitError if one is still there."""
+    """Remove all of them, and what a crash left; returns how many, and their bytes. Raises ExitError if one stays."""
     folders = _folders()
     for _, _, folder in folders:
         forget(folder)
@@ -106,5 +106,5 @@ def _many(number: int, size: int) -> str:
 
 
 def _short(name: str) -> str:
-    """`prompt-633-4be2…` as its digest's beginning: the tokens have a column of their own."""
+    """Of `prompt-633-4be2…`, the beginning of the digest: the number of tokens has a column of its own."""
     return clean(one_line(name.rpartition("-")[2]))[:14]

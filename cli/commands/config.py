@@ -80,7 +80,7 @@ def _key(name: str) -> str:
 
 
 def _toml(value: object) -> str:
-    """The value as TOML writes it. JSON's texts, numbers and lists are TOML's too, but for DEL, which TOML forbids."""
+    """The value in TOML. JSON's strings, numbers and lists are valid TOML too, except for DEL, which TOML forbids."""
     import json
 
     if isinstance(value, dict):

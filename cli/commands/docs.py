@@ -11,7 +11,7 @@ from cli.settings.flags import option
 app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
 
 VERSION = 1
-"""Of what `--json` prints."""
+"""The version of what `--json` prints."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
 
@@ -163,7 +163,7 @@ def _print_json(value: object) -> None:
 
 
 def _print(text: str) -> None:
-    """On a terminal without what acts there; into a pipe as it is."""
+    """Cleaned on a terminal, exact into a pipe."""
     import sys
 
     from cli.clean import clean

@@ -22,7 +22,7 @@ _LOG_S = 30.0  # between lines of progress where no terminal shows a bar
 class Report(Account):
     """The account of a run over any number of roots.
 
-    `code` is the exit code: not 0 when a whole root, not just a file in it, couldn't be read.
+    `code` is the exit code: other than 0 if a root as a whole couldn't be read, and not just a file in it.
     """
 
     def __init__(self, *, verbose: bool) -> None:

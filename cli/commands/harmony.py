@@ -25,7 +25,7 @@ class Purpose(StrEnum):
 
 
 class Drop(StrEnum):
-    """Which analysis leaves the prompt."""
+    """Which analysis is dropped from the prompt."""
 
     before_last_final = "before-last-final"
     reference = "reference"
@@ -250,7 +250,7 @@ def _text(tokenizer: Tokenizer, ids: Iterable[int]) -> str:
 
 
 def _shown(piece: bytes) -> str:
-    """A token for people: JSON's string, or the bytes of one that ends inside a character."""
+    """A token for people: a JSON string, or its bytes where they aren't whole characters."""
     import json
 
     try:

@@ -157,7 +157,7 @@ def test(
 
 
 def _trusted_here() -> Path | None:
-    """The folder that ossia was started in, where the user trusts it."""
+    """The folder that ossia was started in, if the user trusts it; else None."""
     from pathlib import Path
 
     from cli import paths
@@ -168,7 +168,7 @@ def _trusted_here() -> Path | None:
 
 
 def _settle(servers: McpServers, status: McpStatus, *, accept: bool) -> None:
-    """Accept a server whose tools have just been shown for the first time; what is off only on request."""
+    """Accept a server whose tools were just shown for the first time. What is off is accepted only on request."""
     import sys
 
     off = [tool for tool in status.tools if not tool.is_on]
@@ -202,7 +202,7 @@ def _told(status: McpStatus) -> list[str]:
 
 
 def _found(argument: str) -> str:
-    """A path as it is written here, in full when there is such a file: `./server.py`, `.`, `server.py`."""
+    """The argument; made absolute if it is the path of something that exists: `./server.py`, `.`, `server.py`."""
     from pathlib import Path
 
     path = Path(argument)
@@ -239,7 +239,7 @@ def _pairs(texts: list[str] | None, flag: str) -> dict[str, str]:
 
 @contextmanager
 def _writing(path: str) -> Iterator[None]:
-    """Within: a file that can't be written is one line."""
+    """Within the block, a file that can't be written becomes an error of one line."""
     from cli.exits import ExitCode, ExitError
 
     try:

@@ -180,7 +180,7 @@ def opened() -> Iterator[SessionStore]:
 
 
 def stored(store: SessionStore) -> None:
-    """Raise if something could not be stored: for whoever asked for nothing else."""
+    """Raise ExitError if something couldn't be stored: for commands that do nothing else."""
     from cli.exits import ExitCode, ExitError
 
     if store.problem:
@@ -188,7 +188,7 @@ def stored(store: SessionStore) -> None:
 
 
 def _by_id(store: SessionStore, ref: str) -> SessionInfo:
-    """By its id only: a text that stands in a title by chance must not remove anything."""
+    """The session with this id, never one found by its title: a text that is in a title by chance removes nothing."""
     from cli.exits import ExitCode, ExitError
 
     info = store.find(ref)

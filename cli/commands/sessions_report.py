@@ -14,7 +14,7 @@ from cli.export.parts import when
 from cli.words import json_line
 
 VERSION = 1
-"""Of what `--json` prints."""
+"""The version of what `--json` prints."""
 
 _MAX_BYTES = 256 << 20
 

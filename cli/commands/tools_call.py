@@ -31,7 +31,7 @@ _GRACE_S = 5.0
 
 
 def call_once(name: str, arguments: str, flags: Mapping[str, object]) -> None:
-    """Run one call and print its text, exactly; on a terminal cleaned, and a line of its own."""
+    """Run one call and print its text: exactly; on a terminal, cleaned and with its line ended."""
     with closing(_Caller(flags)) as caller:
         done = caller.call(name, arguments, typed=arguments)
         if caller.as_json:
@@ -57,7 +57,7 @@ def call_script(source: str, flags: Mapping[str, object]) -> None:
 
 
 class _Caller:
-    """One session: what a call's result brings stands in the "prompt" of the next, as it would with a model."""
+    """One session: what a call's result brings taints the calls after it, as it would in a model's prompt."""
 
     def __init__(self, flags: Mapping[str, object]) -> None:
         resolved, folder = resolve_with_folder(flags)
@@ -151,7 +151,7 @@ def _calls(lines: IO[str], source: str) -> Iterator[tuple[str, str]]:
 
 
 def _call(line: str, where: str) -> tuple[str, str]:
-    """A text is passed on as it is; anything else is the JSON that a model would have written."""
+    """The name and arguments of a line. Arguments that are a text are passed on as they are, others as JSON."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError) as error:

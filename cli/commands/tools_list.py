@@ -17,7 +17,7 @@ from tools.spec import ToolSpec
 
 
 def print_tools(flags: Mapping[str, object]) -> None:
-    """One block a section: the tools' names, sources and approvals, and the text that the model is given."""
+    """One block for each section: the tools' names, sources and approvals, then the text that the model is given."""
     resolved, folder = resolve_with_folder(flags)
     display = make_display(resolved.settings)
     for warning in resolved.warnings:

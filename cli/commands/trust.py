@@ -135,7 +135,7 @@ def _of_config(content: bytes) -> list[str]:
 
 
 def _where(name: str) -> str:
-    """A remark on functions that aren't among the files that are shown and kept a hash of."""
+    """A remark on functions that aren't among the files that are shown, and hashed to notice changes."""
     plain = posixpath.normpath(name)
     if not name.endswith(".py") or not (plain.startswith(("/", "../")) or plain == ".."):
         return ""
@@ -143,7 +143,7 @@ def _where(name: str) -> str:
 
 
 def _flat(table: dict[str, Any]) -> list[tuple[str, object]]:
-    """Rules, also those that are nested by the tool's name."""
+    """The rules of a table, including those that are nested under a tool's name."""
     rules: list[tuple[str, object]] = []
     for name, value in table.items():
         inner = [(f"{name}:{pattern}", action) for pattern, action in value.items()] if isinstance(value, dict) else []

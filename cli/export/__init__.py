@@ -1,4 +1,4 @@
-"""A session as a file: Markdown, a page, JSON, the forms of others.
+"""A session as a file: Markdown, an HTML page, our JSON, or other programs' forms.
 
 Begin with `forms`, which knows all of them.
 """

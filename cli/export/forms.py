@@ -31,10 +31,10 @@ def export(
     *,
     replaced: Sequence[Entry] = (),
 ) -> str:
-    """The whole session in a form, its last line ended. `info` None: of a session that isn't stored.
+    """The whole session in a form, with a newline at its end. `info` is None for a session that isn't stored.
 
-    `thinking`: the analysis too; json and harmony always have it, since nothing could go on without. `replaced`: what a
-    retry or an edit took the place of (md and html).
+    `thinking`: with the analysis; json and harmony always have it, since nobody could go on without. `replaced`: what
+    a retry or an edit replaced (md and html).
 
         export(session, store.find("k7m2v9xq"), "md")     # "# What is 48*17?\\n\\n…"
     """
@@ -73,7 +73,7 @@ def _dumped(data: object) -> str:
 
 
 def _escaped(text: str) -> str:
-    r"""JSON that can be encoded: a file name that isn't UTF-8 comes as lone surrogates, which `\udcff` stands for."""
+    r"""JSON that can be encoded: lone surrogates, from file names that aren't UTF-8, are written like `\udcff`."""
     return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
 
 

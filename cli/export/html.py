@@ -1,4 +1,4 @@
-"""A session as one HTML file: no scripts, nothing from elsewhere, everything that was said is only text."""
+"""A session as one HTML file: no scripts, nothing loaded from elsewhere; everything that was said is only text."""
 
 from __future__ import annotations
 
@@ -134,5 +134,5 @@ def _text(text: str) -> str:
 
 
 def _seen(text: str) -> str:
-    """Without what HTML can't hold or a browser would act on: controls, marks that reorder, hidden text."""
+    """The text without what HTML can't hold or a browser would act on: controls, marks that reorder, hidden text."""
     return _UNSHOWN.sub("", text.replace("\r\n", "\n"))

@@ -59,5 +59,5 @@ def _fenced(text: str, language: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text that Markdown shows as it stands."""
+    """The text on one line, escaped so that Markdown shows it as it is."""
     return _MARKS.sub(r"\\\1", " ".join(text.split()))

@@ -21,8 +21,8 @@ from tools.python.tool import code_of
 class Part:
     """One thing to show. `text` is exact; an answer's citations are numbers in it, `notes` what they stand for.
 
-    `name` is a call's tool, `language` what its arguments are. `files`: the names of what a call made. `first`: the
-    model's first word after the user's. `model`: who said it, where it is known.
+    `name` is a call's tool, `language` that of its arguments. `files`: the names of the files that a call made.
+    `first`: the model's first part after the user's. `model`: who said it, if that is known.
     """
 
     kind: Kind
@@ -58,7 +58,7 @@ def turns_of(session: Session, *, thinking: bool) -> list[Shown]:
 
 
 def replaced_parts(entries: Sequence[Entry], *, thinking: bool) -> tuple[Part, ...]:
-    """What a retry or an edit took the place of."""
+    """What a retry or an edit replaced, as parts."""
     lookup = lookup_in([entry.state for entry in entries if entry.state is not None])
     return tuple(_parts(entries, lookup, thinking=thinking))
 
@@ -75,7 +75,7 @@ def title_and_facts(session: Session, info: SessionInfo | None) -> tuple[str, st
 
 
 def when(seconds: float) -> str:
-    """A moment as people here read it: `2026-11-22 02:27`."""
+    """A moment in local time: `2026-11-22 02:27`."""
     return datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M")
 
 
@@ -110,7 +110,7 @@ def _part(entry: Entry, kind: Kind, lookup: Callable[[int], Cited | None], *, fi
 
 
 def _arguments(name: str, text: str) -> tuple[str, str]:
-    """What a call was made with, as it reads best, and its language."""
+    """A call's arguments in their most readable form, and the language of that."""
     if name == "python":
         return code_of(text), "python"
     try:

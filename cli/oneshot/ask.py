@@ -49,8 +49,8 @@ def told_of(refused: Sequence[Unasked]) -> str:
 class Asker:
     """Answers the questions of a turn: by `--yes`, by asking where stderr is a terminal, or with no.
 
-    `store` keeps the rules of an "always" answer. `hint` is what else helps where nobody can be asked; `refused` gets
-    the calls for which that was so.
+    `store` keeps the rules of an "always" answer. `hint` says what else helps where nobody can be asked; the calls that
+    were refused for that are added to `refused`.
     """
 
     def __init__(
@@ -135,9 +135,9 @@ def _terminal(wanted: bool) -> Iterator[IO[bytes] | None]:
 
 
 def _line(tty: IO[bytes], given_up: Callable[[], bool]) -> str | None:
-    """The next line that is typed from now on, in small letters; None at its end (Ctrl-D) or once `given_up`.
+    """The next line that is typed from now on, in lower case; None at the end of input (Ctrl-D) or once `given_up`.
 
-    What was typed before the question stood there is no answer to it.
+    What was typed before the question was shown is discarded: it is no answer to it.
     """
     import select
     import termios
@@ -157,7 +157,7 @@ def _write(tty: IO[bytes], text: str) -> None:
 
 
 def _cut(lines: list[str]) -> list[str]:
-    """As much as a screen holds. What is left out is said: an agreement must not be to something unseen."""
+    """As much as a screen holds. What is left out is announced: nobody should agree to something unseen."""
     shown = lines if len(lines) <= _SHOWN_LINES else lines[: _SHOWN_LINES - 1]
     more = [f"  … {len(lines) - len(shown)} more lines"] if len(shown) < len(lines) else []
     return [*(_shortened(line) for line in shown), *more]
@@ -175,7 +175,7 @@ def _why_not(asked: ApprovalAsked, *, yes: bool) -> str:
 
 
 def _way(asked: ApprovalAsked) -> str:
-    """The flags that would allow this call: rules for exactly that, else for the tool. A warning wants a pattern."""
+    """The flags that would allow exactly this call, or else its tool. A call with a caution needs a pattern."""
     name = asked.call.name.removeprefix("functions.")
     careful = bool(asked.preview.caution)
     rules = asked.rules or tuple(f"{name}:{subject}" for subject in asked.preview.subjects if careful)

@@ -33,10 +33,10 @@ from cli.streams import end_stdout
 from cli.words import speed_of
 
 _FRAME_S = 0.03
-"""Text is shown that often while it comes. To wake this thread for each token costs the token a hundredth of its time:
-the threads that decode take all the processors, and each one waits for the slowest."""
+"""How often text is shown while it comes. Waking this thread for each token would make the token take 1 % longer:
+the decoding threads use all the processors, and each of them waits for the slowest."""
 _GRACE_S = 0.6
-"""How long an interrupted turn may take to end by itself: all in all it must be over within a second."""
+"""How long an interrupted turn may take to end by itself: the whole run must be over within a second."""
 _CUT: dict[TurnEnd, str] = {
     "tokens": "the answer is cut: --max-tokens was reached",
     "time": "the answer is cut: --timeout was reached",
@@ -64,7 +64,7 @@ def run_once(
     """Answer one prompt; returns the exit code. Raises what `cli.main` turns into one line and a code.
 
     `resume`: the stored session to go on with; `save`: store a new one; `schema`: a JSON Schema, or its file, that the
-    answer must follow. What ends it before the turn begins is printed as `--json`'s line, too.
+    answer must follow. An error before the turn begins is also printed as `--json`'s line.
     """
     try:
         run, text = _prepared(prompt, flags, resume=resume, save=save, schema=schema)
@@ -78,7 +78,7 @@ def run_once(
 
 
 def _as_json(flags: Mapping[str, object]) -> bool:
-    """Is `--json` wanted? By its flag alone where the settings can't be read."""
+    """Is `--json` wanted? If the settings can't be read, only the flag counts."""
     try:
         return resolve(flags, environ=os.environ).settings.json
     except ConfigError:
@@ -88,7 +88,7 @@ def _as_json(flags: Mapping[str, object]) -> bool:
 def _prepared(
     prompt: str | None, flags: Mapping[str, object], *, resume: Resume, save: bool, schema: str | None
 ) -> tuple[_Run, str]:
-    """The run, and what is asked: all that can be refused before anything is loaded."""
+    """The run, and what is asked. Everything that can be refused before the model is loaded is refused here."""
     resolved, folder = resolve_with_folder(flags)
     settings = resolved.settings
     if settings.raw and settings.json:
@@ -131,7 +131,7 @@ class _Run:
     def answer(self, text: str, typed: str) -> int:
         """The whole run; `typed` is the part of `text` that wasn't piped in.
 
-        What ends it early is in the report, for `--json`'s line, and raised again at the end.
+        An error that ends it early is noted in the report, for `--json`'s line, and raised again at the end.
         """
         assembly: Assembly | None = None
         try:
@@ -142,7 +142,7 @@ class _Run:
         except (KeyboardInterrupt, Exception) as error:
             self._report.fail(error)
         finally:
-            self._control.stop()  # whatever ended this: a turn that nobody reads any more must not go on
+            self._control.stop()  # however this ended: a turn that nobody follows any more must not go on
             if assembly:
                 assembly.close_tools()
         self._display.pause()
@@ -150,7 +150,7 @@ class _Run:
         if self._report.end == "stopped":
             look_to_the_end(self._display.warn)
         if self._worker.busy and self._report.end == "stopped":
-            end_now(self._report.code)  # it is in a C call that doesn't know of Ctrl-C; Python's way out would wait
+            end_now(self._report.code)  # a C call doesn't notice Ctrl-C, and Python's own exit would wait for it
         if self._report.refused:
             self._display.note(f"ossia: {told_of(self._report.refused)}")
         if assembly:
@@ -207,7 +207,7 @@ class _Run:
             done.result()  # a bug of ours on the worker's thread becomes a traceback here
 
     def _begin_session(self, assembly: Assembly) -> None:
-        """The model is there: what it says is stored under its name, and it finds its pages again."""
+        """The model is loaded: name it in the session; a resumed session gets its pages and its KV cache back."""
         opened = self._opened
         opened.session.vocabulary, opened.session.model = assembly.engine.vocabulary.digest, self._report.model
         if opened.store:
@@ -220,9 +220,9 @@ class _Run:
                 self._wait(self._worker.submit(lambda: load_session_cache(assembly.engine, session_id)))
 
     def _keep_caches(self, assembly: Assembly) -> None:
-        """Keep the model's cache beside a session that is stored, and what its prompt began with for any other run.
+        """Keep the KV cache of a stored session, and that of the prompt's beginning for any other run.
 
-        In this order: for the second one the cache is cut back. Whoever interrupted the run waits for neither.
+        In this order: the second one cuts the cache back. After an interrupt, the second one is left out.
         """
         session_id = self._opened.session_id
         if self._opened.store and session_id and self._opened.session.entries:
@@ -254,7 +254,7 @@ class _Run:
                 self._display.tell(notice)
 
     def _wait(self, future: Future[_R]) -> _R:
-        """The future's result, with the live line going on; in steps, since Windows can't interrupt a wait."""
+        """The future's result; the live line goes on. It waits in steps, since Windows can't interrupt a wait."""
         while not future.done():
             self._display.line.tick()
             time.sleep(TICK_S / 5)
@@ -271,7 +271,7 @@ class _Run:
 
 
 def _question(prompt: str | None, *, quiet: bool) -> str:
-    """The user's text: PROMPT, a blank line, standard input; whatever there is of them."""
+    """The user's text: PROMPT and standard input with a blank line between them, or whichever there is."""
     parts = [part for part in (prompt, read_stdin(quiet=quiet)) if part and part.strip()]
     if not parts:
         raise ExitError('expected a question, as in: ossia run "What is 48*17?"', ExitCode.USAGE)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Output(Protocol):
-    """Sees the events of a turn, and writes what stdout is to have."""
+    """Sees the events of a turn, and writes what belongs on stdout."""
 
     def see(self, event: Event | Tapped) -> None: ...
 
@@ -35,8 +35,8 @@ class Output(Protocol):
 class Answer:
     """The answer: into a pipe exactly, at the end; on a terminal cleaned, as it comes.
 
-    Citations in it become numbers, and their footnotes stand under it. `before` is called before anything of it is
-    written, so that a live line can leave the terminal; `report` knows the pages that can be cited.
+    Citations in it become numbers, with their footnotes below it. `before` is called before any of it is written, so
+    that a live line can leave the terminal; `report` knows the pages that can be cited.
     """
 
     def __init__(self, report: Report, *, before: Callable[[], None]) -> None:
@@ -45,7 +45,7 @@ class Answer:
         self._report = report
         self._citations: Citations | None = None
         self._index = -1  # of the message that the last delta belongs to
-        self._in_line = False  # the cursor stands behind a part of the answer
+        self._in_line = False  # the cursor is at the end of an unfinished line of the answer
 
     def see(self, event: Event | Tapped) -> None:
         if self._streams and isinstance(event, Delta):
@@ -64,7 +64,7 @@ class Answer:
         else:
             answer, notes = report.cited_answer
             if answer is not None:
-                shown = _escaped(answer) if stdout().isatty() else answer  # JSON by a schema: else it would stream
+                shown = _escaped(answer) if stdout().isatty() else answer  # JSON by a schema: other answers stream
                 stdout().write(shown.rstrip("\n") + "\n")
         if notes:
             links = self._streams and os.environ.get("TERM", "dumb") not in ("dumb", "linux")
@@ -72,7 +72,7 @@ class Answer:
         stdout().flush()
 
     def _cited(self, text: str) -> str:
-        """The text with its citations numbered; one that is still open is held back."""
+        """The text with its citations numbered; an unfinished citation is held back."""
         if self._citations is None and "【" in text:
             from agent.citations import Citations
 
@@ -81,14 +81,14 @@ class Answer:
 
     def _write(self, text: str) -> None:
         if text or self._in_line:
-            self._before()  # also where a part is held back: a live line would be drawn over what stands there
+            self._before()  # also while a citation is held back: a live line would be drawn over the answer
         if text:
             stdout().write(clean(text))
             stdout().flush()
             self._in_line = not text.endswith("\n")
 
     def end_line(self) -> None:
-        """Something else is about to be written to the terminal: it begins a line of its own."""
+        """End the answer's line, since something else is about to be written to the terminal."""
         if self._citations:
             self._write(self._citations.finish())
         if self._in_line:
@@ -98,7 +98,7 @@ class Answer:
 
 
 def _escaped(text: str) -> str:
-    """The same JSON, without what a terminal would obey: that can only stand in its strings."""
+    """The same JSON, with what a terminal would obey escaped: that can only be inside strings."""
     return "".join(char if clean(char) == char else json.dumps(char)[1:-1] for char in text)
 
 
@@ -111,7 +111,7 @@ def _footnotes(notes: tuple[Footnote, ...], *, links: bool) -> list[str]:
 class Raw:
     """The Harmony stream as the engine gives it, with the results of the tools where the model reads them.
 
-    On a terminal what the guide forced stands between ⟨ and ⟩; into a pipe goes the exact stream.
+    On a terminal, ⟨ and ⟩ enclose what the guide forced; into a pipe goes the exact stream.
     """
 
     def __init__(self) -> None:
@@ -147,7 +147,7 @@ class Json:
     """One line about the whole turn."""
 
     def see(self, event: Event | Tapped) -> None:
-        """Everything is in the report."""
+        """Does nothing: the report has everything."""
 
     def finish(self, report: Report) -> None:
         print(json_line(report.to_json(), terminal=stdout().isatty()), file=stdout(), flush=True)

@@ -29,7 +29,7 @@ class Pump:
         self._worker, self._display, self._asker, self._see = worker, display, asker, see
 
     def is_over(self, done: Future[None]) -> bool:
-        """Has the job ended, and was everything taken that it told?"""
+        """Has the job ended, and were all its events taken?"""
         return done.done() and self._worker.inbox.empty()
 
     def next(self, control: Control) -> Event | Tapped | None:

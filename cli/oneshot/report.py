@@ -1,4 +1,4 @@
-"""What a turn brought, gathered from its events: the answer, the calls, the figures, and `--json`'s line."""
+"""What came of a turn, gathered from its events: the answer, the calls, the figures, and `--json`'s line."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ _CODES: dict[TurnEnd, ExitCode] = {
 class Report:
     """The account of one turn. Feed it every event; `load_s` is set by whoever loads the model.
 
-    `refused`: the calls about which nobody could be asked; `strict`: an answer with such calls has a code of its own.
-    `schema`: what a text must follow to be the answer; None: any text is.
+    `refused`: the calls about which nobody could be asked; `strict`: an answer with such calls has its own exit code.
+    `schema`: what a text must follow to count as the answer; None: any text counts.
     """
 
     model: str
@@ -103,14 +103,14 @@ class Report:
         self.end, self.error = "stopped" if isinstance(error, KeyboardInterrupt) else "error", error
 
     def interrupted(self) -> None:
-        """The user stopped it, whether or not the turn got so far as to say so."""
+        """Note that the user stopped it, even if the turn didn't get so far as to say so."""
         self.end, self.error = "stopped", KeyboardInterrupt("interrupted")
 
     @property
     def answer(self) -> str | None:
-        """The text of the last `final` message that says anything; None when there is none.
+        """The text of the last `final` message that isn't blank; None when there is none.
 
-        By a schema, only one that is whole and follows it.
+        With a schema, only a text that is whole and follows it.
         """
         if self.schema is not None:
             return self._whole if self._whole is not None and self.misfit is None else None

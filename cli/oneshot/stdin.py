@@ -23,7 +23,7 @@ def read_stdin(*, quiet: bool) -> str | None:
     if not quiet:
         notice.start()
     try:
-        if hasattr(os, "set_blocking"):  # a parent may have left its end non-blocking: reading would stop too early
+        if hasattr(os, "set_blocking"):  # a parent may have made it non-blocking: then reading would stop too early
             os.set_blocking(sys.stdin.fileno(), True)
         data = sys.stdin.buffer.read()
     finally:

@@ -8,7 +8,7 @@ One TOML file. Its keys are the long flags with `_` for `-`; the environment has
 
 `OSSIA_CONFIG` names another file, which must exist. An empty variable counts as unset. No secret belongs in the file.
 
-It may hold two tables beside them: `[approvals]`, whose entries are `"shell:git status*" = "auto"` (or `ask`, `never`),
+It may also hold two tables: `[approvals]`, whose entries are `"shell:git status*" = "auto"` (or `ask`, `never`),
 and `[mcpServers.NAME]` (`cli.settings.mcp`). A trusted workspace's `.ossia/config.toml` may hold these and `tools`.
 """
 
@@ -29,7 +29,7 @@ from tools.approval.policy import ACTIONS
 
 
 class ConfigError(ExitError):
-    """A setting can't be used. One line: where it stands, what was expected, what came."""
+    """A setting can't be used. Its message is one line: where the setting is, what was expected, what came."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, ExitCode.USAGE)
@@ -49,7 +49,7 @@ class Resolved:
     """The settings that hold, and for each key where it came from.
 
     `origins["effort"]` is `"default"`, `"file /home/me/.config/ossia/config.toml"`, `"OSSIA_EFFORT"` or `"--effort"`.
-    `approvals` are the rules of the file, as they stand there: `("shell:git status*", "auto")`; `folder_approvals`
+    `approvals` are the rules of the file, as they are written: `("shell:git status*", "auto")`; `folder_approvals` are
     those of a trusted workspace.
     `warnings` are lines for stderr: variables that look like ours and aren't.
     """
@@ -63,7 +63,7 @@ class Resolved:
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """One source: its values, checked, and how it is named for a key."""
+    """One source of values: those values, checked, and what to call the source for each key."""
 
     values: Mapping[str, Value]
     origin: Callable[[str], str]
@@ -82,9 +82,9 @@ def resolve(
     """The settings that hold for one run.
 
     `flags` are the command line's, by key (`{"effort": "high", "top_k": None}`): None and an empty list mean "not
-    given"; a text is read as the environment's would be. `path` None: `OSSIA_CONFIG`, else the usual place, where the
-    file may be missing; a file that was named must exist. `folder` is a workspace that the user trusts: its
-    `.ossia/config.toml` comes between the file and the environment. Raises ConfigError.
+    given"; a text is read like a variable of the environment. `path` None: the file that `OSSIA_CONFIG` names, else
+    the one in the usual place, which may be missing; a file that was named must exist. `folder` is a workspace that
+    the user trusts: its `.ossia/config.toml` comes between the file and the environment. Raises ConfigError.
     """
     variables = {name: value for name, value in environ.items() if name.startswith("OSSIA_") and value}
     file = _file_layer(path or config_path(environ), must_exist=path is not None or "OSSIA_CONFIG" in variables)
@@ -149,7 +149,7 @@ def _folder_layer(folder: Path) -> _Layer:
 
 
 def _beside(folder: Path, tools: Value) -> Value:
-    """Files that a config names stand beside it, wherever the command is run."""
+    """The tools with the files among them found beside the config that names them, wherever the command is run."""
     names = cast("tuple[str, ...]", tools)
     return tuple(str(folder / name) if name.endswith(".py") else name for name in names)
 

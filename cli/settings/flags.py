@@ -18,7 +18,7 @@ import typer
 from cli.settings.table import SETTINGS, Listing
 
 _LAST = ("raw", "json", "private")
-"""At the end of the help of `ossia run`: what comes out, and what stays."""
+"""These are at the end of the help of `ossia run`: what is printed, and what is stored."""
 _RUN = sorted((key for key, one in SETTINGS.items() if "run" in one.flag.listed), key=lambda key: key in _LAST)
 _CHAT = [*_RUN, *(key for key in SETTINGS if key not in _RUN)]
 
@@ -47,7 +47,7 @@ def with_run_flags(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def with_chat_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """The same for the chat, with its own flags: all are taken, those that are seldom wanted there are not listed."""
+    """The same for the chat, with its own flags. It takes all of them, but doesn't list those that it seldom needs."""
     return _with(command, _CHAT, "chat")
 
 

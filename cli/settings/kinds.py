@@ -8,15 +8,15 @@ from collections.abc import Callable
 from typing import NamedTuple, NoReturn, cast
 
 Value = str | int | float | bool | tuple[str, ...] | None
-"""What a setting is kept as. None: not set."""
+"""What the value of a setting is stored as. None: not set."""
 
 
 class ValueKind(NamedTuple):
     """What a setting may hold: `expected` in words, the check of a typed value, and how a text is read.
 
-    `check` and `read` return the value as it is kept, or raise ValueError. `flag` is the type that the command line
-    gives: bool for a flag without a value, `list[str]` for one that can be repeated; a str is read as any other text.
-    `shown`: an error may repeat what came.
+    `check` returns the value to store, `read` what to check; both may raise ValueError. `flag` is the type that the
+    command line gives: bool for a flag without a value, `list[str]` for one that can be repeated; a str goes through
+    `read` like any other text. `shown`: an error may repeat what came.
     """
 
     expected: str
@@ -72,7 +72,7 @@ def one_of(*choices: str) -> ValueKind:
 
 
 def on_or_off() -> ValueKind:
-    """Kept as the words; a file may have true and false, and so has a flag."""
+    """Stored as "on" or "off"; the file may also say true or false, and a flag always does."""
 
     def check(value: object) -> Value:
         if isinstance(value, bool):
@@ -128,7 +128,7 @@ def names() -> ValueKind:
 
 
 def variable() -> ValueKind:
-    """The name of an environment variable; a key that was pasted in its place doesn't look like one."""
+    """The name of an environment variable; a key that was pasted by mistake doesn't look like one."""
 
     def check(value: object) -> Value:
         return value if isinstance(value, str) and re.fullmatch(r"[A-Z_][A-Z0-9_]*", value) else _fail()
@@ -137,7 +137,7 @@ def variable() -> ValueKind:
 
 
 def texts(expected: str) -> ValueKind:
-    """A list of texts, each as it is: a rule may hold a comma. In the environment, a line each."""
+    """A list of texts. They aren't split at commas, since a rule may hold one; in the environment, each is a line."""
 
     def check(value: object) -> Value:
         if not isinstance(value, list | tuple) or not all(isinstance(entry, str) and entry.strip() for entry in value):
@@ -154,6 +154,6 @@ def _checked_text(value: object) -> str:
 def _at_home(name: str) -> str:
     if not name.startswith("~"):
         return name
-    from cli import paths  # platformdirs with it, which `ossia --help` goes without
+    from cli import paths  # it imports platformdirs, which `ossia --help` does without
 
     return str(paths.expanded(name))

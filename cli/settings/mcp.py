@@ -22,7 +22,7 @@ _FILE = "mcp.json"
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """A server, and the file that it stands in."""
+    """A server, and the file that configures it."""
 
     config: McpConfig
     path: Path
@@ -31,13 +31,13 @@ class Configured:
 def configured_servers(environ: Mapping[str, str], *, folder: Path | None = None) -> tuple[McpConfig, ...]:
     """All servers of the user's files, and those of `folder`: a workspace that is trusted.
 
-    Raises `McpConfigInvalid`: a file can't be read, a server can't be used as it is written, a name stands twice.
+    Raises `McpConfigInvalid`: a file can't be read, a server can't be used as it is written, a name is used twice.
     """
     return tuple(configured.config for configured in all_configured(environ, folder=folder))
 
 
 def all_configured(environ: Mapping[str, str], *, folder: Path | None = None) -> tuple[Configured, ...]:
-    """The same, with the files that they stand in."""
+    """The same, with the file of each."""
     found: dict[str, Configured] = {}
     config = config_path(environ)
     files = [config, mcp_file(environ)]
@@ -130,6 +130,6 @@ def _write(path: Path, value: Mapping[str, object]) -> None:
     text = json.dumps(value, ensure_ascii=False, indent=2) + "\n"
     try:
         text.encode()
-    except UnicodeEncodeError:  # what an argument's bytes become when they are no UTF-8
+    except UnicodeEncodeError:  # from an argument whose bytes are no UTF-8
         raise McpConfigInvalid(f"{path}: expected UTF-8 text, came bytes that are none") from None
     write_whole(path, text)

@@ -17,7 +17,7 @@ ACTION_WORDS = {action: word for word, action in ACTIONS.items()}
 
 
 def rules_of(resolved: Resolved, grants: Grants, folder: Folder | None) -> list[Rule]:
-    """Every rule there is. The order means nothing: the strictest that matches holds."""
+    """Every rule there is. Their order doesn't matter: the strictest one that matches holds."""
     settings = resolved.settings
     rules = [_rule("--allow", text, "allow") for text in settings.allow]
     rules += [_rule("--deny", text, "deny") for text in settings.deny]

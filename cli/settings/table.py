@@ -1,7 +1,7 @@
 """Every setting, declared once.
 
 The key of the config file, the environment variable, the flag, `/set` in a chat, `ossia config show` and the help in
-the README are made of it. `seed` is `seed = 7` in the file, `OSSIA_SEED=7`, `--seed 7` and `/set seed 7`:
+the README all come from that. `seed` is `seed = 7` in the file, `OSSIA_SEED=7`, `--seed 7` and `/set seed 7`:
 
     seed: int | None = _setting(None, kinds.whole(0),                       # its default (not set), what it may hold
         Flag("Make the drawing of tokens repeatable.", "N"),                # in the help of `ossia run`
@@ -25,10 +25,11 @@ Listing = Literal["run", "chat", "tools"]
 class Flag(NamedTuple):
     """How a setting is given on the command line.
 
-    All of `run`, the chat and `tools` take the flag, but for those of the chat alone; `listed` says whose help shows
-    it. `chat` and `tools` are what their help says instead. `off` is the flag of what is on without it: `--no-guide`.
+    `run`, the chat and `tools` all take every flag, except those that are only the chat's; `listed` says whose help
+    shows it. `chat` and `tools` are what their help says in place of `help`. `off` is the flag that turns off a
+    setting which is on by default: `--no-guide`.
 
-    (A NamedTuple, as what follows: `ossia --help` reads this table, and a dataclass takes 0.5 ms to make.)
+    (This and the next ones are NamedTuples: `ossia --help` reads this table, and defining a dataclass takes 0.5 ms.)
     """
 
     help: str
@@ -40,10 +41,10 @@ class Flag(NamedTuple):
 
 
 class InChat(NamedTuple):
-    """`/set` can change it, and says this of it. `part` is where the change goes, and so from when it holds.
+    """`/set` can change the setting, and says `help` of it. `part`: where the change goes, and so when it takes effect.
 
-    "options" and "sampling" are stored with the session and hold from the next turn, as "limits" do, which are not
-    stored; "screen" holds at once.
+    "options", "sampling" and "limits" take effect with the next turn, "screen" at once. The first two are stored with
+    the session.
     """
 
     help: str
@@ -51,7 +52,7 @@ class InChat(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """One setting. `replaces` names another one that this one, set later, takes back: `--quiet` a file's `verbose`."""
+    """One setting. `replaces` names another one that this one overrides, as `--quiet` does a `verbose` in the file."""
 
     name: str
     default: kinds.Value
@@ -96,8 +97,8 @@ class Settings:
         Flag("How much to think: low, medium or high.", "LEVEL", _RUN_CHAT), InChat("how long it thinks", "options"))
     instructions: str | None = _setting(None, kinds.text_or_file(),
         Flag("Instructions for the whole turn.", "TEXT|@FILE", _RUN_CHAT))
-    # None: the default set; else names of trained tools, files (`*.py`) and packages. `--tools python` beats a
-    # `no_tools` of the file; where both stand in one place, `no_tools` wins.
+    # None: the default set; else names of trained tools, files (`*.py`) and packages. `--tools python` overrides
+    # a `no_tools` in the file; where both are in one place, `no_tools` wins.
     tools: tuple[str, ...] | None = _setting(None, kinds.names(), Flag(
         "FILE.py: its functions, too. python, browser: these in place of both. PACKAGE: its tools.", "NAMES", _ALL),
         replaces="no_tools")
@@ -185,4 +186,4 @@ SETTINGS: Mapping[str, Setting] = {
 """The settings by name."""
 
 SAMPLING = tuple(one.name for one in SETTINGS.values() if one.in_chat and one.in_chat.part == "sampling")
-"""Those that say how tokens are drawn: fields of `agent.engine.base.Sampling`."""
+"""The settings that say how tokens are drawn: fields of `agent.engine.base.Sampling`."""

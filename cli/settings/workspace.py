@@ -25,9 +25,9 @@ MAX_NOTES_BYTES = 32_768
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A workspace, opened. `notes` is the text of its AGENTS.md as it enters the instructions; None without one.
+    """A workspace, opened. `notes` is its AGENTS.md as it enters the instructions; None if it has none.
 
-    `warnings` are lines for stderr: what of the folder is not used, and why.
+    `warnings` are lines for stderr: which parts of the folder are not used, and why.
     """
 
     workspace: Workspace
