@@ -28,7 +28,7 @@ def as_namespaces(specs: Iterable[ToolSpec]) -> tuple[dict[str, Namespace], dict
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A message addressed to a tool. `fault` is set when it must not run: it tells the model what was wrong with it."""
+    """A message addressed to a tool. `fault` is set if it must not run: it tells the model what is wrong with it."""
 
     message: Message
     call: ToolCall
@@ -50,7 +50,7 @@ def as_call(completion: Completion, *, call_id: Callable[[], str], specs: Mappin
 
 
 def _fault(message: Message, spec: ToolSpec | None) -> str | None:
-    """Why a call must not run although it is complete: nothing but `<|call|>` vouches for raw code."""
+    """Why a call must not run although its generation stopped; None: it may. Only `<|call|>` vouches for raw code."""
     sampled = message.sampled
     if sampled is None or (sampled.closed_by == "call" and not sampled.headless):
         return None
@@ -64,5 +64,5 @@ def _fault(message: Message, spec: ToolSpec | None) -> str | None:
 
 
 def result_message(call: Message, text: str) -> Message:
-    """A call's result as the model reads it: by the tool's name, to the assistant, on the call's own channel."""
+    """A call's result as the model reads it: from the tool, to the assistant, on the call's own channel."""
     return Message("tool", (text,), name=call.recipient, recipient="assistant", channel=call.channel or COMMENTARY)

@@ -1,7 +1,7 @@
 """When a step is sampled a second time: nothing of it was shown, and another draw may come out better.
 
 The model's headers are malformed now and then (11 of 1,422 first ones in traces of gpt-oss-20b), and some turns end
-with an empty answer. A step is drawn again once at most, and not where the same would come out.
+with an empty answer. A step is drawn again at most once, and only if something else can come out.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ def can_be_drawn_again(sampling: Sampling) -> bool:
 
 
 def is_unreadable(told: Sequence[Delta | Repaired]) -> bool:
-    """Did the parser come to the end of a header that led to no message? A long one is an answer without a header."""
+    """Did the parser reach the end of a header with no message after it? A long one is an answer without a header."""
     text = sum(len(one.text) for one in told if isinstance(one, Delta))
     return text <= _HEADER_CHARS and any(isinstance(one, Repaired) and one.code == "missing-message" for one in told)
 
 
 def why_again(completion: Completion, sampling: Sampling) -> str | None:
-    """Why a step is drawn again, in words; None: it isn't. What it has said before stays."""
+    """Why a step is drawn again, in words; None: it isn't. What it said before that stays."""
     if completion.end == "unreadable":
         return "the header of its message could not be read"
     if completion.end != "stop" or not can_be_drawn_again(sampling):

@@ -1,4 +1,4 @@
-"""Citations in an answer, `【6†L9-L11】`, become numbered footnotes; while it streams, a half one is held back."""
+"""Citations in an answer, `【6†L9-L11】`, become numbered footnotes; while it streams, an open one is held back."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tools.browser import read_states
 
 Problem = Literal["", "no such page", "no such lines"]
 
-# What stands between the marks is bounded, so that an opening bracket that nothing closes holds back little. Neither
-# part holds a line break: a citation stands on one line.
+# The parts between the marks have a maximum length, so that a bracket which is never closed holds back little text.
+# They can't have a line break in them: a citation is on one line.
 _PART = r"[^†【】\n]"
 _WHOLE = re.compile(rf"【([0-9]{{1,6}})(?:†({_PART}{{1,200}})(?:†{_PART}{{1,200}})?)?】")
 _HALF = re.compile(
@@ -55,7 +55,7 @@ class Footnote:
         return not self.problem
 
     def to_json(self) -> dict[str, object]:
-        """As `--json` has it."""
+        """The footnote in the form that `--json` prints."""
         return {
             "number": self.number,
             "cursor": self.cursor,
@@ -72,7 +72,7 @@ class Footnote:
 class Citations:
     """The citations of one answer. `lookup` gives the page behind a cursor, None where there is none.
 
-    However the text is cut into pieces, what `feed` and `finish` give together is the same.
+    However the text is split, what `feed` and `finish` return adds up to the same.
 
         citations = Citations(lookup_in(session.states))
         citations.feed("They swim【6†L9-")   # "They swim"
@@ -108,7 +108,7 @@ class Citations:
         return "".join(done) + text[place:]
 
     def finish(self) -> str:
-        """The end of the text: what was held back, as it stands."""
+        """The end of the text: what was held back, unchanged."""
         held, self._held = self._held, ""
         return held
 

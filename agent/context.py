@@ -14,7 +14,7 @@ _RESERVE_SHARE = 4
 
 
 def reserve_tokens(context_tokens: int, max_tokens: int | None = None) -> int:
-    """How much must be free before a step: a quarter of the context, 8192 at most; no more than may be generated.
+    """How much must be free before a step: a quarter of the context, but at most 8192, and at most `max_tokens`.
 
     `reserve_tokens(32_768)` is 8192, `reserve_tokens(2048)` 512, `reserve_tokens(2048, max_tokens=100)` 100.
     """

@@ -47,11 +47,11 @@ class Control:
             callback()
 
     def answer_now(self) -> None:
-        """End the thinking: the next tokens are the answer. Without effect once it has begun."""
+        """End the thinking: the next tokens are the answer. Has no effect once the answer has begun."""
         self._answer_now = True
 
     def on_stop(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Register `callback` for `stop()` (called at once if stopped already); returns what unregisters it."""
+        """Register `callback` for `stop()` (called at once if stopped already); returns a function to unregister it."""
         with self._lock:
             if self._reason is None:
                 key = self._next_key

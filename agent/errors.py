@@ -11,13 +11,13 @@ AgentError
 ├── EngineFailed              the engine or its connection broke in the middle of a turn (exits 7)
 │   └── ScriptEnded           a script engine was asked for more steps than it has
 ├── DownloadFailed            a model can't be fetched: network, hub, disk, or a wrong hash (exits 7)
-├── SchemaUnusable            a JSON Schema that what is sampled can't follow (exits 2)
+├── SchemaUnusable            a JSON Schema that sampling can't be held to (exits 2)
 ├── ScriptInvalid             a script file is missing or malformed (exits 2)
 ├── SessionInvalid            a file is no session that can be imported (exits 2)
 └── SessionsError             stored sessions
     ├── SessionMissing        there is none of that name (exits 2)
-    ├── SessionInUse          another process goes on with it (exits 2)
-    └── SessionsUnusable      the file that holds them is torn, newer, or something else (exits 1)
+    ├── SessionInUse          another process is using it (exits 2)
+    └── SessionsUnusable      their file is damaged, of a newer version, or something else (exits 1)
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class ScriptEnded(EngineFailed):
 
 
 class DownloadFailed(AgentError):
-    """A model can't be fetched: the network, the hub, the disk, or what came isn't what the hub has."""
+    """A model can't be fetched: the network, the hub or the disk failed, or what came isn't what the hub has."""
 
 
 class SchemaUnusable(AgentError):
@@ -88,7 +88,7 @@ class ScriptInvalid(AgentError):
 
 
 class SessionInvalid(AgentError):
-    """A session to import is torn, newer than this program, or something else."""
+    """A session to import is damaged, newer than this program, or no session at all."""
 
 
 class SessionsError(AgentError):
@@ -100,7 +100,7 @@ class SessionMissing(SessionsError):
 
 
 class SessionInUse(SessionsError):
-    """Another process goes on with this session: what both add would mix two conversations."""
+    """Another process is using this session: if both added to it, two conversations would be mixed."""
 
 
 class SessionsUnusable(SessionsError):

@@ -11,15 +11,16 @@ from harmony.messages import Delta, Message, Repaired
 from tools.spec import ApprovalAsked, ApprovalDecided, Decision, ToolFinished, ToolOutput, ToolShown, ToolStarted
 
 TurnEnd = Literal["answered", "silent", "stopped", "tokens", "time", "steps", "context", "loop", "error"]
-"""answered: a `final` came; silent: the model ended the turn without one that says anything; stopped: by the user;
+"""How a turn ended. answered: with a `final`; silent: the model ended it without a `final` that says anything.
 
-tokens, time, steps: a limit; context: no room; loop: the model repeated itself; error: it broke.
+stopped: by the user; tokens, time, steps: at a limit; context: no room; loop: the model repeated itself; error: it
+broke.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class MessageAdded:
-    """A message entered the session. `cut`: nothing closed it, a stop or a limit did."""
+    """A message entered the session. `cut`: a stop or a limit ended it, not a token that closes it."""
 
     message: Message
     cut: bool = False
@@ -27,11 +28,11 @@ class MessageAdded:
 
 @dataclass(frozen=True, slots=True)
 class ContextTrimmed:
-    """Older messages stand shortened in the prompt from now on, so that the turn fits; the session keeps them whole.
+    """From now on the prompt has older messages in a shorter form, so that the turn fits; the session keeps them whole.
 
-    Token counts of the prompt before and after; `reason` is a line for people that says what was replaced, and how.
-    `results` is how many results of tools were shortened; `turns` how many turns, from the first on, `summary` stands
-    for (0 and None: there is no new one).
+    The token counts are the prompt's. `reason` is a line for people that says what was replaced, and how. `results` is
+    how many results of tools were shortened. `turns` is how many turns, from the first on, `summary` stands for (0 and
+    None: there is no new one).
     """
 
     tokens_before: int

@@ -25,7 +25,7 @@ def kind_of(message: Message) -> Kind:
 
 
 def model_kind(message: Message | Delta) -> ModelKind:
-    """What a message of the model is: the recipient decides, then the channel; an unknown channel's is a preamble."""
+    """What a message of the model is, by its recipient, then by its channel. On an unknown channel it is a preamble."""
     if is_call(message):
         return "call"
     if message.channel == ANALYSIS:
@@ -34,10 +34,10 @@ def model_kind(message: Message | Delta) -> ModelKind:
 
 
 def is_answer(message: Message | Delta) -> bool:
-    """Is this the model's word to the user: a `final` of its own that isn't addressed to a tool?"""
+    """Is this the model's answer to the user: its `final`, not addressed to a tool?"""
     return message.role == "assistant" and message.channel == FINAL and not is_call(message)
 
 
 def says_nothing(message: Message) -> bool:
-    """Is this an answer of blanks alone, or of nothing?"""
+    """Is this an answer that is empty or only blanks?"""
     return is_answer(message) and not message.text.strip()

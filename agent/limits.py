@@ -14,11 +14,11 @@ from tools.spec import ToolCall, ToolResult
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The bounds of a turn. None: no bound but the context's end.
+    """The bounds of a turn. None: bounded only by the context.
 
-    `max_steps` counts generations that may call tools; when they are used up, one more answers with what there is.
-    `max_tokens` counts all generated tokens of the turn, thinking included. `max_seconds` is wall time of the turn.
-    After `max_failures` failures of one and the same call (name and arguments) tools are off for the turn.
+    `max_steps` counts generations that may call tools; after those, one more answers with what there is. `max_tokens`
+    counts all generated tokens of the turn, thinking included. `max_seconds` is the turn's wall time. Once the same
+    call (name and arguments) has failed `max_failures` times, tools are off for the turn.
     """
 
     max_steps: int = 50

@@ -37,9 +37,9 @@ def run_turn(
 ) -> Turn:
     """Answer `user_text`: generate, run what the model calls, generate again, until a `final` or a limit.
 
-    Yields events as they happen; after an `ApprovalAsked` whoever drives the turn sends a `Decision` (None refuses).
-    The last event is always `TurnEnded`: what broke is in its `error`, and everything that came is in the session.
-    After `control.stop()` keep iterating: the turn ends by itself within a token.
+    Yields events as they happen; after an `ApprovalAsked` the caller sends a `Decision` (None refuses). The last event
+    is always `TurnEnded`: its `error` says what broke, and the session has everything that came. After
+    `control.stop()` keep iterating: the turn ends by itself within a token.
     """
     session.read(tools.brings)
     yield from session.open_turn(user_text)
@@ -85,7 +85,7 @@ def _steps(session: Session, responder: Responder, tools: Toolbox, budget: Budge
 def _last_word(
     session: Session, responder: Responder, tools: Toolbox, budget: Budget, control: Control, *, end: TurnEnd
 ) -> _Part:
-    """One message in `final`. The tools stay in the prompt, whose prefix is cached, but none can be called."""
+    """One message in `final`. No tool can be called; they stay in the prompt only since its prefix is cached."""
     yield from session.answer_open_call()
     completion = yield from _step(session, tools, responder, budget, control, open_with=FINAL)
     wish = as_call(completion, call_id=session.next_call_id, specs=tools.by_name)
@@ -113,7 +113,7 @@ def _step(
     *,
     open_with: Channel | None = None,
 ) -> Generator[Event, Decision | None, Completion]:
-    """One completion, with the call or the answer that it ends with. Drawn once more where that can't be used."""
+    """One completion, added to the session. It is drawn once more if what it ends with can't be used."""
 
     def ask() -> Request:
         return session.request(tools.specs, max_tokens=budget.tokens_left, open_with=open_with)
@@ -165,7 +165,7 @@ def _keep(session: Session, completion: Completion) -> Generator[MessageAdded, N
 
 
 def _end_of(completion: Completion, control: Control) -> TurnEnd:
-    """How a turn ends whose generation was cut off."""
+    """How the turn ends if its generation was cut off."""
     match completion.end:
         case "tokens" | "context" | "loop":
             return completion.end

@@ -1,4 +1,4 @@
-"""What one step of a turn needs, and the protocol of what generates it."""
+"""What one step of a turn needs, and the protocol of whatever generates the step."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Request:
 
     `history` begins with the first user message; the system and developer messages are made from the other fields.
     `date` is `"2025-06-28"`. `max_tokens` None: to the end of the context. `open_with` starts the step inside a message
-    on that channel ("answer now", the step limit): one message comes back and no tool can be called. `summarised`: the
-    first message of the history is a summary of what came before it.
+    on that channel (for "answer now" and the step limit): one message comes back, and no tool can be called.
+    `summarised`: the first message of the history is a summary of what came before it.
     """
 
     history: tuple[Message, ...]
@@ -37,7 +37,8 @@ class Request:
 
 PartName = Literal["system", "tools", "instructions", "summary", "user", "answers", "calls", "results", "thinking"]
 """The parts of a prompt, in the order in which they are shown. system: what Harmony itself needs; tools: their
-descriptions, in both prompts; summary: of older turns; answers: with preambles; thinking: of the turn under way."""
+descriptions, in the system and the developer message; summary: that of older turns; answers: preambles too; thinking:
+that of the turn under way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +54,8 @@ class ContextUse:
     """How full the context would be, in tokens.
 
     `static_tokens` are those of the system and the developer message; `reserve_tokens` should be free for the answer.
-    `parts` (every name once, also those with 0) add up to `used_tokens`. `messages` are the tokens of each message of
-    the request's history, 0 for one that the prompt leaves out.
+    `parts` has every name once, even with 0 tokens, and adds up to `used_tokens`. `messages` are the tokens of each
+    message of the request's history, 0 for one that the prompt leaves out.
 
         ContextUse(1180, 32768, 640, 8192, (Part("system", 63), Part("tools", 577), …), (12, 80, …))
     """
@@ -81,10 +82,10 @@ class Responder(Protocol):
     def measure(self, request: Request) -> ContextUse:
         """How much of the context the request takes, part by part, so that the loop can act before it is too late.
 
-        Also for a meter, on the engine's thread: `responder.measure(session.request(toolbox.specs))`.
+        A meter may call it too, on the engine's thread: `responder.measure(session.request(toolbox.specs))`.
         """
         ...
 
     def respond(self, request: Request, *, control: Control) -> Generator[StepEvent, None, Completion]:
-        """Generate once. Raises `ContextFull` before anything else, `EngineFailed` (with what came) in the middle."""
+        """Generate once. Raises `ContextFull` at the very beginning, `EngineFailed` (with what came) in the middle."""
         ...

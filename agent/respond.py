@@ -28,11 +28,11 @@ Tap = Callable[[Sequence[int]], None]
 
 
 class LocalResponder:
-    """A responder wherever ids can be sent: llama.cpp in this process, or a server that takes ids.
+    """A responder for any engine that takes ids: llama.cpp in this process, or a server.
 
-    `tap` sees the ids of each step as they come: first those the step was opened with (from `<|start|>` on), then every
-    generated one, stop ids included. `guided`: what is sampled is held to valid headers, arguments and answers, where
-    the engine can do that.
+    `tap` sees the ids of each step as they come: first those that open the step (from `<|start|>` on), then every
+    generated one, stop ids included. `guided`: sampling is held to valid headers, arguments and answers, if the engine
+    can do that.
     """
 
     def __init__(self, codec: Codec, engine: Engine, *, tap: Tap | None = None, guided: bool = True) -> None:
@@ -44,7 +44,7 @@ class LocalResponder:
         self._last: _Rendered | None = None
 
     def measure(self, request: Request) -> ContextUse:
-        """How much of the context the request takes, part by part. Cheap: what is rendered once is kept."""
+        """How much of the context the request takes, part by part. Cheap: what was rendered is cached."""
         rendered = self._rendered(request)
         head = self._head_of(request)
         tokens, start = [0] * len(request.history), 0
@@ -58,7 +58,7 @@ class LocalResponder:
     def respond(self, request: Request, *, control: Control) -> Generator[StepEvent, None, Completion]:
         """Generate once. The completion holds every message that came, the last one cut if nothing closed it.
 
-        Raises `ContextFull` before anything else when the prompt leaves no room. When the engine fails in the middle,
+        Raises `ContextFull` at the very beginning if the prompt leaves no room. When the engine fails in the middle,
         the `EngineFailed` carries what had come so far in `partial`.
         """
         prompt, opening = self._prompt(request)
@@ -92,16 +92,16 @@ class LocalResponder:
     def prefill(
         self, request: Request, *, control: Control, told: Callable[[Progress], None] = lambda progress: None
     ) -> None:
-        """Read ahead what the next prompt is sure to begin with, up to the header of the user's next message.
+        """Evaluate ahead of time what the next prompt must begin with, up to the header of the user's next message.
 
-        `request` has the history as it will stand there (`Session.request_ahead`). What doesn't fit isn't read.
+        `request` has the history as that prompt will have it (`Session.request_ahead`). Does nothing if it doesn't fit.
         """
         prompt = self._ahead(request)
         if len(prompt.ids) < self.engine.context_tokens:
             self.engine.prefill(prompt, control=control, told=told)
 
     def _ahead(self, request: Request) -> Prompt:
-        """No mark at its end: as many checkpoints as without it, so that the way back to older ones is as short."""
+        """No mark at its end: reading ahead makes no extra checkpoint, so the way back to older ones stays as short."""
         head = self._head_of(request).messages
         messages = (*head, *request.history)
         drop = drop_past_analysis((*messages, Message("user", ("",))))[:-1]
@@ -112,9 +112,9 @@ class LocalResponder:
     def _read(
         self, generation: Generation, parser: StreamParser, request: Request, control: Control
     ) -> Generator[StepEvent, None, CompletionEnd | None]:
-        """Parse what comes. Returns why it was broken off, None where the generation came to its own end.
+        """Parse what comes. Returns why it was broken off; None if the generation ended by itself.
 
-        "answer_now": the user asked for the answer, which hadn't begun. "unreadable": see `can_be_drawn_again`.
+        "answer_now": the user asked for the answer before it had begun. "unreadable": see `can_be_drawn_again`.
         """
         draws_again = can_be_drawn_again(request.sampling)
         for item in generation:
@@ -125,7 +125,7 @@ class LocalResponder:
                 if draws_again and len(told) > 1 and is_unreadable(told) and not _answered(parser):
                     return "unreadable"
                 yield from told
-                if parser.call_ended:  # whatever closed it: nothing after a call belongs to this step
+                if parser.call_ended:  # no matter what closed it: nothing after a call belongs to this step
                     return None
                 if len(parser.tokens) % LOOK_EVERY == 0 and self._repeats_itself(parser, request):
                     return "loop"
@@ -136,14 +136,14 @@ class LocalResponder:
         return None
 
     def _repeats_itself(self, parser: StreamParser, request: Request) -> bool:
-        """Does the text being written repeat itself? Code and structured answers may."""
+        """Does the text being written repeat itself where it shouldn't? Code, calls and structured answers may."""
         structured = request.response_format is not None and parser.current_channel == FINAL
         if structured or parser.current_recipient is not None or not repeats(parser.tokens):
             return False
         return not in_code(parser.current_content)
 
     def _prompt(self, request: Request) -> tuple[Prompt, tuple[int, ...]]:
-        """The prompt with the marks worth a checkpoint, and its opening: the ids after the last message."""
+        """The prompt, marked where a checkpoint is worth it, and its opening: the ids after the last message."""
         rendered = self._rendered(request)
         return rendered.prompt, rendered.opening
 
@@ -167,7 +167,7 @@ class LocalResponder:
         return _Rendered(request, prompt, tuple(opening), rendered.ends)
 
     def _head_of(self, request: Request) -> _Head:
-        """The messages before the history; the same objects while nothing in them changes, for the codec's cache."""
+        """The messages before the history: the same objects until something changes, for the codec's cache."""
         if self._head is None or not self._head.is_of(request):
             whole = replace(request, history=())
             plain = replace(whole, tools=())
@@ -188,7 +188,7 @@ class LocalResponder:
 def constraint_of(request: Request) -> Constraint:
     """What may be generated for a request: calls of the tools on offer, and of those that the model was trained with.
 
-    A call of one that isn't on offer gets an error as its result; if its name were ruled out, the model would call
+    A call of a tool that isn't on offer gets an error as its result. If its name were ruled out, the model would call
     another tool instead.
     """
     offered = tuple(spec.name for spec in request.tools)
@@ -201,20 +201,20 @@ def constraint_of(request: Request) -> Constraint:
 
 
 def _is_json(spec: ToolSpec) -> bool:
-    """Does the model write its arguments as JSON? It writes a patch, which is a text, as it is."""
+    """Does the model write the tool's arguments as JSON? A patch, which is a text, it writes as it is."""
     return spec.input == "json" and (spec.parameters or NO_ARGUMENTS).get("type") != "string"
 
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """The system and the developer message of a request, and what their parts take in tokens."""
+    """The system and the developer message of a request, and how many tokens their parts take."""
 
     request: Request
     messages: tuple[Message, ...]
     parts: tuple[tuple[PartName, int], ...]
 
     def is_of(self, request: Request) -> bool:
-        """Is it this request's head, too? Schemas are compared by identity: 1, 1.0 and True are equal to Python."""
+        """Is it also this request's head? Schemas are compared by identity: in Python 1, 1.0 and True are equal."""
         kept = self.request
         return (
             (kept.effort, kept.instructions, kept.date) == (request.effort, request.instructions, request.date)
@@ -246,10 +246,10 @@ def _marks(
 
 
 def _completion(parser: StreamParser, end: CompletionEnd, tokens: int) -> Completion:
-    """What came, up to the first call: a mended header can hold a call and more text; each call needs a result."""
+    """What came, up to the first call: a mended header can bring more after it, and each call needs a result."""
     completion = parser.completion(end=end)
     messages = completion.messages
-    if end == "unreadable":  # what would have been made of that header is not shown
+    if end == "unreadable":  # a message made from that header isn't shown
         messages = tuple(message for message in messages if message.sampled is None or not message.sampled.headless)
     calls = [number for number, message in enumerate(messages, 1) if is_call(message)]
     return replace(completion, messages=messages[: calls[0]] if calls else messages, tokens=tokens)

@@ -29,7 +29,7 @@ class Tapped:
 class Worker:
     """Runs jobs one after another on a thread of its own; a turn's events come through `inbox`.
 
-    While no job waits it calls what `when_idle` was given; submitting a job stops that call.
+    While no job waits, it calls the function that `when_idle` got; submitting a job stops that call.
 
     The terminal's thread reads `inbox`, answers an `ApprovalAsked` with `answer`, and stops a turn with
     `control.stop()` followed by `answer(None)`. It never touches the turn itself. `on_event` is called on the worker's
@@ -48,14 +48,14 @@ class Worker:
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._idle: Idle | None = None
-        self._idle_at: float | None = None  # when it is to be called, in monotonic seconds; None: not any more
+        self._idle_at: float | None = None  # when it is called next, in monotonic seconds; None: never again
         self._idle_control: Control | None = None  # while it runs
-        # A daemon: a process that is told to end must not wait for a C call to return.
+        # A daemon thread: a process that is told to end must not wait for a C call to return.
         self._thread = threading.Thread(target=self._work, name="ossia-worker", daemon=True)
         self._thread.start()
 
     def submit(self, job: Callable[[], _R]) -> Future[_R]:
-        """Run `job` on the worker's thread after those before it. Its result, or what it raised, is the future's."""
+        """Run `job` on the worker's thread, after earlier jobs. The future gets its result, or what it raised."""
         future: Future[_R] = Future()
 
         def run() -> None:
@@ -69,14 +69,14 @@ class Worker:
         return future
 
     def when_idle(self, do: Idle | None) -> None:
-        """From now on `do` is called on the worker's thread while no job waits, in place of what was given before.
+        """From now on call `do` on the worker's thread while no job waits; it replaces what was given before.
 
-        Submitting a job stops the call through its `Control`; it is made again afterwards. Otherwise it is made again
-        after as many seconds as it returned; None: never again. It must not raise.
+        Submitting a job stops the call through its `Control`, and it is repeated after that job. Otherwise it is
+        repeated after as many seconds as it returned; None: never. It must not raise.
         """
         with self._lock:
             self._idle, self._idle_at = do, time.monotonic()
-        self._put_job(lambda: None)  # wakes the thread, and stops what it does
+        self._put_job(lambda: None)  # wakes the thread, and stops the call under way
 
     @property
     def busy(self) -> bool:
@@ -105,7 +105,7 @@ class Worker:
         return lambda ids: self._put(Tapped(tuple(ids)), control)
 
     def close(self, timeout_s: float | None = None) -> None:
-        """End the thread after the jobs that wait."""
+        """End the thread once the waiting jobs are done."""
         self._put_job(None)
         self._thread.join(timeout_s)
 
@@ -121,7 +121,7 @@ class Worker:
             job()
 
     def _next_job(self) -> Callable[[], None] | None:
-        """Wait for the next job; until it comes, make the call for idle times."""
+        """Wait for the next job; until it comes, make the idle calls."""
         while True:
             with self._lock:
                 idle, at = self._idle, self._idle_at
@@ -150,7 +150,7 @@ class Worker:
                     return None
 
     def _forget_answers(self) -> None:
-        """Drop answers from before the question: a stop puts a None here at any moment."""
+        """Drop answers that are older than the question: a stop may put a None here at any moment."""
         with suppress(queue.Empty):
             while True:
                 self._answers.get_nowait()

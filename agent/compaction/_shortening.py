@@ -1,4 +1,4 @@
-"""How older text is made short: notes in place of results, heads and tails, a transcript by rule."""
+"""How older text is shortened: notes in place of results, heads and tails, a transcript made by rule."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from harmony.messages import Message
 
 _NOTE = "[Made room: "
 _QUOTED_CHARS = 80
-_LEAST_CHARS = 60  # of a message in a transcript by rule: below that it says nothing
-_LEAST_TOKENS = 40  # of a message that is cut: the mark in its middle has some twenty itself
+_LEAST_CHARS = 60  # of a message in a transcript: with fewer it says nothing
+_LEAST_TOKENS = 40  # of a message that is cut: the mark in its middle alone has about twenty
 _TRIES = 6
 
 
@@ -35,7 +35,7 @@ def is_note(text: str | None) -> bool:
 
 
 def worth_noting(message: Message) -> bool:
-    """Is a note on it clearly shorter than the message itself?"""
+    """Would a note on it be clearly shorter than the message itself?"""
     return len(message.text) > 2 * len(note_on(message, 1000))
 
 
@@ -67,9 +67,9 @@ def cut_to_fit(request: Request, responder: Responder, room: int) -> Request | N
 
 
 def transcript(messages: Sequence[Message], chars: int) -> str:
-    """What was asked and answered, in at most about `chars` characters: the beginning of each message, one line each.
+    """What was asked and answered, in about `chars` characters at most: the beginning of each message, one line each.
 
-    Where even that is too much, the oldest ones are left out, and it says how many.
+    If even that is too much, the oldest messages are left out, and a line says how many.
     """
     said = [(part_of(message), " ".join(message.text.split())) for message in messages]
     lines = [("user" if part == "user" else "assistant", text) for part, text in said if part in ("user", "answers")]
@@ -87,7 +87,7 @@ def _cut(message: Message, chars: int) -> Message:
 
 
 def _limit(counts: Sequence[int], total: int) -> int:
-    """The largest number such that the counts, each cut to it, have `total` together. `_limit([9, 2, 5], 10)` is 4."""
+    """The largest limit for each count with which they add up to at most `total`. `_limit([9, 2, 5], 10)` is 4."""
     left = total
     for at, count in enumerate(ordered := sorted(counts)):
         share = left // (len(ordered) - at)

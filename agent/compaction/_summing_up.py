@@ -42,7 +42,7 @@ class SummaryMaker:
     most: int
 
     def make(self, older: tuple[Message, ...], context_tokens: int) -> Generator[Progress | Stats, None, Made]:
-        """The summary of these messages, the first ones of the history. Not to be used once `control` was stopped."""
+        """The summary of these messages, the first ones of the history. Don't use it if `control` was stopped."""
         why = self._no_step()
         if why is not None:
             return self._by_rule(older, why)
@@ -56,9 +56,9 @@ class SummaryMaker:
         return Made(text, "the model's own" + ("" if fitting is request else ", their longest messages cut for it"))
 
     def _request(self, older: tuple[Message, ...]) -> Request:
-        """Asks for the summary right behind what the engine has read: the tools stay in the prompt, none can be called.
+        """Asks for the summary right after what the engine has read. The tools stay in the prompt; none can be called.
 
-        With another effort or without the tools, its first message would differ, and all would have to be read again.
+        With another effort or without the tools, the first message would differ, and everything would be read again.
         """
         instruction = Message("user", (_PROMPT.format(words=self.most // 2),))
         history = (*older, instruction)
@@ -72,7 +72,7 @@ class SummaryMaker:
         return "the turn's token limit is near" if left is not None and left < 2 * self.most else None
 
     def _written(self, request: Request) -> Generator[Progress | Stats, None, tuple[str, str | None]]:
-        """The model's summary, and None or what was wrong with it."""
+        """The model's summary, and what was wrong with it (None: nothing)."""
         step_control = Control()
         completion = yield from self._hurried(self.responder.respond(request, control=step_control), step_control)
         self.budget.tokens += completion.tokens
@@ -85,7 +85,7 @@ class SummaryMaker:
     def _hurried(
         self, step: Generator[StepEvent, None, Completion], step_control: Control
     ) -> Generator[Progress | Stats, None, Completion]:
-        """Run the step without passing its text on; a stop of the turn ends it, and so does asking for the answer."""
+        """Run the step without passing its text on. A stop of the turn ends it, and so does "answer now"."""
         forget = self.control.on_stop(step_control.stop)
         written = 0
         try:

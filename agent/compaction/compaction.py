@@ -1,8 +1,8 @@
-"""Older text makes room before a step has none left: results of tools first, then whole turns, by a summary.
+"""Makes room before a step has none left: shortens results of tools first, then sums up whole turns.
 
-When the prompt leaves less than the reserve (`agent.context.reserve_tokens`), room is made down to a low mark, not just
-below the limit: what is replaced changes the prompt's beginning, so the engine has to read the rest anew. That should
-happen rarely, not a little at every step.
+When the prompt leaves less than the reserve (`agent.context.reserve_tokens`), it is cut down to a low mark, not just
+below the limit: every replacement changes the prompt's beginning, so the engine has to read the rest again. That
+should happen rarely, not a little at every step.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from agent.request import ContextUse, Request, Responder
 from agent.sessions.session import Session, Summary
 
 LOW_MARK: Final = 0.6
-"""How full the context may be once room was made: the next trimming is then a sixth of the context away."""
+"""How full the context may be after room was made: the next trimming is then about a sixth of the context away."""
 _MARK_TOKENS = 32  # at most, of the line where a result is cut
 _NEWEST = 2  # results of the turn under way that are kept: the model has hardly read them
 
@@ -33,10 +33,10 @@ _Making = Generator[Progress | Stats | ContextTrimmed, None, Request]
 def with_room(
     session: Session, ask: Callable[[], Request], *, responder: Responder, budget: Budget, control: Control
 ) -> _Making:
-    """The request of the next step (`ask` makes it of the session), after older text made room where it had to.
+    """The request of the next step (`ask` makes it from the session), after room was made if that was needed.
 
     Yields `Progress` and `Stats` of the step that writes the summary, but not its text, and then one `ContextTrimmed`.
-    A stop leaves everything as it was before the summary. Where no more room can be made, the request may still be too
+    A stop leaves everything as it was before the summary. If no more room can be made, the request may still be too
     long: the responder then raises `ContextFull`.
     """
     request = ask()
@@ -116,7 +116,7 @@ class _Trimming:
         ]
 
     def _savings(self, use: ContextUse) -> dict[int, int]:
-        """About how many tokens a note in its place would save, by the index of a result."""
+        """About how many tokens a note would save for each result, by the result's index."""
         tokens, entries, savings = self._tokens(use), self.session.entries, {}
         for index in self._long_results():
             message, count = entries[index].message, tokens[index]
@@ -125,21 +125,21 @@ class _Trimming:
         return savings
 
     def _by_turn(self, use: ContextUse, savings: Mapping[int, int]) -> Counter[int]:
-        """The tokens of each turn in the prompt, less what is saved on its results."""
+        """The tokens of each turn in the prompt, minus the savings on its results."""
         entries, sums = self.session.entries, Counter[int]()
         for index, tokens in self._tokens(use).items():
             sums[entries[index].turn] += tokens - savings.get(index, 0)
         return sums
 
     def _least(self, use: ContextUse, turn: int) -> int:
-        """What the prompt would have if nothing but the turn under way stood in it, its results as notes."""
+        """The tokens of a prompt with only the turn under way in it, its results as notes."""
         opening = use.used_tokens - use.static_tokens - sum(use.messages)
         return use.static_tokens + opening + self._by_turn(use, self._savings(use))[turn]
 
     def _turns_to_summarise(self, use: ContextUse, turn: int, kept: set[int], low: int) -> int:
-        """How many of the oldest turns must go to get down to the low mark, once results are notes; 0: none need to.
+        """How many of the oldest turns must go to get down to the low mark, once results are notes; 0: none.
 
-        Also 0 when they have hardly more tokens than their summary would, unless there is no other way.
+        Also 0 if they have hardly more tokens than their summary would, unless there is no other way.
         """
         savings = {index: saving for index, saving in self._savings(use).items() if index not in kept}
         by_turn = self._by_turn(use, savings)
@@ -158,7 +158,7 @@ class _Trimming:
     # -- what is done --------------------------------------------------------------------------------------------------
 
     def _note(self, indices: list[int], mark: int) -> int:
-        """Replace these results by notes, one after another, until the prompt is down to the mark; how many it took."""
+        """Replace these results by notes, one by one, until the prompt is down to the mark; how many it took."""
         for done, index in enumerate(indices):
             use = self._use()
             if use.used_tokens <= mark:
@@ -168,7 +168,7 @@ class _Trimming:
         return len(indices)
 
     def _cut_newest(self, indices: list[int]) -> None:
-        """Cut a last result that leaves next to nothing for the answer to its head and its tail."""
+        """Cut the last result to its head and its tail if it leaves almost no room for the answer."""
         use = self._use()
         if not indices or use.used_tokens + use.reserve_tokens // 4 <= use.total_tokens:
             return
@@ -187,7 +187,7 @@ class _Trimming:
         self.did.append(f"the newest result of a tool (of {tokens} tokens) {how}")
 
     def _summarise(self, turns: int, use: ContextUse) -> Generator[Progress | Stats, None, None]:
-        """Put a summary in the place of the first `turns` turns. A stop leaves them where they are."""
+        """Put a summary in the place of the first `turns` turns. After a stop they stay as they are."""
         history, prompted, entries = self.ask().history, self.session.prompted, self.session.entries
         own = sum(entries[index].turn < turns for index in prompted)
         older = history[: len(history) - len(prompted) + own]

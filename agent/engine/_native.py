@@ -1,6 +1,6 @@
-"""llama.cpp's raw calls, on llama-cpp-python's low-level API: a model and its context. Nothing else here imports it.
+"""llama.cpp's raw calls, on llama-cpp-python's low-level API: a model and its context. Only here is it imported.
 
-Its `Llama` class isn't used: it tokenises text again, samples slowly, and trusts a sliding-window cache it should not.
+Its `Llama` class isn't used: it tokenises text again, samples slowly, and trusts a sliding-window cache it shouldn't.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from agent.errors import EngineFailed, ModelUnusable, OutOfMemory
 
 _MOST_THREADS = 512  # GGML_MAX_N_THREADS; OpenMP ends the process when it can't start a thread
 _DONE, _ABORTED = 0, 2  # what llama_decode returns
-_LAYER_OPERATIONS, _LESS = 34, 8  # of a layer of gpt-oss, and fewer in the whole network; a test counts them
+_LAYER_OPERATIONS, _LESS = 34, 8  # a gpt-oss layer's operations; so many fewer in the whole network; tested
 _COPY_HEAD_BYTES = 8
-"""A copy of a sequence's state in memory begins with so many bytes that the file has not (llama-context.cpp)."""
+"""A copy of a sequence's state in memory begins with this many bytes that a file doesn't have (llama-context.cpp)."""
 _NO_LOGITS: Logits = np.empty(0, np.float32)
 _SWA_FULL = False
-"""All of the context in the sliding-window layers too, which is llama.cpp's default: with gpt-oss-20b twice the memory.
-`agent.engine.cache` keeps checkpoints instead."""
+"""True, llama.cpp's default, would keep the whole context in the sliding-window layers too: with gpt-oss-20b, twice the
+memory. `agent.engine.cache` keeps checkpoints instead."""
 _WINDOW_ONLY = lib.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY
 
 _MEMORY_FAULT = re.compile(r"alloc|out of memory|enough memory|mlock", re.IGNORECASE)
@@ -46,11 +46,11 @@ _MEMORY_FAULT = re.compile(r"alloc|out of memory|enough memory|mlock", re.IGNORE
 class LlamaSettings:
     """How a model is run. `LlamaSettings(context_tokens=8192, gpu_layers=0)`
 
-    `gpu_layers` -1: all of them; it matters only where llama.cpp was built for a GPU. `threads` None: the physical
-    cores. `batch_tokens` go through the network at once, at most; `step_tokens` of a prompt do, None: as many as its
-    threads are good for (`agent.engine.threads.step_tokens`), or a whole batch on a GPU.
-    `repack`: a second copy of what the processor computes with, in the order in which it takes it
-    (`agent.models.repack` says how large, and where it can't be made).
+    `gpu_layers` -1: all of them; it matters only where llama.cpp was built for a GPU. `threads` None: as many as there
+    are physical cores. At most `batch_tokens` go through the network at once. Of a prompt, `step_tokens` do; None: as
+    many as suit the threads (`agent.engine.threads.step_tokens`), or a whole batch on a GPU. `repack`: make a second
+    copy of the weights for the processor, in the order in which it reads them (`agent.models.repack` says how large it
+    is, and where it can't be made).
     """
 
     context_tokens: int
@@ -115,9 +115,9 @@ class Native:
             _LOG.open(None)
 
     def new_abort_flag(self) -> Callable[[], None]:
-        """A new, lowered flag that aborts a decode step; returns what raises it, from any thread.
+        """Make a new flag that aborts a decode step once it is raised. Returns a function to raise it from any thread.
 
-        A flag of its own for each generation: a late stop can't hit the next.
+        Each generation has its own flag, so that a late stop can't hit the next one.
         """
         meter = Meter()
         callback = ctypes.cast(meter.callback, lib.ggml_abort_callback)
@@ -156,7 +156,7 @@ class Native:
     def logits(self, piece: int) -> Logits:
         row = lib.llama_get_logits_ith(self._context, self._batch.last_of[piece])
         address = ctypes.addressof(row.contents)
-        if address != self._row_address:  # it hardly ever changes, and making the array takes longer than all else here
+        if address != self._row_address:  # it hardly ever changes, and making the array takes longer than the rest
             self._row_address = address
             self._row = np.ctypeslib.as_array(self._row_type.from_address(address))
         return self._row
@@ -279,7 +279,7 @@ def _new_context(model: Any, path: Path, settings: LlamaSettings) -> Any:
     params.n_ctx = settings.context_tokens
     params.n_batch = params.n_ubatch = settings.batch_tokens
     params.n_threads = params.n_threads_batch = min(settings.threads or default_threads(), _MOST_THREADS)
-    params.n_outputs_max = 1  # logits are asked for once a sequence; room for those of a whole batch is 393 MiB more
+    params.n_outputs_max = 1  # one row of logits per sequence; room for those of a whole batch is 393 MiB more
     params.swa_full = _SWA_FULL
     _LOG.errors.clear()
     context = lib.llama_init_from_model(model, params)
@@ -291,8 +291,8 @@ def _new_context(model: Any, path: Path, settings: LlamaSettings) -> Any:
 def _fingerprint(path: Path, settings: LlamaSettings, native: Native) -> str:
     """What a KV cache belongs to, in 32 digits: the weights' file, the llama.cpp that made it, and how it computed.
 
-    Another order of the weights, other instructions of a processor, another device: the numbers are rounded
-    differently, and the ids that are drawn after them wouldn't be the same again.
+    With another order of the weights, other processor instructions or another device, numbers are rounded differently,
+    and the ids drawn from them wouldn't be the same again.
     """
     found, params = path.stat(), lib.llama_context_default_params()
     facts = {

@@ -13,7 +13,7 @@ from harmony.tokenizer import Vocabulary
 
 @dataclass(frozen=True, slots=True)
 class Static:
-    """The first `length` ids of a prompt, with which other conversations begin too: worth keeping on disk.
+    """The first `length` ids of a prompt. Other conversations begin with them too: worth keeping on disk.
 
     `personal`: it holds the user's own texts (instructions, AGENTS.md, their functions and servers, a schema).
     """
@@ -41,7 +41,7 @@ class Sampling:
     """How the next id is drawn. The defaults are gpt-oss's recommendation.
 
     `temperature` 0 is greedy (the other settings are ignored). `top_k` 0, `top_p` 1.0 and `min_p` 0.0 are off.
-    `seed` None draws one. `attempt` 1 is another series of draws of the same seed, for a step that is drawn again.
+    `seed` None: a random one. `attempt` 1 gives another series of draws from the same seed, for a step drawn again.
     """
 
     temperature: float = 1.0
@@ -56,9 +56,9 @@ class Sampling:
 class Constraint:
     """What a generation must look like, as data: each engine compiles it, or says that it can't (`capabilities`).
 
-    `recipients` are the names that a header may carry, `arguments` the JSON Schema of the arguments of some of them
-    (the body of the others is free), `answer` the JSON Schema of the `final` message. `open_with`: the prompt ends
-    inside a message on that channel; None: behind the role of a header.
+    `recipients` are the names that a header may carry. `arguments` has the JSON Schemas for the arguments of some of
+    them (the body of the others is free), `answer` is the JSON Schema of the `final` message. `open_with`: the prompt
+    ends inside a message on that channel; None: it ends after the role in a header.
 
         Constraint(("python", "functions.f"), {"functions.f": {"type": "object", …}})
     """
@@ -70,17 +70,17 @@ class Constraint:
 
 
 class Forced(int):
-    """An id that was the only one possible: it wasn't sampled. An int like any other."""
+    """An id that was the only possible one, so it wasn't sampled. An int like any other."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class LetGo:
-    """The guide let go of what the model is writing: from here on it writes as it likes.
+    """The guide let go of what the model is writing: from here on the model writes freely.
 
-    `what`: "header" to its end, since the model wants to write another one; "arguments" or "answer", since their
-    grammar grew too large. `reason` is for people.
+    `what` is let go, to its end: a "header", since the model wants to write another one; "arguments" or an "answer",
+    since their grammar grew too large. `reason` is for people.
     """
 
     what: Literal["header", "arguments", "answer"]
@@ -91,9 +91,9 @@ class LetGo:
 class Progress:
     """How far a prefill is: `done` of `total` prompt tokens, of which `reused` came from the cache.
 
-    `now` says how many are done at the moment it is called, from any thread, while the next step is under way.
-    Phase "summary": older turns are being summarised to make room, `done` of at most `total` tokens are written. The
-    first one (0 done) comes before the summary's own prefill.
+    `now` may be called from any thread while the next step is under way: it returns how many are done at that moment.
+    Phase "summary": older turns are being summarised to make room, and `done` of at most `total` tokens are written.
+    The first event of that phase (0 done) comes before the summary's own prefill.
     """
 
     done: int
@@ -112,14 +112,14 @@ class Progress:
 class StepStats:
     """One generation in numbers. `prefill_s` and `decode_s` are seconds of monotonic time; `end` says why it ended.
 
-    Of the prompt's tokens `reused_tokens` were in the KV cache when it began, whatever had read them, and
-    `evaluated_tokens` were read now. `lost_tokens` of the latter were in the cache too, but had to be read again: a
+    Of the prompt's tokens, `reused_tokens` were in the KV cache already, whatever had read them, and
+    `evaluated_tokens` were read now. Of the latter, `lost_tokens` were in the cache too, but had to be read again: a
     sliding window had moved past them, or the logits after the last one were gone.
 
-    end: "stop" a stop id came (it is the last id yielded); "tokens" max_tokens reached; "context" no room left;
-    "stopped": `Control` asked for it. (The others are the responder's, which alone reads what the ids say:
-    "answer_now"; "loop": the text repeated itself; "unreadable": a header without sense, to be drawn again.)
-    `forced_tokens` of the completion's were the only ones possible (see `Forced`).
+    end: "stop": a stop id came (it is the last id yielded); "tokens": max_tokens reached; "context": no room left;
+    "stopped": `Control` asked for it. (The others are set by the responder, since only it reads what the ids say:
+    "answer_now"; "loop": the text repeated itself; "unreadable": a senseless header, to be drawn again.)
+    `forced_tokens` of the completion's tokens were the only possible ones (see `Forced`).
     """
 
     prompt_tokens: int
@@ -141,8 +141,8 @@ class StepStats:
 class Generation(Protocol):
     """An iterator of ids (plain ints, or `Forced`), prefill `Progress`, and `LetGo`.
 
-    The stop id is yielded too. `close()` ends it at any item, from the thread that iterates; the engine is then ready
-    for the next prompt. `stats` is complete once the iterator is exhausted or closed (closed early: end is "stop").
+    The stop id is yielded too. `close()` ends it after any item, on the thread that iterates; the engine is then ready
+    for the next prompt. `stats` is complete once the iterator is exhausted or closed (if closed early, end is "stop").
     """
 
     def __iter__(self) -> Iterator[int | Progress | LetGo]: ...
@@ -193,9 +193,9 @@ class Engine(Protocol):
     def prefill(
         self, prompt: Prompt, *, control: Control, told: Callable[[Progress], None] = lambda progress: None
     ) -> None:
-        """Read ahead a prompt that is expected, while there is nothing else to do. `told` is called after each batch.
+        """Read an expected prompt in advance, while there is nothing else to do. `told` is called after each batch.
 
-        Batches are short: a stop ends it within 50 ms, and nothing is lost but the batch under way.
+        Batches are short: a stop ends it within 50 ms, and only the batch under way is lost.
         """
         ...
 

@@ -1,9 +1,9 @@
 """Which part of a prompt is in the KV cache already, and *correctly* so.
 
-gpt-oss's even layers see the last 128 tokens only, and llama.cpp's cache for them forgets what lies further back. After
-rolling back past that, `llama_memory_seq_rm` answers true and the logits are silently wrong. So a copy of the
-sliding-window part of the cache (a checkpoint: 3 MB with gpt-oss-20b) is kept at the offsets worth returning to; the
-part of the odd layers, which holds everything, needs none.
+gpt-oss's even layers see only the last 128 tokens, and llama.cpp's cache for them forgets what is further back. After
+rolling back past that, `llama_memory_seq_rm` returns true, but the logits are silently wrong. So a copy of the
+sliding-window part of the cache (a checkpoint: 3 MB with gpt-oss-20b) is kept at the offsets worth returning to. The
+part of the odd layers holds everything and needs no copy.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Memory(Protocol):
 
     @property
     def oldest(self) -> int:
-        """The lowest position that every layer holds; -1 when there is none. From there on up nothing is missing."""
+        """The lowest position that every layer holds; -1 when there is none. Above it nothing is missing."""
         ...
 
     @property
@@ -36,7 +36,7 @@ class Memory(Protocol):
         ...
 
     def save_window(self) -> bytes | None:
-        """A copy of the sliding-window layers' part. None: there isn't one to be had."""
+        """A copy of the sliding-window layers' part. None: it can't be copied."""
         ...
 
     def restore_window(self, saved: bytes) -> bool:
@@ -48,7 +48,7 @@ class Memory(Protocol):
 class Checkpoint:
     """The sliding-window part after the first `length` ids; `logits` are those for the id that comes next.
 
-    `stays`: a static part ends there, which every prompt begins with.
+    `stays`: it is at the end of a static part, with which every prompt begins.
     """
 
     length: int
@@ -63,7 +63,7 @@ class Checkpoint:
 
 
 class PrefixCache:
-    """Keeps account of the ids in the memory, and rolls it back to the longest prefix that a prompt can go on from.
+    """Keeps track of the ids in the memory, and rolls it back to the longest prefix that a prompt can continue from.
 
         length = cache.rewind(prompt_ids)      # that many ids needn't be decoded again
         memory.decode(prompt_ids[length:])     # (whatever decodes them)
@@ -71,7 +71,7 @@ class PrefixCache:
         cache.checkpoint(logits)
 
     `window` is the number of tokens that a sliding-window layer sees (128); 0: there are no such layers. Checkpoints
-    take `max_bytes` at most: the first one and those of static parts stay, then those furthest on.
+    take at most `max_bytes`: the first one and those of static parts stay, then those with the greatest length.
     """
 
     def __init__(self, memory: Memory, *, window: int, max_bytes: int) -> None:
@@ -81,7 +81,7 @@ class PrefixCache:
         self._ids: list[int] = []
         self._checkpoints: list[Checkpoint] = []  # by length, ascending
         self.lost = 0
-        """How many ids the last `rewind` shared with the prompt and yet gave up: they must be decoded again."""
+        """How many ids of the last `rewind` were shared with the prompt and yet lost: they must be decoded again."""
 
     def __len__(self) -> int:
         """How many ids the memory holds."""
@@ -99,7 +99,7 @@ class PrefixCache:
 
     @property
     def checkpoint_bytes(self) -> int:
-        """What the checkpoints take now."""
+        """The memory that the checkpoints take now."""
         return sum(checkpoint.size_bytes for checkpoint in self._checkpoints)
 
     @property
@@ -109,22 +109,22 @@ class PrefixCache:
 
     @property
     def logits(self) -> Logits | None:
-        """The logits for the id after those held, where a checkpoint has them. Not to be written to."""
+        """The logits for the id after those held, if a checkpoint has them, else None. Don't write to them."""
         return self._checkpoints[-1].logits if self._has_logits_after(len(self._ids)) else None
 
     def shared(self, ids: Sequence[int]) -> int:
-        """How many ids at the beginning are those of `ids`, usable or not."""
+        """How many ids at the beginning are the same as in `ids`, usable or not."""
         return _common(self._ids, ids)
 
     def holds(self, ids: Sequence[int]) -> bool:
-        """Can what comes after `ids` be decoded without decoding anything of them again?"""
+        """Can what comes after `ids` be decoded without decoding any of them again?"""
         return self.shared(ids) == len(ids) and self._reaches(len(ids))
 
     def rewind(self, ids: Sequence[int], *, logits: bool = True) -> int:
-        """Roll the memory back to the longest usable prefix that it shares with `ids`; its length.
+        """Roll the memory back to the longest usable prefix that it shares with `ids`. Returns the prefix's length.
 
-        All of `ids` only if their `logits` are known or not wanted: else the last id must be decoded again to get them.
-        0 when nothing is usable; the memory is then empty.
+        That is all of `ids` only if the logits after them are known or not wanted (`logits` False); otherwise the last
+        id must be decoded again to get them. 0 when nothing is usable; the memory is then empty.
         """
         shared = _common(self._ids, ids)
         reached = self._roll_back(shared, ids, logits=logits)
@@ -132,7 +132,7 @@ class PrefixCache:
         return reached
 
     def cut_back(self, length: int) -> bool:
-        """Roll back to exactly this many ids. False, and nothing was done: there is no way back to there."""
+        """Roll back to exactly this many ids. False: there is no way back to there, and nothing was done."""
         if length > len(self._ids):
             return False
         if self._reaches(length):
@@ -148,7 +148,7 @@ class PrefixCache:
         self._ids += ids
 
     def checkpoint(self, logits: Logits | None = None, *, stays: bool = False) -> None:
-        """Make the present length one that can be returned to, if memory allows. `logits` are copied."""
+        """Make a checkpoint at the present length, if memory allows. `logits` are copied."""
         length = len(self._ids)
         if not self._window or not length or length in self.checkpoint_lengths:
             return
@@ -165,7 +165,7 @@ class PrefixCache:
         return len(self._ids)
 
     def resync(self, attempted: Sequence[int]) -> None:
-        """After a decode of `attempted` that broke off: keep account of what the memory really holds."""
+        """After a decode of `attempted` that broke off: note what the memory really holds."""
         held = self._memory.newest + 1
         self._ids = [*self._ids, *attempted][:held]
         self._drop_checkpoints_after(held)
@@ -191,7 +191,7 @@ class PrefixCache:
                 self._truncate(checkpoint.length)
                 if self._reaches(checkpoint.length):
                     return checkpoint.length
-            self._checkpoints.pop()  # it doesn't hold what it should: of no use later either
+            self._checkpoints.pop()  # it doesn't hold what it should, so it is of no later use
         self.clear()
         return 0
 
@@ -200,7 +200,7 @@ class PrefixCache:
         return last is not None and last.length == length and last.logits is not None
 
     def _reaches(self, length: int) -> bool:
-        """Does every layer hold all that the token at position `length` can see?"""
+        """Does every layer hold everything that the token at position `length` can see?"""
         if length == 0:
             return True
         return 0 <= self._memory.oldest <= max(0, length - self._window + 1) if self._window else True

@@ -1,4 +1,4 @@
-"""The GPUs that llama.cpp sees, asked of its ggml library directly: the Python bindings leave these calls out."""
+"""The GPUs that llama.cpp sees, from its ggml library directly: the Python bindings lack these calls."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _GPU, _IGPU = 1, 2  # enum ggml_backend_dev_type of ggml-backend.h
 def free_gpu_bytes(ggml: ctypes.CDLL) -> tuple[int, ...]:
     """The free memory of each GPU, in bytes and in llama.cpp's order; `(11_811_160_064,)` on a laptop with one.
 
-    An integrated GPU counts only when there is no other, as llama.cpp has it. Empty without a GPU, and where the
-    library doesn't export the calls.
+    An integrated GPU counts only if there is no other, as in llama.cpp. Empty without a GPU, or if the library doesn't
+    export the calls.
     """
     try:
         devices, memory = _gpus(ggml), ggml.ggml_backend_dev_memory

@@ -17,16 +17,16 @@ from agent.engine.sampling import Sampler
 from harmony.messages import CompletionEnd
 
 _LEAST_GAP = 32
-"""A mark with another one nearer than this behind it gets no checkpoint: stopping there costs a small batch of its own
-(on a processor as much as one or two tokens), and coming back to it would save these few tokens."""
+"""A mark gets no checkpoint if the next one follows within this many tokens: to stop there costs a small batch of its
+own (on a processor as much as one or two tokens), and going back to it would save only these few tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The next ids of one sequence in a decode step; the first of them stands at position `start`.
+    """The next ids of one sequence in a decode step; the first of them is at position `start`.
 
-    `logits`: whether those after its last id will be asked for. With 201,088 ids in the vocabulary they take half as
-    long as a token.
+    `logits`: whether the logits after its last id will be asked for. With 201,088 ids in the vocabulary they take half
+    as long as a token.
     """
 
     sequence: int
@@ -45,11 +45,11 @@ class Decoder(Protocol):
 
     @property
     def step_tokens(self) -> int:
-        """How many ids of a prompt one step brings in: no more than `batch_tokens`, and the same for every prompt."""
+        """How many ids of a prompt one step takes: no more than `batch_tokens`, and the same for every prompt."""
         ...
 
     def meter(self) -> Callable[[], float]:
-        """A function for any thread: which part of the next step is done, from 0.0 to 1.0; 0.0 where it isn't known."""
+        """A function for any thread: what share of the next step is done, from 0.0 to 1.0; 0.0 if that isn't known."""
         ...
 
     def decode(self, pieces: Sequence[Piece]) -> bool:
@@ -76,7 +76,7 @@ class Lane:
         """Decode `ids` after those that the cache holds. False: aborted; none or some of them were taken."""
         try:
             complete = self.decoder.decode([Piece(self.sequence, len(self.cache), ids, logits)])
-        except BaseException:  # whatever broke it off, an interrupt too: the memory knows what it holds
+        except BaseException:  # whatever broke it off, even an interrupt: the memory knows what it holds
             self.cache.resync(ids)
             raise
         if complete:
@@ -88,7 +88,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Where a generation ends: at any of `stops` (which is yielded), or after `most` ids, called `name`."""
+    """Where a generation ends: at any of `stops` (which is yielded), or after `most` ids; `name` is then its end."""
 
     stops: frozenset[int]
     most: int
@@ -98,7 +98,8 @@ class Bounds:
 def checkpoints_of(prompt: Prompt) -> tuple[int, ...]:
     """The marks to stop at for a checkpoint: `(61, 77)` for the marks 61, 75 and 77.
 
-    The first and the last one always, and the ends of static parts: what is kept on disk ends there.
+    The first and the last mark are always among them, and so are the ends of static parts: what is kept on disk ends
+    there.
     """
     marks = sorted({mark for mark in prompt.marks if 0 < mark <= len(prompt.ids)})
     near = {mark for mark, following in pairwise(marks[1:]) if following - mark < _LEAST_GAP}
@@ -109,9 +110,9 @@ def checkpoints_of(prompt: Prompt) -> tuple[int, ...]:
 class Prefill:
     """Brings a prompt into the memory: an iterator of `Progress`, the first one before any work.
 
-    Afterwards `logits` are those for the id after the prompt, unless it was `aborted`, or they aren't wanted (`ahead`).
-    `ahead`: nobody waits for it, and what comes after it isn't known yet. Its steps are those of any prefill: in other
-    steps the same prompt would be rounded differently, and a cache kept of it would lead to other answers.
+    Afterwards `logits` are those for the id after the prompt, unless it was `aborted` or they aren't wanted (`ahead`).
+    `ahead`: nobody waits for it, and what follows isn't known yet. Its steps have the same size as in any prefill:
+    with others the same prompt would be rounded differently, and a cache of it would lead to other answers.
     """
 
     def __init__(self, prompt: Prompt, lane: Lane, *, ahead: bool = False) -> None:
@@ -153,7 +154,7 @@ class Prefill:
         return Progress(done, len(self.prompt.ids), self.reused, now=lambda: done + int((end - done) * share()))
 
     def _arrive(self, done: int, *, at_checkpoint: bool) -> None:
-        # Only the last step has logits. Those that stood here before are of where the prefill began.
+        # Only the last step has logits. Those that were here before belong to where the prefill began.
         at_end = done == len(self.prompt.ids) and not self._ahead
         self.logits = self.lane.decoder.logits(0) if at_end else None
         if at_checkpoint:
@@ -163,9 +164,10 @@ class Prefill:
 class LocalGeneration:
     """The ids of one completion, after the progress of its prefill. See `agent.engine.base.Generation`.
 
-    Asking for the answer (`Control.answer_now`) doesn't end it: only who reads the messages knows whether the answer
-    has begun, and closes it then. `on_close` is called once, when it is exhausted, closed or broken. `guide`: says what
-    may come; ids that must come aren't sampled, and go through the network together with the one before them.
+    Asking for the answer (`Control.answer_now`) doesn't end it: only the reader of the messages knows whether the
+    answer has begun; if not, it closes the generation. `on_close` is called once, when that is exhausted, closed or
+    broken. `guide` says what may come; ids that must come aren't sampled, and go through the network together with the
+    one before them.
     """
 
     def __init__(
@@ -198,7 +200,7 @@ class LocalGeneration:
     def __next__(self) -> int | Progress | LetGo:
         try:
             return next(self._items)
-        except BaseException:  # at its end (StopIteration) as after a failure
+        except BaseException:  # at its end (StopIteration), or after a failure
             self._close("stop")
             raise
 
@@ -267,7 +269,7 @@ class LocalGeneration:
         return token
 
     def _logits(self) -> Logits | None:
-        """Those behind the last id that was given out. None: aborted."""
+        """The logits after the last id that was given out. None: aborted."""
         if not self._undecoded:
             return self._prefill.logits
         lane, ids = self._prefill.lane, self._undecoded

@@ -14,7 +14,7 @@ from agent.engine.base import Constraint, LetGo
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AllBut:
-    """Every id but these: free text, in which no control token may stray. `ids`: ascending, (n,) intp; `known` too."""
+    """Every id but these: free text without stray control tokens. `ids`: ascending, (n,) intp; `known`: the same."""
 
     ids: NDArray[np.intp]
     known: frozenset[int]
@@ -24,7 +24,7 @@ class AllBut:
         return cls(np.array(sorted(ids), np.intp), ids)
 
     def bits(self, size: int) -> NDArray[np.uint32]:
-        """As the words of a `Mask` for a vocabulary of that size."""
+        """The same as the words of a `Mask`, for a vocabulary of that size."""
         words = np.full(-(-size // 32), 0xFFFFFFFF, np.uint32)
         np.bitwise_and.at(words, self.ids >> 5, ~(np.uint32(1) << (self.ids & 31).astype(np.uint32)))  # two in one word
         return words
@@ -34,7 +34,7 @@ class AllBut:
         return ~np.isin(ids, self.ids)
 
     def listed(self, size: int) -> NDArray[np.intp]:
-        """All that may come in a vocabulary of that size, ascending."""
+        """All ids that may come, in a vocabulary of that size, ascending."""
         return np.delete(np.arange(size), self.ids)
 
     def within(self, logits: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -57,13 +57,13 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mask:
-    """The ids whose bit is set: id `i` is bit `i % 32` of `words[i // 32]`. (⌈vocabulary / 32⌉,) uint32; not kept."""
+    """The ids whose bit is set: id `i` is bit `i % 32` of `words[i // 32]`. (⌈vocabulary / 32⌉,) uint32, reused."""
 
     words: NDArray[np.uint32]
 
     @property
     def count(self) -> int:
-        """How many ids it has."""
+        """How many ids may come."""
         return int(np.bitwise_count(self.words).sum())
 
     def holds(self, ids: NDArray[np.intp]) -> NDArray[np.bool_]:
@@ -72,7 +72,7 @@ class Mask:
         return (bits & np.uint32(1)).astype(np.bool_)
 
     def listed(self, size: int) -> NDArray[np.intp]:
-        """All that may come in a vocabulary of that size, ascending."""
+        """All ids that may come, in a vocabulary of that size, ascending."""
         return np.flatnonzero(self._bits(size))
 
     def within(self, logits: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -96,17 +96,17 @@ class Guide(Protocol):
         ...
 
     def unlikely(self) -> LetGo | None:
-        """The model gives what may come hardly any probability: the guide lets go, or (None) insists."""
+        """The model gives hardly any probability to what may come: the guide lets go, or insists (None)."""
         ...
 
     def take(self, token: int) -> Sequence[int]:
-        """This id was sampled. Returns the ids that must follow, which count as taken, too: `[200005]`."""
+        """This id was sampled. Returns the ids that must follow, which count as taken as well: `[200005]`."""
         ...
 
     def told(self) -> LetGo | None:
-        """What there is to tell of the id taken last: that the guide has let go by itself. Once."""
+        """Whether the guide let go by itself at the id taken last; it is told only once. None: nothing to tell."""
         ...
 
 
 Guides = Callable[[Constraint], Guide]
-"""Compiles what an engine is asked for; it knows the tokenizer, which the engine doesn't."""
+"""Compiles the constraint that an engine gets; unlike the engine, it knows the tokenizer."""

@@ -4,8 +4,8 @@ FOLDER/state    llama.cpp's own form of one sequence
 FOLDER/marks    a line with the SHA-256 of the rest; a line of JSON (version, fingerprint, model, personal, ids, the
                 state's SHA-256, the lengths and sizes of the checkpoints); the checkpoints' bytes
 
-A cache is a conversation in another form: the folder is for its owner only. Whatever is wrong with it (torn, of another
-model, of another version, of another user) makes it useless, never an error: the prompt is then read as ever.
+A cache is a conversation in another form, so the folder is for its owner only. A cache with anything wrong (damaged, of
+another model, version or user) is ignored and never an error: the prompt is then read as usual.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ class Storable(Protocol):
     def save_state(self, path: Path, ids: Sequence[int]) -> bool: ...
 
     def copy_state(self, ids: Sequence[int]) -> bytearray | None:
-        """What `save_state` would write. None: it can't be had."""
+        """What `save_state` would write. None: it can't be copied."""
         ...
 
     def load_state(self, path: Path, ids: Sequence[int]) -> bool:
-        """Put what the file holds in place of what is held now. False: it failed, and nothing is certain."""
+        """Replace what is held now by what the file holds. False: it failed, and what is held now is uncertain."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What is noted of a stored cache: which model it is of, and whether the user's own texts are in it.
+    """What is noted about a stored cache: which model it is of, and whether the user's own texts are in it.
 
     `About("0.3.36 gpt-oss-20b.gguf 12109558592 …", "gpt-oss-20b", personal=True)`
     """
@@ -72,7 +72,7 @@ class Snapshot:
     about: About
 
     def write(self, folder: Path) -> int:
-        """Write it into `folder`, unless there is one already. Returns the bytes written, 0: it can't be written."""
+        """Write it into `folder`, unless a cache is there already. Returns the bytes written; 0: none could be."""
 
         def save(path: Path) -> bool:
             path.write_bytes(self.state)
@@ -114,7 +114,7 @@ def _written(
         )  # with `parents` alone its mode would be a usual one
         if not is_own(folder.parent):
             return 0
-        # A name of its own, for its owner only: another process may be writing the same.
+        # A unique name, for its owner only: another process may be writing the same cache.
         new = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", suffix=_UNFINISHED, dir=folder.parent))
         if not save(new / _STATE):
             return 0
@@ -156,14 +156,14 @@ def is_own(folder: Path) -> bool:
 
 
 def holds_cache(folder: Path) -> bool:
-    """Does it hold nothing but a stored cache, or a part of one?"""
+    """Does the folder hold only a stored cache, or a part of one?"""
     with suppress(OSError):
         return {one.name for one in folder.iterdir()} <= {_STATE, _MARKS}
     return False
 
 
 def look(folder: Path) -> tuple[About, int] | None:
-    """What is noted of the cache stored in `folder`, and how many ids it holds. None: nothing usable is there."""
+    """What is noted about the cache stored in `folder`, and how many ids it holds. None: nothing usable is there."""
     try:
         header, _ = _read(folder / _MARKS)
         about = About(str(header["fingerprint"]), str(header["model"]), bool(header["personal"]))
@@ -173,9 +173,9 @@ def look(folder: Path) -> tuple[About, int] | None:
 
 
 def recall(folder: Path, cache: PrefixCache, memory: Storable, *, fingerprint: str, room: int) -> int:
-    """Bring back what `folder` holds; returns how many ids the cache holds now, 0: nothing usable was there.
+    """Load what `folder` holds; returns how many ids the cache holds now. 0: nothing usable was there.
 
-    `room` is how many the memory can hold.
+    `room` is how many ids the memory can hold.
     """
     if not is_own(folder.parent) or not is_own(folder):
         return 0

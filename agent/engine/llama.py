@@ -37,7 +37,7 @@ class LlamaEngine:
         self.lane = Lane(native, PrefixCache(native, window=native.window, max_bytes=settings.checkpoint_bytes))
         self._open: LocalGeneration | None = None
         self.prompts: KeptPrompts | None = None
-        self._static: Prompt | None = None  # of the prompt that was read last: what may be stored on disk
+        self._static: Prompt | None = None  # the part of the last prompt that may be stored on disk
 
     @classmethod
     def load(
@@ -54,10 +54,10 @@ class LlamaEngine:
         """The model at `path`, ready to run.
 
         Check the file's header first (`agent.models`): llama.cpp ends the process on some broken ones. `vocabulary` is
-        what that header says. llama.cpp's log is appended to `log_path` (None: dropped); a process has one log, so the
-        engine loaded last says where it goes. `on_progress` gets the share of the weights that is loaded, 0.0 to 1.0;
-        False from it gives up. `guides` compiles constraints (None: it can't). Raises `ModelUnusable`, `OutOfMemory`,
-        or `EngineFailed` when given up.
+        the one in that header. llama.cpp's log is appended to `log_path` (None: dropped); a process has one log, so the
+        engine loaded last decides where it goes. `on_progress` gets the share of the weights that is loaded, 0.0 to
+        1.0; if it returns False, loading is given up. `guides` compiles constraints (None: there are none). Raises
+        `ModelUnusable`, `OutOfMemory`, or `EngineFailed` when given up.
         """
         native = Native(path, settings, log_path, on_progress)
         if native.vocabulary_size != vocabulary.size:
@@ -102,8 +102,8 @@ class LlamaEngine:
         if max_tokens is not None and max_tokens < room:
             bounds = Bounds(stops, max_tokens, "tokens")
         sampler = Sampler(sampling, self._vocabulary.size, salt=len(prompt.ids))
-        # With another number of threads llama.cpp rounds differently over a long context: where the same answer must
-        # come again, with a seed or greedily, the number stays the same whatever else runs.
+        # With another number of threads llama.cpp rounds differently over a long context. So if the same answer must
+        # come again (with a seed, or greedily), the number stays the same, whatever else runs.
         self.native.may_use_fewer_threads = sampling.seed is None and sampling.temperature > 0
         self._open = LocalGeneration(prefill, sampler, bounds, control, self._abort_on_stop(control), guide)
         return self._open
@@ -136,7 +136,7 @@ class LlamaEngine:
     def keep_prompts(self) -> int:
         """Store the static parts of the prompt that was read last, unless they are stored; returns the bytes.
 
-        The cache is cut back to them, so that nothing behind them reaches the disk. For the end of a process.
+        The cache is cut back to them, so that nothing after them reaches the disk. Call it at the end of a process.
         """
         parts = self._static.static if self._static else ()
         return sum(self._keep_static(part.length, beside=False) for part in reversed(parts))
@@ -194,12 +194,12 @@ class LlamaEngine:
         if prompt.static and self.prompts:
             end = prompt.static[-1].length
             self._recall_static(self.prompts, prompt.ids, end)
-            if self.prompts.writes:  # now: what is read in private isn't kept when that is over, either
+            if self.prompts.writes:  # looked at now: what is read while private is never kept
                 self._static = Prompt(prompt.ids[:end], static=prompt.static)
         return Prefill(prompt, self.lane, ahead=ahead)
 
     def _recall_static(self, prompts: KeptPrompts, ids: Sequence[int], end: int) -> None:
-        """Load what is stored of the prompt's beginning, up to `end`, if that is more than the cache holds."""
+        """Load what is stored of the prompt's beginning, up to `end`, if it is more than the cache holds."""
         shared = self.lane.cache.shared(ids)
         if shared >= end:
             return
@@ -208,7 +208,7 @@ class LlamaEngine:
             prompts.used(folder) if self.recall(folder) else prompts.useless(folder)
 
     def _abort_on_stop(self, control: Control) -> Callable[[], None]:
-        """From now on a stop ends even a decode step that is under way. Returns what ends this."""
+        """From now on a stop aborts even a decode step under way. Returns a function to end this."""
         forget = control.on_stop(self.native.new_abort_flag())
 
         def end() -> None:

@@ -20,7 +20,7 @@ class Log:
         self._level = _DEBUG
 
     def open(self, path: Path | None) -> None:
-        """Append to `path` from now on. A file that can't be written to is no reason not to run: the log is dropped."""
+        """Append to `path` from now on. If it can't be written to, the log is dropped: that is no reason not to run."""
         if self._file is not None:
             self._file.close()
         self._file = None

@@ -2,9 +2,9 @@
 
 llama.cpp asks an "abort callback" after each of the network's operations, 34 in each of gpt-oss's layers. A callback in
 Python would need the interpreter's lock each time, which another thread may hold for milliseconds. So it gets a
-function of the C library. `sem_trywait` of a semaphore takes one away and says 0, "go on": what is left tells how many
-operations there were. Of an empty one it says -1, "abort". Where unnamed semaphores don't exist (macOS, Windows) it is
-`strlen` of a buffer that is empty or not: that ends a step as well, and counts nothing.
+function of the C library: `sem_trywait`, which decrements a semaphore and returns 0, "go on". The semaphore's value
+then tells how many operations there were. On a semaphore at 0 it returns -1, "abort". Where unnamed semaphores don't
+exist (macOS, Windows) the function is `strlen`, of a buffer that is empty or not: that aborts too, but counts nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SEMAPHORE_BYTES: Final = 64  # sem_t: 32 with glibc
 class Meter:
     """Counts the operations of the steps that call it, until `abort`: then the step under way is aborted.
 
-    llama.cpp keeps only its address: keep it for as long as it may be asked. Its methods are for any thread.
+    llama.cpp holds only its address: keep the object for as long as it may be called. Any thread may use its methods.
     """
 
     def __init__(self) -> None:
@@ -30,12 +30,12 @@ class Meter:
 
     @property
     def callback(self) -> Any:
-        """The C function to be asked, as an address."""
+        """The address of the C function for llama.cpp to call."""
         return ctypes.cast(_take if self.counts else _STRLEN, ctypes.c_void_p)
 
     @property
     def argument(self) -> Any:
-        """What it is asked with, an address, too."""
+        """The address of that function's argument."""
         return ctypes.cast(self._memory, ctypes.c_void_p)
 
     @property

@@ -1,10 +1,10 @@
 """How llama.cpp's threads get along with other programs: how they wait for each other, and how many there are.
 
-GNU OpenMP's threads spin between the parts of a token. Nothing is faster as long as each has a processor of its own;
-beside other programs each part waits for a thread that was put aside while one that only spins was not. On 2 cores and
-a 0.8 GB model: idle 80 tokens/s spinning and 68 asleep, beside two busy processes 25 and 32 (another day 0.5 and 64).
-Fewer threads do better where the others are of other terminals: 41 tokens/s with one; with two 20 to 28 asleep, 20 to
-48 spinning.
+GNU OpenMP's threads spin between the parts of a token. Nothing is faster as long as each has a processor of its own.
+Beside other programs, each part waits for a thread that was preempted while another one that only spins was not. On 2
+cores with a 0.8 GB model: on an idle machine 80 tokens/s spinning and 68 sleeping; beside two busy processes 25 and 32
+(another day 0.5 and 64). Fewer threads do better if the other programs are in other terminals: 41 tokens/s with one
+thread; with two, 20 to 28 sleeping and 20 to 48 spinning.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ASLEEP_AFTER_S = 0.02
 _LOOK_EVERY_S = 0.05
 _REMEMBERED_S = 0.15
 _MARGIN = 0.5
-"""In threads: ours sleep once others want this much more than is free, and spin again below half of it."""
+"""In threads: ours sleep once others want this much more than is free, and spin again once it is less than half."""
 
 
 class Sleep(Protocol):
@@ -37,11 +37,11 @@ class Sleep(Protocol):
 
 
 class IdleTeam:
-    """Makes GNU OpenMP's waiting threads sleep, at any time: its own setting is read once, when it is loaded.
+    """Makes GNU OpenMP's waiting threads sleep, at any time (OpenMP's own setting is read only once, when loaded).
 
     Its threads spin 100 rounds instead of 300,000 while the process has more of them than there are processors (libgomp
-    calls that throttled). A second team, of threads that do nothing, makes it so; libgomp ends them together with the
-    thread that started them. `threads` are those of the first team. Where the system gives no more threads, nothing
+    calls that throttled). A second team of threads that do nothing brings that about; libgomp ends them together with
+    the thread that started them. `threads` are those of the first team. If the system gives no more threads, nothing
     changes.
     """
 
@@ -77,7 +77,7 @@ class IdleTeam:
 
 
 def _can_start(count: int) -> bool:
-    """Does the system let us have so many threads more? Where it doesn't, libgomp ends the process."""
+    """Does the system let us start this many more threads? If it didn't, libgomp would end the process."""
     leave, started = threading.Event(), list[threading.Thread]()
     try:
         for _ in range(count):
@@ -94,7 +94,7 @@ def _can_start(count: int) -> bool:
 
 
 class Waiting:
-    """Decides before each step whether waiting threads sleep or spin, by how many threads of the machine want to run.
+    """Decides before each step whether waiting threads sleep or spin, by how many threads on the machine want to run.
 
     `threads` are those that compute, the caller's among them. Made by `waiting_for`.
     """
@@ -110,17 +110,17 @@ class Waiting:
     ) -> None:
         self._sleep, self._threads, self._wanting, self._clock = sleep, threads, wanting, clock
         self._room = processors - threads
-        self._others = 0.0  # threads of others that want a processor, lately
+        self._others = 0.0  # a recent average of other programs' threads that want a processor
         self._looked = self._ended = -math.inf
         self.asleep = False
 
     def before_step(self) -> None:
-        """Look around, if it is time to. Takes some 50 µs then."""
+        """Decide again, if it is time to, which takes about 50 µs."""
         now = self._clock()
         since = now - self._looked
         if since < _LOOK_EVERY_S:
             return
-        # Where it isn't known whether ours still spin, others are rather taken for ours: spinning is the default.
+        # If we can't know whether ours still spin, assume that they do, since spinning is the default.
         ours = 1 if self.asleep or now - self._ended > _ASLEEP_AFTER_S else self._threads
         self._looked = now
         seen = max(self._wanting() - ours, 0)
@@ -134,7 +134,7 @@ class Waiting:
 
     @property
     def fitting(self) -> int:
-        """As many of the threads as there are processors for them beside the others, at least 1."""
+        """How many of our threads get a processor beside the other programs, at least 1."""
         if not self.asleep:
             return self._threads
         return max(1, min(self._threads, self._threads + self._room - round(self._others)))
@@ -144,7 +144,7 @@ class Waiting:
         self._ended = self._clock()
 
     def close(self) -> None:
-        """Give the threads back that it may hold."""
+        """Give back the threads that it may hold."""
         if self.asleep:
             self.asleep = False
             self._sleep.end()
@@ -153,11 +153,11 @@ class Waiting:
 def waiting_for(threads: int) -> Waiting | None:
     """`Waiting` for `threads` that compute with the OpenMP of this process.
 
-    None where there is nothing to decide: a single thread, more than there are processors (libgomp lets them sleep
-    anyway), no GNU OpenMP (builds for macOS have none, Clang's has its own way), no Linux that tells who wants a
-    processor. `OMP_WAIT_POLICY=passive` in the environment still means sleep. In a container the count is the whole
-    machine's: with processors of its own (a cpuset) its threads sleep more than they need to; with a share of all (a
-    quota) it isn't seen when others use that up.
+    None if there is nothing to decide: a single thread; more threads than processors (libgomp lets them sleep anyway);
+    no GNU OpenMP (builds for macOS have none, Clang's has its own way); no Linux to tell who wants a processor.
+    `OMP_WAIT_POLICY=passive` in the environment still means sleep. In a container the whole machine's threads are
+    counted: if it has processors of its own (a cpuset), our threads sleep more than they need to; if it has a share of
+    all processors (a quota), we don't see when others use that up.
     """
     if sys.platform != "linux" or threads < 2:
         return None
@@ -176,7 +176,7 @@ def waiting_for(threads: int) -> Waiting | None:
 
 
 def _gnu_openmp() -> ctypes.CDLL | None:
-    """The library that is loaded already: llama.cpp's may have come with it, under a name of its own."""
+    """The library that is already loaded: llama.cpp may have brought its own, under another name."""
     for line in Path("/proc/self/maps").read_text().splitlines():
         if found := re.search(r"/.*/libgomp[^/]*\.so[^/]*$", line):
             return ctypes.CDLL(found[0])

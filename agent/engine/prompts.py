@@ -1,9 +1,9 @@
-"""The static parts of prompts, stored on disk: a process need not read again what an earlier one has read.
+"""The static parts of prompts, stored on disk: a process needn't read again what an earlier one has read.
 
-FOLDER/prompt-<ids>-<SHA-256 of the model's fingerprint and the ids>    each as `agent.engine.kept` has it
+FOLDER/prompt-<number of ids>-<SHA-256 of the model's fingerprint and the ids>    each as `agent.engine.kept` has it
 
-So the longest one that a prompt begins with is found by its name, and no other is opened. One with anything wrong in it
-counts as absent.
+So the longest part that a prompt begins with is found by its name, and no other one is opened. A part with anything
+wrong in it counts as absent.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from pathlib import Path
 from agent.engine.kept import Snapshot, forget, holds_cache, is_own, is_unfinished
 
 _ABANDONED_S = 3600
-"""One that seems to be in writing for longer than this was left by a crash."""
+"""A part that seems to be still being written after this long was left by a crash."""
 _NAME = re.compile(r"prompt-(\d{1,9})-[0-9a-f]{64}")
 
 
 class KeptPrompts:
-    """Static parts stored in `folder`, which processes share. `writes` False: they are used, and nothing is changed.
+    """Static parts stored in `folder`, which processes share. `writes` False: they are only read.
 
-    `max_bytes`: when all of them take more, the least recently used are deleted.
+    `max_bytes`: if all of them take more, the least recently used ones are deleted.
     """
 
     def __init__(self, folder: Path, *, max_bytes: int, writes: bool = True) -> None:
@@ -37,7 +37,7 @@ class KeptPrompts:
         self._writing: list[threading.Thread] = []
 
     def longest(self, ids: Sequence[int], fingerprint: str, *, beyond: int = 0) -> Path | None:
-        """The longest part at the beginning of `ids` that is kept, if it has more than `beyond` ids."""
+        """The longest stored part that `ids` begin with, if it has more than `beyond` ids."""
         with suppress(OSError):
             lengths = {int(name[1]) for one in self.folder.iterdir() if (name := _NAME.fullmatch(one.name))}
             for length in sorted((one for one in lengths if beyond < one < len(ids)), reverse=True):
@@ -62,7 +62,7 @@ class KeptPrompts:
         return self.writes and not self._folder(ids, fingerprint).exists()
 
     def add(self, snapshot: Snapshot) -> int:
-        """Store it; the bytes written, 0 if it can't be stored."""
+        """Store it. Returns the bytes written, 0 if it can't be stored."""
         if not self.writes:
             return 0
         written = snapshot.write(self._folder(snapshot.ids, snapshot.about.fingerprint))
@@ -76,7 +76,7 @@ class KeptPrompts:
         self._writing = [one for one in self._writing if one.is_alive()] + [thread]
 
     def close(self, timeout_s: float = 2.0) -> None:
-        """Wait for what is being written, but not for a disk that hangs."""
+        """Wait for what is being written, but not forever: the disk may hang."""
         for thread in self._writing:
             thread.join(timeout_s)
 

@@ -17,42 +17,42 @@ _Doubles = NDArray[np.float64]
 _Ids = NDArray[np.intp]
 
 _ROWS = 64
-"""The logits are looked at as that many rows, so that 201,088 of them have 3,142 columns."""
+"""The logits are viewed as a table with this many rows: 201,088 of them then have 3,142 columns."""
 
 _TRIES = 128
-"""Ids are tried so many at once. One of them is taken in 7 draws of 8 even in the worst case, 1 try of `_ROWS`."""
+"""How many ids are tried at once. Even in the worst case (1 try in `_ROWS` succeeds) one is taken in 7 of 8 draws."""
 
 _AHEAD = 16
-"""For so many draws the chance is prepared at once: just after a token nothing of ours is in the processor's caches,
-and then it is the number of different things to do that costs."""
+"""For how many draws the random numbers are prepared at once. Right after a token the processor's caches hold nothing
+of ours, and then the cost is the number of different things to do."""
 
 _BLOCK = 16_384  # logits that are weighed at a time: 64 KiB, which the processor's cache holds
 
 _MOST_MISSES = 128
-"""So many ids that may not come are drawn in vain before those that may are looked at one by one (0.5 ms for all)."""
+"""After this many draws of ids that may not come, those that may are looked at one by one (0.5 ms for all)."""
 
-_FEW = 256  # so few ids are looked at one by one, which is faster than drawing among all
+_FEW = 256  # up to so many ids are looked at one by one, which is faster than drawing among all
 
 _NOTHING = 1e-9
-"""What weighs less, beside all, moves no cut: the weights themselves are rounded to a ten-millionth."""
+"""A smaller share of the whole weight moves no cut: the weights themselves are rounded to a ten-millionth."""
 
 _HARDLY, _SURE, _LEADERS = 0.01, 0.5, 8
-"""The model wants something else: what may come has less than the first share, and the likeliest ids together more than
-the second. (A model that knows nothing spreads its probability over all ids, and wants nothing.)"""
+"""The model wants something else if the ids that may come have less than the first share of the probability, and the
+`_LEADERS` likeliest ids more than the second. (A model that knows nothing spreads it over all ids, and wants none.)"""
 
-_GREEDY_BELOW = 1e-6  # a lower temperature would tell apart what float32 logits don't
-_HOTTEST = 1e38  # a model's logits are all alike long before that, and float32 ends soon after
+_GREEDY_BELOW = 1e-6  # a lower temperature would separate logits that are equal in float32
+_HOTTEST = 1e38  # logits all count the same long before that, and float32 ends soon after
 
 
 class Sampler:
     """Draws ids for one generation: `Sampler(Sampling(seed=7), size=201_088).pick(logits)` → `4913`.
 
     The order is temperature, top-k, min-p, top-p: min-p compares with the likeliest id, top-p counts within what top-k
-    and min-p left. What may not come (`allowed`) is out before all of that: the distribution is the model's own over
-    the others. Without a guide every id of the vocabulary can be drawn, reserved ones too: the model gives those next
-    to nothing, and masking them would only change its distribution. With a seed, the same logits give the
-    same ids; `salt` makes another series of draws of one seed, so that the steps of a turn don't all repeat the same
-    one. Raises `ValueError` for settings that mean nothing (a negative temperature, NaN).
+    and min-p left. Before all that, ids that may not come (`allowed`) are left out: the distribution is the model's own
+    over the others. Without a guide every id of the vocabulary can be drawn, even reserved ones: the model gives those
+    almost no probability, and masking them would only change its distribution. With a seed, the same logits give the
+    same ids; `salt` makes another series of draws from the same seed, so that the steps of a turn don't all repeat one
+    series. Raises `ValueError` for meaningless settings (a negative temperature, NaN).
     """
 
     def __init__(self, settings: Sampling, size: int, *, salt: int = 0) -> None:
@@ -65,7 +65,7 @@ class Sampler:
         self._columns = -(-size // _ROWS)
         self._rows = -(-size // self._columns)  # the last one may be cut short
         self._tries = self._prepared_tries()
-        # Reused for each id: new memory would come as pages that the system has to map first.
+        # Reused for each id: the system would have to map new memory first.
         self._largest = np.empty(self._columns, np.float32)
         self._ends = np.empty(self._columns, np.float64)
 
@@ -124,15 +124,15 @@ class Sampler:
         return maxima
 
     def _pick_of_all(self, logits: _Floats, maxima: _Floats, top: float, allowed: AllBut | Mask | None) -> int:
-        """Draws by the softmax of all logits, without computing it: most weights are never looked at.
+        """Draws by the softmax of all logits, without computing it: rejection sampling never looks at most weights.
 
-        A column is drawn by the weight of its largest logit, a row blindly, and the id that stands there is taken with
-        the probability of its weight by that largest one's; else all is drawn again. So an id's chance is
-        maximum / (sum of maxima) · 1 / rows · weight / maximum: its weight, over what is the same for every id.
-        Of 201,088 ids this takes 0.06 ms; computing all the weights takes 0.2 to 0.3. What is drawn and may not come is
-        drawn again, `_MOST_MISSES` times at most.
+        A column is drawn by the weight of its largest logit, a row uniformly. The id there is accepted with the
+        probability of its weight divided by that largest one; otherwise both are drawn again. So an id's chance is
+        maximum / (sum of maxima) · 1 / rows · weight / maximum: its weight over something that is the same for every
+        id. With 201,088 ids this takes 0.06 ms; computing all the weights takes 0.2 to 0.3. If an id may not come, it
+        is drawn again, at most `_MOST_MISSES` times.
         """
-        ends = np.subtract(maxima, top, out=self._ends, dtype=np.float64)  # in which no difference of theirs overflows
+        ends = np.subtract(maxima, top, out=self._ends, dtype=np.float64)  # no difference overflows in float64
         if self._temperature != 1.0:
             ends /= self._temperature
         np.add.accumulate(np.exp(ends, out=ends), out=ends)
@@ -159,8 +159,8 @@ class Sampler:
         return self._pick_of(logits, allowed.listed(self._size))
 
     def _prepared_tries(self) -> Iterator[tuple[_Doubles, _Ids, _Doubles]]:
-        """Random numbers for `_TRIES` ids at a time, without end: 0.0 to 1.0, which gives the column; where the row
-        begins; and how far below its column's maximum a logit may be to be taken (0.0 and less)."""
+        """Endless random numbers, for `_TRIES` ids at a time: 0.0 to 1.0, to choose the column; where the row begins;
+        and how far below its column's maximum a logit may be and still be accepted (0.0 or less)."""
         while True:
             chance = self._random.random((3, _AHEAD, _TRIES))
             starts = (chance[1] * self._rows).astype(np.intp) * self._columns
@@ -168,7 +168,7 @@ class Sampler:
 
     @np.errstate(over="ignore")  # to -inf, which is a weight of 0
     def _pick_of(self, logits: _Floats, ids: _Ids) -> int:
-        """Draws one of these ids, after looking at each of them."""
+        """Draws one of these ids, looking at each of them."""
         settings, values = self._settings, logits[ids]
         best = int(values.argmax())
         top = float(values[best])
@@ -236,8 +236,8 @@ class Sampler:
         starts = range(0, self._size, _BLOCK)
         total = sum(float(self._weights(logits[start : start + _BLOCK], top).sum()) for start in starts)
         wanted = self._settings.top_p * total
-        # Mostly those of 8 times the mean weight are enough. All that weigh less than the second floor hold together
-        # no more than half of what top-p leaves out (the other half is for roundings).
+        # Usually the ids with at least 8 times the mean weight are enough. All those below the second floor together
+        # weigh at most half of what top-p leaves out (the other half allows for rounding).
         for means in (8.0, (1.0 - self._settings.top_p) / 2):
             floor = min(top, top + self._temperature * math.log(means * total / self._size))
             ids = np.flatnonzero(logits >= np.float32(floor))

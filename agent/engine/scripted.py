@@ -21,7 +21,7 @@ _CONTROL = re.compile(r"<\|[^<>|]*\|>")
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A script file as it was read: one entry a step, Harmony text or ids. `tokens_per_s` 0: as fast as it goes."""
+    """A script file as it was read: one entry for each step, Harmony text or ids. `tokens_per_s` 0: no delay."""
 
     steps: tuple[str | tuple[int, ...], ...]
     tokens_per_s: float = 0.0
@@ -75,7 +75,7 @@ def _step(step: object, n: int) -> str | tuple[int, ...]:
 
 
 class ScriptedEngine:
-    """Replays one entry of a script a step, token by token, whatever the prompt is.
+    """Replays one entry of a script for each step, token by token, whatever the prompt is.
 
     An entry starts where the prompt ends: after `<|start|>assistant`, or after `<|message|>` in a step opened with
     `final`. It ends at its first stop id; without one its end counts as `<|endoftext|>`. Running out raises

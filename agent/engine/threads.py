@@ -11,8 +11,8 @@ _NO_LIMIT = 1 << 20
 def default_threads(sysfs: Path = Path("/sys")) -> int:
     """The number of physical cores that this process may use, at least 1: `8` where 8 cores run 16 threads.
 
-    Two threads on one core share its arithmetic units and its path to memory, and one thread more than there are
-    processors keeps all others waiting at every part of a token. A container's share of the processors counts.
+    Two threads on one core share its arithmetic units and its path to memory. One thread more than there are processors
+    keeps all others waiting at every part of a token. A container's share of the processors is taken into account.
     """
     return max(1, min(_physical_cores(sysfs), _quota(sysfs)))
 
@@ -20,11 +20,11 @@ def default_threads(sysfs: Path = Path("/sys")) -> int:
 def step_tokens(threads: int) -> int:
     """How many ids of a prompt these threads take at once: 32 for one, 64 for two, 256 for eight; 512 at most.
 
-    More at once is hardly faster, and keeps a stop waiting, which comes between two of the network's operations: 72 of
-    them take nearly all the time with gpt-oss-20b. Two cores need 5 s for 64 ids, 70 ms for such an operation; for 512
-    ids 50 s and 0.7 s. A core reads 5.9 ids a second in steps of 64, 4.6 in steps of 16, 4.9 of 32, 6.1 of 256. Nothing
-    measured while it runs changes the number: other steps round differently, and with a seed, or greedily, the same
-    answer must come again.
+    More at once is hardly faster, and delays a stop, which can only come between two of the network's operations: 72 of
+    them take nearly all the time with gpt-oss-20b. For 64 ids two cores need 5 s, and 70 ms for each of these
+    operations; for 512 ids, 50 s and 0.7 s. A core reads 5.9 ids a second in steps of 64; 4.6 in steps of 16, 4.9 of
+    32, 6.1 of 256. The number never adapts to measurements at run time: other steps round differently, and with a seed,
+    or greedily, the same answer must come again.
     """
     return min(32 << (threads - 1).bit_length(), 512)
 
@@ -44,7 +44,7 @@ def _siblings(sysfs: Path, cpu: int) -> str:
 
 
 def _quota(sysfs: Path) -> int:
-    """The processors that a container may use up: 2 for `"200000 100000"`, which are microseconds of each 0.1 s."""
+    """How many processors a container may use: 2 for `"200000 100000"`, the microseconds it may use in each 0.1 s."""
     try:
         quota, period = (sysfs / "fs/cgroup/cpu.max").read_text().split()
         return int(quota) // int(period)

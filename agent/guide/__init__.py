@@ -3,8 +3,8 @@
     guides = GuideCompiler(tokenizer)
     guide = guides(Constraint(("functions.f",), {"functions.f": {"type": "object", …}}))
 
-What is guided: headers (`headers`), the arguments of calls and an answer with a schema (`schemas`). Free text is not,
-but for control tokens that would stray in it (`follower`).
+What is guided: headers (`headers`), the arguments of calls and an answer with a schema (`schemas`). Free text isn't,
+except that it can't contain stray control tokens (`follower`).
 """
 
 from agent.guide.compiler import GuideCompiler

@@ -21,7 +21,7 @@ _OTHERS = frozenset((
     "writeOnly",
 ))  # fmt: skip
 _KNOWN = _OF_SCHEMA | _OF_SCHEMAS | _BY_NAME | _OTHERS
-"""Drafts 4 to 2020-12. What begins with `x-` is a note of somebody's, and asks for nothing."""
+"""Drafts 4 to 2020-12. (A keyword that begins with `x-` is somebody's own note and demands nothing.)"""
 
 
 def unknown_keyword(schema: object) -> str | None:

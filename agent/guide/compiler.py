@@ -12,11 +12,11 @@ from harmony.tokenizer import Tokenizer
 
 
 class GuideCompiler:
-    """Makes guides for one vocabulary; what several need (the headers of the same tools, grammars) is made once.
+    """Makes guides for one vocabulary. What several of them need (headers of the same tools, grammars) is made once.
 
         guide = GuideCompiler(tokenizer)(Constraint(("python", "functions.f"), {"functions.f": {…}}))
 
-    `insists`: no header is let go, however unlikely it is: for models with random weights.
+    `insists`: never stops guiding a header, however unlikely the valid ones are: for models with random weights.
     """
 
     def __init__(self, tokenizer: Tokenizer, *, insists: bool = False) -> None:
@@ -46,7 +46,7 @@ class GuideCompiler:
         )
 
     def _root(self, names: tuple[str, ...]) -> Node:
-        """The headers of these tools. The last ones are kept: the steps of a turn offer the same."""
+        """The headers of these tools. The last ones are cached, since the steps of a turn offer the same tools."""
         if self._headers[0] != names or not self._headers[1].children:
             self._headers = (names, headers(names, self._tokenizer))
         return self._headers[1]

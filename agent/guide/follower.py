@@ -42,7 +42,7 @@ class FreeText:
 
     @classmethod
     def of(cls, closers: frozenset[int], stray: frozenset[int], size: int) -> FreeText:
-        """Of a vocabulary of that size, in which `stray` are the ids that aren't text."""
+        """Free text for a vocabulary of `size` ids, of which `stray` aren't text."""
         choice = AllBut.of(stray - closers)
         return cls(closers, choice, choice.bits(size))
 
@@ -50,7 +50,7 @@ class FreeText:
         return self.choice
 
     def take(self, token: int) -> None:
-        """Nothing is kept of it."""
+        """Does nothing: free text has no state."""
 
     def forced(self) -> Sequence[int]:
         return ()
@@ -60,9 +60,9 @@ class FreeText:
 
 
 class JsonText:
-    """A value by its schema, then one of `closers`. Where the grammar can't follow any more, the rest is free.
+    """A value by its schema, then one of `closers`. Once the grammar can't follow any more, the rest is free.
 
-    `matcher`: a text says why there is none; then all of the value is free.
+    If `matcher` is a text, it says why there is no matcher, and the whole value is free.
     """
 
     def __init__(self, matcher: Matcher | str, free: FreeText, what: Literal["arguments", "answer"]) -> None:
@@ -108,8 +108,8 @@ class JsonText:
 class Follower:
     """A guide (`agent.engine.guiding.Guide`): in a header, in a message, or (after a stop) nowhere.
 
-    `bodies` makes the body of a message that a header opened. `loose` is the body after a header that was
-    let go.
+    `bodies` makes the body of a message that a header opened. `loose` is the body after a header that was no longer
+    guided.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Follower:
         control: ControlTokens,
         insists: bool = False,
     ) -> None:
-        self._at: Node | Body | None = at  # None: in a header that was let go, or behind the end
+        self._at: Node | Body | None = at  # None: in a header that is no longer guided, or after the end
         self._between = between
         self._bodies = bodies
         self._loose = loose

@@ -28,10 +28,10 @@ class Opened:
 
 
 class Node:
-    """A place in a header: where each id leads, a further place or (`<|message|>`) the message.
+    """A place in a header: each id leads to a further place or, for `<|message|>`, to the message.
 
-    `sampled`: the next id is left to the model even where only one is possible, since it says which tool is meant; if
-    it were forced, a call of a tool that isn't on offer would become one of a tool that is.
+    `sampled`: the model draws the next id even if only one is possible, since it says which tool is meant. If it were
+    forced, a call of a tool that isn't on offer would become a call of one that is.
     """
 
     __slots__ = ("_choice", "children", "sampled")
@@ -55,7 +55,7 @@ class Node:
 
 
 def headers(names: Iterable[str], tokenizer: Tokenizer) -> Node:
-    """What may come behind `<|start|>assistant`, calls to `names` included."""
+    """What may come after `<|start|>assistant`, calls to `names` included."""
     control, encode = tokenizer.control, tokenizer.encode
     root = Node()
     json = [control.constrain, *encode("json")]
@@ -88,7 +88,7 @@ def between(root: Node, tokenizer: Tokenizer) -> Node:
 
 
 def _recipient(name: str, tokenizer: Tokenizer) -> tuple[list[int], int]:
-    """` to=functions.f` as ids, and before which of them the tool's own name begins."""
+    """` to=functions.f` as ids, and the index of the id in which the tool's own name begins."""
     ids = tokenizer.encode(f" to={name}")
     family = f" to={name.rpartition('.')[0]}.".encode()
     written = b""

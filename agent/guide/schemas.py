@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from llguidance import LLMatcher, LLTokenizer
 
 _MAX_BYTES = 64 << 10
-"""Compiling takes time that grows with the square: 0.15 s for 70 kB of properties, 16 s for a megabyte."""
+"""The time to compile grows with the square of the size: 0.15 s for 70 kB of properties, 16 s for a megabyte."""
 _MAX_DEPTH = 64  # llguidance reads 128 levels of JSON
 
-# Between two values a blank, or a line and its indentation: what json.dumps and models write. A model that lost its way
-# can end up in endless white space, where nothing would stop it.
+# Between two values: a blank, or a line end and an indentation, as json.dumps and models write it. With more, a model
+# that lost its way could write white space without end.
 _FORM = {"whitespace_pattern": r"( |\r?\n[ \t]{0,32})?", "json_allow_general_unicode_escapes": True}
 _TRAILING = r"/[ \n]{0,4}/"
 """38 of 60 calls of gpt-oss-20b end with a newline."""
 
-# What a mask inside a string is put together of. Without them one takes 3 ms, in strings of any length; with the four
-# that llguidance has by itself it takes no less than with these, which need half of their 0.4 s to prepare.
+# The parts from which a mask inside a string is put together. Without them a mask takes 3 ms, in strings of any length.
+# llguidance's own four make it no faster than these two, and take 0.4 s to prepare, which is twice as long.
 _SLICES = [r'[^"\\\x00-\x1F\x7F]{1,10}', r'[^"\\\x00-\x1F\x7F]+']
 _MOST_KEPT = 256
 
@@ -39,10 +39,10 @@ class Grammars:
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
         self._native: LLTokenizer | None = None
-        self._known: dict[str, LLMatcher] = {}  # by grammar; none of them has taken anything
+        self._known: dict[str, LLMatcher] = {}  # by grammar; none of them has taken an id yet
 
     def matcher(self, schema: object) -> Matcher:
-        """Follows one value of that schema. Raises `SchemaUnusable`."""
+        """A matcher for one value of that schema. Raises `SchemaUnusable`."""
         grammar = _grammar(schema)
         if self._native is None:
             self._native = _native_tokenizer(_Tokens.of(self._tokenizer))
@@ -50,7 +50,7 @@ class Grammars:
             if len(self._known) >= _MOST_KEPT:
                 self._known.clear()
             self._known[grammar] = _matcher(self._native, grammar)
-        # A copy takes 20 µs, compiling 1,500. Copies share what was worked out for masks so far.
+        # A copy takes 20 µs, compiling takes 1,500 µs. Copies share the masks that were computed so far.
         return Matcher(self._known[grammar].deep_copy(), self._tokenizer.vocabulary.size)
 
 
@@ -62,7 +62,7 @@ class Matcher:
         self._words = np.zeros(-(-size // 32), np.uint32)
 
     def mask(self) -> NDArray[np.uint32] | None:
-        """A bit for each id that may come, until the next call. None: the grammar has become too much."""
+        """A bit for each id that may come; valid until the next call. None: the grammar has become too complex."""
         self._native.unsafe_compute_mask_ptr(self._words.ctypes.data, self._words.nbytes)
         return None if self._native.is_error() else self._words
 
@@ -86,10 +86,10 @@ class Matcher:
 
 
 def require_usable(schema: object, *, known_only: bool = False) -> None:
-    """Raises `SchemaUnusable`, in one line that names the keyword, when what is sampled can't follow `schema`.
+    """Raises `SchemaUnusable`, with one line that names the keyword, if sampling can't be held to `schema`.
 
-    `known_only`: a keyword that no JSON Schema has is refused, too (a typo would promise what isn't kept); the standard
-    says to ignore it.
+    `known_only`: a keyword that no JSON Schema has is refused, too. The standard says to ignore it, but a misspelt one
+    would promise what isn't kept.
     """
     grammar = _grammar(schema, known_only=known_only)
     from llguidance import LLMatcher
@@ -101,7 +101,7 @@ def require_usable(schema: object, *, known_only: bool = False) -> None:
 
 
 def _try(grammar: str) -> None:
-    """Begin a value by it, on a vocabulary of bytes: a `$ref` to itself, or too many properties, show in `{"`."""
+    """Begin a value, on a vocabulary of bytes: a `$ref` to itself, or too many properties, show within `{"`."""
     matcher = Matcher(_matcher(_native_tokenizer(_Tokens.of_bytes()), grammar), _BYTES + 1)
     for token in b'{"\0':
         for forced in matcher.forced():
@@ -140,7 +140,7 @@ def _grammar(schema: object, *, known_only: bool = False) -> str:
 
 
 def _deeper(value: object, levels: int) -> bool:
-    """Without recursion, which a deep value would break."""
+    """Is it nested deeper than that? Without recursion, which a deep value would break."""
     row: list[object] = [value]
     for _ in range(levels + 1):
         row = [inner for outer in row for inner in _inside(outer)]
@@ -156,7 +156,7 @@ def _inside(value: object) -> Iterable[object]:
 
 
 def _told(fault: str) -> str:
-    """llguidance's word, for people: `Unimplemented keys: ["not"]` → the keyword 'not' can't be followed …"""
+    """llguidance's message, for people: `Unimplemented keys: ["not"]` → the keyword 'not' can't be followed …"""
     missing = re.search(r"Unimplemented keys: (\[.*?\])", fault)
     if missing:
         names = ", ".join(repr(name) for name in json.loads(missing[1]))
@@ -169,7 +169,7 @@ def _told(fault: str) -> str:
 
 
 def _in_a_line(text: str) -> str:
-    """Without the grammar that llguidance quotes behind it."""
+    """The message on one line, without the grammar that llguidance quotes after it."""
     told = re.sub(r"^at \d+\(\d+\): (failed to compile JSON schema: )?", "", re.split(r"\n +1 \||\n<", text)[0])
     return " ".join(told.split())[:300] or "it is too much to follow"
 
@@ -190,7 +190,7 @@ def _native_tokenizer(tokens: _Tokens) -> LLTokenizer:
 
 
 class _Tokens:
-    """A vocabulary as llguidance wants it: the bytes of each id (0xFF begins what is no text), how a text is split."""
+    """A vocabulary as llguidance wants it: each id's bytes (0xFF begins those that aren't text), how text is split."""
 
     bos_token_id = None
 

@@ -15,7 +15,7 @@ ETUDE_PATH: Final = Path(__file__).with_name("etude.gguf")
 class CatalogModel:
     """A model to download: its files are those of `repo` (on the Hugging Face hub) whose name matches `files`, a regex.
 
-    `download_bytes` is about what that takes, for people; what counts is what the hub says.
+    `download_bytes` is the approximate size, for people; the hub's own numbers are what counts.
     """
 
     name: str
@@ -37,8 +37,8 @@ DOWNLOADS: Final = (
 NAMES: Final = (ETUDE, *(model.name for model in DOWNLOADS))
 
 _SPLIT = re.compile(r"-(\d{5})-of-(\d{5})$")
-# What may follow the size in the name of an unaltered conversion: anything else is another model. Before it stands at
-# most who made it (`openai_`, llama.cpp's `ggml-org_gpt-oss-20b-GGUF_`).
+# What may follow the size in the name of an unaltered conversion; with anything else it is another model. In front of
+# the name there may only be its maker (`openai_`, llama.cpp's `ggml-org_gpt-oss-20b-GGUF_`).
 _VARIANT = r"(?:[-._](?:mxfp4|moe|bf16|f16|f32|ud|i?q\d|[0-9]|k|nl|x*s|m|x?l|gguf))*"
 _BESIDE = r"(?!(?:mmproj|draft|eagle\d*|lora|dflash)[-_.])"  # files that go with a model
 _OFFICIAL = re.compile(rf"^{_BESIDE}(?:.*[_.])?gpt-oss-(20b|120b){_VARIANT}$", re.IGNORECASE)
@@ -64,7 +64,7 @@ def name_of(path: Path) -> str:
 
 
 def part_of(path: Path) -> tuple[int, int] | None:
-    """The number of this part and of all parts of a split model, `(1, 3)`; None: the name isn't a part's."""
+    """This part's number in a split model, and how many parts there are: `(1, 3)`; None: the name isn't a part's."""
     match = _SPLIT.search(path.name.removesuffix(".gguf"))
     return (int(match[1]), int(match[2])) if match else None
 

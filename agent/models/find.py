@@ -1,4 +1,4 @@
-"""Finds gpt-oss models that are on this machine already, in the folders of the programs that download them."""
+"""Finds the gpt-oss models that are already on this machine, in the folders of the programs that download them."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class Found:
 
 
 def find_models(locations: Locations) -> tuple[Found, ...]:
-    """The gpt-oss models in `locations`, in that order, then the built-in one. One that lies in two places comes once.
+    """The gpt-oss models in `locations`, in that order, then the built-in one. A file in two places is listed once.
 
-    Goes by file names (`*gpt-oss*.gguf`); a split model is its first file. Nothing is opened.
+    Only file names are looked at (`*gpt-oss*.gguf`); a split model is its first file. Nothing is opened.
     """
     found: list[Found] = []
     seen: set[Path] = set()
@@ -75,7 +75,7 @@ def _gguf_files(folder: Path) -> list[Path]:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    """The files below `folder`, to a depth and a number of folders; what can't be read is skipped."""
+    """The files below `folder`, down to a maximum depth and number of folders; what can't be read is skipped."""
     root_depth = len(folder.parts)
     for folders, (base, names, files) in enumerate(os.walk(folder)):
         if folders >= _MAX_FOLDERS:
@@ -93,7 +93,7 @@ def _bytes_of(path: Path) -> int:
 
 
 def _file_bytes(path: Path) -> int | None:
-    """None: no regular file, or in a folder that may not be looked into."""
+    """The file's size. None: it is no regular file, or its folder may not be read."""
     try:
         return path.stat().st_size if path.is_file() else None
     except OSError:

@@ -1,7 +1,7 @@
 """The header of a GGUF file: metadata and tensor list, read within bounds whatever the file says.
 
-Our own reader, for two reasons: llama.cpp ends the process on some bad headers, so somebody must look first; and the
-gguf package takes 8 s on gpt-oss's vocabulary, this one 0.1 s. Layout: ggml's docs/gguf.md, versions 2 and 3.
+We have our own reader for two reasons: llama.cpp ends the process on some bad headers, so they must be checked first;
+and the gguf package takes 8 s for gpt-oss's vocabulary, this one 0.1 s. Layout: ggml's docs/gguf.md, versions 2 and 3.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_HEADER_BYTES: Final = 64 << 20
 MAX_ENTRIES: Final = 10_000
 MAX_TENSORS: Final = 65_536
 MAX_STRINGS: Final = 1 << 20
-"""In one array. gpt-oss's longest (the merges) has 446,189."""
+"""In one array. gpt-oss's longest array (the merges) has 446,189."""
 MAX_NAME_BYTES: Final = 63
 """Of a tensor's name: llama.cpp refuses more."""
 
@@ -99,7 +99,7 @@ class _NeedsMore(Exception):
 
 
 class _Reader:
-    """Walks one buffer. Every step says how many bytes it wants before it touches them."""
+    """Reads through one buffer. Each step checks that the bytes it wants are there before it touches them."""
 
     def __init__(self, path: Path, file_bytes: int, buffer: bytes) -> None:
         self._path = path
@@ -174,7 +174,7 @@ class _Reader:
         """`count` strings, found all at once by the zero bytes of their lengths; one by one when that doesn't work out.
 
         A length below 65,536 ends in six zero bytes, and a text holds none, so each run of zeros ends where a text
-        begins. That is then verified, and is five times as fast: gpt-oss's header holds 0.65 million strings.
+        begins. The result is then verified. This is five times as fast: gpt-oss's header holds 0.65 million strings.
         """
         for window in (24 * count, 256 * count):  # 19 bytes each in gpt-oss's header; never a scan of all the rest
             found = self._strings_in(count, min(window, len(self._buffer) - self._at))
@@ -251,7 +251,7 @@ class _Reader:
             name = raw.decode("ascii")
         except UnicodeDecodeError:
             name = ""
-        if not name.isprintable() or not name:  # a NUL in it ends it for llama.cpp, but not for us
+        if not name.isprintable() or not name:  # a NUL would end the name for llama.cpp, but not for us
             raise self._bad(f"{of_what} is named {raw[:40]!r}, expected printable ASCII")
         return name
 
@@ -272,7 +272,7 @@ class _Reader:
         return value
 
     def _take(self, count: int) -> int:
-        """The place of the next `count` bytes, which are there."""
+        """Go past the next `count` bytes, which are there; returns where they begin."""
         self._want(count)
         at = self._at
         self._at = at + count

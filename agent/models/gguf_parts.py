@@ -1,4 +1,4 @@
-"""What a GGUF header is made of: values, tensors, and strings that are cut out when they are asked for."""
+"""What a GGUF header is made of: values, tensors, and strings that are cut out only when asked for."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class StringArray(Sequence[bytes]):
         return self._buffer[int(self._starts[index]) : int(self._ends[index])]
 
     def texts(self) -> list[str]:
-        """All of them as str, in a few operations on the whole (0.03 s for gpt-oss's tokens); kept for the next call.
+        """All of them as str, decoded as one whole (0.03 s for gpt-oss's tokens); cached for the next call.
 
         Raises `ValueError` when one isn't UTF-8 or holds a zero byte.
         """
@@ -95,7 +95,7 @@ class TensorInfo:
 
 @dataclass(frozen=True, slots=True)
 class GgufHeader:
-    """A header that is whole: every length was checked against the file, every tensor lies inside it.
+    """A whole header: every length was checked against the file, and every tensor is inside it.
 
     `metadata` and `tensors` keep the file's order. `data_offset` is where the tensors begin, in bytes.
     """

@@ -22,7 +22,7 @@ from harmony.tokens import ControlTokens
 ARCHITECTURE: Final = "gpt-oss"
 _NEXT_STEP: Final = "get a whole gpt-oss model: ossia models pull gpt-oss-20b"
 
-# Required; (low, high). The highs are llama.cpp's where it has one, else far above any model.
+# Required; (low, high). A high is llama.cpp's if it has one, else it is far above any model.
 _INTEGERS: Final = {
     "context_length": (1, 1 << 24),
     "embedding_length": (32, 1 << 16),
@@ -45,7 +45,7 @@ _OPTIONAL_FLOATS: Final = {
     "rope.scaling.alpha": (0.0, 1e6),
     "rope.scale_linear": (1.0, 1e6),
 }
-# What llama.cpp reads where it is there, and gpt-oss doesn't have: it must be absent, or change nothing.
+# Keys that llama.cpp would read but gpt-oss doesn't have: they must be absent, or change nothing.
 _NEUTRAL: Final[Mapping[str, object]] = {
     "attention.causal": True,
     "pooling_type": 0,
@@ -56,7 +56,7 @@ _NEUTRAL: Final[Mapping[str, object]] = {
 }
 _ABSENT: Final = ("embedding_length_out", "classifier.output_labels")
 
-# What llama.cpp multiplies with on every backend. Not Q8_1, Q8_K (of activations) and the integer types.
+# The types that llama.cpp can multiply with on every backend: not Q8_1 and Q8_K (for activations), nor the integers.
 _MATRIX_KINDS: Final = frozenset(
     (
         *("F32", "F16", "BF16", "MXFP4", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1"),
@@ -71,7 +71,7 @@ _NORMAL, _CONTROL, _USER_DEFINED = 1, 3, 4  # llama.cpp's token types
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """The network's measures. Even layers see the last `window` tokens, odd ones all. gpt-oss-20b:
+    """The network's dimensions. Even layers see the last `window` tokens, odd ones see all. For gpt-oss-20b:
 
     `Architecture(layers=24, embedding=2880, heads=64, kv_heads=8, head_size=64, experts=32, experts_used=4,
     expert_size=2880, window=128, context_tokens=131072, vocabulary_size=201088)`
@@ -91,10 +91,10 @@ class Architecture:
 
 
 def check_gpt_oss(header: GgufHeader, tensors: Mapping[str, TensorInfo] | None = None) -> Architecture:
-    """The measures of the network, after checking that llama.cpp has all it needs and nothing it stumbles over.
+    """The network's dimensions, after a check that llama.cpp gets all it needs and nothing that it can't handle.
 
-    `tensors` are those of all files of a split model; without it the header's own. Raises `ModelUnusable`, which
-    names the first fault.
+    `tensors` are those of all files of a split model; None: the header's own. Raises `ModelUnusable`, which names the
+    first fault.
     """
     keys = _Keys(header)
     found = keys.text("general.architecture")
@@ -111,9 +111,9 @@ def check_gpt_oss(header: GgufHeader, tensors: Mapping[str, TensorInfo] | None =
 
 
 def read_vocabulary(header: GgufHeader) -> Vocabulary:
-    """The vocabulary in a checked header; every text can be written in it, and Harmony's control tokens are there.
+    """The vocabulary in a checked header. It can write every text, and it has Harmony's control tokens.
 
-    Raises `ModelUnusable` when not. gpt-oss's 201,088 tokens take about 0.1 s.
+    Raises `ModelUnusable` if not. gpt-oss's 201,088 tokens take about 0.1 s.
     """
     keys = _Keys(header)
     try:
@@ -121,14 +121,14 @@ def read_vocabulary(header: GgufHeader) -> Vocabulary:
         ControlTokens.of(vocabulary.control)
     except VocabularyError as error:
         raise ModelUnusable(f"{header.path}: {error}") from error
-    missing = 256 - list(map(len, vocabulary.tokens)).count(1)  # no two tokens are alike
+    missing = 256 - list(map(len, vocabulary.tokens)).count(1)  # no token comes twice
     if missing:
         raise keys.fault(f"its vocabulary lacks {missing} of the 256 single bytes")
     return vocabulary
 
 
 class _Keys:
-    """Typed access to the metadata: what isn't there, or of another type, or out of range is a `ModelUnusable`."""
+    """Typed access to the metadata: raises `ModelUnusable` for a value that is missing, mistyped or out of range."""
 
     def __init__(self, header: GgufHeader) -> None:
         self._header = header
@@ -221,7 +221,7 @@ def _check_rope(keys: _Keys, network: Architecture) -> None:
     scaling = keys.text(f"{ARCHITECTURE}.rope.scaling.type")
     if scaling != "yarn":
         raise keys.fault(f"rope.scaling.type is {scaling!r}, expected 'yarn'")
-    left_out = {"attention.value_length": network.embedding // network.heads}  # llama.cpp doesn't take key_length's
+    left_out = {"attention.value_length": network.embedding // network.heads}  # llama.cpp's default isn't key_length
     sizes = ("attention.value_length", "rope.dimension_count")
     for name in (*sizes, "attention.key_length_swa", "attention.value_length_swa", "rope.dimension_count_swa"):
         default = left_out.get(name, network.head_size)
@@ -252,7 +252,7 @@ def _check_vocabulary(keys: _Keys, header: GgufHeader) -> None:
     keys.texts("tokenizer.ggml.merges")
     if len(types) != len(tokens):
         raise keys.fault(f"{len(tokens)} tokens, but {len(types)} token types")
-    # llama.cpp reads each text up to its first zero byte, and ends the process if two are alike.
+    # llama.cpp reads each text up to its first zero byte, and ends the process if two are the same.
     seen = set(tokens)
     if len(seen) != len(tokens):
         raise keys.fault(f"{len(tokens) - len(seen)} of its {len(tokens)} tokens come twice")
@@ -304,7 +304,7 @@ def _expected_tensors(network: Architecture) -> Iterator[tuple[str, tuple[tuple[
 
 
 def _trimmed(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Without trailing ones, which a file may write or leave out: [64, 1] is [64]."""
+    """The shape without trailing ones, which a file may write or leave out: [64, 1] is [64]."""
     while shape and shape[-1] == 1:
         shape = shape[:-1]
     return shape

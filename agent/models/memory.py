@@ -17,7 +17,7 @@ _PAGE_BYTES = mmap.PAGESIZE
 class Memory:
     """Free memory in bytes. `ram_free` None: not known, so nothing is predicted. `gpu_free`: a number per device.
 
-    `shared`: the GPU uses the same memory (Apple's processors): what is free is then `ram_free` alone.
+    `shared`: the GPU uses the same memory (Apple's processors), so only `ram_free` counts.
     """
 
     ram_free: int | None
@@ -39,7 +39,7 @@ def read_memory(gpu_free: tuple[int, ...] = (), *, root: Path = Path("/")) -> Me
     """What is free on this machine now. `gpu_free` comes from the engine, which alone can see the devices.
 
     Linux: MemAvailable, or less where a control group allows less; macOS: what vm_stat calls free, inactive,
-    speculative or purgeable; Windows: available physical memory. `root` stands before /proc and /sys.
+    speculative or purgeable; Windows: available physical memory. `root` is where /proc and /sys are.
     """
     if sys.platform == "darwin":
         return Memory(_macos_free(), gpu_free, shared=platform.machine() == "arm64")
@@ -50,7 +50,7 @@ def read_memory(gpu_free: tuple[int, ...] = (), *, root: Path = Path("/")) -> Me
 
 
 def mapped_bytes(*, root: Path = Path("/")) -> int | None:
-    """How much of this process's resident memory is files that it has mapped, in bytes. None: Linux alone says."""
+    """How many bytes of this process's resident memory are mapped files. None: unknown (only Linux tells)."""
     numbers = _text(root / "proc/self/statm").split()
     return int(numbers[2]) * _PAGE_BYTES if len(numbers) > 2 else None
 
@@ -61,7 +61,7 @@ def _linux_available(root: Path) -> int | None:
 
 
 def _cgroup_free(root: Path) -> int | None:
-    """The smallest room that any control group above this process leaves; files in its page cache can be dropped."""
+    """The least room that any control group above this process leaves; files in its page cache can be dropped."""
     free = []
     for line in _text(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)

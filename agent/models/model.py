@@ -1,4 +1,4 @@
-"""A model file whose headers were read and checked: its parts, its measures, its vocabulary."""
+"""A model file whose headers were read and checked: its parts, its dimensions, its vocabulary."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _MAX_PARTS: Final = 999
 
 @dataclass(frozen=True, slots=True)
 class ModelFile:
-    """A gpt-oss model that llama.cpp can be given: `path` is its first file, `parts` are all of them, in order.
+    """A gpt-oss model that llama.cpp can load: `path` is its first file, `parts` are all of them, in order.
 
-    `tensors` are those of all parts. `notes` are lines for the user about how this one came to be chosen.
+    `tensors` are those of all parts. `notes` are lines for the user about why this one was chosen.
     """
 
     name: str
@@ -42,7 +42,7 @@ class ModelFile:
         return sum(tensor.bytes for tensor in self.tensors.values())
 
     def vocabulary(self) -> Vocabulary:
-        """Its vocabulary, read anew from the header. Raises `ModelUnusable` when no text can be written in it."""
+        """Its vocabulary, read anew from the header. Raises `ModelUnusable` if not every text can be written in it."""
         return read_vocabulary(self.header)
 
 

@@ -13,17 +13,17 @@ from agent.models.model import ModelFile
 from agent.models.repack import Repack, reason_against, repacked_bytes
 
 CONTEXTS: Final = (32_768, 16_384, 8_192)
-"""What is tried, in tokens, when no context is asked for."""
+"""The contexts that are tried, in tokens, when none is asked for."""
 BATCH_TOKENS: Final = 512
-"""Of one prefill step, as the engine sets it: the window's KV cells and the buffers grow with it."""
+"""The engine's batch size: the window's KV cells and the buffers grow with it."""
 
 _CELLS_STEP: Final = 256  # llama.cpp rounds a context and a window's cache up to this
 _KV_BYTES: Final = 2  # f16
 _FIXED_BYTES: Final = 16 << 20
-_OWN_BYTES: Final = 50_000_000  # of `ossia run` with the étude, resident beside weights, cache and buffers
-_OWN_ID_BYTES: Final = 770  # each id of a vocabulary more; both measured, Python 3.11 on Linux
+_OWN_BYTES: Final = 50_000_000  # resident with `ossia run` and the étude, beside weights, cache and buffers
+_OWN_ID_BYTES: Final = 770  # more for each id of a vocabulary; both were measured with Python 3.11 on Linux
 _GPU_SPARE_BYTES: Final = 256 << 20  # a driver's own use, and fragmentation
-_REPACK_SPARE_BYTES: Final = 2_000_000_000  # for everything else on the machine, before a second copy is made unasked
+_REPACK_SPARE_BYTES: Final = 2_000_000_000  # must stay free for everything else if a second copy is made unasked
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,8 @@ class Needs:
 class Plan:
     """How to load a model: `Plan(context_tokens=32768, gpu_layers=25, use_mmap=True, needs=Needs(…), warnings=())`.
 
-    `gpu_layers` counts from the last layer back, the output layer included (`layers + 1` is all). `repack`: the second
-    copy of `needs.repacked` bytes is made. `warnings` are lines for the user.
+    `gpu_layers` counts from the last layer back, including the output layer (`layers + 1` is all). `repack`: make the
+    second copy, of `needs.repacked` bytes. `warnings` are lines for the user.
     """
 
     context_tokens: int
@@ -76,11 +76,11 @@ def plan(
     """How to load `model` into `memory`. `context` None: the largest of 32k, 16k, 8k that fits; "max": the model's own.
 
     `gpu_layers` None: all that fit. A context longer than the model's own is cut to it, with a warning. `repack`
-    "auto": a second copy is made where it fits with 2 GB to spare and there is no GPU; which weights are repacked
-    depends on `processor`. Nothing is loaded here. Raises `OutOfMemory` when KV cache and buffers don't fit, when the
-    weights don't and `use_mmap` is off, or when a copy that was asked for doesn't. With mmap, weights larger than free
-    memory are only a warning (they are read from disk again and again). Raises `SettingRefused` for a copy that this
-    build can't make.
+    "auto": a second copy is made if it fits with 2 GB to spare and there is no GPU; which weights are repacked depends
+    on `processor`. Nothing is loaded here. Raises `OutOfMemory` if KV cache and buffers don't fit, if the weights
+    don't and `use_mmap` is off, or if a copy that was asked for doesn't. With mmap, weights larger than free memory are
+    only a warning (they are read from disk again and again). Raises `SettingRefused` for a copy that this build can't
+    make.
     """
     if repack == "on" and (reason := reason_against(processor)):
         raise SettingRefused(f"--repack on: {reason}: leave it away")
@@ -106,7 +106,7 @@ def plan(
 
 
 def needs_of(model: ModelFile, context_tokens: int) -> Needs:
-    """What `model` takes with a context of so many tokens. gpt-oss-20b with 32768: 12.1 GB, 0.8 GB, 0.2 GB, 0.2 GB."""
+    """What `model` needs with a context of that many tokens. gpt-oss-20b, 32768: 12.1 GB, 0.8 GB, 0.2 GB, 0.2 GB."""
     return Needs(
         model.weight_bytes,
         kv_bytes(model.architecture, context_tokens),
@@ -116,7 +116,7 @@ def needs_of(model: ModelFile, context_tokens: int) -> Needs:
 
 
 def fits(model: ModelFile, memory: Memory) -> bool:
-    """Whether weights, buffers and the shortest context fit into memory, so that the disk isn't read over and over."""
+    """Do weights, buffers and the shortest context fit into memory, so that the disk isn't read over and over?"""
     shortest = min(CONTEXTS[-1], model.architecture.context_tokens)
     return memory.all_free is None or needs_of(model, shortest).total <= memory.all_free
 
@@ -130,10 +130,10 @@ def kv_bytes(network: Architecture, context_tokens: int) -> int:
 
 
 def buffer_bytes(network: Architecture, context_tokens: int) -> int:
-    """An upper bound for the compute and output buffers: the experts' values of one batch, its mask over the context.
+    """An upper bound for the compute and output buffers: a batch's values in the experts, its mask over the context.
 
-    llama.cpp 0.3.36 took 98, 126 and 222 MiB for gpt-oss-20b's shapes at 4k, 32k and 128k (120b the same);
-    this says 122, 150 and 246.
+    llama.cpp 0.3.36 took 98, 126 and 222 MiB for gpt-oss-20b's shapes at 4k, 32k and 128k (the same for 120b); this
+    function returns 122, 150 and 246.
     """
     experts, mask = 16 * network.experts_used * network.expert_size, 2 * _rounded(context_tokens)
     batch = BATCH_TOKENS * (experts + mask + 8 * network.embedding)
@@ -180,7 +180,7 @@ def _with_copy(model: ModelFile, needs: Needs, copy: int, share: float, memory: 
 
 
 def _in_ram(model: ModelFile, gpu_layers: int) -> list[TensorInfo]:
-    """The weights that stay with the processor."""
+    """The weights that aren't put on a GPU."""
     return [tensor for tensor in model.tensors.values() if _place(model, tensor) >= gpu_layers]
 
 
@@ -210,7 +210,7 @@ def _layer_bytes(model: ModelFile) -> list[int]:
 
 
 def _place(model: ModelFile, tensor: TensorInfo) -> int:
-    """When this tensor's layer goes to a GPU: 0 is the output layer, 1 the last layer…; the embedding would be last."""
+    """The tensor's place in the order in which layers go to a GPU: output layer 0, last layer 1…, embedding last."""
     layers = model.architecture.layers
     if tensor.name.startswith("blk."):
         return layers - int(tensor.name.split(".")[1])
@@ -218,7 +218,7 @@ def _place(model: ModelFile, tensor: TensorInfo) -> int:
 
 
 def _share_in_ram(model: ModelFile, gpu_layers: int) -> float:
-    """Which part of the weights stays out of the GPU, 0 to 1 (the token embedding always does)."""
+    """Which share of the weights isn't put on a GPU, 0 to 1 (the token embedding never is)."""
     return 1 - sum(_layer_bytes(model)[:gpu_layers]) / model.weight_bytes
 
 

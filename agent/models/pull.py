@@ -1,7 +1,7 @@
 """Downloads a model of the catalogue from the Hugging Face hub: resumed where it was cut, checked by its hash.
 
-`hf_hub_download` isn't used: it deletes what it has when it is interrupted (huggingface_hub 2.4), and 12 GB are not
-downloaded twice. The library's session, addresses, tokens and errors are.
+`hf_hub_download` isn't used: when it is interrupted, it deletes what came (huggingface_hub 2.4), and nobody wants to
+download 12 GB twice. The library's session, addresses, tokens and errors are used.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LOCK_WAIT_S: Final = 0.2
 
 @dataclass(frozen=True, slots=True)
 class PullProgress:
-    """How far it is: `done` of `total` bytes of all files, counted from 0 again in the phase that checks the hash."""
+    """How far it is: `done` of `total` bytes of all files. The phase that checks the hashes counts from 0 again."""
 
     phase: Literal["download", "check"]
     done: int
@@ -46,7 +46,7 @@ class _RemoteFile:
         return folder / Path(self.name).name
 
     def partial(self, folder: Path) -> Path:
-        """Named after its content, so that what is there is never continued with another version of the file."""
+        """Named after its content, so that a part is never continued with another version of the file."""
         return folder / f"{Path(self.name).name}.{self.sha256[:12]}.part"
 
 
@@ -80,9 +80,9 @@ def pull(
     """Download `model` into the models folder of `data_dir`; returns the path of its (first) file.
 
     What is there already is not downloaded again; a file that was cut off is continued. `endpoint` None: the hub, or
-    what HF_ENDPOINT says; a token is huggingface_hub's business (HF_TOKEN, `hf auth login`). Raises `DownloadFailed`
-    when the hub can't be reached or hasn't got it, when the disk is too small, and when what came isn't what the hub
-    has. An interrupt (KeyboardInterrupt) passes through and leaves the part that came.
+    what HF_ENDPOINT says; huggingface_hub finds the token (HF_TOKEN, `hf auth login`). Raises `DownloadFailed` if the
+    hub can't be reached or doesn't have the model, if the disk is too small, or if what came isn't what the hub has.
+    An interrupt (KeyboardInterrupt) passes through; the part that came is kept.
     """
     folder = data_dir / MODELS_FOLDER
     with _quiet_hub(), _faults_of(model):
@@ -96,7 +96,7 @@ def pull(
 
 
 def _remote_files(model: CatalogModel, endpoint: str | None) -> tuple[str, list[_RemoteFile]]:
-    """The revision (a commit, so that all files are of one) and the files, in order."""
+    """The revision (a commit, so that all files are of the same one) and the files, in order."""
     from huggingface_hub import HfApi
 
     info = HfApi(endpoint=endpoint).model_info(model.repo, files_metadata=True, timeout=_TIMEOUT_S)
@@ -133,7 +133,7 @@ def _check_disk(
 
 
 def _download_all(job: _Job, missing: list[_RemoteFile], on_progress: Callable[[PullProgress], None]) -> None:
-    """The first file comes last: a split model is found by it, so it is found once it is whole."""
+    """The first file is downloaded last: a split model is found by that file, and so only once it is whole."""
     total = sum(file.bytes for file in missing)
 
     def reporter(phase: Literal["download", "check"], before: int) -> Callable[[int], None]:
@@ -151,8 +151,8 @@ def _download_all(job: _Job, missing: list[_RemoteFile], on_progress: Callable[[
 
 
 def _download(job: _Job, file: _RemoteFile, report: Callable[[int], None]) -> None:
-    """Fill the partial file to its end. A connection that breaks is made again, up to `_TRIES` times in a row in
-    which nothing came."""
+    """Fill the partial file to its end. A broken connection is made again, until nothing came `_TRIES` times in a
+    row."""
     partial = file.partial(job.folder)
     if partial.is_file() and partial.stat().st_size > file.bytes:
         partial.unlink()
@@ -184,9 +184,9 @@ def _transfer(job: _Job, file: _RemoteFile, out: BinaryIO, report: Callable[[int
         "GET", url, headers=build_hf_headers(headers=asked), timeout=_TIMEOUT_S, max_retries=0
     ) as got:
         hf_raise_for_status(got)
-        if came and got.status_code != 206:  # the server doesn't do ranges: this is the whole file
+        if came and got.status_code != 206:  # the server ignores ranges: this is the whole file
             out.truncate(0)
-        for block in got.iter_bytes():  # as they come: blocks of one size would be lost when it is cut
+        for block in got.iter_bytes():  # as they come: an unfinished block of a fixed size would be lost
             out.write(block)
             report(out.tell())
 
@@ -207,12 +207,12 @@ def _check(file: _RemoteFile, path: Path, report: Callable[[int], None]) -> None
 
 
 class _Transient(DownloadFailed):
-    """A fault that may be gone at the next try."""
+    """A failure that may not happen again on the next try."""
 
 
 @contextmanager
 def _quiet_hub() -> Iterator[None]:
-    """The hub's library logs whole addresses on stderr, and a signed address is a secret for a while."""
+    """Silence the hub's library: it logs whole addresses on stderr, and a signed address is a secret for a while."""
     from huggingface_hub.utils import logging
 
     before = logging.get_verbosity()
@@ -225,7 +225,7 @@ def _quiet_hub() -> Iterator[None]:
 
 @contextmanager
 def _only_one(lock: Path, model: CatalogModel) -> Iterator[None]:
-    """Lock the download: two into one file would spoil it."""
+    """Lock the download: two of them into one file would spoil it."""
     from huggingface_hub.utils import WeakFileLock
 
     locked = WeakFileLock(lock, timeout=_LOCK_WAIT_S)
@@ -241,7 +241,7 @@ def _only_one(lock: Path, model: CatalogModel) -> Iterator[None]:
 
 @contextmanager
 def _faults_of(model: CatalogModel) -> Iterator[None]:
-    """What the hub and the network can do wrong, in one line without an address (which may hold a signature)."""
+    """Turns failures of the hub and the network into one line, without an address (which may hold a signature)."""
     from huggingface_hub.errors import (
         GatedRepoError,
         HfHubHTTPError,

@@ -1,7 +1,7 @@
-"""Weights in the order in which a processor takes them: which ones llama.cpp copies into it, and what the copy takes.
+"""Weights copied into the order in which a processor reads them: which ones llama.cpp copies, and the copy's size.
 
-llama.cpp calls it repacking. The copy lies beside the file, which stays mapped; making it reads all of the file and
-took 38 s for gpt-oss-20b's 10.2 GB of experts on two cores, whose prefill is then a third faster.
+llama.cpp calls this repacking. The copy is in memory in addition to the file, which stays mapped. Making it reads the
+whole file: it took 38 s for gpt-oss-20b's 10.2 GB of experts on two cores, whose prefill is then a third faster.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _AMX: Final = "AMX_INT8"
 
 
 def repacked_bytes(tensors: Iterable[TensorInfo], processor: frozenset[str]) -> int:
-    """What the second copy of these tensors takes, in bytes; 0 where none of them is repacked.
+    """The size of the second copy of these tensors, in bytes; 0 if none of them is repacked.
 
-    `processor`: what llama.cpp uses of it (`agent.engine.llama.processor_features`). Those that are only looked up
-    (`token_embd`) stay as they are.
+    `processor`: what llama.cpp uses of it (`agent.engine.llama.processor_features`). A tensor that is only looked up
+    (`token_embd`) isn't repacked.
     """
     if reason_against(processor):
         return 0
@@ -39,10 +39,10 @@ def reason_against(processor: frozenset[str]) -> str | None:
     """Why this build of llama.cpp can't repack anything; None: it can.
 
     On a processor with AMX, llama.cpp compiled by GCC 12 ends the process (an illegal instruction) as soon as it
-    multiplies with Q8_0 weights: that compiler thinks that `_tile_loadconfig` reads 8 bytes of the 64, so the rest is
+    multiplies with Q8_0 weights: that compiler assumes that `_tile_loadconfig` reads 8 bytes of the 64, so the rest is
     never set. (llama-bench, built by it, ends the same way unless it gets `--repack 0`.) Without the "extra" buffers
-    llama.cpp takes its AVX-512 way. They also rearrange MXFP4 experts; having that alone (`tensor_buft_overrides`)
-    took, on a 0.8 GB model, a quarter off a prefill and nothing off a token.
+    llama.cpp uses its AVX-512 code. These buffers also rearrange MXFP4 experts; that alone (`tensor_buft_overrides`)
+    took a quarter off a 0.8 GB model's prefill, and nothing off a token.
     """
     if _AMX in processor:
         return "llama.cpp was built for a processor with AMX, where it can end the process then"

@@ -1,4 +1,4 @@
-"""Which model `--model PATH|NAME` means, or its absence."""
+"""Which model `--model PATH|NAME` means, and which one is used without it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from agent.models.plan import fits
 def resolve(model: str | None, *, locations: Locations, memory: Memory, builtin: bool = True) -> ModelFile:
     """The model that `model` means, checked: a name of the catalogue, a file's path, or the name of one that was found.
 
-    None: a gpt-oss-20b that was found, else a 120b, the first that can be used and fits into `memory`; else the
-    built-in étude (`origin` is "built-in"), or `ModelMissing` without `builtin`. `notes` says what was passed over.
-    Raises `ModelMissing`, with the command that gets it, and `ModelUnusable`.
+    None: the first model found that can be used and fits into `memory`, a gpt-oss-20b before a 120b; else the built-in
+    étude (`origin` is "built-in"), or `ModelMissing` if `builtin` is False. `notes` says what was passed over. Raises
+    `ModelMissing`, with the command that gets the model, and `ModelUnusable`.
     """
     if model is None:
         return _best(find_models(locations), memory, builtin=builtin)
@@ -54,7 +54,7 @@ def _missing(model: str) -> ModelMissing:
 
 
 def _named(name: str, found: tuple[Found, ...]) -> ModelFile:
-    """The first usable file of that name; where none is usable, the error of the first one."""
+    """The first usable file of that name. If none is usable, raises the error of the first one."""
     errors: list[ModelError] = []
     for candidate in (one for one in found if one.name == name):
         try:

@@ -15,7 +15,7 @@ from agent.errors import SessionsUnusable
 from agent.sessions._schema import check_marks, migrate
 from tools.files import FULL, cannot, is_full
 
-_WAIT_S: Final = 3.0  # for another process that writes; each write takes milliseconds
+_WAIT_S: Final = 3.0  # for another process that is writing; each write takes milliseconds
 _MAGIC: Final = b"SQLite format 3\0"  # sqlite.org/fileformat.html, section 1.3, as are the offsets below
 _HEADER_BYTES: Final = 100
 _VERSION_AT, _APPLICATION_AT = 60, 68
@@ -24,8 +24,8 @@ _VERSION_AT, _APPLICATION_AT = 60, 68
 class Database:
     """One connection, used by one thread at a time. Raises `SessionsUnusable` for faults that aren't our own.
 
-    A commit survives the end of this process at once; a crash of the machine can take the last moments (WAL with
-    synchronous=NORMAL).
+    A commit survives even if this process ends right after it; a crash of the machine can lose the last moments (WAL
+    with synchronous=NORMAL).
     """
 
     def __init__(self, path: Path) -> None:
@@ -55,7 +55,7 @@ class Database:
                 raise
 
     def forget_deleted(self) -> None:
-        """Remove what was deleted from the file and its log, which hold its bytes until then."""
+        """Remove deleted text from the file and its log for good: until then its bytes are still there."""
         with self._lock, self._faults():
             db = self._connection(make=False)
             if db is not None:
@@ -83,7 +83,7 @@ class Database:
             db.execute("PRAGMA synchronous=NORMAL")
             db.execute("PRAGMA secure_delete=ON")  # what is deleted is overwritten
             migrate(db, self.path)
-            with suppress(sqlite3.OperationalError):  # another process uses it, which goes on as before
+            with suppress(sqlite3.OperationalError):  # another process uses the file: it stays as it is
                 db.execute("PRAGMA journal_mode=WAL")
         except BaseException:
             db.close()
@@ -100,7 +100,7 @@ class Database:
             if explained is None:
                 raise  # a mistake of ours
             raise SessionsUnusable(f"{self.path}: {explained}") from error
-        except UnicodeDecodeError as error:  # Python has trouble with what SQLite says of a table that nobody made
+        except UnicodeDecodeError as error:  # SQLite's message about a damaged table isn't UTF-8
             raise SessionsUnusable(f"{self.path}: not a whole database: {_MOVE}") from error
         except OSError as error:
             raise SessionsUnusable(f"{error.filename or self.path}: {cannot(error, 'used')}") from error
@@ -114,7 +114,7 @@ def make_private(path: Path) -> None:
 
 
 def _tighten(path: Path) -> None:
-    """Let only the owner read it, also a file that was copied here. SQLite gives its -wal and -shm the same mode."""
+    """Let only the owner read it, even if it was copied here. SQLite gives its -wal and -shm the same mode."""
     with suppress(OSError):
         if os.name == "posix" and path.stat().st_mode & 0o077:
             path.chmod(0o600)

@@ -1,4 +1,4 @@
-"""A lock on a stored session: one process at a time goes on with it, and a dead one holds no lock."""
+"""A lock on a stored session: only one process at a time uses it, and a dead process holds no lock."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from agent.sessions._database import make_private
 
 
 class Hold:
-    """Holds a session until `release`, or until the process ends, in whatever way.
+    """Holds a session until `release`, or until the process ends, however it does.
 
-    A lock on a file beside the database, `k7m2v9xq.lock`, which has the process's id in it. Where there are no such
-    locks (Windows), two processes can go on with one session at once.
+    The lock is on a file beside the database, `k7m2v9xq.lock`, which has the process's id in it. Where there are no
+    such locks (Windows), two processes can use one session at once.
     """
 
     def __init__(self, sessions: Path, session_id: str) -> None:
@@ -46,7 +46,7 @@ class Hold:
         if not self._is_ours(descriptor):
             os.close(descriptor)
             return None
-        with suppress(OSError):  # a full disk: the lock is worth more than the name
+        with suppress(OSError):  # a full disk: the lock matters more than the process's id in it
             os.truncate(descriptor, 0)
             os.write(descriptor, str(os.getpid()).encode())
         return descriptor
@@ -59,7 +59,7 @@ class Hold:
 
 
 def _locks(descriptor: int) -> bool:
-    """Lock the file until it is closed; returns whether it is locked now."""
+    """Lock the file until it is closed. False: another process has locked it."""
     try:
         import fcntl
     except ImportError:

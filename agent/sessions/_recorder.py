@@ -47,7 +47,7 @@ class StoreRecorder:
         self._waiting: list[_Change] = []
 
     def begin(self, session: Session, *, workspace: str | None, title: str) -> None:
-        """Store a new session with what it has by now, in one transaction."""
+        """Store a new session with what it has so far, in one transaction."""
         self._workspace, self._title = workspace or "", title_of(title)
         if not session.entries:
             return
@@ -62,7 +62,7 @@ class StoreRecorder:
         self._rows = [(row, entry.turn) for row, entry in zip(rows, session.entries, strict=True)]
 
     def release(self) -> None:
-        """Let another process go on with the session. What waits is tried once more."""
+        """Let another process use the session. Changes that wait are tried once more before that."""
         if self._waiting:
             self._make_all()
         if self._hold is not None:
@@ -114,7 +114,7 @@ class StoreRecorder:
             self.problem = None
 
     def _row(self, db: sqlite3.Connection) -> int:
-        """The session's row, made if need be."""
+        """The number of the session's row, which is made if it is missing."""
         if self._number is None:
             keys = "id, title, titled, created, updated, workspace, options"
             at, options = self._now(), json.dumps(options_to_json(self._options))
@@ -139,7 +139,7 @@ class StoreRecorder:
         db.execute("UPDATE sessions SET updated=? WHERE number=?", (self._now(), session))
 
     def _cut_back(self, db: sqlite3.Connection, turn: int) -> None:
-        """The summary in the same transaction: one must never be stored that stands for a turn that is gone."""
+        """Takes the summary out in the same transaction: a stored one must never stand for a turn that is gone."""
         session, at = self._row(db), self._now()
         which = "session=? AND turn>=?"
         db.execute(f"UPDATE entries SET replaced=? WHERE {which} AND replaced IS NULL", (at, session, turn))

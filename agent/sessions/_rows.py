@@ -24,7 +24,7 @@ CountTokens = Callable[[str], int]
 
 
 def insert(db: sqlite3.Connection, session: int, entry: Entry, at: float, count_tokens: CountTokens | None) -> int:
-    """Store an entry; the number of its row."""
+    """Store an entry; returns the number of its row."""
     values = (session, at, *_values(entry, count_tokens))
     marks = ",".join("?" * len(values))
     cursor = db.execute(f"INSERT INTO entries(session, created, {COLUMNS}) VALUES({marks})", values)
@@ -57,7 +57,7 @@ def read_entries(db: sqlite3.Connection, session: int, *, replaced: bool = False
 def read_session(db: sqlite3.Connection, number: int) -> tuple[Session, list[int]]:
     """A stored session, and the rows of its entries.
 
-    The turn that was under way when the process died has None for its end, and the messages it had by then.
+    A turn that was under way when the process died has None as its end, and the messages that it had by then.
     """
     options, summary = db.execute("SELECT options, summary FROM sessions WHERE number=?", (number,)).fetchone()
     numbered = read_entries(db, number)
@@ -84,7 +84,7 @@ def _entry(row: Sequence[Any]) -> Entry:
 
 
 def unreadable(path: object, session_id: str, error: Exception) -> SessionsUnusable:
-    """The error for a row that holds what we never wrote."""
+    """The error for a row that holds something we never wrote."""
     said = " ".join(str(error).split())[:_SAID_CHARS]  # it may be what the row holds
     return SessionsUnusable(
         f"{path}: session {session_id} isn't whole ({type(error).__name__}: {said}): `ossia sessions rm {session_id}` "
@@ -96,20 +96,20 @@ UNREADABLE: Final = (
     *(KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError, zlib.error),
     HarmonyError,
 )
-"""What reading a row raises that holds what we never wrote."""
+"""The errors that reading a row raises if it holds something we never wrote."""
 
 
 def _json(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"))  # ASCII, so that a lone surrogate gets in and out
+    return json.dumps(value, separators=(",", ":"))  # ASCII, so that a lone surrogate survives
 
 
 def storable(text: str) -> str:
-    """The text as SQLite takes it, without lone surrogates: a file name that isn't UTF-8 comes with such."""
+    """The text without lone surrogates, which SQLite doesn't take: a file name that isn't UTF-8 has some."""
     return text.encode("utf-8", "replace").decode()
 
 
 def _packed(ids: Sequence[int]) -> bytes:
-    """2.3 bytes an id."""
+    """The ids in about 2.3 bytes each."""
     numbers = array("I", ids)
     if sys.byteorder == "big":
         numbers.byteswap()

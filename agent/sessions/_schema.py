@@ -2,7 +2,7 @@
 
 sessions   one row each; `options` and `summary` are JSON, `titled` is 1 once a person has given the title
 turns      how each turn ended; NULL: it is under way, or the process died
-entries    the messages, in the order of `number`; `replaced`: when a retry or an edit took the entry's place
+entries    the messages, in the order of `number`; `replaced`: when a retry or an edit replaced the entry
 words      the FTS5 index over the texts of `entries`: trigrams, so that any part of a word is found, in any script
 
 An entry's columns are what SQL queries need; `more` is the rest of it, as `agent.sessions.json` writes entries.
@@ -18,10 +18,10 @@ from typing import Final
 from agent.errors import SessionsUnusable
 
 APPLICATION: Final = 0x6F737373
-"""The file's mark, "osss": so that another program's database is not taken for ours."""
+"""The mark of our files, "osss", so that another program's database isn't taken for ours."""
 
-# Trigrams measured against words (unicode61): 9 ms of CPU in place of 1 to store a result of 40,000 characters, and 2.4
-# bytes of index for each character in place of 0.4. They find `header` in `parse_header` and `parseHeader`.
+# Trigrams compared with words (unicode61): to store a result of 40,000 characters takes 9 ms of CPU instead of 1, and
+# the index has 2.4 bytes for each character instead of 0.4. But they find `header` in `parse_header` and `parseHeader`.
 _FIRST: Final = """
 CREATE TABLE sessions(
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -67,15 +67,15 @@ END;
 """
 
 MIGRATIONS: Final[tuple[str, ...]] = (_FIRST,)
-"""`MIGRATIONS[n]` makes version n + 1 of version n. What was released is never changed: a new step is added."""
+"""`MIGRATIONS[n]` turns version n into version n + 1. A released step is never changed: a new one is added."""
 
 
 def migrate(db: sqlite3.Connection, where: object, steps: Sequence[str] = MIGRATIONS) -> None:
     """Bring a database to the version of this program; an empty one gets its tables.
 
-    In one transaction: all of it or nothing. Raises `SessionsUnusable` for a newer one, or another program's.
+    It is one transaction: all of it or nothing. Raises `SessionsUnusable` for a newer or another program's database.
     """
-    db.execute("BEGIN")  # marks and tables as of one moment: another process may be making them
+    db.execute("BEGIN")  # to see marks and tables as of one moment: another process may be making them
     try:
         version = version_of(db, where, len(steps))
     finally:
@@ -95,14 +95,14 @@ def migrate(db: sqlite3.Connection, where: object, steps: Sequence[str] = MIGRAT
             with suppress(sqlite3.Error):
                 db.execute("ROLLBACK")
             raise
-        # Into the file itself: an older program reads the version from there, before it lets SQLite touch anything.
+        # Into the file itself, where an older program reads the version before it lets SQLite touch anything.
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def version_of(db: sqlite3.Connection, where: object, newest: int = len(MIGRATIONS)) -> int:
-    """The version that a database has; 0 for an empty one. To be called in a transaction.
+    """The version that a database has; 0 for an empty one. Call it in a transaction.
 
-    Raises `SessionsUnusable` for what we must not touch.
+    Raises `SessionsUnusable` for a database that we must not touch.
     """
     (application,) = db.execute("PRAGMA application_id").fetchone()
     (version,) = db.execute("PRAGMA user_version").fetchone()
@@ -112,7 +112,7 @@ def version_of(db: sqlite3.Connection, where: object, newest: int = len(MIGRATIO
 
 
 def check_marks(application: int, version: int, where: object, newest: int = len(MIGRATIONS), *, empty: bool) -> None:
-    """Are these the marks of a database of ours, or of one without any table? Raises `SessionsUnusable`."""
+    """Raises `SessionsUnusable` unless these are the marks of a database of ours, or of one without any table."""
     if application == APPLICATION and version > newest:
         raise SessionsUnusable(
             f"{where}: expected sessions of version {newest}, got {version}: use the ossia that wrote them"
@@ -122,7 +122,7 @@ def check_marks(application: int, version: int, where: object, newest: int = len
 
 
 def _statements(script: str) -> list[str]:
-    """A script's statements; `executescript` would commit what stands before it."""
+    """A script's statements, since `executescript` would commit the transaction first."""
     found, part = [], ""
     for line in script.splitlines(keepends=True):
         part += line

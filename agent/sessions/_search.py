@@ -13,13 +13,13 @@ from agent.sessions._sessions import like_pattern
 _TRIGRAM: Final = 3  # shorter words can't be looked up in the index
 _MAX_WORDS: Final = 20
 _MAX_CHARS: Final = 500
-_MAX_ROWS: Final = 1000  # messages that are ranked at the most
+_MAX_ROWS: Final = 1000  # at most so many messages are ranked
 _AROUND_CHARS: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The best place of a session; `session` is the number of its row."""
+    """The best match in a session; `session` is the number of its row."""
 
     session: int
     kind: str
@@ -28,7 +28,7 @@ class Found:
 
 
 def find_words(db: sqlite3.Connection, text: str, *, limit: int, thinking: bool) -> list[Found]:
-    """One place for each of the best `limit` sessions: titles first, then by rank."""
+    """The best match in each of the best `limit` sessions: titles first, then by rank."""
     words = storable(text.replace("\0", " ")[:_MAX_CHARS]).split()[:_MAX_WORDS]
     if not words:
         return []
@@ -44,7 +44,7 @@ def find_words(db: sqlite3.Connection, text: str, *, limit: int, thinking: bool)
 
 
 def _titles(db: sqlite3.Connection, words: list[str]) -> list[tuple[int, str, str]]:
-    """Only titles that a person gave: the others are the beginning of a message, which is searched anyway."""
+    """Only titles that a person gave: any other is the beginning of a message, which is searched anyway."""
     where, values = _alike("title", words)
     query = f"SELECT number, 'title', title FROM sessions WHERE titled=1 AND {where} ORDER BY updated DESC LIMIT ?"
     return db.execute(query, (*values, _MAX_ROWS)).fetchall()
@@ -64,12 +64,12 @@ def _messages(db: sqlite3.Connection, words: list[str], *, thinking: bool) -> li
 
 
 def _alike(column: str, words: list[str]) -> tuple[str, list[str]]:
-    """An SQL condition: all words stand in the column."""
+    """An SQL condition, and its values: all words are in the column."""
     return " AND ".join([f"{column} LIKE ? ESCAPE '\\'"] * len(words)) or "1", [like_pattern(word) for word in words]
 
 
 def _snippet(text: str, words: list[str]) -> str:
-    """One line around the first of the words that is found."""
+    """One line around the first place where one of the words is."""
     places = [match.start() for word in words if (match := re.search(re.escape(word), text, re.IGNORECASE))]
     at = min(places, default=0)
     begin, end = max(0, at - _AROUND_CHARS), at + 2 * _AROUND_CHARS

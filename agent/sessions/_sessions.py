@@ -12,10 +12,10 @@ from typing import Any, Final
 from agent.errors import SessionMissing
 from agent.sessions._rows import read_entries, storable
 
-_ID_LETTERS: Final = "23456789bcdfghjkmnpqrstvwxz"  # no word can come of them, nor a 0 that is an O
+_ID_LETTERS: Final = "23456789bcdfghjkmnpqrstvwxz"  # they make no words, and none looks like another (0 and O)
 _ID_CHARS: Final = 8
 _TITLE_CHARS: Final = 80
-_LAST_TIME: Final = 253_402_214_400.0  # 9999-12-31: what a calendar knows, in any time zone
+_LAST_TIME: Final = 253_402_214_400.0  # 9999-12-31: the last day that `datetime` knows, in any time zone
 _INFO: Final = """
     SELECT id, title, created, updated,
         (SELECT count(*) FROM turns WHERE session=sessions.number), model, workspace, parent,
@@ -27,8 +27,8 @@ _INFO: Final = """
 class SessionInfo:
     """What a list shows of a stored session. Times are unix seconds.
 
-    `title`: the first line the user said, until one is given. `model` is the one that spoke last. `parent`: the id of
-    the session it was forked from. `tokens`: those of its messages, as far as they were counted.
+    `title`: the first line that the user said, until a title is given. `model` is the one that spoke last. `parent`:
+    the id of the session that it was forked from. `tokens`: those of its messages, as far as they were counted.
 
         SessionInfo("k7m2v9xq", "What is 48*17?", 1763775000.0, 1763775012.5, 1, "gpt-oss-20b", None, None, 61)
     """
@@ -68,7 +68,7 @@ def number_of(db: sqlite3.Connection | None, session_id: str) -> int:
 
 
 def infos(db: sqlite3.Connection, rest: str, *values: object) -> list[SessionInfo]:
-    """The sessions that the rest of the query, from WHERE on, leaves."""
+    """The sessions that a query finds; `rest` is its part from WHERE on."""
     return [_info(*row) for row in db.execute(f"{_INFO} {rest}", values)]
 
 
@@ -76,7 +76,7 @@ def _info(
     session_id: Any, title: Any, created: Any, updated: Any, turns: Any, model: Any, workspace: Any, parent: Any,
     tokens: Any,
 ) -> SessionInfo:  # fmt: skip
-    """What a damaged row holds in place of a text or a number is left out: it can be listed, and removed."""
+    """What isn't a text or a number in a damaged row is left out, so that the session can be listed and removed."""
     return SessionInfo(
         _text(session_id) or "?",
         _text(title) or "",
@@ -99,9 +99,9 @@ def _time(value: object) -> float:
 
 
 def find(db: sqlite3.Connection, ref: str) -> SessionInfo | None:
-    """The session of this id, the only one whose id begins so, the newest with this in its title.
+    """The session with this id, or the only one whose id begins with it, or the newest with this text in its title.
 
-    Raises `SessionMissing` when several ids begin so, and no title has it.
+    Raises `SessionMissing` if several ids begin with it and no title contains it.
     """
     ref = storable(ref.replace("\0", "")[: 2 * _TITLE_CHARS])
     if not ref:
@@ -117,13 +117,13 @@ def find(db: sqlite3.Connection, ref: str) -> SessionInfo | None:
 
 
 def like_pattern(text: str) -> str:
-    r"""A pattern for `LIKE ? ESCAPE '\'` that finds this very text, wherever it stands."""
+    r"""A pattern for `LIKE ? ESCAPE '\'` that finds exactly this text, anywhere."""
     escaped = re.sub(r"([\\%_])", r"\\\1", text)
     return f"%{escaped}%"
 
 
 def rename(db: sqlite3.Connection, number: int, title: str) -> None:
-    """Give a session a title; an empty one is the first line of the user's again."""
+    """Give a session a title; with an empty one, the title is the user's first line again."""
     given = title_of(title)
     if given:
         db.execute("UPDATE sessions SET title=?, titled=1 WHERE number=?", (given, number))
@@ -134,13 +134,13 @@ def rename(db: sqlite3.Connection, number: int, title: str) -> None:
 
 
 def remove(db: sqlite3.Connection, number: int) -> None:
-    """Take out everything about a session."""
+    """Delete everything about a session."""
     for table, column in (("entries", "session"), ("turns", "session"), ("sessions", "number")):
         db.execute(f"DELETE FROM {table} WHERE {column}=?", (number,))
 
 
 def copy(db: sqlite3.Connection, number: int, *, turns: int | None, at: float) -> str:
-    """Copy the first `turns` turns of a session (None: all); the id of the copy."""
+    """Copy the first `turns` turns of a session (None: all); returns the id of the copy."""
     copied_id = new_id(db)
     keys = "title, titled, workspace, model, options"
     (parent, summary) = db.execute("SELECT id, summary FROM sessions WHERE number=?", (number,)).fetchone()
@@ -163,6 +163,6 @@ def copy(db: sqlite3.Connection, number: int, *, turns: int | None, at: float) -
 
 
 def turns_summarised(db: sqlite3.Connection, number: int) -> int:
-    """For how many turns a session's summary stands; 0 without one."""
+    """How many turns a session's summary stands for; 0 without a summary."""
     (summary,) = db.execute("SELECT summary FROM sessions WHERE number=?", (number,)).fetchone()
     return 0 if summary is None else int(json.loads(summary)["turns"])

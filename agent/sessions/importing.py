@@ -22,10 +22,10 @@ _CHATS_OWN = frozenset({"tool_calls", "tool_call_id", "thinking", "reasoning", "
 
 
 def import_session(text: str, *, trusted: bool = False) -> tuple[Session, str]:
-    """The session that a JSON text holds, in whichever of the three forms, and its title ("" without one).
+    """The session that a JSON text holds, in any of the three forms, and its title ("" without one).
 
-    Unless it is `trusted`, everything in it counts as outside text, and nothing as typed by the user; the ids that our
-    own form has are left out. Raises `SessionInvalid`, one line.
+    Unless it is `trusted`, everything in it counts as outside text, and nothing as typed by the user; the sampled ids
+    in our own form are left out. Raises `SessionInvalid`, one line.
     """
     try:
         data = json.loads(text)
@@ -60,10 +60,10 @@ def form_of(data: object) -> Source:
 
 
 def session_of(messages: Sequence[Message]) -> Session:
-    """A session of these messages. What stands before the first other message becomes its options.
+    """A session of these messages. System and developer messages at the beginning become its options.
 
-    A turn begins with each message of the user's; one without an answer counts as stopped, one with an empty answer as
-    silent. Declarations of functions are left out: those of the next turn are the tools that are on then.
+    Each message of the user's begins a turn. A turn without an answer counts as stopped, one with an empty answer as
+    silent. Declarations of functions are left out: the next turn has those of the tools that are on then.
     """
     told = next((n for n, message in enumerate(messages) if message.role not in ("system", "developer")), len(messages))
     entries: list[Entry] = []

@@ -45,9 +45,9 @@ def dump_session(session: Session, *, title: str = "") -> str:
 def session_from_json(data: object, *, trusted: bool = True) -> tuple[Session, str]:
     """The session that `dump_session` wrote, and its title; `data` is what `json.loads` gave.
 
-    Not `trusted`: somebody else may have written it. It then holds outside text and nothing that the user typed, and
-    the sampled ids stay out, which could spell whatever messages they like. Raises `SessionInvalid`, one line, when it
-    isn't whole, newer than this program, or something else.
+    Not `trusted`: somebody else may have written it. Then everything in it counts as outside text, and nothing as typed
+    by the user; the sampled ids are left out, since they could spell any messages. Raises `SessionInvalid`, one line,
+    if it isn't whole, is newer than this program, or is no session at all.
     """
     if not isinstance(data, dict) or data.get("version") != VERSION:
         found = data.get("version") if isinstance(data, dict) else type(data).__name__
@@ -99,7 +99,7 @@ def options_to_json(options: Options) -> dict[str, Any]:
 
 
 def options_from_json(data: Mapping[str, Any]) -> Options:
-    """Raises TypeError or ValueError for what isn't."""
+    """The options. Raises TypeError or ValueError if `data` isn't any."""
     answer = data.get("response_format")
     if data["effort"] not in get_args(Effort):
         raise ValueError(f"unknown effort {data['effort']!r}")
@@ -114,12 +114,12 @@ def options_from_json(data: Mapping[str, Any]) -> Options:
 
 
 def summary_from_json(data: Mapping[str, Any]) -> Summary:
-    """Raises TypeError or ValueError for what isn't."""
+    """The summary. Raises TypeError or ValueError if `data` isn't one."""
     return Summary(str(data["text"]), int(data["turns"]))
 
 
 def end_from_json(end: Any) -> TurnEnd | None:
-    """How a turn ended, as it was written. Raises ValueError for what nobody wrote."""
+    """How a turn ended, as it was written. Raises ValueError for anything else."""
     if end is None:
         return None
     if end not in get_args(TurnEnd):
@@ -129,7 +129,7 @@ def end_from_json(end: Any) -> TurnEnd | None:
 
 
 def brings_from_json(kinds: Sequence[Any]) -> frozenset[Taint]:
-    """The kinds of text, as they were written. Raises ValueError for one that nobody knows."""
+    """The kinds of text, as they were written. Raises ValueError for an unknown one."""
     unknown = set(kinds) - set(get_args(Taint))
     if unknown:
         raise ValueError(f"unknown kind of text {min(map(str, unknown))!r}")
@@ -137,7 +137,7 @@ def brings_from_json(kinds: Sequence[Any]) -> frozenset[Taint]:
 
 
 def entry_to_json(entry: Entry) -> dict[str, Any]:
-    """One entry, as the head of this module shows it."""
+    """One entry, in the form that this module's docstring shows."""
     sampled = entry.message.sampled
     return {
         "message": message_to_json(entry.message),
@@ -156,7 +156,7 @@ def entry_to_json(entry: Entry) -> dict[str, Any]:
 
 
 def entry_from_json(data: Mapping[str, Any]) -> Entry:
-    """Raises KeyError, TypeError, ValueError or HarmonyError for what isn't."""
+    """The entry. Raises KeyError, TypeError, ValueError or HarmonyError if `data` isn't one."""
     (message,) = conversation_from_json([data["message"]])
     if data["sampled"] is not None:
         ids = tuple(int(token) for token in data["sampled"]["ids"])
@@ -187,7 +187,7 @@ def attachments_to_json(attachments: Sequence[Attachment]) -> list[dict[str, str
 
 
 def attachments_from_json(data: Sequence[Any]) -> tuple[Attachment, ...]:
-    """Raises KeyError or TypeError for what isn't."""
+    """The attachments. Raises KeyError or TypeError if `data` isn't a list of them."""
     return tuple(Attachment(Path(one["path"]), str(one["media_type"])) for one in data)
 
 

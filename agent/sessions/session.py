@@ -1,4 +1,4 @@
-"""A conversation and all that is needed to go on with it: messages with their sampled ids, turns and how they ended."""
+"""A conversation and all that is needed to continue it: messages with their sampled ids, turns and how they ended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harmony.messages import ANALYSIS, Channel, Effort, Message, ResponseFormat,
 from tools.spec import INTERRUPTED, Attachment, Taint, ToolResult, ToolSpec
 
 SUMMARY_HEAD = "Summary of our conversation so far (its turns no longer fit into the context):"
-"""Begins the message that stands for summarised turns: the user's, so that a page's text gains no authority by it."""
+"""Begins the message that stands for summarised turns: a user message, so that a page's text gains no authority."""
 _CUT_BY: Final[Mapping[TurnEnd | None, str]] = MappingProxyType(
     {
         "time": INTERRUPTED["time"],
@@ -25,12 +25,12 @@ _CUT_BY: Final[Mapping[TurnEnd | None, str]] = MappingProxyType(
         "error": "broken off by a failure of the program",
     }
 )
-"""How the model is told why a call has no result, by the end of its turn; all others: the user interrupted it."""
+"""What the model is told when a call has no result, by the end of its turn; for other ends: the user interrupted it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How the next turns are to be answered. `date` is shown to the model as the current date: `"2025-06-28"`.
+    """How to answer the next turns. `date` is shown to the model as the current date: `"2025-06-28"`.
 
     `brings`: what kinds of text the instructions (a folder's AGENTS.md) and the descriptions of tools have brought in.
     """
@@ -45,12 +45,12 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One stored message. `turn` counts from 0; `cut`: nothing closed it, a stop or a limit did.
+    """One stored message. `turn` counts from 0; `cut`: a stop or a limit ended it, not a token that closes it.
 
     `brings`, `state`, `attachments` and `error` are those of a tool's result (`tools.spec.ToolResult`). `typed`: the
-    part of a user's message that the user typed, None: all of it. `vocabulary` is the digest of the one that the
-    sampled ids belong to, `model` what the user calls the model that wrote it. `shortened` stands in the prompt in
-    place of a result that was too long to stay; the message itself is whole.
+    part of a user's message that the user typed; None: all of it. `vocabulary` is the digest of the vocabulary that the
+    sampled ids belong to, `model` the user's name for the model that wrote it. `shortened` replaces, in the prompt, a
+    result that was too long to stay; the message itself is whole.
     """
 
     message: Message
@@ -68,28 +68,28 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What stands in the prompt in place of the first `turns` turns. The session still has the turns themselves."""
+    """What the prompt has in place of the first `turns` turns. The session still has the turns themselves."""
 
     text: str
     turns: int
 
 
 def summary_message(text: str) -> Message:
-    """A summary as it stands in the prompt."""
+    """A summary as the prompt has it."""
     return Message("user", (f"{SUMMARY_HEAD}\n\n{text}",))
 
 
 class Recorder(Protocol):
-    """Told of every change of a session as it happens, on the thread that made it. Never raises: it notes a problem."""
+    """Is told of every change of a session, on the thread that makes it. Never raises: it notes a problem."""
 
     def added(self, entry: Entry) -> None:
-        """The entry stands last now."""
+        """The entry is the last one now."""
         ...
 
     def ended(self, turn: int, end: TurnEnd) -> None: ...
 
     def cut_back(self, turn: int) -> None:
-        """The entries of this turn and of those after it are no part of the conversation any more."""
+        """The entries of this turn and of later ones are no longer part of the conversation."""
         ...
 
     def shortened(self, index: int, text: str) -> None:
@@ -103,7 +103,7 @@ class Recorder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class UserText:
-    """What the user says. `typed` is the part of it that they typed themselves, the rest was piped in or attached.
+    """What the user says. `typed` is the part that they typed themselves; the rest was piped in or attached.
 
     `brings`: what kinds of text were attached (a file: private; a web page: outside).
     """
@@ -116,8 +116,8 @@ class UserText:
 class Session:
     """The history of one conversation, in memory. `recorder` stores it as it grows (`agent.sessions.store`).
 
-    `vocabulary` and `model` are those of the engine in use: what is added is marked with them, and ids that were
-    sampled under another vocabulary stay out of the prompt (the message is rendered from its text).
+    `vocabulary` and `model` are those of the engine in use: what is added is marked with them. Ids that were sampled
+    with another vocabulary stay out of the prompt (the message is then rendered from its text).
 
         session = Session(Options(effort="low"))
         for event in run_turn(session, "What is 48*17?", …): …
@@ -143,7 +143,7 @@ class Session:
 
     @property
     def options(self) -> Options:
-        """How the next turns are to be answered; setting them takes effect with the next turn."""
+        """How to answer the next turns; a change takes effect with the next turn."""
         return self._options
 
     @options.setter
@@ -158,7 +158,7 @@ class Session:
 
     @property
     def ends(self) -> tuple[TurnEnd | None, ...]:
-        """How each turn ended; None for one that is under way, or was when the process died."""
+        """How each turn ended; None for one that is under way, or that was when the process died."""
         return tuple(self._ends)
 
     @property
@@ -168,12 +168,12 @@ class Session:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """Every message of the conversation, also those that no longer enter the prompt."""
+        """Every message of the conversation, including those that are no longer in the prompt."""
         return tuple(entry.message for entry in self._entries)
 
     @property
     def taint(self) -> frozenset[Taint]:
-        """What kinds of text stand in the prompt. It never shrinks: a summary of a text is as tainted as the text."""
+        """What kinds of text are in the prompt. It never shrinks: a summary of a text is as tainted as the text."""
         return self.options.brings.union(*(entry.brings for entry in self._entries))
 
     @property
@@ -184,7 +184,7 @@ class Session:
 
     @property
     def states(self) -> tuple[Mapping[str, object], ...]:
-        """The states that tools left with their results, in order: what brings a browser's pages back."""
+        """The states that tools left with their results, in order. They bring a browser's pages back."""
         return tuple(entry.state for entry in self._entries if entry.state is not None)
 
     def read(self, brings: frozenset[Taint]) -> None:
@@ -201,9 +201,9 @@ class Session:
     # -- turns ---------------------------------------------------------------------------------------------------------
 
     def open_turn(self, user_text: str | UserText) -> list[MessageAdded]:
-        """Begin a turn; a plain text is one that was typed as a whole.
+        """Begin a turn; a plain string counts as typed as a whole.
 
-        An unanswered call of the last turn gets its answer first: every call has one.
+        An unanswered call of the last turn gets a result first: every call needs one.
         """
         added = self.answer_open_call()
         self._ends.append(None)
@@ -216,7 +216,7 @@ class Session:
         return [*added, MessageAdded(entry.message)]
 
     def answer_open_call(self) -> list[MessageAdded]:
-        """Answer the call that stands last, if one does: it was cut, or the process ended while it ran."""
+        """Answer the last message if it is a call: it was cut, or the process ended while it ran."""
         call = self._entries[-1].message if self._entries else None
         if call is None or not is_call(call):
             return []
@@ -231,7 +231,7 @@ class Session:
         return MessageAdded(message, cut)
 
     def add_result(self, message: Message, result: ToolResult) -> MessageAdded:
-        """Store a tool's answer, with what only we keep of it."""
+        """Store a tool's result, with those parts that the model doesn't see."""
         self._store(
             Entry(
                 message,
@@ -251,9 +251,9 @@ class Session:
             self.recorder.ended(self._turn, end)
 
     def cut_back(self, turn: int) -> tuple[Entry, ...]:
-        """Take this turn and those after it out of the conversation; returns their entries. For retry and edit.
+        """Take this turn and later ones out of the conversation; returns their entries. For retry and edit.
 
-        A summary that stands for one of them goes too: the turns before it are in the prompt again.
+        A summary that stands for one of them goes too: the turns before them are then in the prompt again.
         """
         taken = tuple(entry for entry in self._entries if entry.turn >= turn)
         self._entries = [entry for entry in self._entries if entry.turn < turn]
@@ -272,13 +272,13 @@ class Session:
     # -- room ----------------------------------------------------------------------------------------------------------
 
     def shorten(self, index: int, text: str) -> None:
-        """From now on `text` stands in the prompt for the result `entries[index]`."""
+        """From now on the prompt has `text` in place of the result `entries[index]`."""
         self._entries[index] = replace(self._entries[index], shortened=text)
         if self.recorder:
             self.recorder.shortened(index, text)
 
     def summarise(self, summary: Summary | None) -> None:
-        """From now on the summary stands in the prompt for its turns; None: they stand there themselves again."""
+        """From now on the prompt has the summary in place of its turns; None: it has the turns themselves again."""
         self._summary = summary
         if self.recorder:
             self.recorder.summarised(summary)
@@ -288,7 +288,7 @@ class Session:
     def request(
         self, specs: Sequence[ToolSpec], *, max_tokens: int | None = None, open_with: Channel | None = None
     ) -> Request:
-        """What the next step needs, less the thoughts of past turns that never got their answer."""
+        """What the next step needs, without the thoughts of past turns that got no answer."""
         options = self.options
         return Request(
             history=self._history(),
@@ -304,7 +304,7 @@ class Session:
         )
 
     def request_ahead(self, specs: Sequence[ToolSpec]) -> Request:
-        """What the next turn's first step will need, as far as that is sure: all of it but what the user says."""
+        """What the next turn's first step will need, as far as it is known: everything but what the user says."""
         ahead = Session(self._options, entries=self._entries, ends=self._ends, summary=self._summary)
         ahead.vocabulary = self.vocabulary
         ahead.open_turn("")
@@ -313,7 +313,7 @@ class Session:
 
     @property
     def prompted(self) -> tuple[int, ...]:
-        """Which entries stand in a request's history, in order; the summary, if there is one, stands before them."""
+        """Which entries are in a request's history, in order; the summary, if there is one, comes before them."""
         return tuple(index for index, entry in enumerate(self._entries) if self._in_prompt(entry))
 
     def _history(self) -> tuple[Message, ...]:
@@ -338,9 +338,9 @@ class Session:
         return entry
 
     def _in_prompt(self, entry: Entry) -> bool:
-        """A turn with a `final` is the codec's to trim; one that was stopped or broke loses its analysis here.
+        """Is the entry in the prompt? Of a turn that was stopped or broke, the analysis isn't, nor is an empty answer.
 
-        And its empty answer: that would only be a bad example.
+        (An empty answer would only be a bad example.) The codec trims turns with a `final`.
         """
         if self._summary is not None and entry.turn < self._summary.turns:
             return False

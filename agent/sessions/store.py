@@ -21,10 +21,10 @@ from agent.sessions.session import Entry, Session
 
 @dataclass(frozen=True, slots=True)
 class SessionHit:
-    """A session in which something was found, and its best place.
+    """A session in which something was found, and its best match.
 
-    `kind` is what the message there is (`agent.kinds`), or `"title"`. `snippet` is one line around the place; `matches`
-    the number of messages of that session that fit.
+    `kind` is that of the matching message (`agent.kinds`), or `"title"`. `snippet` is one line around the match;
+    `matches` is how many messages of that session match.
     """
 
     info: SessionInfo
@@ -36,10 +36,10 @@ class SessionHit:
 class SessionStore:
     """Stored sessions, for the threads of one process and for several processes at once.
 
-    The folder and the file are made by the first message that is stored, for their owner only. Every method raises
-    `SessionsUnusable` (one line, with the next step) when the file is torn, newer than this program, or another
-    program's: it is then left as it is. `now` gives unix seconds. `count_tokens` counts messages that no model sampled:
-    set it once there is a model.
+    Folder and file are made when the first message is stored, for their owner only. Every method raises
+    `SessionsUnusable` (one line, with the next step) if the file is damaged, newer than this program, or another
+    program's: it is then left as it is. `now` gives unix seconds. `count_tokens` counts the tokens of messages that no
+    model sampled: set it once there is a model.
 
         store = SessionStore(Path("sessions.sqlite"), now=time.time)
         store.keep(session)                     # "k7m2v9xq": from now on all that is added is stored
@@ -68,13 +68,13 @@ class SessionStore:
         return session_id
 
     def load(self, session_id: str) -> Session:
-        """A stored session as it stands; what is added to it is not stored. Raises `SessionMissing`."""
+        """A stored session as it is; what is added to it isn't stored. Raises `SessionMissing`."""
         return self._load(session_id)[0]
 
     def resume(self, session_id: str) -> Session:
-        """A stored session; what is added to it goes on in the same place.
+        """A stored session; what is added to it is stored in the same place.
 
-        Raises `SessionMissing`, and `SessionInUse` while another process goes on with it (or this one, already).
+        Raises `SessionMissing`, and `SessionInUse` while another process is using it (or this one already is).
         """
         with self._held(session_id) as hold:
             session, number, numbers = self._load(session_id)
@@ -84,7 +84,7 @@ class SessionStore:
             return session
 
     def release(self, session: Session) -> None:
-        """Stop storing what is added to it; another process may go on with it now."""
+        """Stop storing what is added to it; another process may use it now."""
         recorder, session.recorder = session.recorder, None
         if isinstance(recorder, StoreRecorder) and recorder in self._recorders:
             recorder.release()
@@ -99,13 +99,13 @@ class SessionStore:
 
     @property
     def problem(self) -> str | None:
-        """Why something could not be stored, in one line; None once all of it is. It is tried again each time."""
+        """Why something couldn't be stored, in one line; None once all is. Each further change tries again."""
         return next((recorder.problem for recorder in self._recorders if recorder.problem), None)
 
     # -- finding -------------------------------------------------------------------------------------------------------
 
     def find(self, ref: str) -> SessionInfo:
-        """The session of this id, or whose id begins so, or the newest one with this text in its title.
+        """The session with this id, or whose id begins with it, or the newest one with this text in its title.
 
         Raises `SessionMissing`.
         """
@@ -116,7 +116,7 @@ class SessionStore:
         return found
 
     def latest(self, *, workspace: str | None = None) -> SessionInfo | None:
-        """The session that was used last; with `workspace`, in that one. None when there is none."""
+        """The session that was used last, in `workspace` if one is given. None when there is none."""
         where, values = ("", ()) if workspace is None else ("WHERE workspace=?", (workspace,))
         return next(iter(self._infos(f"{where} ORDER BY updated DESC, number DESC LIMIT 1", *values)), None)
 
@@ -125,9 +125,9 @@ class SessionStore:
         return self._infos("ORDER BY updated DESC, number DESC LIMIT ?", -1 if limit is None else limit)
 
     def search(self, text: str, *, limit: int = 20, thinking: bool = False) -> Sequence[SessionHit]:
-        """The sessions in which all words of `text` stand in one message, or in the title; the best place of each.
+        """The sessions with all words of `text` in one message, or in the title; the best match of each.
 
-        Any part of a word is found. Whatever `text` is, it is no syntax. Thoughts are searched only with `thinking`.
+        Any part of a word is found. Nothing in `text` is query syntax. Thoughts are searched only with `thinking`.
         """
         with self._database.reading() as db:
             if db is None:
@@ -140,14 +140,14 @@ class SessionStore:
     # -- changing ------------------------------------------------------------------------------------------------------
 
     def rename(self, session_id: str, title: str) -> None:
-        """Give a session a title, one line of at most 80 characters; an empty one: the user's first line again."""
+        """Give a session a title, one line of at most 80 characters. An empty one brings the user's first line back."""
         with self._changing(session_id) as (db, number), self._whole(session_id):
             rows.rename(db, number, title)
 
     def remove(self, *session_ids: str) -> None:
-        """Take sessions out for good: nothing of their text stays in the file. Raises as `resume` does.
+        """Delete sessions for good: nothing of their text stays in the file. Raises as `resume` does.
 
-        The index is written anew, which takes longer the more is stored: 0.9 s for 30 MB, however many are removed.
+        The index is written anew, which takes longer the more is stored: 0.9 s for 30 MB, however many are deleted.
         """
         with ExitStack() as held:
             for session_id in session_ids:
@@ -180,7 +180,7 @@ class SessionStore:
 
     @contextmanager
     def _held(self, session_id: str) -> Iterator[Hold]:
-        """Hold a session; it is released here only if something goes wrong."""
+        """Hold a session. It is released at the end of the block only if something goes wrong in it."""
         with self._database.reading() as db:
             rows.number_of(db, session_id)
         try:
@@ -196,7 +196,7 @@ class SessionStore:
     @contextmanager
     def _changing(self, session_id: str) -> Iterator[tuple[sqlite3.Connection, int]]:
         with self._database.reading() as db:
-            rows.number_of(db, session_id)  # before the file would be made
+            rows.number_of(db, session_id)  # raises before `writing` would make the file
         with self._database.writing() as db:
             yield db, rows.number_of(db, session_id)
 
