@@ -1,4 +1,4 @@
-"""Folders and files of a moment: made, in use, removed; and what a kill left of earlier ones."""
+"""Temporary folders and files: made, used, removed. Also removes those that a killed process left behind."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _PREFIX = "ossia-run-"
 _NAME = re.compile(r"ossia-run-[a-z0-9_]{8}")
 _TRIES = 8
 _REMOVED_AT_ONCE = 5
-"""So many at the most for one that is made: a folder may hold 100,000 files."""
+"""At most this many left folders are removed for each new one: each may hold 100,000 files."""
 _SURELY_LEFT_S = 3600.0
-"""A file is written beside the one that it replaces within seconds."""
+"""A file this much older was surely left: writing one beside the file that it replaces takes seconds."""
 
 
 class Scratch:
-    """A private folder for temporary files, made new: `path`, e.g. `/tmp/ossia-run-k2j4x_8a`. In use until `close`.
+    """A new private folder for temporary files: `path`, e.g. `/tmp/ossia-run-k2j4x_8a`. In use until `close`.
 
-    It is locked as long as this process lives and doesn't close it. Folders of this user that nobody has locked were
-    left by a process that was killed, and are removed when a new one is made. `parent` None: the system's place.
+    It stays locked until it is closed or this process ends. An unlocked folder of this user was left by a process that
+    was killed, and is removed when a new one is made. `parent` None: the system's temporary folder.
     """
 
     def __init__(self, parent: Path | None = None) -> None:
         self.path, self._lock = _made(parent)
-        with suppress(OSError):  # then another one removes them
+        with suppress(OSError):  # the next one removes them
             _remove_left(self.path.parent)
 
     def close(self) -> None:
@@ -38,7 +38,7 @@ class Scratch:
         if self._lock < 0:
             return
         try:
-            self.path.rmdir()  # as most of them are left
+            self.path.rmdir()  # most are empty by then
         except OSError:
             _remove(self.path)
         os.close(self._lock)
@@ -46,9 +46,9 @@ class Scratch:
 
 
 def remove_left_files(folder: int, name: str, pattern: re.Pattern[str]) -> None:
-    """Remove what a kill left in an open folder: plain files of this user whose names match, long before `name`.
+    """Remove what a killed process left in an open folder: this user's plain files that match and are far older.
 
-    `name` is a file there that was written just now: its time is of the same clock.
+    Older than `name`, a file there that was written just now: its time comes from the same clock.
     """
     with suppress(OSError):
         before = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime - _SURELY_LEFT_S
@@ -61,9 +61,9 @@ def remove_left_files(folder: int, name: str, pattern: re.Pattern[str]) -> None:
 
 
 def _made(parent: Path | None) -> tuple[Path, int]:
-    """A folder and its lock. Whoever removes leftovers may have been faster than the lock: then another one.
+    """A folder and its lock. If somebody removes it as a leftover before it is locked, another one is made.
 
-    Raises OSError where nothing can be locked: too many open files, a filesystem that knows no locks.
+    Raises OSError where nothing can be locked: too many open files, a filesystem without locks.
     """
     for _ in range(_TRIES):
         path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent)).resolve()
@@ -111,6 +111,6 @@ def _remove_left(place: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    from tools.sandbox import hostile_folder  # files are written before anything is confined
+    from tools.sandbox import hostile_folder  # imported late: files are written before anything is confined
 
     hostile_folder.remove(folder)

@@ -1,6 +1,6 @@
 """Characters that act instead of being read, or that nobody sees, as sets for a regular expression's brackets.
 
-What is done with them differs: a terminal is shown where they were, a model gets a text without them.
+They are treated differently: a terminal shows where they were, a model gets the text without them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ REORDERS: Final = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 """Unicode's bidi marks, embeddings, overrides, isolates."""
 
 TAGS: Final = "\U000e0000-\U000e007f"
-"""Text hidden in text: a whole alphabet without a shape."""
+"""Tags, an invisible alphabet: text can be hidden in them."""
 
 BROKEN: Final = "\ud800-\udfff"
 """Lone surrogates: they can't be encoded at all."""

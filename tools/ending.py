@@ -1,6 +1,6 @@
-"""What is done to its end, also where the call that it belongs to is given up: `wait` before the process ends.
+"""Work that must be finished even if its call is given up: `wait` for it before the process ends.
 
-What a command left is looked at after it, and that may take longer than somebody waits who pressed Ctrl-C.
+What a command left is inspected after it, which may take longer than a user who pressed Ctrl-C will wait.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 MAX_WAIT_S = 60.0
-"""A look at 20,000 changed files takes some seconds."""
+"""Inspecting 20,000 changed files takes some seconds."""
 _under_way: set[threading.Event] = set()
 
 
 @contextmanager
 def to_its_end() -> Iterator[None]:
-    """What is done within is waited for."""
+    """`wait` waits for what is done within this block."""
     done = threading.Event()
     _under_way.add(done)
     try:

@@ -1,4 +1,4 @@
-"""Files of our own: written whole, for nobody else's eyes."""
+"""Our own files: private, and written whole or not at all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Final
 from tools._scratch import remove_left_files
 
 FULL: Final = "the disk is full: free some space"
-_ROOM_BYTES: Final = 64 << 10  # SQLite's index of a log is made 32 KiB large
+_ROOM_BYTES: Final = 64 << 10  # SQLite creates the index of its log with 32 KiB
 
 
 def cannot(error: OSError, what: str) -> str:
@@ -22,7 +22,7 @@ def cannot(error: OSError, what: str) -> str:
 
 
 def is_full(folder: Path) -> bool:
-    """Is there no room left for what a small file takes? Some programs only say that a write failed."""
+    """Is there no room even for a small file? For programs that only report a failed write."""
     try:
         return shutil.disk_usage(folder).free < _ROOM_BYTES
     except OSError:
@@ -30,12 +30,12 @@ def is_full(folder: Path) -> bool:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a private file so that there is the old one or the new one, never half of one. Raises OSError.
+    """Write a private file atomically: the old one or the new one is there, never half of one. Raises OSError.
 
-    The folders above it are made. `write_whole(Path("data/trust.json"), "{}\\n")`: mode 0600, UTF-8.
+    Missing folders above it are made. `write_whole(Path("data/trust.json"), "{}\\n")`: mode 0600, UTF-8.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.ossia-", dir=path.parent)  # made for its owner only
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.ossia-", dir=path.parent)  # readable by its owner only
     partial = Path(name)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
@@ -49,7 +49,7 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def _remove_left(partial: Path, name: str) -> None:
-    """What a kill left of earlier ones of this file."""
+    """Remove temporary files that killed writers of this file left behind."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     folder = os.open(partial.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

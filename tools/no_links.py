@@ -1,4 +1,4 @@
-"""Opening files and folders without following a link: where others write, any part of a path may have become one."""
+"""Opening files and folders without following a link: where others can write, any part of a path may be one."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 
 
 def _flags(*names: str) -> int:
-    """Those of them that the system has."""
+    """These flags combined, as far as the system has them."""
     return sum(getattr(os, name, 0) for name in names)
 
 
 FOLDER = os.O_RDONLY | _flags("O_DIRECTORY", "O_NOFOLLOW", "O_CLOEXEC")
 THROUGH = FOLDER | _flags("O_PATH")
-"""Enough to go through a folder, on Linux also through one that can't be listed."""
+"""Enough to walk through a folder. On Linux it need not be readable."""
 FILE = os.O_RDONLY | _flags("O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY")
 """Never waits for a FIFO."""
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _flags("O_NOFOLLOW", "O_CLOEXEC")
@@ -28,7 +28,7 @@ class NotAPlainFile(OSError):
 
 
 def open_top(folder: Path, flags: int = FOLDER) -> int:
-    """A descriptor of the folder that a walk begins in. Its own path is trusted: it may lead through links."""
+    """A descriptor of the folder that a walk begins in. Its own path is trusted and may go through links."""
     return os.open(folder, flags & _MAY_BE_A_LINK)
 
 
@@ -36,7 +36,7 @@ def open_top(folder: Path, flags: int = FOLDER) -> int:
 def opened_below(top: Path, parts: Iterable[str], flags: int = FOLDER) -> Iterator[int]:
     """A descriptor of the folder `top/part/part…`, each part opened from the one before; closed afterwards.
 
-    Raises `OSError`: for a part that is a link ELOOP or ENOTDIR.
+    Raises `OSError`; if a part is a link, with ELOOP or ENOTDIR.
     """
     here = open_top(top, flags)
     try:
@@ -50,7 +50,7 @@ def opened_below(top: Path, parts: Iterable[str], flags: int = FOLDER) -> Iterat
 
 
 def open_file(name: str | Path, folder: int | None = None) -> int:
-    """A descriptor of a plain file; `folder` is that of the folder it lies in. Raises `NotAPlainFile`, or `OSError`."""
+    """A descriptor of a plain file. `folder`: a descriptor of its folder. Raises `NotAPlainFile`, or `OSError`."""
     descriptor = os.open(name, FILE, dir_fd=folder)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor

@@ -1,7 +1,7 @@
-"""What ossia itself is made of, as far as it lies in a workspace: no call may change it while ossia runs.
+"""The parts of ossia itself that lie in a workspace: no call may change them while ossia runs.
 
-Python looks for a module when it is first needed, and programs are started while the model works: what a command wrote
-there would run unconfined.
+Python imports modules when they are first needed, and programs are started while the model works: what a command wrote
+into these parts would run unconfined.
 
     own = own_in(root, [*parts_of_this_python(root), *parts_of_program(Path("/w/server"), root)])
     own.holds(root / "tools" / "own.py")    # True, where the workspace is a clone of ossia
@@ -21,7 +21,7 @@ from types import ModuleType
 PACKAGES = ("cli", "agent", "tools", "harmony")
 
 _PARTS = ("bin", "lib", "lib64", "pyvenv.cfg", "Python", "Resources", "DLLs", "Lib", "Scripts")
-"""What is Python's of a prefix that holds the whole workspace: `python -m venv .` makes a project one."""
+"""What is Python's in a prefix that holds the whole workspace (`python -m venv .` makes a project a prefix)."""
 _MAX_STEPS = 400
 
 
@@ -29,15 +29,15 @@ _MAX_STEPS = 400
 class Own:
     """The parts of ossia in one workspace.
 
-    `places` lie below the workspace's root, none in another one; a symbolic link on the way to a part is one of them.
-    `problem`: why no confinement can hold all of it, "" where that can be done.
+    `places` lie below the workspace's root, none inside another; symbolic links on the way to a part are among them.
+    `problem`: why no confinement can protect all of it; "" if one can.
     """
 
     places: tuple[Path, ...] = ()
     problem: str = ""
 
     def holds(self, path: Path) -> bool:
-        """Is it a part of ossia, or would it be one? By its spelling: a file system may see no case of letters."""
+        """Is it a part of ossia, or would it be one? By its path alone, ignoring case, as some file systems do."""
         folded = Path(str(path).casefold())
         return any(folded.is_relative_to(str(place).casefold()) for place in self.places)
 
@@ -48,12 +48,12 @@ class Own:
 
     @property
     def gone(self) -> tuple[Path, ...]:
-        """Those of the places that aren't there any more: a command could make them anew."""
+        """Those of the places that no longer exist: a command could create them anew."""
         return tuple(place for place in self.places if not os.path.lexists(place))
 
 
 def own_in(root: Path, parts: Iterable[Path]) -> Own:
-    """The parts of ossia (`parts`, wherever they lie, there or not) that concern the workspace `root`, resolved."""
+    """Those of `parts` (ossia's, anywhere, existing or not) that concern the workspace `root`, a resolved path."""
     ways = [place for part in dict.fromkeys(parts) for place in way(part)]
     around = next((place for place in ways if root.is_relative_to(place)), None)
     if around is not None:
@@ -68,7 +68,7 @@ def own_in(root: Path, parts: Iterable[Path]) -> Own:
 
 
 def parts_of_this_python(root: Path) -> list[Path]:
-    """The interpreter that runs us, our packages, what of `root` can be imported, and what was loaded from there."""
+    """The interpreter that runs us, our packages, and what can be imported or was loaded from `root`."""
     parts = [Path(sys.executable)]
     for prefix in _prefixes():
         parts += parts_of_prefix(Path(prefix), root)
@@ -80,14 +80,14 @@ def parts_of_this_python(root: Path) -> list[Path]:
 
 
 def parts_of_prefix(prefix: Path, root: Path) -> list[Path]:
-    """A Python's folder; of one that holds the workspace only what is Python's."""
+    """A Python's prefix; if it holds the workspace, only the parts of it that are Python's."""
     if not root.is_relative_to(prefix.resolve()):
         return [prefix]
     return [prefix / name for name in _PARTS if not (name == "lib64" and (prefix / name).is_symlink())]
 
 
 def parts_of_program(program: Path, root: Path) -> list[Path]:
-    """A program with what it stands in: the virtual environment, or the `node_modules`, whose code it runs."""
+    """A program, with the virtual environment or `node_modules` it stands in: it runs code from there."""
     parts = [program]
     for place in (program.absolute(), *way(program)):
         if (place.parent.parent / "pyvenv.cfg").is_file():
@@ -102,9 +102,9 @@ def _prefixes() -> list[str]:
 
 
 def way(path: Path, *, missing: bool = False) -> Iterator[Path]:
-    """Each link on the way to `path`, as it really lies, then what they lead to.
+    """Each link on the way to `path`, by its real location, then the target that they lead to.
 
-    Where that isn't there nothing more, or, with `missing`, where it would lie.
+    A target that doesn't exist is left out, or, with `missing`, given as the place where it would lie.
     """
     absolute = path.absolute()
     at, rest = Path(absolute.anchor), deque(absolute.parts[1:])
@@ -116,7 +116,7 @@ def way(path: Path, *, missing: bool = False) -> Iterator[Path]:
             at = at.parent
             continue
         at = at / part
-        with suppress(OSError):  # it changed meanwhile, or lies where we may not look
+        with suppress(OSError):  # not a link, or it changed meanwhile, or lies where we may not look
             target = at.readlink()
             yield at
             rest.extendleft(reversed(target.parts[1:] if target.is_absolute() else target.parts))

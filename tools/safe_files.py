@@ -1,8 +1,8 @@
-"""Where a name of the model leads: to something inside the workspace, or to a refusal.
+"""Where a path given by the model leads: to something inside the workspace, or to a refusal.
 
 Every step is taken from the folder before it (openat, without following links), never by a path from the top: a part
-that is swapped for a link between a look and a use leads nowhere. `locate` follows links by hand, as long as they stay
-inside; what it finds is opened by its real name, on which no part may be a link any more.
+that is swapped for a link between check and use leads nowhere. `locate` follows links itself, as long as they stay
+inside; what it finds is then opened by its real name, no part of which may be a link.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from typing import Literal
 from tools.no_links import FILE, FOLDER, open_top
 from tools.spec import ToolFailed
 
-_MAX_PATH_CHARS = 4_096  # Linux takes no longer one
+_MAX_PATH_CHARS = 4_096  # Linux's limit
 MAX_FILE_BYTES = 16 << 20
-"""Of one file that is read or written whole."""
+"""The most that one file may have that is read or written whole."""
 
 _MAX_LINKS = 40
-"""As Linux has it."""
+"""Linux's limit."""
 
 PlaceKind = Literal["file", "folder", "other", "missing"]
 
@@ -36,7 +36,7 @@ class Place:
     """A thing in the workspace, or the place for one.
 
     `name` is its real name, links resolved: `"docs/a.md"`, `"."` for the workspace itself. `asked` is the name that was
-    given, tidied; it differs where a link is on the way. `link`: the last part of it is one.
+    given, tidied; it differs from `name` if it goes through a link. `link`: the last part of it is a link.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Place:
 
     @property
     def subjects(self) -> tuple[str, ...]:
-        """What a policy must allow: the real name, and the one that was given where it is another."""
+        """What a policy must allow: the real name, and the given one if it differs."""
         return (self.name,) if self.asked == self.name else (self.name, self.asked)
 
 
@@ -62,8 +62,8 @@ class Content:
 def locate(root: Path, given: str) -> Place:
     """Where `given` leads: relative to `root`, or an absolute path below it.
 
-    Links are followed as long as they stay inside. Below a folder that isn't there nothing is either: `kind` is
-    `"missing"`. Raises `ToolFailed` for what leads out, through a file, or in a circle.
+    Links are followed as long as they stay inside. If it or a folder above it doesn't exist, `kind` is `"missing"`.
+    Raises `ToolFailed` for what leads out, through a file, or in a circle.
 
         locate(Path("/w"), "./docs/../docs/a.md")    # Place("docs/a.md", "docs/a.md", "file")
     """
@@ -184,7 +184,7 @@ def _split(path: str) -> list[str]:
 
 
 def _below(root: Path, path: str) -> list[str] | None:
-    """The parts of an absolute path behind the root's, also where the root has another name (macOS: /tmp)."""
+    """The parts of an absolute path below the root, even if it spells the root by another name (macOS: /tmp)."""
     size = len(root.parts)
     for candidate in (path, os.path.realpath(path)):
         parts = PurePath(candidate).parts
@@ -210,8 +210,8 @@ def open_root(root: Path) -> int:
 def opened_folder(root: Path, name: str, *, make: list[str] | None = None) -> Iterator[int]:
     """A descriptor of a folder by its real name (`"."`: the workspace), closed afterwards.
 
-    With `make` (a list), folders that aren't there are made, and their names are added to it, outer ones first. Raises
-    `ToolFailed` where a part is a link, or leads out; `FileNotFoundError` where one is missing.
+    With `make` (a list), missing folders are made, and their names are added to it, outer ones first. Raises
+    `ToolFailed` if a part is a link or leads out, `FileNotFoundError` if one is missing.
     """
     top = open_root(root)
     here = os.dup(top)
@@ -248,7 +248,7 @@ def _open_below(here: int, name: str, make: list[str] | None) -> int:
 def read_bytes(root: Path, name: str, *, max_bytes: int = MAX_FILE_BYTES) -> Content:
     """A plain file by its real name. Never waits for a FIFO, opens a device, or follows a link.
 
-    Raises `ToolFailed` for anything that isn't a plain file of at most `max_bytes`; `FileNotFoundError` where none is.
+    Raises `ToolFailed` for all but a plain file of at most `max_bytes`; `FileNotFoundError` if there is none.
     """
     try:
         return _read_file(root, name, max_bytes)
@@ -290,9 +290,9 @@ def _require_file(mode: int, name: str) -> None:
 
 
 def require_inside(top: int, descriptor: int, name: str) -> None:
-    """A second look at what was opened: the kernel's own name for it is below the name of `top`.
+    """Check again what was opened: the path that the kernel knows it by must lie below that of `top`.
 
-    Only a folder that was moved out of the workspace while it was walked fails here.
+    Only a folder that was moved out of the workspace during the walk fails here.
     """
     outer, inner = _real_name(top), _real_name(descriptor)
     if outer is not None and inner is not None and not f"{inner}/".startswith(f"{outer.rstrip('/')}/"):
@@ -300,7 +300,7 @@ def require_inside(top: int, descriptor: int, name: str) -> None:
 
 
 def _real_name(descriptor: int) -> str | None:
-    """None where the system doesn't tell."""
+    """Its path as the kernel knows it; None if the system doesn't tell."""
     try:
         return str(Path(f"/proc/self/fd/{descriptor}").readlink()).removesuffix(" (deleted)")
     except OSError:

@@ -1,4 +1,4 @@
-"""What a tool is, seen from outside: its description, a call, a result, and what happens in between."""
+"""The interface of a tool: its description, a call, a result, and the events in between."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Provenance = Literal["built-in", "user", "mcp"]
 Taint = Literal["outside", "private"]
 """What a text contains.
 
-outside: what somebody else wrote (the web, MCP, a folder that isn't trusted). private: what is the user's own (a
+outside: somebody else wrote it (the web, MCP, a folder that isn't trusted). private: it is the user's own (a
 workspace, the local library, python's output) and could be leaked by a URL or a search.
 """
 
@@ -34,11 +34,11 @@ INTERRUPTED: Final[Mapping[StopReason, str]] = MappingProxyType(
 
 
 class Stop(Protocol):
-    """The half of a turn's control that a tool sees. Thread-safe."""
+    """A tool's view of whether its turn was stopped. Thread-safe."""
 
     @property
     def stopped(self) -> bool:
-        """True once the user wants the turn to end. It never becomes False again."""
+        """True once the turn is to end. It never becomes False again."""
         ...
 
     @property
@@ -49,28 +49,28 @@ class Stop(Protocol):
     def on_stop(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call `callback` once, from whatever thread stops the turn (at once if it is stopped already).
 
-        Returns a function that takes the callback back. The callback must be quick and must not raise: it sets a flag,
-        closes a socket, interrupts a kernel.
+        Returns a function that removes the callback. The callback must be quick and must not raise: it may set a flag,
+        close a socket, interrupt a kernel.
         """
         ...
 
 
 def interrupted(stop: Stop) -> str:
-    """Why a call that was stopped brought no more, in words for the model: `"interrupted by the user"`."""
+    """Why a stopped call has no more output, in words for the model: `"interrupted by the user"`."""
     return INTERRUPTED[stop.stop_reason or "user"]
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """What the model and the policy know of a tool.
+    """What the model and the policy know about a tool.
 
     `name` is the whole recipient: `"python"`, `"browser.open"`, `"functions.get_weather"`. `parameters` is a JSON
-    Schema of the arguments, or None when there are none (or, with `input="text"`, when the arguments are raw text, as
-    python's are). `trained`: it is described by a section of the system prompt that the model was trained on; `section`
-    is that section's whole text (all tools of a section give the same), None for the text as it was trained.
-    `effects`: the most that a call can do; a `Preview` may say less. `provenance`: who wrote it: policy decides by it;
-    `origin`: what it was found in, `"file tools.py"`, `"package weather"`, or the MCP server's name. `brings`: what
-    kinds of text its name, description and parameters are, which stand in the prompt.
+    Schema of the arguments. It is None if there are none, or if they are raw text (`input="text"`, as for python).
+    `trained`: a section of the system prompt that the model was trained on describes it. `section` is that section's
+    whole text, the same for all of its tools; None: the text as it was trained. `effects`: the most that a call can
+    do; a `Preview` may narrow it. `provenance`: who wrote it; the policy decides by that. `origin`: where it was found:
+    `"file tools.py"`, `"package weather"`, or the MCP server's name. `brings`: the kinds of text that its name,
+    description and parameters bring into the prompt.
     """
 
     name: str
@@ -92,7 +92,7 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """The model's wish: `ToolCall("call_1", "python", "print(2+2)")`. `arguments` is the text as the model wrote it."""
+    """What the model asks for: `ToolCall("call_1", "python", "print(2+2)")`. `arguments`: the text as it wrote it."""
 
     id: str
     name: str
@@ -101,7 +101,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file that a call made, e.g. a picture: a path on this machine and a media type."""
+    """A file that a call produced, e.g. a picture: a path on this machine and a media type."""
 
     path: Path
     media_type: str
@@ -113,7 +113,7 @@ class ToolResult:
 
     `error`: the call failed or was refused; the text says so in a form the model can act on. `brings`: the kinds of
     text in it. `state` is JSON-like data that is stored with the message, and that resume, fork and undo restore.
-    `notices` are lines for the user, who is told whatever else they are shown of a call.
+    `notices` are lines for the user. They are always shown, however little else of the call is.
     """
 
     text: str
@@ -126,15 +126,15 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a person is asked to agree to, and what the policy rules on.
+    """What a person is asked to approve, and what the policy decides on.
 
-    `summary` is one line; `detail` is the diff, the command or the code. `subjects` are what the patterns of rules
-    are matched against: the paths in the workspace that are read or written (`"docs/a.md"`), the URL; with
-    `command` it is one shell command, matched token by token. Every subject must be allowed. `effects`: of this
-    very call, None: the tool's. `caution` is a reason to ask although the effects alone would not ("it reads .env,
-    which often holds secrets"); `firm`: only a person may answer that, `--yes` doesn't. `own`: those of the
-    subjects that ossia itself is made of. `unconfined`: it runs code that nothing confines. `plan` is the tool's
-    own: `run` finds it in `context.preview`, so that what runs is what was previewed.
+    `summary` is one line; `detail` is the diff, the command or the code. `subjects` are matched against the patterns of
+    rules: the paths in the workspace that are read or written (`"docs/a.md"`), or the URL; with `command`, one shell
+    command, matched token by token. Every subject must be allowed. `effects`: those of this call; None: the tool's.
+    `caution` is a reason to ask even if the effects alone give none ("it reads .env, which often holds secrets").
+    `firm`: only a person may answer that; `--yes` doesn't. `own`: those of the subjects that are parts of ossia itself.
+    `unconfined`: it runs code that nothing confines. `plan` is for the tool alone: `run` finds it in `context.preview`,
+    so that what runs is what was previewed.
     """
 
     summary: str
@@ -155,8 +155,8 @@ class ToolContext:
     """What a call may rely on. `count_tokens` counts in the vocabulary of the model that reads the result.
 
     `taint`: what kinds of text stand in the prompt, or in a summary of it. `said` is what the user typed in this
-    conversation (not what was piped in or read from files). `preview` is what `preview` gave for this very call; None
-    while that is being made.
+    conversation (not what was piped in or read from files). `preview` is what the tool's `preview` returned for this
+    call; None while that runs.
     """
 
     stop: Stop
@@ -168,7 +168,7 @@ class ToolContext:
     preview: Preview | None = None
 
 
-# -- the events of a call, in the order they come ---------------------------------------------------------------------
+# -- the events of a call, in order ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +177,9 @@ class ApprovalAsked:
 
     `call.name` is the tool's own name, whatever the model wrote (`shell;it-only-reads` is `functions.shell`).
     `firm`: a person must answer it; `--yes` doesn't (it is tainted or unconfined). `rules` are what "always" would
-    store, in the form of `--allow` (`"shell:git status"`); empty: there is no always. `arguments` are the call's as
-    they were read, a dict or a text: what a person edits. `fault` says what is wrong with the arguments that the user
-    wrote last, which are `rejected`: the question is still about the ones before.
+    store, in the form of `--allow` (`"shell:git status"`); empty: there is no "always". `arguments` are the call's,
+    parsed: a dict or a text, which a person may edit. If the arguments that the user wrote last are wrong, `rejected`
+    holds them and `fault` says why; the question is still about the ones before.
     """
 
     call: ToolCall
@@ -196,8 +196,8 @@ class ApprovalAsked:
 class Decision:
     """The answer to an `ApprovalAsked`. `remember`: for this call only, or for the rest of the session.
 
-    "always" is "session" to a toolbox: whoever answers stores the rules of the question. With `arguments`, which the
-    user wrote in place of the model's, an allowing decision is no agreement yet: the changed call is previewed, and
+    A toolbox treats "always" as "session": whoever answers stores the question's rules. `arguments`: written by the
+    user in place of the model's. Then even an allowing decision is no approval yet: the changed call is previewed and
     asked about.
     """
 
@@ -219,7 +219,7 @@ class ApprovalDecided:
 
 @dataclass(frozen=True, slots=True)
 class ToolShown:
-    """A dry run: what the call would do, whole, in place of doing it. The result has as much of it as a model reads."""
+    """A dry run: all that the call would do, in place of doing it. The result holds as much of it as a model reads."""
 
     call: ToolCall
     preview: Preview
@@ -227,7 +227,7 @@ class ToolShown:
 
 @dataclass(frozen=True, slots=True)
 class ToolStarted:
-    """The call passed every check and begins to run; it is the user's version where they changed it."""
+    """The call passed every check and begins to run. `call` is the user's version if they changed it."""
 
     call: ToolCall
 
@@ -243,7 +243,7 @@ class ToolOutput:
 
 @dataclass(frozen=True, slots=True)
 class ToolFinished:
-    """The call is over; `ms` is wall time spent in the tool (0 for one that never ran). `call`: as in `ToolStarted`."""
+    """The call is over. `ms`: wall time spent in the tool, 0 if it never ran. `call`: as in `ToolStarted`."""
 
     call: ToolCall
     result: ToolResult
@@ -254,11 +254,11 @@ ToolEvent = ApprovalAsked | ApprovalDecided | ToolShown | ToolStarted | ToolOutp
 
 
 class Tool(Protocol):
-    """A thing that can be done.
+    """Something the model can call.
 
     `args` is what `spec.parameters` describes: a dict that the toolbox has parsed and validated, or a str with
-    `input="text"`. A fault of the call (a file that isn't there) is a `ToolResult(error=True)` or a `ToolFailed`, never
-    another exception; another exception is a bug of ours and ends the turn.
+    `input="text"`. A fault of the call (a file that isn't there) is a `ToolResult(error=True)` or a `ToolFailed`. Any
+    other exception is a bug of ours and ends the turn.
     """
 
     spec: ToolSpec
@@ -272,15 +272,15 @@ class Tool(Protocol):
         ...
 
     def close(self) -> None:
-        """Give everything back (processes, files). May be called more than once."""
+        """Release everything (processes, files). May be called more than once."""
         ...
 
 
 class ToolFailed(Exception):
     """A call's own fault; the message goes to the model as it stands: `Error: <what> <where> <what to do>`.
 
-    `brings`: the kinds of text in the message; None: whatever this tool's results usually bring. `state`: what is kept
-    of the call although it failed, as a `ToolResult`'s.
+    `brings`: the kinds of text in the message; None: those that this tool's results usually bring. `state`: as a
+    `ToolResult`'s, kept although the call failed.
     """
 
     def __init__(self, message: str, *, brings: frozenset[Taint] | None = None) -> None:

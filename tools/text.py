@@ -1,7 +1,7 @@
-"""Text for a model or a person: without characters that act instead of being read, and not too long.
+"""Text for a model or a person: without characters that control instead of being read, and not too long.
 
 `readable` and `bounded` are for the result of any tool. `Bounded`, `clean` and `trim` are for a program's output, which
-may be endless and draws on a terminal.
+may be endless and is written for a terminal.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _SEQUENCE = re.compile(
 )
 _ACTS = re.compile(f"[{CONTROLS}{REORDERS}{TAGS}]")
 _CHARS_PER_TOKEN = 16
-"""More than that a token seldom has (o200k's mean is 4): beyond it, what is too long is seen without counting."""
+"""A token seldom has more (o200k's mean is 4): a text beyond that is too long, without counting."""
 _UNSEEN = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\U000e0000-\U000e0fff]"
 )
 
 
 def readable(text: str) -> str:
-    r"""The same text without terminal sequences, controls (but `\n`, `\t`), bidi controls, tags, halves of surrogates.
+    r"""The text without terminal sequences, controls (except `\n`, `\t`), bidi controls, tags and lone surrogates.
 
-    `\r\n` and `\r` end a line. `readable("\x1b[31mred\x1b[0m\r\n")` is `"red\n"`.
+    `\r\n` and `\r` become `\n`. `readable("\x1b[31mred\x1b[0m\r\n")` is `"red\n"`.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -44,20 +44,20 @@ def readable(text: str) -> str:
 
 
 def one_line(text: str, max_chars: int) -> str:
-    """`text` with its blanks, line ends and unseen characters as single blanks, cut with an ellipsis."""
+    """`text` on one line: blanks, line ends and invisible characters become single blanks; cut with an ellipsis."""
     flat = " ".join(_UNSEEN.sub(" ", text[: max_chars * 4]).split())
     return flat if len(flat) <= max_chars else f"{flat[: max(0, max_chars - 1)].rstrip()}…"
 
 
 def has_unseen(text: str) -> bool:
-    """Whether it holds characters that nobody sees, such as controls and zero-width spaces."""
+    """Whether it holds invisible characters, such as controls and zero-width spaces."""
     return _UNSEEN.search(text) is not None
 
 
 def bounded(text: str, max_tokens: int, count_tokens: Callable[[str], int]) -> str:
-    """The text, or its head and its tail around `[... N characters omitted]` where it has more than `max_tokens`.
+    """The text; if it has more than `max_tokens`, its head and tail around `[... N characters omitted]`.
 
-    Three quarters are head; cut by characters in proportion, so it may be a little shorter than it could be.
+    Three quarters are head. It is cut by characters in proportion, so it may come out a little shorter than necessary.
     """
     if len(text) <= max_tokens and len(text.encode()) <= max_tokens:  # a token has at least one byte
         return text
@@ -82,7 +82,7 @@ def _omission(chars: int) -> str:
 
 
 class Bounded:
-    """Text of any length, of which the first `head` and the last `tail` characters are kept."""
+    """Collects text of any length, and keeps its first `head` and last `tail` characters."""
 
     def __init__(self, head: int = 150_000, tail: int = 50_000) -> None:
         self._head_room, self._tail_limit = head, tail
@@ -127,14 +127,14 @@ class Bounded:
 
 
 def clean(text: str) -> str:
-    r"""Without escape sequences and control characters; of a line that `\r` overwrote, what stood there last.
+    r"""Without escape sequences and control characters. A line overwritten by `\r` becomes what stood there last.
 
     `clean("10%\r100%\n\x1b[31mred\x1b[0m")` is `"100%\nred"`.
     """
     text = _ESCAPES.sub("", text).replace("\r\n", "\n")
     if "\r" in text:
         text = "\n".join(_last_written(line) for line in text.split("\n"))
-    # A forged message can hold half a surrogate pair, which no file and no terminal takes.
+    # A forged message can hold lone surrogates, which no file and no terminal accepts.
     return _CONTROLS.sub("", text).encode("utf-8", "replace").decode("utf-8")
 
 
@@ -163,7 +163,7 @@ def trim(head: str, tail: str, omitted: int, *, max_tokens: int, count_tokens: C
 
 
 def _longest(text: str, max_tokens: int, count_tokens: Callable[[str], int], *, from_end: bool = False) -> int:
-    """The most characters of one end of `text` that have at most `max_tokens`, to 1 %."""
+    """How many characters from one end of `text` fit into `max_tokens`, to within 1 %."""
 
     def fits(length: int) -> bool:
         return count_tokens(text[len(text) - length :] if from_end else text[:length]) <= max_tokens

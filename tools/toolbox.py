@@ -45,7 +45,7 @@ _Run = Generator[ToolEvent, Decision | None, ToolResult]
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """A call that was read and previewed. `context` has its preview."""
+    """A call that was parsed and previewed. `context` holds its preview."""
 
     call: ToolCall
     tool: Tool
@@ -59,7 +59,7 @@ class _Ready:
 
     @property
     def wish(self) -> tuple[str, str]:
-        """What is wished for, however it is written: `("functions.shell", '{"command": "ls"}')`."""
+        """What is asked for, in one form however it was written: `("functions.shell", '{"command": "ls"}')`."""
         return self.tool.spec.name, json.dumps(self.args, sort_keys=True)
 
 
@@ -69,9 +69,9 @@ _Asking = Generator[ToolEvent, Decision | None, tuple[_Ready, ToolResult | None]
 class Toolbox:
     """Runs calls. A fault of the call comes back as a result with `error=True`, never as an exception.
 
-    `context` is what every call gets, but for its `stop`, `taint`, `said` and `preview`. A result longer than
+    `context` is what every call gets; `stop`, `taint`, `said` and `preview` are set for each call. A result longer than
     `max_result_tokens` keeps its head and its tail, and says how much is missing. With `dry_run`, calls that would
-    write, run or send something are shown as they would be, and nobody is asked.
+    write, run or send something are only shown, and nobody is asked.
     """
 
     def __init__(
@@ -101,16 +101,16 @@ class Toolbox:
 
     @property
     def every_spec(self) -> tuple[ToolSpec, ...]:
-        """All tools, also those that are off."""
+        """All tools, including those that are off."""
         return tuple(tool.spec for tool in self._every.values())
 
     @property
     def brings(self) -> frozenset[Taint]:
-        """What kinds of text the tools on offer bring into the prompt by being described there."""
+        """The kinds of text that the descriptions of the tools on offer bring into the prompt."""
         return frozenset[Taint]().union(*(spec.brings for spec in self.specs))
 
     def turn_off(self, names: Collection[str]) -> None:
-        """Offer all tools but these: the model isn't told of them, its calls don't find them. Between turns only."""
+        """Offer all tools but these: the model isn't told of them, its calls don't find them. Only between turns."""
         self._tools = {name: tool for name, tool in self._every.items() if name not in names}
         self.by_name = MappingProxyType({name: tool.spec for name, tool in self._tools.items()})
 
@@ -125,10 +125,10 @@ class Toolbox:
     ) -> _Run:
         """Run one call. Yields what happens, the last event being `ToolFinished`; returns the result.
 
-        After `ApprovalAsked` the generator expects a `Decision` for that call; anything else refuses. One that brings
-        new arguments leads to a new question, and the result says what ran in place of the model's call. `fault` is a
-        reason found before, for which the call is answered without being run. `taint` is what stands in the prompt,
-        `said` what the user typed so far: once they type something new, what they refused may be asked again.
+        After `ApprovalAsked` the generator expects a `Decision` for that call; anything else refuses. One with new
+        arguments leads to a new question, and the result says what ran in place of the model's call. `fault`: already
+        known to be wrong with the call, which is answered with it and not run. `taint`: the kinds of text in the
+        prompt. `said`: what the user typed so far; once they type more, what they refused may be asked again.
         """
         if said != self._said:
             self._said = said
@@ -148,7 +148,7 @@ class Toolbox:
     def _checked(
         self, call: ToolCall, context: ToolContext, fault: str | None
     ) -> Generator[ToolEvent, Decision | None, tuple[ToolCall, int, ToolResult]]:
-        """Everything between the wish and the result: the call that came of it, and the ms that the tool itself took.
+        """Everything from the model's call to its result: the call as it ran, the ms that the tool took, the result.
 
         0 ms: it never ran.
         """
@@ -158,7 +158,7 @@ class Toolbox:
         if isinstance(wished, ToolResult):
             return call, 0, wished
         ready, result = yield from self._approved(wished)
-        if (stop := context.stop).stopped:  # also at the question: that refuses nothing but the turn
+        if (stop := context.stop).stopped:  # also while asking: that isn't a refusal of the call
             return call, 0, ToolResult(f"[{interrupted(stop)}]", error=True)
         ms = 0
         if result is None:
@@ -168,7 +168,7 @@ class Toolbox:
         return ready.call, ms, result
 
     def _started(self, ready: _Ready) -> Generator[ToolEvent, Decision | None, tuple[int, ToolResult]]:
-        """Run what was agreed to."""
+        """Run what was approved."""
         yield ToolStarted(ready.call)
         started = time.monotonic()
         try:
@@ -179,7 +179,7 @@ class Toolbox:
         return round((time.monotonic() - started) * 1000), result
 
     def _previewed(self, call: ToolCall, context: ToolContext) -> _Ready | ToolResult:
-        """The call, ready to be asked about; the result that says what is wrong with it when it isn't."""
+        """The call, ready for approval, or the result that says what is wrong with it."""
         try:
             tool, args = self._read(call)
         except ToolFailed as error:
@@ -191,7 +191,7 @@ class Toolbox:
         return _Ready(call, tool, args, replace(context, preview=preview))
 
     def _change(self, ready: _Ready) -> str:
-        """The line that tells the model what its call has become; it would take the result for its own call's."""
+        """Tells the model what its call became; otherwise it would take the result for that of its own."""
         written = readable(f"{ready.tool.spec.name} {json.dumps(ready.args, ensure_ascii=False)}")
         return f"{CHANGED} {bounded(written, self._max_result_tokens // 4, self._context.count_tokens)}"
 
@@ -207,10 +207,10 @@ class Toolbox:
         return tool, args
 
     def _approved(self, wished: _Ready) -> _Asking:
-        """What may run, with None; or what may not, with the result that answers it without.
+        """The call, with None if it may run, else with the result that answers it.
 
-        What the user wrote in place of the model's arguments is previewed and ruled on like any other call, but always
-        asked about: they have not seen yet what comes of it.
+        Arguments that the user wrote in place of the model's are previewed and checked like any others, but always
+        asked about: the user has not seen yet what they would do.
         """
         if wished.wish in self._refused:
             return wished, ToolResult(REFUSED_AGAIN, error=True)
@@ -237,7 +237,7 @@ class Toolbox:
                 ready, fault, rejected = changed, "", ""
 
     def _answered(self, wished: _Ready, ready: _Ready, decision: Decision | None) -> tuple[_Ready, ToolResult | None]:
-        """What a person's answer comes to: None refuses, also what the model had wished for."""
+        """What follows from a person's answer. None refuses the call, and also what the model first asked for."""
         if decision is None:
             if not ready.context.stop.stopped:
                 self._refused |= {wished.wish, ready.wish}
@@ -248,7 +248,7 @@ class Toolbox:
 
 
 def _question(ready: _Ready, ruling: Ruling, fault: str, rejected: str) -> ApprovalAsked:
-    """A person agrees to the tool that runs, whatever the model called it."""
+    """The question. It names the tool that would run, whatever the model called it."""
     return ApprovalAsked(
         replace(ready.call, name=ready.tool.spec.name),
         ready.preview,
@@ -266,7 +266,7 @@ def _not_allowed(spec: ToolSpec, ruling: Ruling) -> ToolResult:
 
 
 def _shown(preview: Preview, context: ToolContext) -> ToolResult:
-    """What a dry run answers. A diff holds what stands in the file."""
+    """The result of a dry run. Its diff quotes the file's text."""
     text = f"{DRY_RUN} {preview.summary}" + (f"\n{preview.detail}" if preview.detail else "")
     return ToolResult(text, brings=_workspace_brings(context) if preview.detail else frozenset())
 

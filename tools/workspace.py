@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class BeforeCommand(Protocol):
-    """The workspace before a command, as its keeper knows it."""
+    """The workspace before a command, as its keeper recorded it."""
 
     @property
     def repositories(self) -> tuple[str, ...]:
@@ -27,13 +27,13 @@ class Keeper(Protocol):
     def keep(self, path: Path) -> None:
         """Call it before `path` (absolute, inside the workspace) is written, made, renamed or deleted.
 
-        The first call of a turn for a path counts: its bytes and mode, or that it wasn't there (with the folders above
-        it that weren't either). Raises `ToolFailed` when it can't be kept: then nothing may be changed.
+        Only the first call of a turn for a path counts. Kept are its bytes and mode, or that it didn't exist (and which
+        folders above it didn't). Raises `ToolFailed` when it can't be kept: then nothing may be changed.
         """
         ...
 
     def commands_cannot_be_undone(self) -> str:
-        """Why what a command changes now couldn't be undone, in words for people; empty if it can."""
+        """Why a command's changes couldn't be undone now, in words for people; empty if they can."""
         ...
 
     def before_command(self) -> BeforeCommand | None:
@@ -46,15 +46,15 @@ class Keeper(Protocol):
     def after_command(self, before: Any, *, git_is_free: bool = False) -> tuple[str, ...]:
         """Note what the command changed. `before`: as the same keeper's `before_command` gave it.
 
-        Returns a line for each thing it left that runs or instructs later. `git_is_free`: the command could write to
-        the workspace's own `.git`.
+        Returns a line for each thing it left that runs or instructs later. `git_is_free`: the command was able to write
+        to the workspace's own `.git`.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """A folder and what goes with it. `root` is resolved; `trusted`: the user said that its files are their own.
+    """A folder and what is known about it. `root` is resolved; `trusted`: the user said that its files are their own.
 
     `keeper` None: writes can't be undone (a workspace that is only read). `own`: what of ossia itself lies in it.
     """
@@ -66,5 +66,5 @@ class Workspace:
 
     @property
     def brings(self) -> frozenset[Taint]:
-        """What its text is: the user's own, and somebody else's too unless the user trusts the folder."""
+        """The kinds of text in it: the user's own, and somebody else's too unless the user trusts the folder."""
         return frozenset({"private"}) if self.trusted else frozenset({"private", "outside"})
