@@ -1,4 +1,4 @@
-"""May a call run? Rules and what holds without them (`policy`), what the user stored (`trust`).
+"""May a call run? Rules and the defaults without them (`policy`); what the user stored (`trust`).
 
 Begin with `policy`. `sensitive` and `later` know the files that are secret, or that run later.
 """

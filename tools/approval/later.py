@@ -1,7 +1,7 @@
-"""What a command left that runs or instructs later: put aside, what was there before put back, and all of it told.
+"""What a command left that runs or instructs later: put aside, what was there before put back, and all reported.
 
-A command's effects aren't known before it runs, so nobody could be asked. Only what it changed is looked at, by the
-names of `sensitive.LATER`, by links that have such names, and by what git takes for a repository without a work tree.
+A command's effects aren't known before it runs, so nobody could be asked. Only what it changed is checked: for the
+names in `sensitive.LATER`, for links with such names, and for what git takes for a bare repository.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tools.undo.tree import State, Tree
 
 _MAX_LINES = 20
 _MAX_NAME_BYTES = 200
-"""Of a name that gets more behind it; 255 is what file systems take."""
+"""How much is kept of a name before a suffix is added; file systems take 255."""
 _PACKAGES = re.compile(r"^(?:.*/)?(node_modules|site-packages|dist-packages)/")
 _GIT = (".git", "git~1")
 _OF_A_BARE = re.compile(r"\.git/(?:config|hooks)\Z")
@@ -33,7 +33,7 @@ _How = Literal["aside", "repository", "packages", "told"]
 
 @dataclass(slots=True)
 class _Found:
-    """One place that a command changed something in, and the paths that it changed there."""
+    """A place in which a command changed something, and the paths that it changed there."""
 
     place: Place
     how: _How
@@ -49,19 +49,19 @@ def put_aside(
     git_is_free: bool = False,
     look: Callable[[str], State] | None = None,
 ) -> tuple[str, ...]:
-    """Put aside what runs or instructs later of the paths that a command changed; lines that tell of it.
+    """Put aside those changed paths that run or instruct later; returns lines that report it.
 
-    `before`: what was at each path, `State()` for nothing; `kept` holds the files' bytes. `links`: see `linked`.
-    `git_is_free`: repositories that were there may be changed, and that is only told. `look`: what is at a path now, as
-    `before` was looked at.
+    `before`: what was at each path that the command changed, `State()` for nothing; `kept` holds the files' bytes.
+    `links`: see `linked`. `git_is_free`: existing repositories may be changed, and that is only reported. `look`: tells
+    what is at a path now, in the same way as for `before`.
     """
     return _Putting(tree, before, kept, links, git_is_free, look or tree.state).all()
 
 
 def linked(tree: Tree, paths: Iterable[str]) -> dict[str, Place]:
-    """Where links lead that have such names, inside the workspace: `{"docs/x.md": Place("CLAUDE.md", …)}`.
+    """Links with such names, and where in the workspace they lead: `{"docs/x.md": Place("CLAUDE.md", …)}`.
 
-    Each further link on the way counts, too: whoever turns that one turns the first.
+    Each further link on the way counts, too: changing that one changes where the first one leads.
     """
     found: dict[str, Place] = {}
     for path in paths:
@@ -73,7 +73,7 @@ def linked(tree: Tree, paths: Iterable[str]) -> dict[str, Place]:
 
 
 def linked_at_the_top(root: Path) -> dict[str, Place]:
-    """`linked`, of the links right in a workspace."""
+    """`linked`, for the links at the top of a workspace."""
     with os.scandir(root) as entries:
         return linked(Tree(root), [entry.name for entry in entries if entry.is_symlink()])
 
@@ -91,7 +91,7 @@ class _Putting:
             one = self._found(path)
             if one is not None:
                 found.setdefault(one.place.path, one).paths.append(path)
-        for one in found.values():  # what stays is told first: of the rest not all may be named
+        for one in found.values():  # what stays is reported first: the rest may be cut
             if one.how != "aside" and any(map(self._planted, one.paths)):
                 self._tell(one)
         for one in found.values():
@@ -124,14 +124,14 @@ class _Putting:
         return _Found(place, "told" if weights else "aside")
 
     def _in_a_repository(self, place: Place) -> _Found:
-        """What git runs something for: a new repository is told of, one that was there stays as it was."""
+        """A place that makes git run something: a new repository is only reported, an existing one is put back."""
         folder = place.path.rpartition("/")[0]
         if self._git_is_free or self._is_new(folder) or self._is_new(f"{folder}/HEAD"):
             return _Found(Place(folder, place.why), "repository")
         return _Found(place, "aside")
 
     def _link_to(self, path: str) -> Place | None:
-        """What a link with such a name leads to."""
+        """The place of a path that a link with such a name leads to."""
         parts = path.split("/") if self._links else []
         above = ("/".join(parts[:size]) for size in range(1, len(parts) + 1))
         real = next((name for name in above if name in self._links), None)
@@ -141,12 +141,12 @@ class _Putting:
         return Place(path, self._links[below].why) if below and (self._tree.root / path).is_symlink() else None
 
     def _starts_an_old_python(self, path: str, packages: re.Match[str]) -> bool:
-        """Whether it lies right in a site-packages that was there before: the next start of that Python runs it."""
+        """Whether it lies directly in a site-packages that existed before: the next start of that Python runs it."""
         folder = packages[0].rstrip("/")
         return packages[1] != "node_modules" and path.rpartition("/")[0] == folder and not self._is_new(folder)
 
     def _is_new(self, path: str) -> bool:
-        """Whether the command made it: what didn't change isn't among what is looked at."""
+        """Whether the command made it. Only changed paths are known here."""
         was = self._before.get(path)
         return was is not None and was.kind == "absent"
 
@@ -157,12 +157,12 @@ class _Putting:
             return False
 
     def _leading_to_more(self, path: str) -> Place | None:
-        """A link with the name of a folder that such a file would lie in: what it leads to has no such name."""
+        """A link named like a folder that holds such files: what it leads to need not have such a name."""
         place = of_later(path, link=True)
         return place if place is not None and (self._tree.root / path).is_symlink() else None
 
     def _planted(self, path: str) -> bool:
-        """Whether something is there now that wasn't, with another content, or with a right to be run."""
+        """Whether the path is new, has other content, or has become executable."""
         was = self._before[path]
         try:
             now = self._look(path)

@@ -1,4 +1,4 @@
-"""What runs or instructs later in a workspace that no journal keeps: looked for before a command, compared after it."""
+"""Finds what runs or instructs later in a workspace without a journal: taken before a command, compared after it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tools.undo.snapshot import Bytes
 from tools.undo.tree import Opened, State, Tree
 
 MAX_NAMES = 20_000
-"""So many are looked at before a command, those at the top first: 0.3 s of processor time, and the same after it."""
+"""How many names are looked at before a command, those at the top first: 0.3 s of CPU time, and as much after it."""
 _MAX_NEW_NAMES = 1_000_000
 _MAX_FILE_BYTES, _MAX_BYTES = 1 << 20, 16 << 20
-"""Of what could be put back: a file, and all of them."""
+"""The most that is kept to be put back: of one file, and of all."""
 
 
 class Look:
-    """Taken before a command; `put_aside` after it. Files' bytes lie in a private folder until `close`.
+    """A look taken before a command; call `put_aside` after it. The files' bytes lie in a private folder until `close`.
 
     `below`: a folder that is looked at instead of the whole workspace.
     """
@@ -44,7 +44,7 @@ class Look:
         self._closed = frozenset(closed)
 
     def put_aside(self, *, git_is_free: bool = False) -> tuple[str, ...]:
-        """Put aside what a command left since; lines that tell of it (see `_later.put_aside`)."""
+        """Put aside what the command left; returns lines that report it (see `later.put_aside`)."""
         with self._opened:
             names = dict.fromkeys((*self._before, *self._walk(_MAX_NEW_NAMES, set(self._closed))))
             changed = {}
@@ -52,18 +52,18 @@ class Look:
                 was = self._before.get(path, State())
                 try:
                     now = self._state(path)
-                except OSError:  # closed by somebody else
+                except OSError:  # somebody else closed it to us
                     now = State("other")
                 if not now.equals(was):
                     changed[path] = was
             return put_aside(self._tree, changed, self._kept, self._links, git_is_free=git_is_free, look=self._state)
 
     def close(self) -> None:
-        """Forget it."""
+        """Delete the kept bytes."""
         self._scratch.close()
 
     def _walk(self, max_names: int, closed: set[str]) -> Iterator[str]:
-        """Such paths, a folder before what lies in it. Folders that aren't listed are added to `closed`."""
+        """Such paths, a folder before what lies in it. `closed` gets folders that can't be listed, or are too many."""
         waiting, left = [f"{self._below}/" if self._below else ""], max_names
         for folder in waiting:  # it grows meanwhile
             if folder in closed:
@@ -86,7 +86,7 @@ class Look:
     def _matters(self, path: str) -> bool:
         if any(f"{path}/".startswith(f"{real}/") or real.startswith(f"{path}/") for real in self._links):
             return True
-        if path.endswith(("/site-packages", "/dist-packages")):  # whether they are new
+        if path.endswith(("/site-packages", "/dist-packages")):  # only to know whether they are new
             return True
         if of_later(path, link=True) is not None:
             return _may_name_programs(path)
@@ -108,6 +108,6 @@ class Look:
 
 
 def _may_name_programs(path: str) -> bool:
-    """False for a repository's objects, and whatever else in it git runs nothing for."""
+    """False for a repository's objects, and for whatever else in it can't make git run anything."""
     _, found, rest = f"/{path}".rpartition("/.git/")
     return not found or of_bare(rest, lambda _: True) is not None

@@ -1,6 +1,6 @@
 """Who may do what: allow, ask or deny, by rules, by what a call would do, and by what stands in the prompt.
 
-The order, and what each part means for a user, is told in `docs/approvals.md`; its table is the table of `rule_on`.
+`docs/approvals.md` explains the order, and what each part means for a user; its table is what `rule_on` does.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tools.spec import Effect, Preview, Taint, ToolSpec
 
 Action = Literal["allow", "ask", "deny"]
 Origin = Literal["user", "stored", "folder"]
-"""user: written by the user (a flag, the config); stored: an answer "always"; folder: of a folder the user trusts."""
+"""user: written by the user (a flag, the config). stored: an answer "always". folder: from a folder the user trusts."""
 
 ACTIONS: Mapping[str, Action] = {"auto": "allow", "ask": "ask", "never": "deny"}
 """The words of the config."""
@@ -32,8 +32,8 @@ _CARRIES_OUT = "private text is in this conversation, and this could carry it ou
 class Rule:
     """What holds for the calls that it matches: `Rule("shell", "allow", "git status*")`.
 
-    `name` is a tool's, with or without `functions.`, with the wildcards of `fnmatch`; `browser` and `functions` are all
-    of theirs. `pattern` is matched against the subjects of a call's preview; None: every call.
+    `name` is a tool's, with or without `functions.`, with the wildcards of `fnmatch`; `browser` and `functions` stand
+    for all of their tools. `pattern` is matched against the subjects of a call's preview; None: every call.
     """
 
     name: str
@@ -85,9 +85,9 @@ def _fault_of(name: str, pattern: str, action: Action) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What a policy says of a call, and why, in words for people.
+    """What a policy says about a call, and why, in words for people.
 
-    `firm`: a person must answer; `--yes` doesn't. `rules`: what "always" would store; empty: there is no always.
+    `firm`: a person must answer; `--yes` doesn't. `rules`: what "always" would store; empty: "always" isn't offered.
     """
 
     action: Action
@@ -99,8 +99,8 @@ class Ruling:
 class Policy:
     """Rules, and what the user has allowed for this session.
 
-    Of the rules that match, the strictest holds (deny, ask, allow). An allowing rule must match every subject of a
-    call; a denying or asking one any of them, and generously.
+    Of the rules that match, the strictest wins (deny, ask, allow). Every subject of a call must match an allowing rule.
+    For a denying or asking rule any one is enough, and is matched generously.
     """
 
     def __init__(self, rules: Iterable[Rule] = ()) -> None:
@@ -110,7 +110,7 @@ class Policy:
     def rule_on(
         self, spec: ToolSpec, preview: Preview, arguments: object = "", *, taint: frozenset[Taint] = frozenset()
     ) -> Ruling:
-        """The ruling on one call. `arguments` are the call's, as they were read; `taint` is the prompt's."""
+        """The ruling on one call. `arguments`: the call's, parsed. `taint`: the kinds of text in the prompt."""
         rules = [rule for rule in self.rules if _is_about(rule, spec)]
         denied, by = _strictest(rules, "deny", spec, preview)
         if denied == "yes":
@@ -141,22 +141,22 @@ class Policy:
         return _default(spec, preview)
 
     def remember(self, spec: ToolSpec, preview: Preview, arguments: object = "") -> None:
-        """Allow this for the rest of the session, where it would ask: the exact command, or these paths.
+        """For the rest of the session, allow what would be asked about: this exact command, or these paths.
 
-        A call without subjects is remembered with its arguments. A denial stays one, and so does a question that comes
-        from what stands in the prompt.
+        A call without subjects is remembered with its arguments. Denials stay, and so do questions asked because of the
+        text in the prompt.
         """
         self._remembered.update(_keys(spec, preview, arguments))
 
     def forget(self) -> None:
-        """Ask again about all that was allowed for the rest of the session."""
+        """Forget what was allowed for the rest of the session: it is asked about again."""
         self._remembered.clear()
 
     def _remembers(self, spec: ToolSpec, preview: Preview, arguments: object) -> bool:
         return self._remembered.issuperset(_keys(spec, preview, arguments))
 
     def unused(self, specs: Iterable[ToolSpec]) -> tuple[Rule, ...]:
-        """The rules that name no tool of these: a typing error, or a tool that is off."""
+        """The rules that name none of these tools: a typo, or a tool that is off."""
         known = tuple(specs)
         return tuple(rule for rule in self.rules if not any(_is_about(rule, spec) for spec in known))
 
@@ -164,7 +164,7 @@ class Policy:
 def suggested_rules(spec: ToolSpec, preview: Preview) -> tuple[str, ...]:
     """What "always" would store for a call: `("shell:git status",)`, `("write_file:docs/a.md",)`, `("functions.x",)`.
 
-    Empty where a rule would not be exact (a subject with wildcards), or would allow nothing (a command that isn't
+    Empty if a rule would not be exact (a subject with wildcards) or would allow nothing (a command that isn't
     simple, a caution, unconfined code).
     """
     if preview.caution or preview.unconfined:
@@ -187,7 +187,7 @@ def _is_exact(text: str, spec: ToolSpec, preview: Preview) -> bool:
 
 
 def acts(spec: ToolSpec, preview: Preview) -> bool:
-    """Does a call do anything but read: write, run code, or send something other than a request for a page?"""
+    """Does a call do more than read: does it write, run code, or send anything but a request for a page?"""
     effects = _effects(spec, preview)
     return bool(effects & {"write", "run"}) or ("send" in effects and not _is_browser(spec))
 
@@ -221,10 +221,10 @@ def _allowed(rules: list[Rule], spec: ToolSpec, preview: Preview) -> bool:
 
 
 def _clears_caution(rules: list[Rule], spec: ToolSpec, preview: Preview) -> bool:
-    """Are these rules meant for what the caution is about? `**` isn't, of a secret or of `.git`: `.git/**` is.
+    """Are these rules meant for what the caution is about? For a secret or `.git`, `**` isn't, but `.git/**` is.
 
-    What is firm for another reason than its name (a file of a bare repository) is named by its whole path, and what
-    ossia itself is made of by a pattern that begins with a folder's or a file's name: `tools/**`.
+    What is firm for a reason other than its name (a file of a bare repository) must be named by its whole path. Parts
+    of ossia itself must match a pattern that begins with a folder's or a file's name: `tools/**`.
     """
     patterned = [rule for rule in rules if rule.pattern is not None]
     warned = [subject for subject in preview.subjects if sensitive.must_be_named(subject)]
@@ -242,14 +242,14 @@ def _clears_caution(rules: list[Rule], spec: ToolSpec, preview: Preview) -> bool
 def _safely(matches: Callable[[str, str], bool], pattern: str, subject: str) -> bool:
     try:
         return matches(pattern, subject)
-    except ValueError:  # a pattern that is none of this kind, from a rule whose name has wildcards
+    except ValueError:  # a pattern of another kind, from a rule whose name has wildcards
         return False
 
 
 def _strictest(rules: list[Rule], action: Action, spec: ToolSpec, preview: Preview) -> tuple[Match, str]:
     """Whether a rule of this action (deny or ask) is about the call, and which one.
 
-    A pattern that there is nothing to match with is "maybe": it must not be passed over in silence.
+    A pattern with nothing to match against counts as "maybe": it must not be ignored silently.
     """
     _, matches = _matchers(spec, preview)
     best: tuple[Match, str] = ("no", "")
@@ -270,7 +270,7 @@ def _strictest(rules: list[Rule], action: Action, spec: ToolSpec, preview: Previ
 
 
 def _keys(spec: ToolSpec, preview: Preview, arguments: object) -> set[tuple[object, ...]]:
-    """What a remembered answer is about: the same tool doing the same to the same, for the same reason to ask."""
+    """What a remembered answer covers: the same tool, effects and subject, with the same reason to ask."""
     what = (spec.name, preview.command, preview.caution, preview.unconfined, _effects(spec, preview))
     if preview.subjects:
         return {(*what, subject) for subject in preview.subjects}
@@ -290,15 +290,15 @@ def _is_users(spec: ToolSpec) -> bool:
 
 
 def _effects(spec: ToolSpec, preview: Preview) -> frozenset[Effect]:
-    """What this call can do; code that says nothing of itself can do anything."""
+    """What this call can do; code that declares no effects can do anything."""
     effects = spec.effects if preview.effects is None else preview.effects
     return effects or (frozenset() if spec.provenance == "built-in" else frozenset({"run"}))
 
 
 def _taint_reason(spec: ToolSpec, preview: Preview, taint: frozenset[Taint]) -> str:
-    """Why what stands in the prompt makes a call ask; "" when it doesn't.
+    """Why the text in the prompt makes a call be asked about; "" when it doesn't.
 
-    Reading the web is no reason with text from outside alone, or no search could be followed by a look.
+    Text from outside alone is no reason to ask before reading the web: else no search result could be opened.
     """
     if "private" in taint and "send" in _effects(spec, preview):
         return _CARRIES_OUT

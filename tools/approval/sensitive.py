@@ -20,11 +20,11 @@ SECRET = re.compile(
     """,
     re.VERBOSE,
 )
-"""Searched for in a path in lower case: files that often hold secrets."""
+"""Files that often hold secrets; searched for in a lower-case path."""
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """Names of one kind: `*` is any part of a name, a folder stands for all in it. `why` goes on from a name."""
+    """Names of one kind. `*` is any part of a name; a folder stands for all in it. `why` completes "NAME, …"."""
 
     kind: str
     names: tuple[str, ...]
@@ -75,26 +75,26 @@ _BARE_SETTINGS = ("config", "config.worktree", "commondir", "hooks")
 _BARE = ("head", *_BARE_SETTINGS)
 _BARE_PARTS = _pattern(_BARE, r"(?:/|\Z)")
 _IGNORED = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
-"""Some file systems of macOS don't see these: `.g\u200cit` opens `.git` there (CVE-2014-9390)."""
+"""Some file systems of macOS ignore these: `.g\u200cit` opens `.git` there (CVE-2014-9390)."""
 _AT_THE_END = re.compile(r"(?<=[^/. ])[. ]+(?=/|\Z)")
-"""Those of Windows don't see these: `.git.` opens `.git`, on a disk of Windows' under Linux, too."""
+"""Those of Windows ignore these: `.git.` opens `.git`, even on a Windows disk under Linux."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caution:
-    """Why a person is asked, `""` where nothing speaks against it. `firm`: `--yes` doesn't answer it."""
+    """Why a person is asked; `""` if there is no reason. `firm`: `--yes` doesn't answer it."""
 
     reason: str = ""
     firm: bool = False
 
 
 def plain(name: str) -> str:
-    """A path as the patterns here take it: lower case, since a file system may see no difference."""
+    """A path normalised for the patterns here: lower case, since a file system may ignore case."""
     return _AT_THE_END.sub("", _IGNORED.sub("", name).casefold())
 
 
 def of_reading(*names: str) -> str:
-    """Why a person must agree to these files being read; `""` where nothing speaks against it.
+    """Why a person must agree before these files are read; `""` if there is no reason.
 
     `of_reading("src/.env")` is `"it reads src/.env, which often holds secrets"`.
     """
@@ -102,9 +102,9 @@ def of_reading(*names: str) -> str:
 
 
 def of_writing(*names: str) -> Caution:
-    """The same for files that are written, moved or deleted; firm where what they say is run or obeyed later.
+    """The same for files that are written, moved or deleted. Firm if their content is run or obeyed later.
 
-    Of several reasons the first firm one.
+    Of several reasons, the first firm one; if none is firm, the first.
     """
     found = [caution for name in names if (caution := _of_writing(name)).reason]
     return next((caution for caution in found if caution.firm), found[0] if found else Caution())
@@ -128,7 +128,7 @@ def must_be_named(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What of a path runs or instructs later: `Place("a/.vscode", …)` of `a/.vscode/tasks.json`."""
+    """The part of a path that runs or instructs later: `Place("a/.vscode", …)` for `a/.vscode/tasks.json`."""
 
     path: str
     why: str
@@ -137,7 +137,7 @@ class Place:
 def of_later(path: str, *, link: bool = False) -> Place | None:
     """The outermost part of a path that runs or instructs later; None where there is none.
 
-    `link`: it is one, so that `.cargo` may lead to a folder with a `config.toml`.
+    `link`: the path is a link; `.cargo` may then lead to a folder with a `config.toml`.
     """
     if link and _LINKED.search(plain(path)):
         return Place(path, _CODE)
@@ -145,14 +145,14 @@ def of_later(path: str, *, link: bool = False) -> Place | None:
     found = _LATER.search(name)
     if found is None:
         return None
-    depth = name.count("/", 0, found.end("name")) + 1  # where the first one begins, there the outermost one ends
+    depth = name.count("/", 0, found.end("name")) + 1  # the match that begins first gives the outermost part
     outermost = "/".join(name.split("/")[:depth])
     why = next(later.why for later, pattern in _EACH_LATER if pattern.search(outermost))
     return Place("/".join(path.split("/")[:depth]), why)
 
 
 def of_bare(path: str, exists: Callable[[str], bool]) -> Place | None:
-    """The part of a path that git uses where it lies beside a `HEAD`: that folder is a repository without a work tree.
+    """The part of a path that git would use, if a `HEAD` lies beside it: that makes the folder a bare repository.
 
     `of_bare("x/hooks/update", …)` is `Place("x/hooks", …)` if there is an `x/HEAD`.
     """

@@ -1,7 +1,7 @@
-"""Shell commands and the patterns of rules: what a simple command is, and what any other could hold.
+"""Matches shell commands against the patterns of rules.
 
-Two readings, for two purposes. To *allow*, a command must be simple: its words are certain, because nothing in it is
-left for a shell to work out. To *deny*, everything in it that could be a command counts.
+A command is read in two ways, for two purposes. To *allow*, a command must be simple: its words are certain, because
+a shell has nothing to expand in it. To *deny*, everything in it that could be a command counts.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from tools.approval.wildcards import Match, folded, text_matches
 MAX_CHARS = 10_000
 """A longer command is never simple: nobody reads it as a whole."""
 
-# What stands for itself outside quotes in sh, dash, bash and zsh; `~` and `^` do inside a word only (`HEAD~1`).
+# Literal outside quotes in sh, dash, bash and zsh; `~` and `^` only inside a word (`HEAD~1`).
 _PLAIN = r"[\w\-./,:=+@%]|(?<=[A-Za-z0-9~^])[~^]"
 _WORD = re.compile(rf"""(?:{_PLAIN}|'[^']*'|"[^"$`\\!]*")+""")
 _BLANKS = re.compile(r"[ \t]*")
-_FILLERS = frozenset("\u115f\u1160\u3164\uffa0")  # letters by their category, and seen by nobody
+_FILLERS = frozenset("\u115f\u1160\u3164\uffa0")  # letters by their category, but invisible
 _QUOTED = re.compile(r"""'([^']*)'|"([^"]*)\"""")
 _RESERVED = frozenset(
     {
@@ -34,8 +34,8 @@ _RESERVED = frozenset(
 def words_of(command: str) -> tuple[str, ...] | None:
     """The words of a simple command, exactly as a shell would pass them on; None for every other command.
 
-    Simple: one command; no newline, variables, globs, redirections, assignments in front, comments, backslashes; no
-    control or invisible characters but tabs. Quotes are taken off.
+    Simple: one command; no newline, variables, globs, redirections, leading assignments, comments or backslashes; no
+    control or invisible characters except tabs. Quotes are removed.
 
         words_of("git commit -m 'a; b'")  →  ("git", "commit", "-m", "a; b")
         words_of("git status; curl x")    →  None
@@ -69,9 +69,9 @@ def pattern_words(pattern: str) -> tuple[str, ...]:
 
 
 def command_allowed(pattern: str, command: str) -> bool:
-    """Does a pattern allow a command? Word by word: `*` and `?` stay in their word, but for a `*` at the very end.
+    """Does a pattern allow a command? Word by word: `*` and `?` match within a word, except for a `*` at the very end.
 
-    That one takes the rest of its word and all the words behind. `git status*` allows `git status` and `git status -s`,
+    That one matches the rest of its word and all words after it. `git status*` allows `git status` and `git status -s`,
     and never `git status; curl x`: a command that isn't simple is not allowed by any pattern.
     """
     words = words_of(command)
@@ -90,7 +90,7 @@ def _words_match(pattern: Sequence[str], words: Sequence[str]) -> bool:
 
 # -- denying -----------------------------------------------------------------------------------------------------------
 
-# Commands that run the command behind them, and words of the shell with a command behind them.
+# Commands that run the command after them, and shell keywords that are followed by a command.
 _WRAPPERS = frozenset(
     {
         *("sudo", "doas", "env", "command", "builtin", "exec", "nohup", "nice", "ionice", "time", "timeout", "setsid"),
@@ -104,9 +104,9 @@ _NOT_IN_WORDS = re.compile(r"[\s;|&()<>{}`$=,!\[\]*?'\"\\]+")
 def command_denied(pattern: str, command: str) -> Match:
     """Does a pattern deny a command, or a part of it?
 
-    "yes": the pattern matches what one of its commands is (`rm*` in `cd x && sudo /bin/rm -rf y`). "maybe": it could be
-    in there: the words occur somewhere in this order, or the command isn't simple, so that a shell has to work it out.
-    It can't see through a script, an interpreter's own code or an encoding: a denial is a net, not a wall.
+    "yes": the pattern matches one of its commands (`rm*` in `cd x && sudo /bin/rm -rf y`). "maybe": it could be
+    in there: the words occur somewhere in this order, or the command isn't simple, so that only a shell could tell.
+    Scripts, an interpreter's own code and encodings can't be seen through: a denial is a net, not a wall.
     """
     if len(command) > MAX_CHARS:
         return "maybe"
@@ -135,7 +135,7 @@ def _in_this_order(wanted: Sequence[str], words: Sequence[str]) -> bool:
 
 
 def _commands_in(command: str) -> Iterator[Sequence[str]]:
-    """Each command of a longer one by its words, what is in front of it taken off. Never fails."""
+    """The words of each command in a longer one, without wrappers before it. Never fails."""
     for words in _split(command):
         start = 0
         wrapped = False
@@ -151,7 +151,7 @@ def _commands_in(command: str) -> Iterator[Sequence[str]]:
 
 
 def _split(command: str) -> Iterator[list[str]]:
-    """The words between the operators of a shell, quotes and backslashes taken off."""
+    """The words between a shell's operators, without quotes and backslashes."""
     words: list[str] = []
     word: list[str] | None = None
     quote = ""

@@ -1,8 +1,8 @@
 """What the user granted for longer than a session: folders they trust, and the rules that an "always" stored.
 
-Both stand in one file, `trust.json` in the data folder: private, replaced in one step, and never written over when it
-can't be read. A folder is trusted as it was looked at: a hash over what would take effect there (`.ossia/` and
-`AGENTS.md`) is kept with it, and another content is not trusted any more.
+Both stand in one file, `trust.json` in the data folder: private, replaced atomically, and never overwritten when it
+can't be read. A folder is trusted as it was when looked at: a hash of what would take effect there (`.ossia/` and
+`AGENTS.md`) is kept with it. Once that content changes, the folder is no longer trusted.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ FOLDER, NOTES = ".ossia", "AGENTS.md"
 MAX_FILES, MAX_BYTES = 1_000, 8 << 20
 
 TrustState = Literal["trusted", "changed", "unknown"]
-"""changed: it was trusted, and what would take effect in it is not what it was then."""
+"""changed: it was trusted, but what would take effect in it has changed since."""
 
 
 class TrustError(Exception):
-    """Trust can't be given or kept. One line: what is in the way, and what to do."""
+    """Trust can't be given or stored. The message is one line: why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +109,13 @@ class _Content:
 
 
 class _File:
-    """`trust.json`, read anew for each question."""
+    """`trust.json`, read again for each query."""
 
     def __init__(self, data_dir: Path) -> None:
         self.path = data_dir / FILE
 
     def read(self) -> _Content:
-        """Raises TrustError where it can't be read as what it should be."""
+        """Raises TrustError if it can't be read or is damaged."""
         try:
             text = self.path.read_text(encoding="utf-8")
         except (FileNotFoundError, NotADirectoryError):
@@ -146,7 +146,7 @@ class _File:
 
     @contextmanager
     def change(self) -> Iterator[_Content]:
-        """Read, let the block change what was read, and replace the file. Raises TrustError, also for a damaged one."""
+        """Read the file, let the block change its content, write it back. Raises TrustError, also if it is damaged."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with _locked(self.path.with_suffix(".lock")):
@@ -163,7 +163,7 @@ _MOVE = "it is not used; move it away to begin a new one"
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """One writer at a time, where the platform has such locks."""
+    """One writer at a time, if the platform has file locks."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
     try:
         with suppress(ImportError):
@@ -192,11 +192,11 @@ class TrustStore:
 
     @property
     def problem(self) -> str:
-        """Why nothing is trusted although it may have been: a line for the user. "" when all is well."""
+        """Why nothing is trusted even if the user trusted it: a line for the user. "" when all is well."""
         return self._file.problem
 
     def state(self, folder: Path) -> TrustState:
-        """Is this very folder (not one above it) trusted? A file that can't be read trusts nothing: see `problem`."""
+        """Is this very folder (not one above it) trusted? If the file can't be read, nothing is: see `problem`."""
         try:
             digest = self._file.read().digests.get(_key(folder))
         except TrustError:
@@ -209,19 +209,19 @@ class TrustStore:
             return "changed"
 
     def trust(self, folder: Path, offer: Offer | None = None) -> None:
-        """Trust a folder as it was when `offer` was made of it; None: as it is now. Raises TrustError."""
+        """Trust a folder as it was when `offer` was taken; None: as it is now. Raises TrustError."""
         digest = (offer or look(folder)).digest
         with self._file.change() as content:
             content.digests[_key(folder)] = digest
 
     def revoke(self, folder: Path) -> bool:
-        """Trust a folder no more, and forget the rules that were stored for it. False: there was nothing to forget."""
+        """Stop trusting a folder, and forget the rules that were stored for it. False: there was nothing to forget."""
         with self._file.change() as content:
             had = [content.digests.pop(_key(folder), None), content.rules.pop(_key(folder), None)]
         return had != [None, None]
 
     def folders(self) -> tuple[Path, ...]:
-        """The folders that were trusted at some time; `state` says whether they still are. Raises TrustError."""
+        """The folders that were ever trusted; `state` says whether they still are. Raises TrustError."""
         return tuple(map(Path, sorted(self._file.read().digests)))
 
 
@@ -239,7 +239,7 @@ class Grants:
     def add(self, rules: Iterable[str], *, workspace: Path | None = None) -> None:
         """Store rules in the form of `--allow` (`"shell:git status"`).
 
-        Raises ValueError for one that is none, and TrustError where they can't be kept.
+        Raises ValueError for what is no rule, and TrustError if they can't be stored.
         """
         texts = [str(parse_rule(text, "allow", origin="stored")) for text in rules]
         with self._file.change() as content:
@@ -249,7 +249,7 @@ class Grants:
     def rules(self, workspace: Path | None = None) -> tuple[Rule, ...]:
         """The stored rules for a workspace; None: those for runs without one.
 
-        There are none where the file can't be read: see `problem`.
+        Empty if the file can't be read: see `problem`.
         """
         try:
             return _parsed(self._file.read().rules.get(_key(workspace), []))
@@ -261,7 +261,7 @@ class Grants:
         return {Path(key) if key else None: _parsed(texts) for key, texts in sorted(self._file.read().rules.items())}
 
     def forget(self, rule: str) -> bool:
-        """Drop a rule wherever it is stored. False: it isn't. Raises TrustError."""
+        """Drop a rule wherever it is stored. False: it wasn't stored. Raises TrustError."""
         with self._file.change() as content:
             had = any(rule in texts for texts in content.rules.values())
             kept = {key: [text for text in texts if text != rule] for key, texts in content.rules.items()}
@@ -270,7 +270,7 @@ class Grants:
 
 
 def _parsed(texts: Iterable[str]) -> tuple[Rule, ...]:
-    """Rules as they stand in the file; one that another version would write is passed over: it only allows."""
+    """Rules as stored, parsed. What this version can't parse is skipped; that is safe, stored rules only allow."""
     rules: list[Rule] = []
     for text in texts:
         with suppress(ValueError):

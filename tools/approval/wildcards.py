@@ -1,8 +1,8 @@
-"""The wildcards of rules: in words of a command, in paths of the workspace, in URLs and other text.
+"""The wildcards of rules: for a command's words, for workspace paths, for URLs and other text.
 
 `*` is any characters and `?` is one; brackets and braces stand for themselves (`app/[id]/page.tsx` is a path). A match
-that *allows* is exact. A match that *denies* is generous: it ignores case and Unicode forms, and takes in what lies
-below.
+that *allows* is exact. A match that *denies* is generous: it ignores case and Unicode forms, and includes what
+lies below.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Match = Literal["yes", "maybe", "no"]
 _STAR = re.compile(r"(\*+|\?)")
 _URL = re.compile(r"(?P<scheme>[A-Za-z][\w+.-]*)://(?P<place>[^/?#]*)(?P<rest>.*)", re.DOTALL)
 _DOTS = re.compile(r"(?:^|/|%2f|%5c)(?:\.|%2e){1,2}(?:[/?#]|%2f|%5c|$)", re.IGNORECASE)
-_UNCERTAIN = re.compile(r"[\s\\\x00-\x20\x7f-\xa0]")  # parsers of URLs disagree on them
+_UNCERTAIN = re.compile(r"[\s\\\x00-\x20\x7f-\xa0]")  # URL parsers disagree on them
 
 
 @lru_cache(maxsize=1024)
@@ -32,12 +32,12 @@ def _compiled(pattern: str, any_char: str) -> re.Pattern[str]:
 
 
 def text_matches(pattern: str, text: str) -> bool:
-    """Does the whole text match? `*` is any characters at all: a word of a command, a search query."""
+    """Does the whole text (a word of a command, a search query) match? `*` is any characters at all."""
     return _compiled(pattern, ".").fullmatch(text) is not None
 
 
 def folded(text: str) -> str:
-    """What is the same to a file system or a reader that doesn't care for case or Unicode forms."""
+    """The text with case and Unicode forms folded, as some file systems and readers compare it."""
     return unicodedata.normalize("NFC", text).casefold()
 
 
@@ -46,7 +46,7 @@ def folded(text: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _path_pattern(pattern: str) -> re.Pattern[str]:
-    """`**` alone between slashes is any folders, also none; at the end it is everything below."""
+    """`**` alone between slashes is any number of folders, or none; at the end it is everything below."""
     segments = pattern.split("/")
     last = len(segments) - 1
     text = ""
@@ -61,8 +61,8 @@ def _path_pattern(pattern: str) -> re.Pattern[str]:
 def path_allowed(pattern: str, path: str) -> bool:
     """Does a pattern allow a path of the workspace (`"docs/a.md"`, with slashes, relative, without `..`)?
 
-    `docs/**` is everything below docs, `docs/*.md` what lies right in it, `**/*.md` every Markdown file, `**` all.
-    A path that isn't in its plain form is never allowed.
+    `docs/**` is everything below docs, `docs/*.md` what lies directly in it, `**/*.md` every Markdown file, `**` all.
+    A path that isn't normalised is never allowed.
     """
     plain = path == posixpath.normpath(path) and not path.startswith(("/", "../")) and path != ".."
     if not plain or "\\" in path or not path.isprintable():
@@ -71,7 +71,7 @@ def path_allowed(pattern: str, path: str) -> bool:
 
 
 def path_denied(pattern: str, path: str) -> Match:
-    """Does a pattern deny a path? "yes" also for what lies below, "maybe" for a folder that could hold such a path."""
+    """Does a pattern deny a path? "yes" also below a denied path, "maybe" for a folder that could hold one."""
     pattern = folded(_plain_pattern(pattern))
     forms = {folded(path), folded(posixpath.normpath(path.replace("\\", "/")))}
     deep = pattern if "/" in pattern else f"**/{pattern}"
@@ -97,7 +97,7 @@ def _plain_pattern(pattern: str) -> str:
 def url_allowed(pattern: str, text: str) -> bool:
     """Does a pattern allow a URL (`https://docs.python.org/*`) or another text (a search query)?
 
-    A `*` in the host stays in the host. A URL that could be read in two ways (blanks, backslashes, `..`) never is.
+    A `*` in the host matches only within the host. An ambiguous URL (blanks, backslashes, `..`) is never allowed.
     """
     asked, allowed = _URL.fullmatch(text), _URL.fullmatch(pattern)
     if asked is None:
@@ -114,10 +114,10 @@ def url_allowed(pattern: str, text: str) -> bool:
 
 
 def url_denied(pattern: str, text: str) -> Match:
-    """Does a pattern deny a URL or another text? Whatever the scheme, the port, a user's name in it, the case.
+    """Does a pattern deny a URL or another text? Scheme, port, user name and case don't matter.
 
-    And however the host and the path are spelled: `ｅvil。test`, `0x7f.1`, `/%61dmin`, `/x/../admin`. A pattern that is
-    only a host (`https://a.test`, `a.test`) denies all of it.
+    Nor does the spelling of host and path: `ｅvil。test`, `0x7f.1`, `/%61dmin`, `/x/../admin`. A pattern that is
+    only a host (`https://a.test`, `a.test`) denies everything there.
     """
     url, denied = _URL.fullmatch(text), _URL.fullmatch(pattern)
     if url is None:
@@ -134,7 +134,7 @@ def _host(place: str) -> str:
 
 
 def _hosts(host: str) -> set[str]:
-    """A host as it is spelled, and as it is looked up."""
+    """A host as it is written, and as it is looked up."""
     if host.isascii() and not host[:1].isdigit():
         return {host}
     from tools.fetch.guard import Refused, as_address, normal_host
@@ -147,7 +147,7 @@ def _hosts(host: str) -> set[str]:
 
 
 def _ways(rest: str) -> set[str]:
-    """What stands behind a host, as it is spelled, as it is sent, and as servers may read it."""
+    """What follows the host: as it is written, as it is sent, and as servers may read it."""
     sent = rest.partition("#")[0]
     path, mark, query = (sent if sent.startswith("/") else f"/{sent}").partition("?")
     plain = unquote(path)
