@@ -1,7 +1,8 @@
 """How the model's code and its commands are confined on this machine, and what is not confined.
 
-`choice.py` takes the strongest way there is; `confinement.py` says what each has in common, `job.py` what is run, with
-its limits; `account.py` what holds and what doesn't. `_process.py` starts a job and watches over what it uses.
+`choice.py` picks the strongest way available; `confinement.py` is what all ways have in common; `job.py` is what is
+run, with its limits; `account.py` lists what each way holds back and what not. `_process.py` starts a job and watches
+its use.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from tools.sandbox.private import PUBLIC_STATE, on_the_way, private_files, priva
 _KERNELS_HOME = "/home/user"
 _UNPRIVILEGED = 1000
 _OUTER_ENV = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
-"""bwrap's own environment: process 1 inside is bwrap, and /proc/1/environ shows what bwrap was started with."""
+"""bwrap's own environment. It is minimal because process 1 inside is bwrap, so /proc/1/environ shows it."""
 
 _NAMESPACES = ("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts",
                "--unshare-cgroup-try", "--die-with-parent", "--new-session", "--hostname", "sandbox", "--clearenv",
@@ -31,20 +31,19 @@ _ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime"
         "ssl/openssl.cnf", "pki/tls/certs", "ca-certificates", "nsswitch.conf", "mime.types", "fonts")  # fmt: skip
 _SYSTEM_FOLDERS = ("/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin")
 _TEMPORARY = (("/dev/shm", 64), ("/tmp", 256), ("/home", 16))
-"""Writable, in memory, gone with the kernel: where, MiB."""
+"""Writable folders in memory, gone with the kernel: path, MiB."""
 _OWN_PROCESSES = 4
-"""bwrap is two, which the watcher counts: with room for them a program meets Linux's limit, an error, before that."""
+"""Room for bwrap's two processes, which the watcher counts: so a program meets Linux's limit, an error, before that."""
 _READ_ONLY = ("--remount-ro", "/", "--remount-ro", "/dev", "--remount-ro", "/proc")
-"""/ and /dev lie in memory without a size: written full they would take half of the machine's. And whoever is root
-outside may write /proc/sys from inside, whatever the namespace says: core_pattern there names a program that the
-machine runs as root."""
+"""/ and /dev are tmpfs without a size limit: full, they would take half of the machine's memory. And root outside could
+write /proc/sys from inside despite the namespaces: core_pattern there names a program that the machine runs as root."""
 _KILLED_FIRST = ("/bin/sh", "-c", 'echo 1000 2>/dev/null >/proc/self/oom_score_adj; exec "$0" "$@"')
-"""If memory runs out, the system kills this before anything of the user's. Inherited; inside, /proc is read-only."""
+"""If memory runs out, the system kills this before the user's processes. Inherited; inside, /proc is read-only."""
 _LIMITED = """\
 { ulimit -c 0; ulimit -f "$1"; ulimit -n "$2"; ulimit -u "$3" || ulimit -p "$3"; } 2>/dev/null; shift 3; exec "$@"
 """
-"""Inside, where the number of processes counts those of this namespace alone. bash says -u, dash -p."""
-_BLOCK_BYTES = 512  # what ulimit -f counts in sh
+"""Set inside, where the process limit counts only this namespace. bash spells it -u, dash -p."""
+_BLOCK_BYTES = 512  # the unit of ulimit -f in sh
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,10 +89,10 @@ class Bwrap(Confinement):
 
 
 def find(search_path: str | None = None) -> str | None:
-    """The bwrap of `search_path` (None: PATH), the system's before others. Never one of a relative folder.
+    """The bwrap on `search_path` (None: PATH), the system's before others. Never one from a relative folder.
 
-    `./bwrap` may be anybody's, and it runs unconfined itself. (One in the `bin` of a project's environment counts only
-    where the system has none.)
+    `./bwrap` may be anybody's, and bwrap itself runs unconfined. (One in the `bin` of a project's environment counts
+    only where the system has none.)
     """
     given = os.get_exec_path() if search_path is None else search_path.split(os.pathsep)
     folders = sorted(filter(os.path.isabs, given), key=lambda folder: folder not in _SYSTEM_FOLDERS)
@@ -113,7 +112,7 @@ def advice(said: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Inside:
-    """What is there inside, in bwrap's words, and what is started where."""
+    """What is visible inside, as arguments of bwrap, and what is started in which folder."""
 
     view: list[object]
     program: tuple[object, ...]
@@ -134,7 +133,7 @@ def _kernel(job: Job, interpreter: Interpreter) -> _Inside:
 
 
 def _python(interpreter: Interpreter) -> _Inside:
-    """As a kernel's, without its folders: does this Python start at all?"""
+    """A kernel's view without its folders: does this Python start at all?"""
     return _Inside(_system(interpreter), (interpreter.executable, "-I", "-S", "-c", "pass"))
 
 
@@ -164,7 +163,7 @@ def _system(interpreter: Interpreter) -> list[object]:
 
 
 def _machine(job: Job) -> list[object]:
-    """A command's view: all there is, but for what is private."""
+    """A command's view: everything but what is private."""
     words: list[object] = ["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]
     words += ["--size", 64 * MIB, "--tmpfs", "/dev/shm"]
     hidden, home, temporary = private_folders(job), job.home.resolve() if job.home else None, Path("/tmp").resolve()
@@ -184,7 +183,7 @@ def _machine(job: Job) -> list[object]:
         words += ["--ro-bind", path, path]
     for path in private_in_workspace(job):
         words += ["--size", MIB, "--tmpfs", path] if path.is_dir() else ["--ro-bind", "/dev/null", path]
-    # empty and also closed: what was written there would be lost, and that should be seen
+    # empty and not writable: what was written there would be lost, so writing fails instead
     closed = [folder for folder in hidden if folder not in (home, temporary)]
     return [*words, *(word for folder in closed for word in ("--remount-ro", folder))]
 

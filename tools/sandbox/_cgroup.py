@@ -1,6 +1,6 @@
-"""A control group of its own for what a call starts: there Linux itself holds its memory, sockets and all.
+"""A control group of its own for what a call starts: in it Linux itself limits all memory, that of sockets included.
 
-Only cgroup v2, and only where one may be had: below a group that was delegated to this program, or as a scope of the
+Only cgroup v2, and only where we may make one: below a group that was delegated to this program, or as a scope of the
 user's systemd. No other group is touched.
 """
 
@@ -24,7 +24,7 @@ _ROOT = Path("/sys/fs/cgroup")
 _PROGRAMS = (Path("/usr/bin/systemd-run"), Path("/bin/systemd-run"), Path("/run/current-system/sw/bin/systemd-run"))
 _NEEDED = {"memory", "pids"}
 _MORE_PROCESSES = 256
-"""So many more than allowed is Linux's own bound: the watcher, which can say what happened, comes first."""
+"""Linux's own limit is this much higher, so that the watcher, which can say what happened, acts first."""
 _numbers = itertools.count()
 
 _ALL_OR_NOTHING = """\
@@ -32,7 +32,7 @@ while read -r line; do case $line in 0::*) group=${line#0::};; esac; done </proc
 test -w "/sys/fs/cgroup$group/memory.oom.group" && echo 1 >"/sys/fs/cgroup$group/memory.oom.group"
 exec "$0" "$@"
 """
-"""When the group has no memory left, all of it ends, not only its largest process (systemd can say so since 253)."""
+"""When the group runs out of memory, all of it is killed, not only its largest process (systemd has this since 253)."""
 _PROBE = """\
 while read -r line; do case $line in 0::*) group=${line#0::};; esac; done </proc/self/cgroup
 read -r fd <"/proc/self/fd/$1"; read -r said
@@ -41,7 +41,7 @@ cd "/sys/fs/cgroup$group" && echo "$(cat memory.max pids.max memory.oom.group)" 
 
 
 class Groups(Protocol):
-    """A way to have control groups."""
+    """A way to make control groups."""
 
     def around(self, launch: Launch, *, memory_bytes: int, processes: int) -> Launch:
         """The same launch in a group of its own with these limits. Raises `OSError` where it can't be made."""
@@ -50,7 +50,7 @@ class Groups(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Scopes:
-    """systemd's, of this user. They go with their last process. `flags`: what this version of systemd-run knows."""
+    """Scopes of this user's systemd. They end with their last process. `flags`: those that this systemd-run knows."""
 
     program: Path
     bus: Path
@@ -70,7 +70,7 @@ class Scopes:
         return replace(launch, command=command, env=env)
 
     def probe(self) -> bool:
-        """Whether a scope holds what it was told, and hands down a descriptor, the input, the words and no more."""
+        """Whether a scope keeps its limits, and passes on a descriptor, the input, the arguments and nothing else."""
         reading, writing = os.pipe()
         os.write(writing, b"handed down\n")
         os.close(writing)
@@ -90,7 +90,7 @@ class Scopes:
 
 @dataclass(frozen=True, slots=True)
 class Delegated:
-    """Below a group that was given to whoever started this program (systemd's `Delegate=`), made and removed by us."""
+    """Groups that we make and remove, below one delegated to whoever started this program (systemd's `Delegate=`)."""
 
     parent: Path
 
@@ -111,16 +111,17 @@ class Delegated:
 
 
 ENDED_BY_LINUX = (-9, -15)
-"""SIGKILL, SIGTERM: how the first process of a full group ends, with all of it, or by systemd (252) that ends the rest.
-Under bubblewrap nothing inside can signal it: a kill there is its exit status 137. A logout ends it the same way."""
+"""SIGKILL, SIGTERM: how the first process ends when its group is out of memory: killed with the group, or by systemd
+(252), which ends the rest. Under bubblewrap nothing inside can signal that process: a kill inside is exit status 137. A
+logout ends it in the same way."""
 
 
 def remove(group: Path | None) -> None:
-    """Remove a group that `Delegated` made; what is still in it ends."""
+    """Remove a group that `Delegated` made, and kill what is still in it."""
     if group is not None:
         with suppress(OSError):
             (group / "cgroup.kill").write_text("1")
-        for _ in range(20):  # what was killed takes a moment to be gone
+        for _ in range(20):  # killed processes take a moment to be gone
             try:
                 group.rmdir()
             except FileNotFoundError:
@@ -132,7 +133,7 @@ def remove(group: Path | None) -> None:
 
 
 def in_group(launch: Launch, *, memory_bytes: int, processes: int) -> tuple[Launch, bool]:
-    """The launch in a group of its own and True, or the same launch and False where none can be had."""
+    """The launch in a group of its own and True, or the same launch and False if none can be made."""
     groups = found()
     if groups is None:
         return launch, False
@@ -144,14 +145,14 @@ def in_group(launch: Launch, *, memory_bytes: int, processes: int) -> tuple[Laun
 
 @cache
 def found() -> Groups | None:
-    """How control groups can be had here: looked for once, which starts a scope where the user's systemd answers."""
+    """How control groups can be made here. Determined once; that starts a scope if the user's systemd answers."""
     if not (_ROOT / "cgroup.controllers").exists():  # macOS; cgroup v1, where nothing is delegated
         return None
     return _delegated() or scopes(Path(f"/run/user/{os.geteuid()}/bus"))
 
 
 def scopes(bus: Path, programs: tuple[Path, ...] = _PROGRAMS) -> Scopes | None:
-    """systemd's, if it answers on a bus and does what it is told."""
+    """The user's systemd, if it answers on a bus and its scopes hold (see `probe`)."""
     program = next((path for path in programs if path.exists()), None)
     if program is None or not bus.exists() or not stat.S_ISSOCK(bus.stat().st_mode):
         return None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _PARTS = ("bin", "lib", "lib64", "pyvenv.cfg", "Python", "Resources", "DLLs", "Lib")
-"""What is shown of a prefix. Not all of it: `python -m venv .` makes a project folder one, `--prefix ~` a home."""
+"""What is shown of a prefix. Not all: `python -m venv .` makes a project folder a prefix, `--prefix ~` a home."""
 
 _ASK = """\
 import json, os, site, sys
@@ -43,7 +43,7 @@ class Interpreter:
     """A Python that can run a kernel.
 
     `executable` is the path to start it by (a venv's link stays a link: that is how Python finds the venv). `roots` are
-    the folders and files it needs, each as it is spelled and as it really lies. `site` are the folders that hold the
+    the folders and files it needs, each by its given path and by its real one. `site` are the folders that hold the
     kernel's packages; the launcher adds those that `-I` leaves out, e.g. `~/.local/lib/python3.11/site-packages`.
     """
 
@@ -56,12 +56,12 @@ class Interpreter:
 def inspect(executable: str | Path = sys.executable) -> Interpreter:
     """Ask an interpreter where its parts lie. Takes as long as starting it, some 20 ms.
 
-    The first time, half a second more: the kernel's packages are compiled, where their folder is the user's and Python
-    may write bytecode (installers such as uv don't).
+    The first time takes half a second more: the kernel's packages are compiled, if their folder is writable and Python
+    may write bytecode (installers such as uv don't compile).
 
     Raises `InterpreterUnusable` where it doesn't start within 20 s or can't find ipykernel.
     """
-    if str(executable) == sys.executable:  # ours is asked as it runs now, and finds what we would find
+    if str(executable) == sys.executable:  # ours must find what this process would find
         command = [str(executable), "-I", "-S", "-c", _as_we_run() + _ASK]
     else:
         command = [str(executable), "-I", "-c", _ASK]
@@ -86,7 +86,7 @@ def _as_we_run() -> str:
 
 
 def why(error: Exception) -> str:
-    """What was wrong with a program that was started, in a few words; never the whole command line."""
+    """Why starting a program failed, in a few words; never with the whole command line."""
     match error:
         case subprocess.CalledProcessError(returncode=status):
             return f"exit status {status}"
@@ -111,11 +111,11 @@ def _prefixes_behind(executable: Path) -> list[Path]:
 
 
 def _existing(paths: list[Path]) -> tuple[Path, ...]:
-    """Those that exist, and where they really lie; none that lies in another one, none that is the root."""
+    """The existing paths and their real ones; none inside another, and never the root."""
     spelled = dict.fromkeys(p for path in paths if path.exists() for p in (_plain(path), path.resolve()))
     return tuple(p for p in spelled if p != Path(p.anchor) and not any(parent in spelled for parent in p.parents))
 
 
 def _plain(path: Path) -> Path:
-    """Without `..` in it, links kept where no `..` stands behind them."""
+    """The path without `..`. Links stay, except those that a `..` follows."""
     return path.resolve() if ".." in path.parts else path

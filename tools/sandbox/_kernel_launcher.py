@@ -1,7 +1,7 @@
-"""Confines itself and becomes a kernel, or a shell's command. Runs alone: `python -I _kernel_launcher.py SETTINGS`.
+"""Confines itself, then becomes a kernel or a shell command. Runs alone: `python -I _kernel_launcher.py SETTINGS`.
 
-It is copied into a folder that the model's code can't write, since its first lines run before anything is confined. It
-imports nothing of this project.
+It is copied into a folder that the model's code can't write to, since it starts unconfined. It imports nothing from
+this project.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def main() -> None:
     _run_kernel(settings)
 
 
-# -- the supervisor: outside of the confinement, ends everything when the program that started it ends ----------------
+# -- the supervisor: outside the confinement, ends everything when the program that started it ends --------------------
 
 
 def _become_child_of_a_supervisor() -> None:
@@ -68,7 +68,7 @@ def _become_child_of_a_supervisor() -> None:
 
 
 def _wait_for(child: int, lifeline: int) -> int:
-    """Until the child ends or the lifeline does; orphans that come to us are reaped. The exit status, as a shell's."""
+    """Wait for the child's or the lifeline's end, and reap orphans. The child's exit status, as a shell has it."""
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
@@ -97,7 +97,7 @@ def _reaped() -> Iterator[tuple[int, int]]:
 
 
 def _kill_all(child: int) -> None:
-    """Stop, then kill every descendant, and again until none is left: a fork bomb is faster than one look."""
+    """Stop, then kill every descendant; repeat until none is left, since a fork bomb outruns a single pass."""
     end = time.monotonic() + 5
     while time.monotonic() < end:
         found = _descendants(os.getpid())
@@ -118,7 +118,7 @@ def _send(pid: int, number: int) -> None:
 
 
 def _descendants(root: int) -> list[int] | None:
-    """None where there is no /proc."""
+    """The process ids; None if there is no /proc."""
     parents: dict[int, int] = {}
     if not Path("/proc/self").exists():
         return None
@@ -138,7 +138,7 @@ def _descendants(root: int) -> list[int] | None:
 
 
 def _use_site_folders(folders: list[str]) -> None:
-    """Add the places that -I leaves out; take out those that a .pth file added, a project's folder for one."""
+    """Add the folders that -I leaves out; remove those that a .pth file added, such as a project's folder."""
     inside = (sys.prefix, sys.base_prefix, sys.base_exec_prefix)
     known = [path for path in sys.path if any(path.startswith(prefix) for prefix in inside)]
     inherited = [path for path in known if "site-packages" in path or "dist-packages" in path or _is_stdlib(path)]
@@ -171,7 +171,7 @@ def _landlock(settings: dict[str, Any]) -> None:
     rules = [(path, read) for path in (*settings["read"], f"/proc/{os.getpid()}")]
     rules += [(path, write_file) for path in settings["write_files"]]
     rules += [(path, everything) for path in settings["write"]]
-    rules += [(path, AccessFS.READ_DIR) for path in settings.get("list", ())]  # names only, of all below
+    rules += [(path, AccessFS.READ_DIR) for path in settings.get("list", ())]  # names only, at every depth
     with Ruleset(scoped=Scope.ABSTRACT_UNIX_SOCKET | Scope.SIGNAL) as ruleset:
         for path, access in rules:
             if Path(path).is_dir():
@@ -182,7 +182,7 @@ def _landlock(settings: dict[str, Any]) -> None:
 
 
 def _drop_capabilities() -> None:
-    """Root without its capabilities is held by Landlock and file modes like anyone else."""
+    """Without its capabilities, root is bound by Landlock and file modes like any user."""
     libc = ctypes.CDLL(None, use_errno=True)
     _prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
     for number in range(64):
@@ -210,16 +210,16 @@ def _prctl(option: int, *arguments: object) -> int:
 
 
 def _second_start(settings: dict[str, Any]) -> list[str]:
-    """The command that starts this again, once it is confined; empty where there is none.
+    """The command that starts this script again, now confined; empty if it need not be.
 
-    sandbox-exec confines what it starts. And a kernel's Python, with all that its environment runs at a start (.pth
-    files, sitecustomize), starts only here: the first one was `-S`.
+    sandbox-exec confines what it starts. And a kernel's Python runs code of its environment at its start (.pth files,
+    sitecustomize): only here, since the first start was with `-S`.
     """
     if "prefix" not in settings and ("command" in settings or not sys.flags.no_site):
         return []
     inner = sys.argv[1] + ".inner"
     kept = {name: value for name, value in settings.items() if name not in _HELD_ALREADY}
-    Path(inner).write_text(json.dumps({**kept, "limits": {}}))  # a program inherits those
+    Path(inner).write_text(json.dumps({**kept, "limits": {}}))  # already set, and inherited
     return [*settings.get("prefix", ()), sys.executable, "-I", "-B", "-X", "utf8", sys.argv[0], inner]
 
 

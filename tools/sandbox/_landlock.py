@@ -1,4 +1,4 @@
-"""Landlock and a seccomp filter: for a Linux without bubblewrap, or one that refuses user namespaces. Weaker."""
+"""Landlock and a seccomp filter: for a Linux without bubblewrap, or without user namespaces. Weaker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tools.sandbox.job import Job, Launch
 from tools.sandbox.private import PRIVATE_FOLDERS, PUBLIC_STATE, private_files, private_in_workspace
 
 OLDEST_ABI = 3
-"""Linux 6.2: before it truncate() of any file of the user's was open."""
+"""Linux 6.2. Before it, truncate() was possible on any of the user's files."""
 
 _READ = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store",
          "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime",
@@ -28,7 +28,7 @@ _WRITE = ("/dev/null", "/dev/full")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Landlock(Confinement):
-    """Runs a job in a Landlock domain, under a supervisor of ours. Weaker than bubblewrap, and says where."""
+    """Runs a job in a Landlock domain, under our supervisor. Weaker than bubblewrap; `gaps` says where."""
 
     name: ClassVar[ConfinementName] = "landlock"
     abi: int
@@ -54,7 +54,7 @@ class Landlock(Confinement):
 
 
 def _shown(job: Job) -> list[Path]:
-    """What a job reads beside what every job does: a kernel its Python; a command most of /etc, and more programs."""
+    """What a job reads beside what every job does: a kernel its Python; a command most of /etc and more programs."""
     if job.interpreter:
         return [*job.interpreter.roots, job.fixed]
     private = [*private_files(), *map(Path, PRIVATE_FOLDERS)]
@@ -63,10 +63,10 @@ def _shown(job: Job) -> list[Path]:
 
 
 def _reach(job: Job) -> tuple[list[Path], list[Path]]:
-    """What of the workspace may be written, and what only read.
+    """What of the workspace may be written, and what may only be read.
 
-    Landlock gives rights and can't take a part of them back: each folder on the way to what is guarded is taken apart,
-    and its other entries get rules of their own. A link gets none, since the rule would be for what it points to.
+    Landlock grants rights and can't revoke a part of them. So a folder on the way to something guarded gets no rule;
+    each of its other entries gets its own. A link gets none, since the rule would apply to its target.
     """
     unseen, kept = private_in_workspace(job), (*job.guarded, *job.own)
     writable: list[Path] = []
@@ -75,7 +75,7 @@ def _reach(job: Job) -> tuple[list[Path], list[Path]]:
     apart = {above for path in (*unseen, *kept) for above in path.parents}
     if job.folder not in apart:
         return [job.folder], []
-    for folder in folders:  # it grows
+    for folder in folders:  # the list grows meanwhile
         for path in folder.iterdir():
             if path.is_symlink() or path in unseen:
                 continue
@@ -100,7 +100,7 @@ def abi_version() -> int:
 
 
 def threads_of_this_user() -> int:
-    """RLIMIT_NPROC counts every thread of the user, not only the kernel's: the limit starts above those."""
+    """How many threads the user has now: RLIMIT_NPROC counts them too, so they are added to the limit."""
     count = 0
     for process in Path("/proc").iterdir():
         try:

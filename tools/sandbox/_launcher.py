@@ -1,4 +1,4 @@
-"""Our launcher, put beside a job and started: it confines itself where nothing else does it, and becomes the job."""
+"""Our launcher, copied beside a job and started: it confines itself if nothing else does, then becomes the job."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tools.sandbox.job import Job, Launch
 
 
 def supervised(job: Job, settings: dict[str, object], *, home: Path | None = None, bare: bool = True) -> Launch:
-    """The job under a supervisor of ours, which ends all its processes with it. `home` None: its temporary folder."""
+    """The job under our supervisor, which ends all of its processes with it. `home` None: its temporary folder."""
     for folder in job.writable:
         folder.mkdir(exist_ok=True)
     command = launcher_command(job, {"supervise": True, **settings}, bare=bare)
@@ -19,9 +19,9 @@ def supervised(job: Job, settings: dict[str, object], *, home: Path | None = Non
 
 
 def launcher_command(job: Job, settings: dict[str, object], *, bare: bool) -> tuple[str, ...]:
-    """The launcher's start, with what it reads written to where the job can't write.
+    """The command that starts the launcher. What it reads is written to where the job can't write.
 
-    `bare`: nothing of the Python's environment (.pth files, sitecustomize) runs before the launcher is confined.
+    `bare`: no code of Python's environment (.pth files, sitecustomize) runs before the launcher is confined.
     """
     job.fixed.mkdir(exist_ok=True)
     launcher, file = job.fixed / "_kernel_launcher.py", job.fixed / "settings.json"
@@ -33,5 +33,5 @@ def launcher_command(job: Job, settings: dict[str, object], *, bare: bool) -> tu
 
 @cache
 def _source() -> bytes:
-    """As it was when it was first needed: the workspace may be this project's own folder."""
+    """The launcher's source, read once: the workspace may be this project's own folder, and change."""
     return Path(__file__).with_name("_kernel_launcher.py").read_bytes()

@@ -1,4 +1,4 @@
-"""The process of a job: started in its control group, watched for its limits, ended with all that it started."""
+"""A job's process: started in its control group, checked against its limits, ended with all that it started."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from tools.sandbox.usage import Usage, gib, held_bytes, own_memory_bytes, proces
 
 _CHECK_S = 0.25
 _CHECK_SHARE = 5
-"""Between two checks lies at least this many times what the last one took: a folder of many files is slow to count."""
+"""Between two checks passes at least this many times the last one's duration: many files are slow to count."""
 _GROWTH_BYTES = 256 << 20
-"""How far this program itself may grow while a cell runs: beyond it the kernel is flooding us with messages."""
+"""How far this program itself may grow while a cell runs: beyond that the kernel is flooding us with messages."""
 _LOG_BYTES = 4000
 _CHUNK_BYTES = 1 << 16
 _HELD_OPEN_S = 0.5
-"""How long a process that got away may hold the output open after the command's end."""
+"""How long a process that escaped may keep the output open after the command's end."""
 _SUPERVISOR_S = 5.5
-"""Our supervisor takes up to 5 s to find all that a fork bomb leaves."""
+"""Our supervisor takes up to 5 s to kill all that a fork bomb leaves."""
 
 
 class _Process:
-    """A launch, in a control group of its own where one can be had."""
+    """A launch, in a control group of its own if one can be made."""
 
     def __init__(self, launch: Launch, job: Job) -> None:
         self._limits = job.limits
@@ -39,7 +39,7 @@ class _Process:
         )
 
     def _start(self, stdout: int, stderr: int) -> subprocess.Popen[bytes]:
-        """Start it, once. Raises `OSError`, then nothing of it is left."""
+        """Start it, once. Raises `OSError`, with nothing left running."""
         try:
             return subprocess.Popen(
                 self._launch.command,
@@ -59,7 +59,7 @@ class _Process:
                 os.close(fd)
 
     def _kill(self, popen: subprocess.Popen[bytes], ended_within: Callable[[float], bool]) -> None:
-        """End all of it. `ended_within` waits so many seconds and tells whether it has ended."""
+        """End all of it. `ended_within` waits up to so many seconds and returns whether it has ended."""
         if self._launch.lifeline and popen.stdin is not None:
             with contextlib.suppress(OSError):
                 popen.stdin.close()  # our supervisor kills what is left, then ends
@@ -69,7 +69,7 @@ class _Process:
             os.killpg(popen.pid, signal.SIGKILL)
 
     def _out_of_memory(self, status: int | None) -> str:
-        """In words for the model where Linux ended the group, which has no memory left; else empty."""
+        """A reason for the model if Linux killed the group because it ran out of memory; else empty."""
         if status not in _cgroup.ENDED_BY_LINUX or not self._grouped:
             return ""
         return f"used more than {gib(self._limits.memory_bytes)} of memory, or the machine had no more"
@@ -78,8 +78,8 @@ class _Process:
 class KernelProcess(_Process):
     """Starts at construction. `on_exit` is called once, from a thread of this object, when the process has ended.
 
-    The thread that starts the process lives as long as it: `bwrap --die-with-parent` and PR_SET_PDEATHSIG mean the
-    starting *thread*.
+    The thread that starts the process lives as long as the process: for `bwrap --die-with-parent` and PR_SET_PDEATHSIG
+    the parent is the starting *thread*.
     """
 
     def __init__(self, launch: Launch, job: Job, *, on_exit: Callable[[], None]) -> None:
@@ -163,7 +163,7 @@ class KernelProcess(_Process):
             if not self.busy.is_set():
                 own = own_memory_bytes()
                 if len(processes_of(pid)) <= (2 if self._launch.lifeline else 3):
-                    fall.rebase()  # the kernel alone (with our supervisor, or bwrap twice) waits for a call
+                    fall.rebase()  # only the kernel (and our supervisor, or bwrap's two) runs: it waits for a call
             elif not breach and own_memory_bytes() - own > _GROWTH_BYTES:
                 breach = "sent more output than can be taken in"
             if breach:
@@ -173,9 +173,9 @@ class KernelProcess(_Process):
 
 
 class CommandProcess(_Process):
-    """Starts at construction; raises `OSError` where it can't. Iterate over `output`, then look at `status`.
+    """Starts at construction, or raises `OSError`. Iterate over `output`, then look at `status`.
 
-    `ended_by` says who ended it before its time: "" nobody, "timeout", "stopped", else a limit, in words for the model.
+    `ended_by` says what ended it early: "" nothing, "timeout", "stopped", else a limit, in words for the model.
     The thread that constructs it must live as long as the command: bubblewrap's processes end with that thread.
     """
 
@@ -192,7 +192,7 @@ class CommandProcess(_Process):
 
     @property
     def status(self) -> int:
-        """The exit status as a shell has it: 128 + N after signal N. Only after the output's end."""
+        """The exit status as a shell has it: 128 + N after signal N. Valid only after the output's end."""
         code = self._popen.wait()
         return code if code >= 0 else 128 - code
 
@@ -218,12 +218,12 @@ class CommandProcess(_Process):
                     return
 
     def stop(self, grace_s: float) -> None:
-        """End the command soon: asked first, then killed after `grace_s`. Returns at once; thread-safe."""
+        """End the command: SIGTERM first, a kill after `grace_s`. Returns at once; thread-safe."""
         self._stop_grace_s = grace_s
         self._wake.set()
 
     def close(self) -> None:
-        """End what is left and give everything back."""
+        """End what is left and release everything."""
         if self._popen.poll() is None:
             self._kill(self._popen, self._ended_within)
         self._over.set()

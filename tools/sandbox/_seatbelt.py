@@ -22,7 +22,7 @@ _FOR_COMMANDS = ("/usr", "/sbin", "/opt/homebrew", "/opt/local", "/Library/Devel
 
 @dataclass(frozen=True, slots=True)
 class Seatbelt(Confinement):
-    """Runs a job under `sandbox-exec -p PROFILE`, everything refused that the profile doesn't name."""
+    """Runs a job under `sandbox-exec -p PROFILE`, which refuses everything that the profile doesn't name."""
 
     name: ClassVar[ConfinementName] = "seatbelt"
 
@@ -33,7 +33,7 @@ class Seatbelt(Confinement):
 
 
 def profile(job: Job) -> str:
-    """The sandbox profile (SBPL) of one job. Of the lines that match, the last one holds."""
+    """The sandbox profile (SBPL) of one job. Of the lines that match, the last one wins."""
     writes = _subpaths([folder.resolve() for folder in (job.folder, *job.writable)])
     if job.interpreter:
         reads = _subpaths([*_SYSTEM, *job.interpreter.roots, job.fixed])

@@ -1,7 +1,7 @@
-"""A seccomp filter for the code of a model, as classic BPF, without libseccomp.
+"""A seccomp filter for the model's code, as classic BPF, without libseccomp.
 
-Two strengths. Under bubblewrap the namespaces do most of the work and the filter closes what they leave open. Under
-Landlock it also stands in for what Landlock doesn't know: sockets, signals by way of other calls, attributes of files.
+Two strengths. Under bubblewrap the namespaces do most of the work, and the filter closes what they leave open. Under
+Landlock it also covers what Landlock can't: sockets, signals by way of other calls, file attributes.
 The numbers are from Linux's own tables (`arch/x86/entry/syscalls/syscall_64.tbl`, `include/uapi/asm-generic/unistd.h`).
 aarch64 is written from the table and has not been run.
 """
@@ -42,7 +42,7 @@ _ALWAYS_REFUSED: dict[str, tuple[int, int]] = {
     # memory that belongs to no process, so that no limit of a process holds it
     "memfd_secret": (447, 447), "shmget": (29, 194),
 }  # fmt: skip
-_ALWAYS_MISSING: dict[str, tuple[int, int]] = {  # ENOSYS: callers fall back to a call whose arguments can be looked at
+_ALWAYS_MISSING: dict[str, tuple[int, int]] = {  # ENOSYS: callers fall back to one whose arguments a filter can see
     "clone3": (435, 435), "openat2": (437, 437), "memfd_create": (319, 279), "fchmodat2": (452, 452),
 }  # fmt: skip
 _LANDLOCK_REFUSED: dict[str, tuple[int, int]] = {
@@ -53,18 +53,18 @@ _LANDLOCK_REFUSED: dict[str, tuple[int, int]] = {
     "file_setattr": (469, 469),
 }  # fmt: skip
 _LANDLOCK_UNSUPPORTED: dict[str, tuple[int, int]] = {
-    # Those of any file could be read (where a download came from); shutil.copy2() takes ENOTSUP for an answer
+    # Those of any file could be read (where a download came from); shutil.copy2() accepts ENOTSUP
     "getxattr": (191, 8), "lgetxattr": (192, 9), "listxattr": (194, 11), "llistxattr": (195, 12),
     "getxattrat": (464, 464), "listxattrat": (465, 465),
 }  # fmt: skip
 _LANDLOCK_PRETENDED: dict[str, tuple[int, int]] = {
-    # Landlock lets these through for any path, so they do nothing and answer 0: shutil.copy() goes on working
+    # Landlock doesn't restrict these, so they are made to do nothing and return 0: shutil.copy() still works
     "chmod": (90, 0), "fchmod": (91, 52), "fchmodat": (268, 53), "chown": (92, 0), "fchown": (93, 55),
     "lchown": (94, 0), "fchownat": (260, 54), "utime": (132, 0), "utimes": (235, 0), "futimesat": (261, 0),
     "utimensat": (280, 88),
     "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7), "removexattr": (197, 14),
     "lremovexattr": (198, 15), "fremovexattr": (199, 16),
-    # any process of the user's could be slowed down by these; libzmq aborts where they fail for its own threads
+    # these could slow down any of the user's processes; libzmq aborts if they fail for its own threads
     "sched_setparam": (142, 118), "sched_setscheduler": (144, 119), "sched_setattr": (314, 274),
     "sched_setaffinity": (203, 122),
 }  # fmt: skip
@@ -80,8 +80,8 @@ _SETID_BITS = 0o6000
 _SOCKET, _SOCKETPAIR, _SENDTO = (41, 198), (53, 199), (44, 206)
 _SETSOCKOPT, _SOL_SOCKET = (54, 208), 1
 _BUFFER_SIZES = (7, 8, 32, 33)
-"""SO_SNDBUF, SO_RCVBUF and both _FORCE: up to 8 MB a socket, more than any number of sockets could be allowed. Setting
-them does nothing and reports success: `_system_memory` counts a socket with the system's own size."""
+"""SO_SNDBUF, SO_RCVBUF and both _FORCE: with up to 8 MB a socket, even a few sockets would be too many. Setting them
+does nothing and reports success: `_system_memory` counts each socket with the system's default size."""
 _CLONE, _NEW_NAMESPACES = (56, 220), 0x7E020000
 _IOCTL, _TERMINAL_INJECTION = (16, 29), (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 _FILE_FLAGS = (0x40086602, 0x40046602, 0x401C5820, 0x40087602, 0x40806685)
@@ -133,7 +133,7 @@ def _landlock_rules(column: int) -> list[bytes]:
         rules += _answer(numbers[column], 0)
     for numbers in _LANDLOCK_OWN_ONLY.values():
         rules += _on(numbers[column], [_load(0), _op(_JEQ, 0, 1, 0), _error(errno.EPERM)])
-    # a datagram socket reaches a path without connect(); the address of sendmsg() is out of a filter's sight
+    # a datagram socket reaches a path without connect(), and a filter can't see the address of sendmsg()
     refuse_datagrams = [_load(1), _op(_AND, 0xF), _op(_JEQ, _DGRAM, 0, 1), _error(errno.EPERM)]
     rules += _on(_SOCKET[column], refuse_datagrams) + _on(_SOCKETPAIR[column], refuse_datagrams)
     rules += _on(_SENDTO[column], [_load(4), _op(_JEQ, 0, 1, 0), _error(errno.EPERM)])
@@ -158,7 +158,7 @@ def _answer(number: int, error: int) -> list[bytes]:
 
 
 def _on(number: int, body: list[bytes]) -> list[bytes]:
-    """Run `body` for one call; what falls out of its end goes on with the next rule, the call's number loaded again."""
+    """Run `body` for one call; if it falls through, the call's number is loaded again and the next rule follows."""
     return [_op(_JEQ, number, 0, len(body) + 1), *body, _op(_LOAD, 0)] if number else []
 
 

@@ -1,4 +1,4 @@
-"""Memory that a tree of processes takes without being in any of them: buffers of sockets, files in memory."""
+"""Memory that a process tree uses outside its processes: socket buffers, files in memory."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from functools import cache
 from pathlib import Path
 
 _INODE_BYTES = 1024
-"""A file in memory without content: 300,000 took 298 MB (Linux 6.18), its name included."""
+"""What an empty file in memory takes, name included: 300,000 took 298 MB (Linux 6.18)."""
 _SOCKET_BUFFER_BYTES = 212_992
 """Linux's own `SK_WMEM_MAX`, where /proc/sys/net/core can't be read."""
 _COARSE_BYTES = 2 << 30
-"""The machine's figures go up and down with whatever else it does: less is no sign of anything."""
+"""The machine's figures vary with whatever else it does: a smaller change means nothing."""
 _LOOKS = 3
 
 
 def beside_processes(tree: Sequence[Path], enough_bytes: int) -> int:
-    """An upper bound of what a tree of processes (folders of /proc) takes beside its own memory.
+    """An upper bound of what a process tree (folders of /proc) uses beside its processes' own memory.
 
-    Each socket counts with all that its buffers can hold (`_seccomp` keeps them at the system's size), a file in memory
-    with its content. Counts no further than `enough_bytes`. What is in no tree's reach, a socket that is on its way
-    from one process to another, is counted where the tree has a network of its own.
+    Each socket counts with all that its buffers can hold (`_seccomp` keeps them at the system's size), each file in
+    memory with its content. Stops counting at `enough_bytes`. A socket on its way from one process to another is open
+    in neither; it is counted only if the tree has a network namespace of its own.
     """
     own_files, own_network = _namespace("mnt", Path("/proc/self")), _namespace("net", Path("/proc/self"))
     inside = next((process for process in tree if _namespace("mnt", process) not in ("", own_files)), None)
@@ -35,7 +35,7 @@ def beside_processes(tree: Sequence[Path], enough_bytes: int) -> int:
 
 @cache
 def socket_bytes() -> int:
-    """What one socket can hold: a sender may go beyond the size of its buffer by one message as large as it."""
+    """What one socket can hold: a sender may exceed its buffer by one message of the buffer's size."""
     sizes = [_SOCKET_BUFFER_BYTES]
     for name in ("wmem_default", "rmem_default"):
         with suppress(OSError, ValueError):
@@ -52,7 +52,7 @@ def _namespace(kind: str, process: Path) -> str:
 
 
 def _files_in_memory(process: Path) -> int:
-    """Content and number of the files on tmpfs that this process sees and we don't."""
+    """The bytes of the tmpfs files that this process sees and we don't, with a constant for each file."""
     ours, total = {device for device, _ in _in_memory(Path("/proc/self"))}, 0
     for device, place in _in_memory(process):
         if device not in ours:
@@ -64,7 +64,7 @@ def _files_in_memory(process: Path) -> int:
 
 
 def _in_memory(process: Path) -> Iterator[tuple[str, str]]:
-    """Device and place of each tmpfs in a process's table of mounts (proc(5), mountinfo)."""
+    """Device and mount point of each tmpfs that a process has mounted (proc(5), mountinfo)."""
     with suppress(OSError):
         for line in (process / "mountinfo").read_text().splitlines():
             before, _, after = line.partition(" - ")
@@ -74,7 +74,7 @@ def _in_memory(process: Path) -> Iterator[tuple[str, str]]:
 
 
 def _sockets_of_network(process: Path) -> int:
-    """All sockets of a process's network namespace, those on their way between two processes too."""
+    """All sockets of a process's network namespace, including those on their way between two processes."""
     try:
         return int((process / "net/sockstat").read_text().split()[2])
     except (OSError, ValueError, IndexError):
@@ -82,7 +82,7 @@ def _sockets_of_network(process: Path) -> int:
 
 
 def _sockets_open(tree: Sequence[Path], enough_bytes: int) -> int:
-    """Sockets that processes hold open. First the number of all their open files, which costs one look a process."""
+    """How many sockets processes hold open; 0 if the number of open files alone, cheap to get, is small enough."""
     most = enough_bytes // socket_bytes()
     if sum(map(_open_files, tree)) <= most:
         return 0
@@ -100,7 +100,7 @@ def _sockets_open(tree: Sequence[Path], enough_bytes: int) -> int:
 
 
 def _open_files(process: Path) -> int:
-    """Since Linux 6.2 the folder's size is their number; before, and for an unreadable one, it is 0."""
+    """How many files a process has open: since Linux 6.2 the folder's size. Before that, or if unreadable, 0."""
     try:
         return (process / "fd").stat().st_size
     except OSError:
@@ -108,21 +108,21 @@ def _open_files(process: Path) -> int:
 
 
 class Fall:
-    """How far the machine's available memory has fallen, beyond what the own memory of all its programs explains.
+    """How far the machine's available memory has fallen, beyond what its programs' own memory explains.
 
-    What is left is what the system keeps (page tables, buffers, locks) and files in memory. It has no owner, so it is
-    believed in the third look in a row, and not below `least_bytes`.
+    The rest is what the system keeps (page tables, buffers, locks) and files in memory. It can't be assigned to
+    anybody, so it counts only when three looks in a row show it, and only above `least_bytes`.
     """
 
     def __init__(self, least_bytes: int = _COARSE_BYTES) -> None:
         self._before, self._looks, self._least_bytes = _without_owner(), 0, least_bytes
 
     def rebase(self) -> None:
-        """What has gone until now isn't held against anybody."""
+        """Start over from now: what is in use already doesn't count."""
         self._before, self._looks = _without_owner(), 0
 
     def breach(self, limit_bytes: int) -> str:
-        """Take a look. In words for the model where it and the two before found more than a limit gone, else empty."""
+        """Take a look. Returns a reason for the model if this look and the two before were over the limit, else ""."""
         limit = max(limit_bytes, self._least_bytes)
         self._looks = self._looks + 1 if _without_owner() - self._before > limit else 0
         return f"took more than {limit / (1 << 30):.1f} GB of the machine's memory" if self._looks >= _LOOKS else ""
@@ -136,9 +136,9 @@ def _without_owner() -> int:
 
 
 def without_owner(meminfo: str) -> int:
-    """Bytes of memory in use that are no program's own and no cache of files on disk, from the text of /proc/meminfo.
+    """Bytes in use that are neither programs' own memory nor a cache of disk files, from the text of /proc/meminfo.
 
-    Own memory that was swapped out counts as explained, since zram keeps it in memory. 0 where a figure is missing.
+    Swapped-out memory of programs counts as theirs, since zram keeps it in memory. 0 if a figure is missing.
     """
     rows = dict(line.split(":", 1) for line in meminfo.splitlines() if ":" in line)
     try:
@@ -150,7 +150,7 @@ def without_owner(meminfo: str) -> int:
 
 
 def _zfs_cache_bytes() -> int:
-    """ZFS keeps its cache of files where the system doesn't count it as available."""
+    """ZFS's file cache, which the system doesn't count as available."""
     with suppress(OSError, ValueError, IndexError):
         text = Path("/proc/spl/kstat/zfs/arcstats").read_text()
         return int(text.partition("\nsize ")[2].split()[1])

@@ -1,4 +1,4 @@
-"""The account of each way to confine: what it holds, and what it doesn't, for python and for shell commands.
+"""What each way to confine holds back, and what it doesn't, for python and for shell commands.
 
 `ossia run --verbose` shows it. The tables of gaps in docs/confinement.md are made from it (`python -m tests.readme`).
 """
@@ -10,7 +10,7 @@ import os
 from tools.sandbox.job import Runs
 
 _SIGNALS_ABI = 6
-"""Landlock's version that keeps signals in, Linux 6.12."""
+"""The Landlock version that also confines signals (Linux 6.12)."""
 _RARER_CALLS = "the kernel's rarer calls (ptrace, mounts, bpf, io_uring, namespaces): refused"
 _COMMANDS_ENVIRONMENT = "the environment: PATH, LANG, HOME, TERM and no more"
 _COMMANDS_WRITE = "files: writes the workspace, but for its .git, its .ossia and ossia itself, and a temporary home"
@@ -115,14 +115,14 @@ _GAPS: dict[tuple[str, Runs], tuple[str, ...]] = {
 
 
 def gaps(name: str, runs: Runs, *, abi: int = _SIGNALS_ABI) -> tuple[str, ...]:
-    """What a way to confine doesn't hold on this machine, a line each. `abi`: Landlock's version."""
+    """What a way to confine doesn't hold back on this machine, a line each. `abi`: Landlock's version."""
     if name not in ("bwrap", "landlock"):
         return _GAPS.get((name, runs), ())
     return gaps_on_linux(name, runs, abi=abi, memory_is_held=_memory_is_held(), as_root=os.geteuid() == 0)
 
 
 def gaps_on_linux(name: str, runs: Runs, *, abi: int, memory_is_held: str, as_root: bool) -> tuple[str, ...]:
-    """The same for any Linux: docs/confinement.md shows it, and says more."""
+    """The same for any Linux; docs/confinement.md shows it and explains more."""
     time = "processor time: only the time limit of a call holds it"
     of_both: tuple[str, ...]
     if runs == "python":
@@ -150,7 +150,7 @@ def gaps_on_linux(name: str, runs: Runs, *, abi: int, memory_is_held: str, as_ro
 
 
 def _memory_is_held() -> str:
-    """How the limit of all memory together holds on this machine."""
+    """How the limit on total memory is enforced on this machine."""
     from tools.sandbox import _cgroup
 
     if _cgroup.found():

@@ -1,7 +1,7 @@
-"""Which way to confine is used on this machine.
+"""Chooses the way to confine on this machine.
 
-`choose()` tries, with the real flags, what this system has: bubblewrap, Landlock with seccomp, sandbox-exec on macOS.
-Where nothing confines, nothing is run, unless the user asks for it unconfined.
+`choose()` tries, with the real flags, what this system offers: bubblewrap, Landlock with seccomp, sandbox-exec on
+macOS. If nothing confines, nothing is run, unless the user asks for it unconfined.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def choose(
 ) -> Confinement:
     """The strongest confinement that really starts here; `Off` where none does.
 
-    `interpreter`: of the kernels that will run; None: shell commands will. `unconfined` gives `Unconfined` without a
-    look at the others. `bwrap` is the program to try instead of the one on `search_path` (as PATH has it; None: PATH).
-    Takes one start of Python under each way tried, some 50 ms, or of `true`, some 20 ms.
+    `interpreter`: the kernels' Python; None: shell commands will run. `unconfined` gives `Unconfined` without trying
+    the others. `bwrap` is the program to try instead of the one on `search_path` (in PATH's form; None: PATH). Each way
+    tried takes one start of Python, some 50 ms, or of `true`, some 20 ms.
     """
     runs: Runs = "python" if interpreter else "shell"
     what, that, them = _WORDS[runs]

@@ -1,4 +1,4 @@
-"""What every way to confine has in common, and the two that confine nothing: off, and unconfined by the user's wish."""
+"""What every way to confine has in common, and the two that don't confine: off, and unconfined on the user's word."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ConfinementName = Literal["bwrap", "landlock", "seatbelt", "unconfined", "off"]
 class Confinement:
     """A way to run the model's code, or its commands (`runs`), on this machine.
 
-    `reason` is empty for the strongest way; else it says what a stronger one lacks and how to get it.
+    `reason` is empty for the strongest way; else it says why a stronger one is missing and how to get it.
     """
 
     name: ClassVar[ConfinementName]
@@ -35,7 +35,7 @@ class Confinement:
 
     @property
     def gaps(self) -> tuple[str, ...]:
-        """What it does not hold back, and what doesn't work in it, a line each."""
+        """What it doesn't hold back, and what doesn't work in it, a line each."""
         return account.gaps(self.name, self.runs)
 
     def describe(self) -> str:
@@ -46,13 +46,13 @@ class Confinement:
         return "\n".join([*lines, *([f"  why: {self.reason}"] if self.reason else [])])
 
     def launch(self, job: Job) -> Launch:
-        """The start of a job. Opens the descriptors that it names, and writes what the job reads into `job.fixed`."""
+        """How to start a job. Opens the descriptors to hand down, and writes what the job reads into `job.fixed`."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
 class Off(Confinement):
-    """Nothing confines here: nothing is run. `reason` says why, and what to do."""
+    """Nothing confines here, so nothing is run. `reason` says why, and what to do."""
 
     name: ClassVar[ConfinementName] = "off"
 
@@ -62,7 +62,7 @@ class Off(Confinement):
 
 @dataclass(frozen=True, slots=True)
 class Unconfined(Confinement):
-    """The user's own wish: the code can do what the user can. Its processes still end with the job."""
+    """At the user's request: the code can do what the user can. Its processes still end with the job."""
 
     name: ClassVar[ConfinementName] = "unconfined"
     reason: str = "asked for with --unconfined"

@@ -22,7 +22,7 @@ _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
 def make_private(folder: Path) -> Path:
-    """The folder, made if it wasn't there, closed to other users; as it really lies."""
+    """The real path of the folder, which is made if missing and closed to other users."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     folder.chmod(0o700)
     return folder.resolve()
@@ -31,7 +31,7 @@ def make_private(folder: Path) -> Path:
 def read_file(folder: Path, name: str, *, max_bytes: int) -> bytes:
     """The bytes of a plain file below `folder`, at most `max_bytes` of them.
 
-    Raises `NotAPlainFile` if any part of `name` is a link or leads out, or the end isn't a plain file.
+    Raises `NotAPlainFile` if a part of `name` is a link or leads out, or if it isn't a plain file.
     """
     parts = Path(name).parts
     if not parts or any(part in ("..", "/", "") for part in parts):
@@ -58,7 +58,7 @@ def save_new(folder: Path, stem: str, suffix: str, data: bytes) -> Path:
 
 
 class Entry(NamedTuple):
-    """Something below a folder: its name in the open folder `folder` (good until the next entry is asked for)."""
+    """Something below a folder: its name in the open folder `folder`, a descriptor valid only until the next entry."""
 
     folder: int
     name: str
@@ -66,9 +66,9 @@ class Entry(NamedTuple):
 
 
 def walk(folders: Iterable[Path]) -> Iterator[Entry | None]:
-    """Every entry below some folders, at any depth, with a handful of descriptors. Links are entries, not followed.
+    """Every entry below some folders, at any depth, with only a few open descriptors. Links are listed, not followed.
 
-    None for a place that couldn't be looked into. A folder of ours that is closed to us is opened to us first.
+    None for a place that couldn't be read. A folder that we own but may not read is made readable first.
     """
     for folder in folders:
         yield from _walk(folder)
@@ -76,7 +76,7 @@ def walk(folders: Iterable[Path]) -> Iterator[Entry | None]:
 
 def _walk(top: Path) -> Iterator[Entry | None]:
     here = -1
-    way: list[tuple[tuple[int, int], list[str]]] = []  # each folder from the top to here: which, and what is left in it
+    way: list[tuple[tuple[int, int], list[str]]] = []  # each folder from the top to here, with the names left in it
     try:
         here = _opened(str(top), None)
         which, below = _identity(here), list[str]()
@@ -100,7 +100,7 @@ def _walk(top: Path) -> Iterator[Entry | None]:
                 above = os.open("..", THROUGH, dir_fd=here)
                 os.close(here)
                 here = above
-                if _identity(here) != way[-1][0]:  # moved meanwhile: ".." may lead out of the folder
+                if _identity(here) != way[-1][0]:  # it was moved meanwhile: ".." may lead out of the folder
                     yield None
                     return
     except OSError as error:
@@ -128,7 +128,7 @@ def _listed(folder: int, below: list[str]) -> Iterator[Entry | None]:
 
 
 def _opened(name: str, above: int | None) -> int:
-    """A folder's descriptor. One of our own user's that is closed to us, as code can make it, is given our rights."""
+    """A folder's descriptor. If it is ours and the code has closed it to us, we give ourselves the rights."""
     try:
         descriptor = os.open(name, FOLDER, dir_fd=above)
     except PermissionError:
@@ -153,7 +153,7 @@ def _identity(descriptor: int) -> tuple[int, int]:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder with all below it, as far as that goes: the model's code can nest deeper than Python recurses."""
+    """Remove a folder with all below it, as far as possible: the model's code can nest deeper than Python recurses."""
     with suppress(RecursionError):
         shutil.rmtree(folder, ignore_errors=True)
     if folder.exists():
@@ -163,9 +163,9 @@ def remove(folder: Path) -> None:
 
 
 def clear_setid_bits(folder: Path) -> int:
-    """Take set-user-ID and set-group-ID off every file below `folder`; how many had one.
+    """Clear set-user-ID and set-group-ID on every file below `folder`; returns how many had one.
 
-    A file that root's sandbox left with such a bit would be a program of root's on this machine.
+    A file with such a bit, left by a sandbox that root started, would run as root on this machine.
     """
     cleared = 0
     for entry in walk((folder,)):
@@ -178,7 +178,7 @@ def clear_setid_bits(folder: Path) -> int:
 
 
 def _clear(entry: Entry) -> int:
-    """By descriptor, and looked at again through it: the name may have become a link since."""
+    """By descriptor, and checked again through it: the name may have become a link since."""
     flags = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(entry.name, flags, dir_fd=entry.folder)
     try:

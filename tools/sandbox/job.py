@@ -1,4 +1,4 @@
-"""What is to run confined, what it may see, change and use, and how it is started: a kernel's life or one command."""
+"""What is to run confined (a kernel or one command), what it may see, change and use, and how it is started."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tools.sandbox._interpreter import Interpreter
 
 Runs = Literal["python", "shell"]
 DATA_PATH = "/mnt/data"
-"""Where the model was told that its files are."""
+"""Where the model was told that its files lie."""
 MIB = 1 << 20
 GIB = 1 << 30
 NO_LIMIT = 1 << 63
@@ -23,12 +23,12 @@ _PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a kernel or a command may use, with all its children. `NO_LIMIT`: what isn't held.
+    """What a kernel or a command may use, children included. `NO_LIMIT`: not limited.
 
     `file_bytes`, `open_files` and `address_space_bytes` hold for each process (rlimits), the others for all together:
-    beyond those, a watcher ends the job. `data_bytes` and `data_files` are of the folders that a kernel writes,
-    `free_bytes` is what they leave of the disk. `disk_bytes`: by how much the free space of a command's disk may shrink
-    meanwhile. `temporary_bytes` is for each of a command's /tmp and home, in memory.
+    a job that exceeds those is ended by a watcher. `data_bytes` and `data_files` limit the folders that a kernel
+    writes, `free_bytes` is what must stay free on their disk. `disk_bytes`: by how much a command may shrink its disk's
+    free space. `temporary_bytes` is the size of a command's /tmp and of its home, each in memory.
     """
 
     memory_bytes: int
@@ -43,7 +43,7 @@ class Limits:
     temporary_bytes: int = 0
 
     def rlimits(self, *names: str) -> dict[str, int]:
-        """Of those of each process the named ones that are held, e.g. `{"FSIZE": 268435456, "CORE": 0}`."""
+        """The named limits per process, as far as there are any, e.g. `{"FSIZE": 268435456, "CORE": 0}`."""
         bounds = {"AS": self.address_space_bytes, "FSIZE": self.file_bytes, "NOFILE": self.open_files, "CORE": 0}
         return {name: bounds[name] for name in names if bounds[name] != NO_LIMIT}
 
@@ -66,19 +66,20 @@ SHELL_LIMITS = Limits(
     disk_bytes=4 * GIB,
     temporary_bytes=GIB // 2,
 )
-"""No limit of address space: node, java and go reserve far more of it than they use. `open_files` is what most systems
-give; 512 processes with so many can't hold more than 2 GB in pipes."""
+"""No limit on address space: node, java and go reserve far more of it than they use. `open_files` is most systems'
+default; 512 processes with that many can't hold more than 2 GB in pipes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """One life of a kernel, where there is an `interpreter`, or one shell `command`.
 
-    `folder` is what it is about, resolved: a kernel's data, which outlive it, or the workspace. `scratch`: a private
-    folder that was made for this job. A kernel sees the system's programs, its Python and these folders. A command sees
-    the whole machine but for what is private (`private.py`), and of these: `guarded`, paths below the folder that are
-    only read; `own`, those of ossia itself, where no folder on the way can be moved aside either, so that nothing takes
-    their place; `hidden`, folders of ours and of the user's, wherever they lie; `home`, the user's, None if unknown.
+    `folder`, a resolved path, holds a kernel's data, which outlive it, or is the workspace. `scratch`: a private folder
+    made for this job. A kernel sees the system's programs, its Python and these folders. A command sees the whole
+    machine except for what is private (`private.py`). For it: `guarded`, read-only paths below the folder; `own`,
+    read-only parts of ossia itself, whose folders can't be moved aside either, so that nothing takes their place;
+    `hidden`, folders of ours and the user's that it doesn't see, wherever they lie; `home`, the user's, None if
+    unknown.
     """
 
     folder: Path
@@ -99,22 +100,22 @@ class Job:
 
     @property
     def sockets(self) -> Path:
-        """Where a kernel binds."""
+        """The folder for a kernel's sockets."""
         return self.scratch / "s"
 
     @property
     def temporary(self) -> Path:
-        """For temporary files where /tmp can't be had."""
+        """For temporary files if there is no /tmp of its own."""
         return self.scratch / "tmp"
 
     @property
     def writable(self) -> tuple[Path, ...]:
-        """Its folders of `scratch` that it writes."""
+        """The folders in `scratch` that it may write."""
         return (self.sockets, self.temporary) if self.interpreter else (self.temporary,)
 
     @property
     def connection(self) -> Path:
-        """The file that tells a kernel where to bind."""
+        """The connection file: it tells a kernel where to bind."""
         return self.fixed / "kernel.json"
 
     @property
@@ -124,19 +125,19 @@ class Job:
 
     @property
     def launcher_settings(self) -> dict[str, object]:
-        """What our launcher becomes, and the folders of packages it needs until then."""
+        """What our launcher is to become, and the package folders it needs until then."""
         if self.interpreter:
             return {"site": [*map(str, self.interpreter.site)], "connection": str(self.connection)}
         return {"site": _landlocks_site(), "command": self.program}
 
     def environment(self, home: Path | str, temporary: Path | str) -> dict[str, str]:
-        """All that the job is told: nothing of ours or of the user's is in it but the names of folders."""
+        """The job's whole environment: nothing of ours or the user's is in it except names of folders."""
         places = {"LANG": "C.UTF-8", "HOME": str(home), "TMPDIR": str(temporary)}
         if self.interpreter:
             return {
                 **places,
                 "PATH": f"{self.interpreter.prefix}/bin:/usr/local/bin:/usr/bin:/bin",
-                "MALLOC_ARENA_MAX": "2",  # each thread's own would take 64 MiB of the address space that a limit counts
+                "MALLOC_ARENA_MAX": "2",  # an arena for each thread would take 64 MiB of the limited address space
                 "IPYTHONDIR": f"{temporary}/.ipython",
             }
         folders = [folder for folder in self.search_path.split(os.pathsep) if folder.startswith("/")]
@@ -155,8 +156,8 @@ class Job:
 class Launch:
     """How to start a job: the command, its whole environment, descriptors to hand down (closed by the caller after).
 
-    `lifeline`: the first process ends everything when its stdin ends. `group`: a control group that was made for it and
-    is removed after it.
+    `lifeline`: the first process ends everything when its stdin closes. `group`: a control group made for it, and
+    removed after it.
     """
 
     command: tuple[str, ...]

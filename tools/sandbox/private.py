@@ -1,4 +1,4 @@
-"""What of the machine, and of its workspace, a command doesn't see or only reads."""
+"""What a command doesn't see, or may only read, of the machine and of its workspace."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from pathlib import Path
 from tools.sandbox.job import Job
 
 GUARDED = (".git", ".ossia")
-"""What lies at the top of a workspace and is only read: hooks and settings there would run as the user, later."""
+"""At the top of a workspace these are read-only: hooks and settings in them would run later, as the user."""
 PRIVATE_FOLDERS = ("/home", "/root", "/Users", "/tmp", "/run", "/var", "/mnt", "/media", "/lost+found", "/boot", "/efi",
                     "/etc/ssl/private", "/etc/sudoers.d", "/etc/wireguard", "/etc/NetworkManager/system-connections",
                     "/etc/ppp", "/etc/cups", "/etc/docker", "/etc/kubernetes", "/etc/letsencrypt",
                     "/etc/openvpn")  # fmt: skip
-"""Empty inside. Most of /etc's are closed to a plain user anyhow; root's own files are open to what root starts."""
+"""Empty inside. A plain user can't read most of those in /etc anyway, but what root starts can."""
 _PRIVATE_FILES = ("shadow", "shadow-", "gshadow", "gshadow-", "sudoers", "security/opasswd", "krb5.keytab", "crypttab",
                   "mysql/debian.cnf")  # fmt: skip
 PUBLIC_STATE = ("/var/lib/texmf", "/var/lib/dpkg", "/var/cache/fontconfig", "/var/lib/ghc", "/var/lib/flatpak")
-"""Of /var, what programs read."""
+"""What stays visible of /var: programs read it."""
 _SECRETS_IN_HOME = (".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config", ".netrc", ".git-credentials",
                     ".pypirc", ".npmrc", ".pgpass", ".password-store", ".mozilla", ".thunderbird", ".cargo/credentials",
                     ".cargo/credentials.toml", ".bash_history", ".zsh_history", ".python_history", ".local/share",
                     ".local/state", ".cache", "Library")  # fmt: skip
-"""Where the workspace is the home folder itself."""
+"""Hidden if the workspace is the home folder itself."""
 
 
 def private_folders(job: Job) -> list[Path]:
-    """Folders outside the workspace that the command finds empty, none below another; as they really lie."""
+    """Folders outside the workspace that the command finds empty: real paths, none below another."""
     wanted = [*map(Path, PRIVATE_FOLDERS), *([job.home] if job.home else []), *job.hidden]
     found = {real for path in wanted if (real := path.resolve()).is_dir() and real != Path("/")}
     return _outermost(path for path in found if not path.is_relative_to(job.folder))
@@ -46,14 +46,14 @@ def on_the_way(job: Job) -> list[Path]:
 
 
 def private_in_workspace(job: Job) -> list[Path]:
-    """What of the workspace itself the command doesn't see: our own data; secrets where it is the home folder."""
+    """What the command doesn't see of the workspace itself: our own data; secrets, if it is the home folder."""
     secrets = [job.folder / name for name in _SECRETS_IN_HOME] if job.home and job.home.resolve() == job.folder else []
     inside = {path.resolve() for path in (*job.hidden, *secrets) if path.exists() and not path.is_symlink()}
     return _outermost(path for path in inside if path.is_relative_to(job.folder) and path != job.folder)
 
 
 def too_wide(root: Path, home: Path | None) -> str:
-    """Why a folder is no workspace for commands; empty if it is one."""
+    """Why a folder can't be a workspace for commands; empty if it can."""
     system = ("/", "/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/opt", "/proc", "/run", "/sbin", "/sys", "/usr",
               "/var", "/home", "/Users", "/System", "/Library")  # fmt: skip
     if str(root) in system or any(root.is_relative_to(top) for top in ("/proc", "/sys", "/dev")):
@@ -64,7 +64,7 @@ def too_wide(root: Path, home: Path | None) -> str:
 
 
 def _outermost(paths: Iterable[Path]) -> list[Path]:
-    """Those that lie in no other one, sorted."""
+    """The paths that lie in none of the others, sorted."""
     found: list[Path] = []
     for path in sorted(set(paths)):
         if not any(path.is_relative_to(above) for above in found):

@@ -1,4 +1,4 @@
-"""What a tree of processes and a folder use, seen from outside."""
+"""What a process tree and a folder use, seen from outside."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tools.sandbox.job import Limits
 _ROOM_BYTES, _ROOM_FILES = 1 << 20, 100
 """What a kernel may add to a folder that was over its limit before."""
 _ROOM_ON_DISK_BYTES = 16 << 20
-"""The same where the disk was too full."""
+"""The same if the disk was too full before."""
 _LOOKS = 3
-"""So often a folder that moves away under our look is looked through again."""
+"""How often a folder that moves away while we read it is read again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What is in use now. `processes` counts threads too; `beside_bytes` is the part of the memory that is in none.
+    """What is in use now. `processes` counts threads too; `beside_bytes` is memory outside all processes.
 
     `hidden`: places in the folders that couldn't be looked into. `free_bytes`: what the fullest of their disks
     has left.
@@ -40,7 +40,7 @@ class Usage:
     free_bytes: int = 1 << 63
 
     def at_most(self, other: Usage) -> Usage:
-        """The folders' part, each number the smaller one: what was cleaned up is not given back."""
+        """For the folders the smaller of both numbers: what was cleaned up may not be used again."""
         return replace(
             self,
             data_bytes=min(self.data_bytes, other.data_bytes),
@@ -51,8 +51,7 @@ class Usage:
     def breach(self, limits: Limits, before: Usage) -> str:
         """Which limit is broken, in words for the model; empty if none.
 
-        `before`: what was in use at the start. A folder that was over the limit then may be cleaned up, but not grow
-        further.
+        `before`: what was in use at the start. A folder that was over the limit then may be cleaned up, but not grow.
         """
         if before.free_bytes - self.free_bytes > limits.disk_bytes:
             return f"took more than {limits.disk_bytes / (1 << 30):.1f} GB of disk space"
@@ -90,7 +89,7 @@ def usage_of_folders(folders: Iterable[Path]) -> Usage:
 
 
 def held_bytes(root: int) -> int:
-    """Bytes on disk of the files that a tree of processes holds open and that have no name any more. 0 on macOS."""
+    """Bytes on disk of deleted files that a process tree still holds open. 0 on macOS."""
     held: dict[tuple[int, int], int] = {}
     for process, _, _ in _tree(root) if sys.platform == "linux" else ():
         with suppress(OSError), os.scandir(process / "fd") as descriptors:  # it ended meanwhile
@@ -120,10 +119,10 @@ def usage_of_processes(root: int) -> Usage:
 
 
 def usage_in_all(root: int, memory_bytes: int, processes: int) -> Usage:
-    """What a process and all its descendants use, the system's memory that they hold included.
+    """What a process and all its descendants use, including the system's memory that they hold.
 
-    Looks more closely, and at more cost, only where a first sum is beyond `memory_bytes`; not at more than `processes`
-    processes and threads, whose number says it all: a fork bomb has to be ended before it has grown.
+    Looks more closely, which costs more, only if a first sum exceeds `memory_bytes`. Not if there are more than
+    `processes` processes and threads: then their number is enough, and a fork bomb must be ended before it grows.
     """
     if sys.platform != "linux":
         return usage_of_processes(root)
@@ -138,7 +137,7 @@ def usage_in_all(root: int, memory_bytes: int, processes: int) -> Usage:
 
 
 def processes_of(root: int) -> list[int]:
-    """The numbers of a process and of all its descendants, itself first. On macOS those of its process group."""
+    """The ids of a process and of all its descendants, its own first. On macOS those of its process group."""
     if sys.platform == "linux":
         return [int(process.name) for process, _, _ in _tree(root)] or [root]
     done = subprocess.run(["pgrep", "-g", str(root)], capture_output=True, text=True, timeout=10, check=False)
@@ -146,9 +145,9 @@ def processes_of(root: int) -> list[int]:
 
 
 def proportional_memory(root: int) -> int:
-    """The proportional set size (PSS) of a tree: shared pages, as forks have them, are counted once.
+    """The proportional set size (PSS) of a tree: pages shared by forks are counted once.
 
-    Slower to get than the sum of the resident sizes, which is never smaller. A process whose PSS can't be read counts
+    Slower to read than the sum of the resident sizes, which is never smaller. A process whose PSS can't be read counts
     with its resident size.
     """
     total = 0
@@ -174,7 +173,7 @@ def _from_proc(root: int) -> Iterator[tuple[int, int]]:
 
 
 def _tree(root: int) -> Iterator[tuple[Path, int, int]]:
-    """Down the tree by each thread's list of children: the cost is that of the tree, not of the machine."""
+    """Walks down the tree by each thread's list of children, so the cost depends on the tree, not on the machine."""
     pending = [root]
     while pending:
         process = Path("/proc", str(pending.pop()))
