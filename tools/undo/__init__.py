@@ -1,4 +1,4 @@
 """Files as they were before a turn changed them.
 
-Begin with `journal`; `restore` gives them back, `snapshot` and `tree` see what a command changed.
+Begin with `journal`; `restore` puts them back; `snapshot` and `tree` find what a command changed.
 """

@@ -1,4 +1,4 @@
-"""What a turn changed in the workspace, kept so that it can be undone: the tools' writes and those of the shell.
+"""Keeps what a turn changed in the workspace, so that it can be undone: by the tools' writes and by the shell.
 
     journal = Journal(data_dir, Path("/home/user/project"))
     journal.begin_turn("fix the tests")      # Workspace(root, keeper=journal): the tools call `keep` before each write
@@ -33,9 +33,9 @@ _BY_HAND = "(calls by hand)"
 
 @dataclass(frozen=True, slots=True)
 class KeepLimits:
-    """How much is kept. `file_bytes`: of one file that a tool writes. `command_*`: of a workspace for the shell's sake.
+    """How much is kept. `file_bytes`: of one file that a tool writes. `command_*`: of a workspace before a command.
 
-    Of turns the last `turns` stay, and as many as fit into `total_bytes`.
+    The last `turns` turns are kept, or as many of them as fit into `total_bytes`.
     """
 
     file_bytes: int = 64 << 20
@@ -48,9 +48,9 @@ class KeepLimits:
 class Journal:
     """The turns of one workspace, in `data_dir/undo/KEY/`, closed to other users. A `Keeper` (tools/workspace.py).
 
-    Several processes may use it at once. A crash, at any moment, leaves a journal that undo can use: what it cuts off
-    is taken up by the next process. Kept are bytes, permission bits, links and folders; not times, owners (but by root)
-    and attributes. Neither is what lies in the workspace's own `.git`, which a confined command can't write.
+    Several processes may use it at once. A crash, at any moment, leaves a usable journal: the next process completes
+    what it interrupted. Bytes, permission bits, links and folders are kept; times, owners (except by root) and
+    attributes are not. Nor is what lies in the workspace's own `.git`, to which a confined command can't write.
     """
 
     def __init__(self, data_dir: Path, workspace_root: Path, *, limits: KeepLimits | None = None) -> None:
@@ -71,12 +71,12 @@ class Journal:
     # -- turns ---------------------------------------------------------------------------------------------------------
 
     def begin_turn(self, label: str) -> None:
-        """Start a turn; `label` is for people, the user's own words. Nothing is stored until something is written."""
+        """Start a turn; `label`, the user's own words, is for people. Nothing is stored until something is written."""
         self.end_turn()
         self._label = label
 
     def end_turn(self) -> None:
-        """Note how the turn left its files, so that undo sees what the user changes later. Call it after every turn."""
+        """Record how the turn left its files: undo compares, to see what the user changed. Call it after every turn."""
         if self._turn is None:
             return
         with self._locked():
@@ -93,10 +93,10 @@ class Journal:
             return tuple(folder.turn for folder in reversed(self._turns.all()))
 
     def undo(self, *, force: bool = False, skip: bool = False, dry_run: bool = False) -> Undone | None:
-        """Give the files back that the last turn changed; None if there is no turn.
+        """Restore the files that the last turn changed; None if there is no turn.
 
-        A file that isn't as the turn left it (the user went on with it) stays, is named, and stays undoable: `force`
-        takes the turn's beginning for it too, `skip` leaves it for good. `dry_run` only says what would be done.
+        A file that isn't as the turn left it (the user went on with it) is left alone and named, and can still be
+        undone: `force` restores it too, `skip` gives it up for good. `dry_run` only says what would be done.
         """
         if not self._folder.exists():
             return None
@@ -114,7 +114,7 @@ class Journal:
     # -- the tools' writes ---------------------------------------------------------------------------------------------
 
     def keep(self, path: Path) -> None:
-        """Keep what is at `path` before it is changed (see `Keeper`). Raises `ToolFailed` where that can't be done."""
+        """Keep what is at `path` before it is changed (see `Keeper`). Raises `ToolFailed` if that can't be done."""
         try:
             name = path.relative_to(self._root).as_posix()
         except ValueError:
@@ -147,7 +147,7 @@ class Journal:
     # -- the shell's writes --------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Copy what the workspace holds ahead of the first command. It may take seconds: call it on its own thread.
+        """Copy the workspace's files ahead of the first command. It may take seconds: call it on its own thread.
 
         A failure isn't reported here, but by `commands_cannot_be_undone`.
         """
@@ -156,7 +156,7 @@ class Journal:
                 self._store.collect()
 
     def commands_cannot_be_undone(self) -> str:
-        """Why what a command changes now couldn't be undone, in words for people; empty if it can."""
+        """Why a command's changes couldn't be undone now, in words for people; empty if they can."""
         try:
             with self._locked():
                 scanner = self._scanner
@@ -165,9 +165,9 @@ class Journal:
             return f"its state can't be kept ({error.strerror or error})"
 
     def before_command(self) -> Before | None:
-        """Keep the state of the whole workspace; None where it holds too much. Give it to `after_command`.
+        """Keep the state of the whole workspace, for `after_command`; None if it holds too much.
 
-        Raises `ToolFailed` where it can't be kept (a full disk): then the command must not run.
+        Raises `ToolFailed` if it can't be kept (a full disk): then the command must not run.
         """
         try:
             with self._locked():
@@ -191,9 +191,9 @@ class Journal:
             raise ToolFailed(f"Error: the workspace can't be kept for undo ({why}), so nothing is run") from error
 
     def after_command(self, before: Before, *, git_is_free: bool = False) -> tuple[str, ...]:
-        """Note what the command changed. What it left may be more than is kept: then that is known by name only.
+        """Record what the command changed. If it left more than is kept, that is recorded by name only.
 
-        What runs or instructs later is put aside first; returns the lines that tell of it (see `_later.put_aside`).
+        What runs or instructs later is put aside first; returns the lines that report it (see `later.put_aside`).
         """
         with self._locked():
             try:
@@ -220,7 +220,7 @@ class Journal:
     # -- inside --------------------------------------------------------------------------------------------------------
 
     def _current(self) -> TurnFolder:
-        """The turn that is going on, made at its first write; another one if somebody undid it meanwhile."""
+        """The current turn, made at its first write; a new one if somebody undid it meanwhile."""
         if self._turn is None or not self._turn.exists():
             self._turn = self._turns.new(self._label)
         return self._turn
@@ -233,13 +233,13 @@ class Journal:
             return
         after: dict[str, State] = {}
         for name in sorted(turn.unrecorded):
-            with suppress(OSError):  # it can't be looked at: undo will find out
+            with suppress(OSError):  # it can't be read: undo will find out
                 after[name] = self._tree.state(name)
         turn.add_after(after)
         turn.unrecorded.clear()
 
     def _recover(self) -> None:
-        """Take up what a command changed whose process ended in the middle of it."""
+        """Record the changes of commands during which their ossia process ended."""
         for pending in self._turns.left_behind():
             known = self._store.last_seen()
             closed = frozenset(path for path, one in known.items() if not one.listed)

@@ -1,4 +1,4 @@
-"""Putting a turn's files back: first what is checked, then what is taken away, then what is made."""
+"""Puts a turn's files back: first checks, then removals, then what is made again."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """What undo did: `restored` are paths with their old content or mode again, `removed` those that the turn had made.
+    """What undo did: `restored`: paths that have their old content or mode again. `removed`: those that the turn had
+    made.
 
     `Undone("fix the tests", restored=("a.py",), removed=("b.py",), skipped=(Skipped("c.py", "it was changed since"),))`
     """
@@ -64,9 +65,9 @@ def undo_turn(turn: TurnFolder, tree: Tree, *, force: bool, skip: bool, dry_run:
 
 
 def _open_folders(turn: TurnFolder, tree: Tree) -> None:
-    """A folder that the turn closed to its own owner hides what is in it. Its mode of before comes back at the end."""
+    """Open folders that the turn closed to their owner: they hide their content. The old modes come back at the end."""
     for path in sorted(path for path, before in turn.before.items() if before.kind == "dir"):
-        with suppress(OSError):  # then what is below it is skipped, with the reason
+        with suppress(OSError):  # what is below it is then skipped, with the reason
             now = tree.state(path)
             if now.kind == "dir" and now.mode & 0o700 != 0o700:
                 tree.set_mode(path, now.mode | 0o700)
@@ -94,7 +95,7 @@ def _checked(turn: TurnFolder, tree: Tree, force: bool) -> _Work:
 
 
 def _leave_repositories_in_use(turn: TurnFolder, tree: Tree, work: _Work, force: bool) -> None:
-    """One that the turn made and the user goes on with stays whole: a part of it is of no use to anybody."""
+    """A repository that the turn made, and that the user went on with, stays whole: half of one is of no use."""
     made = [path for path, before in turn.before.items()
             if path.rpartition("/")[2] == ".git" and before.kind == "absent"]  # fmt: skip
     for top in [] if force else made:
@@ -108,7 +109,7 @@ def _leave_repositories_in_use(turn: TurnFolder, tree: Tree, work: _Work, force:
 
 
 def put_back(before: Mapping[str, State], kept: Bytes, tree: Tree) -> dict[str, str]:
-    """Make again what was at these paths, where nothing is now; what couldn't be made, with the reason."""
+    """Make again what was at these paths, where nothing is now. Returns what couldn't be made, with the reason."""
     work = _Work({path: State() for path in before})
     for path, state in before.items():
         if state.kind == "other" or (state.kind == "file" and not kept.path_of(state.hash).exists()):
@@ -138,7 +139,7 @@ def _apply(before: Mapping[str, State], kept: Bytes, tree: Tree, work: _Work) ->
 
 
 def _each(work: _Work, paths: Iterable[str], action: Callable[[str], None]) -> None:
-    """Do it at each path that nothing has gone wrong with."""
+    """Do it at each path that hasn't failed yet."""
     for path in paths:
         if path in work.skipped:
             continue

@@ -1,4 +1,4 @@
-"""The whole workspace before a command and after it, and what is different."""
+"""Compares the whole workspace before and after a command."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tools.undo.tree import Opened, State, Tree
 from tools.undo.turns import Pending
 
 _ASK_AGAIN_S = 60.0
-"""How long a workspace that held too much isn't looked at again."""
+"""How long to wait before a workspace that held too much is scanned again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Before:
     """The workspace before a command. `repositories`: each `.git` in it, which a command must not be able to change.
 
-    `links`: what such links lead to whose names run or instruct later.
+    `links`: where links lead whose names run or instruct later.
     """
 
     known: Mapping[str, Known]
@@ -31,16 +31,16 @@ class Before:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What was at the paths that a command changed, and what is there now (nothing where that isn't known)."""
+    """What was at the paths that a command changed, and what is there now (empty if that isn't known)."""
 
     before: Mapping[str, State]
     after: Mapping[str, State]
 
 
 class Scanner:
-    """Looks through a workspace, unless it holds too much. `left_out`: what in it is ours.
+    """Scans a workspace, unless it holds too much. `left_out`: our own files in it.
 
-    `looked`: all of it was copied once, so that a look is cheap now. `too_much`: why it can't be.
+    `looked`: all of it was copied once, so that a scan is cheap now. `too_much`: why it can't be scanned.
     """
 
     def __init__(self, tree: Tree, store: Store, left_out: list[str]) -> None:
@@ -49,7 +49,7 @@ class Scanner:
         self.too_much, self._ask_again_at = "", 0.0
 
     def look_first(self) -> bool:
-        """Copy all that is there; False where that is too much, or was less than a minute ago (`too_much` says why)."""
+        """Copy all of it. False if that is too much, or was less than a minute ago (`too_much` says why)."""
         if time.monotonic() < self._ask_again_at:
             return False
         try:
@@ -61,11 +61,11 @@ class Scanner:
         return True
 
     def give_up(self, error: TooMuch) -> None:
-        """It holds more than is kept: it isn't looked at again for a while."""
+        """Note that it holds more than is kept: it isn't scanned again for a while."""
         self.too_much, self._ask_again_at, self.looked = str(error), time.monotonic() + _ASK_AGAIN_S, False
 
     def look(self, opened: Opened, repositories: tuple[str, ...] | None = None) -> tuple[dict[str, Known], Walk]:
-        """What there is, also in folders that are closed to their owner: these are `opened`, and known as they were."""
+        """What there is, also in folders closed to their owner: these are `opened`, but recorded as they were."""
         while True:
             known, found = self._store.look(repositories)
             if not [path for path in sorted(found.unlisted) if opened.open(path)]:
@@ -76,11 +76,11 @@ class Scanner:
         return known, found
 
     def changes(self, before: Before, opened: Opened) -> Changes:
-        """What is different now. Of more than is kept, `after` is left empty."""
+        """What is different now. `after` is empty if there is more than is kept."""
         after, whole = self._after(before, opened)
         if whole:
             changed = {path for path, known in after.items()
-                       if (was := before.known.get(path)) is not known  # the same object: not read again
+                       if (was := before.known.get(path)) is not known  # an unchanged file keeps its object
                        and (was is None or not was.state.equals(known.state))}  # fmt: skip
             changed = {path for path in changed if path in before.known or not _below(path, before.unlisted)}
         else:
@@ -93,7 +93,7 @@ class Scanner:
         return Changes(befores, afters if whole else {})
 
     def _after(self, before: Before, opened: Opened) -> tuple[dict[str, Known], bool]:
-        """What there is after a command, and whether all of it was read. If it is too much for that: names only."""
+        """What there is after a command, and whether all of it was read. If that would be too much, names only."""
         try:
             return self.look(opened, before.repositories)[0], True
         except (TooMuch, OSError) as error:
@@ -105,5 +105,5 @@ class Scanner:
 
 
 def _below(path: str, folders: frozenset[str]) -> bool:
-    """Whether it lies in a folder that couldn't be listed before: then it may have been there all the time."""
+    """Whether it lies in a folder that couldn't be listed before: it may have been there all the time."""
     return any(path.startswith(f"{folder}/") for folder in folders)

@@ -1,8 +1,8 @@
-"""What a workspace holds, known cheaply: the files' bytes are copied once, after that a look at each name is enough.
+"""What a workspace holds, found cheaply: files are copied once, after that it is enough to stat each name.
 
-A file whose inode, size, mode and times are as they were has the bytes it had: the time of change (ctime) can't be set
-by a program. Where it lies so near to the look itself that the clock couldn't tell two writes apart, the file is read
-again the next time (as git does with its "racily clean" files).
+A file with the same inode, size, mode and times has the same bytes: a program can't set the time of change (ctime). If
+that time is so close to the scan that the clock couldn't tell two writes apart, the file is read again next time (as
+git does with its "racily clean" files).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _SAME_TICK_NS = 20_000_000
 """Linux's clock for files ticks every 1 to 10 ms."""
 _KIND = 0o170000
 NEVER: Key = (-1, 0, 0, 0, 0)
-"""Of what must be looked at again."""
+"""The key of what must be read again every time."""
 _SMALL_BYTES = 1 << 20
 _SPARE_LINES = 5_000
 UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
-"""What reading a line raises that holds what we never wrote."""
+"""The exceptions of reading a line that we didn't write."""
 
 
 class TooMuch(Exception):
@@ -40,7 +40,7 @@ class TooMuch(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What was found at a path, and by what it will be recognised. `listed`: False for a folder that couldn't be."""
+    """What was found at a path, and the key to recognise it by. `listed`: False for a folder that couldn't be."""
 
     key: Key
     state: State
@@ -58,16 +58,16 @@ class Walk:
 
 def walk(root: Path, *, max_files: int, max_bytes: int, left_out: Iterable[str] = (),
          repositories: Iterable[str] | None = None) -> Walk:  # fmt: skip
-    """Every name below `root` but those `left_out` and what lies in the workspace's own `.git`.
+    """Every name below `root`, except those `left_out` and the contents of the workspace's own `.git`.
 
-    `repositories` are those of an earlier look: a `.git` at the top that isn't among them is looked into. None: it is
-    the workspace's own. Raises `TooMuch` at the limits.
+    `repositories`: those of an earlier walk. A `.git` at the top that isn't among them is walked through. None: a
+    `.git` there is the workspace's own. Raises `TooMuch` at the limits.
     """
     found = Walk()
     skipped, own = frozenset(left_out), repositories is None or ".git" in repositories
     top, pending = os.fspath(root), [""]
     keys, size = found.keys, 0
-    while pending:  # for 2,000 files this takes 8 ms, 6 of them in scandir and lstat (measured): no calls but those
+    while pending:  # for 2,000 files this takes 8 ms, 6 of them in scandir and lstat (measured): so no other calls
         prefix = pending.pop()
         try:
             entries = os.scandir(f"{top}/{prefix}")
@@ -86,7 +86,7 @@ def walk(root: Path, *, max_files: int, max_bytes: int, left_out: Iterable[str] 
                     continue
                 try:
                     status = entry.stat(follow_symlinks=False)
-                except PermissionError:  # it may be listed, but not gone through
+                except PermissionError:  # it may be listed, but not entered
                     found.unlisted.add(prefix.rstrip("/"))
                     continue
                 except OSError:  # it vanished meanwhile
@@ -104,17 +104,17 @@ def walk(root: Path, *, max_files: int, max_bytes: int, left_out: Iterable[str] 
 
 
 class Bytes:
-    """Files' bytes by their hash, in one private folder. Written whole, never changed."""
+    """Files' bytes by their hash, in one private folder. Written atomically, never changed."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def path_of(self, digest: str) -> Path:
-        """Where the bytes of that hash lie, if they do."""
+        """Where the bytes with that hash lie, if they are kept."""
         return self.folder / digest
 
     def keep(self, descriptor: int) -> str:
-        """Copy what a descriptor reads; the hash of it."""
+        """Copy what a descriptor reads; returns its hash."""
         if os.fstat(descriptor).st_size <= _SMALL_BYTES:
             data = b"".join(iter(lambda: os.read(descriptor, _SMALL_BYTES), b""))
             digest = hashlib.sha256(data).hexdigest()
@@ -131,7 +131,7 @@ class Bytes:
         return hasher.hexdigest()
 
     def take(self, digest: str, other: Bytes) -> None:
-        """Have the bytes of another folder too: by a second name where that goes, else as a copy."""
+        """Take over bytes from another folder: as a hard link if possible, else as a copy."""
         here, there = self.path_of(digest), other.path_of(digest)
         if here.exists() or not there.exists():
             return
@@ -162,7 +162,7 @@ class Bytes:
 class Store:
     """Copies of the files of one workspace as they were last seen, and the list of what was seen.
 
-    `folder` holds `bytes/HASH` and `seen.jsonl`, to which changes are appended; a torn last line is not believed.
+    `folder` holds `bytes/HASH` and `seen.jsonl`, to which changes are appended; a torn last line is ignored.
     """
 
     def __init__(self, folder: Path, tree: Tree, *, max_files: int, max_bytes: int, left_out: Iterable[str]) -> None:
@@ -207,13 +207,13 @@ class Store:
         try:
             state = self._tree.state(path, keep=self.bytes.keep)
         except OSError as error:
-            if error.errno in (28, 122):  # ENOSPC, EDQUOT: ours to say, not the file's fault
+            if error.errno in (28, 122):  # ENOSPC, EDQUOT: our disk is full, the file is not at fault
                 raise
             state = State("file", stat.S_IMODE(key[0]), f"{UNREAD}{key[4]}")
         return Known(NEVER if key[4] >= now_ns - _SAME_TICK_NS else key, state)
 
     def collect(self, *, above_bytes: int = 0) -> None:
-        """Remove the bytes of what is no longer in the workspace, if they are more than about that."""
+        """Remove the bytes of what is no longer in the workspace, if they are about more than `above_bytes`."""
         if self._stale_bytes < above_bytes:
             return
         self._stale_bytes = 0
@@ -222,14 +222,14 @@ class Store:
     # -- the list on disk ----------------------------------------------------------------------------------------------
 
     def _clock_ns(self) -> int:
-        """Now, by the clock that the files' times are taken from."""
+        """Now, by the clock of the file system."""
         clock = self._folder / "clock"
         clock.touch(mode=0o600)
         os.utime(clock)
         return clock.stat().st_mtime_ns
 
     def _load(self) -> None:
-        """Read the list, unless it is as we left it. Another ossia in the same workspace may have gone on with it."""
+        """Read the list, unless it is as we left it: another ossia in the same workspace may have added to it."""
         make_private(self.bytes.folder)
         try:
             status = self._list.stat()
@@ -242,7 +242,7 @@ class Store:
             return
         self._seen, self._lines = {}, len(lines)
         kept = {path.name for path in self.bytes.folder.iterdir()}
-        for line in lines[:-1]:  # behind the last newline stands nothing, or what a crash left
+        for line in lines[:-1]:  # after the last newline there is nothing, or what a crash left
             try:
                 path, *rest = json.loads(line)
                 if not rest:
@@ -273,7 +273,7 @@ class Store:
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder, and those above it that aren't there, closed to other users."""
+    """Make a folder, and missing ones above it, closed to other users."""
     if not folder.is_dir():
         make_private(folder.parent)
         with suppress(FileExistsError):
@@ -281,7 +281,7 @@ def make_private(folder: Path) -> None:
 
 
 def append(path: Path, data: bytes) -> None:
-    """Add lines to a private file, the first one behind a newline: what a crash tore there stays apart from it."""
+    """Add lines to a private file, after a newline: this separates them from a line that a crash tore."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as file:
         file.write(b"\n" + data)
 
@@ -297,7 +297,7 @@ def row_of(state: State) -> list[object]:
 
 
 def state_of(row: list[Any]) -> State:
-    """The state that `row_of` wrote. Raises what `UNREADABLE` names on anything else."""
+    """The state that `row_of` wrote. For anything else, raises one of `UNREADABLE`."""
     kind, mode, digest, target, owner = row
     if kind not in get_args(FileKind):
         raise ValueError(f"{kind!r} is no kind of file")

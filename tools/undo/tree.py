@@ -20,7 +20,7 @@ from tools.no_links import NEW_FILE, THROUGH, open_file, opened_below
 
 FileKind = Literal["absent", "file", "dir", "link", "fifo", "other"]
 UNREAD = "unread "
-"""How the hash of a file begins that couldn't be read. What follows is its time of change: two such are never equal."""
+"""The prefix of the hash of a file that couldn't be read. Its time of change follows: two such are never equal."""
 _CHUNK_BYTES = 1 << 20
 
 
@@ -57,7 +57,7 @@ class Tree:
         self.root = root
 
     def status(self, path: str) -> os.stat_result | None:
-        """None where there is nothing, or where a part of the path is a link or a file."""
+        """None if nothing is there, or if a part of the path is a link or a file."""
         try:
             with self._above(path) as (folder, name):
                 return os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -71,13 +71,13 @@ class Tree:
     def state(self, path: str, *, keep: Callable[[int], str] | None = None) -> State:
         """What lies there now. `keep` reads a file from a descriptor and returns its hash; None: it is only hashed.
 
-        Raises `OSError` where it can't be looked at.
+        Raises `OSError` if it can't be read.
         """
         status = self.status(path)
         return State() if status is None else self.state_of(path, status, keep=keep)
 
     def state_of(self, path: str, status: os.stat_result, *, keep: Callable[[int], str] | None = None) -> State:
-        """The same, where the status is known."""
+        """The same, if the status is known already."""
         mode, owner = stat.S_IMODE(status.st_mode), (status.st_uid, status.st_gid)
         if stat.S_ISDIR(status.st_mode):
             return State("dir", mode, owner=owner)
@@ -104,7 +104,7 @@ class Tree:
     # -- putting back --------------------------------------------------------------------------------------------------
 
     def remove(self, path: str) -> None:
-        """Take away a file, a link or an empty folder. Raises `OSError`; for a folder that isn't empty too."""
+        """Remove a file, a link or an empty folder. Raises `OSError`, also for a folder that isn't empty."""
 
         def action(folder: int, name: str) -> None:
             if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
@@ -115,7 +115,7 @@ class Tree:
         self._change(path, action)
 
     def move(self, path: str, new: str) -> None:
-        """Give what is there another name, where nothing is; the folders above the new name are made."""
+        """Rename it to a path where nothing is; the folders above the new path are made."""
         parts = new.split("/")[:-1]
         for size in range(1, len(parts) + 1):
             self.make_folder("/".join(parts[:size]))
@@ -129,7 +129,7 @@ class Tree:
         self._change(path, action)
 
     def make_folder(self, path: str) -> None:
-        """Make a folder that can be worked in, its real mode comes last; one that is there already stays."""
+        """Make a folder with full rights for us; its real mode is set last. An existing one stays."""
 
         def action(folder: int, name: str) -> None:
             with suppress(FileExistsError):
@@ -142,13 +142,13 @@ class Tree:
         self._change(path, lambda folder, name: os.symlink(target, name, dir_fd=folder))
 
     def make_fifo(self, path: str) -> None:
-        """Make a named pipe where nothing is; its real mode comes last."""
+        """Make a named pipe where nothing is; its real mode is set last."""
         self._change(path, lambda folder, name: os.mkfifo(name, 0o600, dir_fd=folder))
 
     def write(self, path: str, state: State, source: Path) -> None:
         """Make a file with the bytes of `source` and the mode and owner of `state`, whole or not at all.
 
-        A file with several names (hard links) is written where it lies, so that it keeps them.
+        A file with several names (hard links) is written in place, so that it keeps them.
         """
 
         def action(folder: int, name: str) -> None:
@@ -170,7 +170,7 @@ class Tree:
         self._change(path, action)
 
     def set_mode(self, path: str, mode: int) -> None:
-        """Set the permission bits of a file or a folder, never of what a link leads to."""
+        """Set the permission bits of a file or a folder, never through a link."""
 
         def action(folder: int, name: str) -> None:
             now = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -180,7 +180,7 @@ class Tree:
         self._change(path, action)
 
     def _change(self, path: str, action: Callable[[int, str], None]) -> None:
-        """Do it in the folder above; where that is closed to its owner, it is opened for as long as it takes."""
+        """Do it in the folder above; if that is closed to its owner, it is opened meanwhile."""
         try:
             with self._above(path) as (folder, name):
                 action(folder, name)
@@ -207,7 +207,7 @@ class Tree:
 
     @contextmanager
     def _above(self, path: str) -> Iterator[tuple[int, str]]:
-        """A descriptor of the folder that holds `path`, each part of the way opened without following links."""
+        """A descriptor of the folder that holds `path`, opened part by part without following links."""
         parts = path.split("/")
         if not all(part and part not in (".", "..") for part in parts):
             raise FileNotFoundError(f"{path!r} is no path in a workspace")
@@ -216,9 +216,9 @@ class Tree:
 
 
 class Opened:
-    """Folders that their owner may not list, or not go through, open while this is used (`with Opened(tree) as it`).
+    """Opens folders that their owner may not list or enter, while it is used (`with Opened(tree) as it`).
 
-    What a command closed it could open again with the next one: nothing that lies there may go unseen.
+    The next command could open again what one has closed, so nothing in there may go unseen.
     """
 
     def __init__(self, tree: Tree) -> None:
@@ -229,7 +229,7 @@ class Opened:
         return self
 
     def open(self, path: str) -> bool:
-        """Open one; False where it was open already, or can't be opened. Those above it come first."""
+        """Open one, after those above it. False if it was open already, or can't be opened."""
         if path in self._found:
             return False
         try:
@@ -251,7 +251,7 @@ class Opened:
         return mode if inode == status.st_ino else stat.S_IMODE(status.st_mode)
 
     def __exit__(self, *_: object) -> None:
-        """Close them again, but for what isn't there any more."""
+        """Close them again, except those that no longer exist."""
         for path, (mode, inode) in reversed(self._found.items()):
             with suppress(OSError):
                 status = self._tree.status(path) if path else self._tree.root.stat()
@@ -289,4 +289,4 @@ def _fill(descriptor: int, source: Path, state: State) -> None:
 def _is_a_link(error: OSError) -> bool:
     import errno
 
-    return error.errno == errno.ELOOP  # macOS says that, Linux ENOTDIR
+    return error.errno == errno.ELOOP  # on macOS; Linux says ENOTDIR

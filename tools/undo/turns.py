@@ -1,7 +1,7 @@
-"""The turns that can be undone, on disk: a folder each, with a list of what was there and the bytes of it.
+"""The turns that can be undone, on disk: a folder each, with a list of what was there, and its bytes.
 
-The list is only added to: a crash leaves whole lines and perhaps a torn one, which isn't believed. What it names was
-kept before it was named, and named before it was changed.
+The list is append-only: a crash leaves whole lines, and perhaps a torn one, which is ignored. What it names was kept
+before it was named, and named before it was changed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MAX_LABEL_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A turn for people: its label, the paths it changed, when it last did (seconds, by the file system's clock)."""
+    """A turn, for people: its label, the paths it changed, its last change (seconds, by the file system's clock)."""
 
     label: str
     paths: tuple[str, ...]
@@ -31,7 +31,7 @@ class Turn:
 
 
 class TurnFolder:
-    """One turn. `before`: what was; `after`: what the turn left, as far as that is known."""
+    """One turn. `before`: what was there. `after`: what the turn left, as far as known."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -39,7 +39,7 @@ class TurnFolder:
         self.label = ""
         self.before: dict[str, State] = {}
         self.after: dict[str, State] = {}
-        self.unrecorded: set[str] = set()  # written by tools; what they left there isn't in `after` yet
+        self.unrecorded: set[str] = set()  # written by tools, not yet in `after`
 
     @property
     def turn(self) -> Turn:
@@ -56,13 +56,13 @@ class TurnFolder:
         return path in self.before
 
     def add_before(self, states: Mapping[str, State]) -> None:
-        """The first state of a turn counts: paths that it has already are left out."""
+        """Add states. A turn's first one counts: paths that it already has are left out."""
         new = {path: state for path, state in states.items() if path not in self.before}
         self._add("before", new)
         self.before |= new
 
     def add_after(self, states: Mapping[str, State]) -> None:
-        """The last state counts."""
+        """Add states. The last one counts."""
         self._add("after", states)
         self.after |= states
 
@@ -72,12 +72,12 @@ class TurnFolder:
             append(self._list, "".join(rows).encode())
 
     def drop_if_nothing_changed(self) -> None:
-        """A call that failed leaves everything as it was."""
+        """Remove the turn if everything is as it was, as after a failed call."""
         if all(path in self.after and state.equals(self.after[path]) for path, state in self.before.items()):
             self.remove()
 
     def keep_only(self, paths: Iterable[str]) -> None:
-        """Forget all other paths; the turn itself if there are none."""
+        """Forget all other paths; remove the turn if there are none left."""
         wanted = [path for path in self.before if path in set(paths)]
         if not wanted:
             self.remove()
@@ -93,7 +93,7 @@ class TurnFolder:
         temporary.replace(self._list)
 
     def remove(self) -> None:
-        """The list first: without it the folder is no turn."""
+        """Remove the turn, its list first: without that the folder is no turn."""
         self._list.unlink(missing_ok=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -104,7 +104,7 @@ class TurnFolder:
             file.write(_first_line(label))
 
     def load(self) -> None:
-        """Read the list; lines that are none are left out."""
+        """Read the list; invalid lines are left out."""
         for line in self._list.read_bytes().split(b"\n"):
             with suppress(*UNREADABLE):
                 row = json.loads(line)
@@ -121,7 +121,7 @@ class TurnFolder:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A command that is running, or whose process was killed: the file is locked as long as that process lives."""
+    """A command that runs, or whose process was killed: its file is locked as long as that process lives."""
 
     path: Path
     descriptor: int
@@ -135,7 +135,7 @@ class Pending:
 
 
 class TurnFolders:
-    """All turns of a workspace, in their order."""
+    """All turns of a workspace, in order."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -147,14 +147,14 @@ class TurnFolders:
         return made
 
     def all(self) -> list[TurnFolder]:
-        """The oldest first. What a crash left without a list, or with nothing in it, is no turn."""
+        """All turns, oldest first. A folder without a list, or with an empty one, is left from a crash: no turn."""
         return [turn for path in self._paths() if (turn := self._loaded(path)) is not None]
 
     def last(self) -> TurnFolder | None:
         return next((turn for path in reversed(self._paths()) if (turn := self._loaded(path)) is not None), None)
 
     def prune(self, turns: int, total_bytes: int) -> None:
-        """Keep the last `turns`, and of these as many as fit, the last one in any case."""
+        """Keep the last `turns`, or as many of them as fit, the last one in any case."""
         size = 0
         for index, path in enumerate(reversed(self._paths())):
             folder = TurnFolder(path)
@@ -164,7 +164,7 @@ class TurnFolders:
                 folder.remove()
 
     def begin_command(self, label: str, turn: TurnFolder | None, repositories: Iterable[str]) -> Pending:
-        """Note that a command is about to run."""
+        """Record that a command is about to run."""
         import fcntl
 
         make_private(self._folder)
@@ -181,7 +181,7 @@ class TurnFolders:
         return bool(self._names("running-"))
 
     def left_behind(self) -> list[Pending]:
-        """The commands whose process is gone."""
+        """The commands whose process ended before they were done."""
         import fcntl
 
         found = []
@@ -197,7 +197,7 @@ class TurnFolders:
 
     def _pending(self, path: Path, descriptor: int) -> Pending:
         row: dict[str, object] = {}
-        with suppress(*UNREADABLE):  # killed before the line was whole: the command had not begun
+        with suppress(*UNREADABLE):  # killed before the line was complete: the command hadn't begun
             row = dict(json.loads(path.read_bytes()))
         turn = self._loaded(self._folder / str(row["turn"])) if row.get("turn") else None
         repositories = row.get("repositories")
