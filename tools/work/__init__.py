@@ -1,4 +1,4 @@
-"""Work in a folder: reading, writing, searching and patching files, and commands. A module for each function.
+"""Tools for work in a folder: read, write, search and patch files, run commands. A module for each tool.
 
 Begin with `read_file`, the shortest one.
 """
@@ -16,5 +16,5 @@ __all__ = ["ApplyPatch", "Grep", "ListDir", "ReadFile", "WriteFile", "workspace_
 
 
 def workspace_tools(*, max_tokens: int = 6_000) -> tuple[Tool, ...]:
-    """What reads and writes files of the workspace: all but `shell`. `max_tokens`: of one result of `read_file`."""
+    """The tools for the workspace's files: all but `shell`. `max_tokens`: of one result of `read_file`."""
     return (ReadFile(max_tokens=max_tokens), ListDir(), Grep(), WriteFile(), ApplyPatch())

@@ -1,4 +1,4 @@
-"""Changes of files, made all together or not at all, and only to files that are still as they were previewed."""
+"""Changes to files: made all together or not at all, and only if the files are still as they were previewed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TEMPORARY = re.compile(r"\.ossia-[0-9a-f]{12}\.tmp")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One file: `name` is its real name in the workspace. `before` None: it isn't there; `after` None: it goes.
+    """One file: `name` is its real name in the workspace. `before` None: it doesn't exist; `after` None: it is deleted.
 
     The permission bits and the owner are those of `before`, or of `like` (the source of a move), or a new file's.
     """
@@ -38,7 +38,7 @@ class Change:
 
 
 def current(root: Path, name: str) -> Content | None:
-    """The file as it is, None where there is none. Raises `ToolFailed` where it isn't a plain file of a fair size."""
+    """The file as it is, None if there is none. Raises `ToolFailed` if it isn't a plain file, or too large."""
     try:
         return read_bytes(root, name)
     except FileNotFoundError:
@@ -46,7 +46,7 @@ def current(root: Path, name: str) -> Content | None:
 
 
 def caution(changes: Sequence[Change], names: Sequence[str], workspace: Workspace) -> Caution:
-    """Why a person must agree to these changes, if they must. `names`: as they are shown."""
+    """Why a person must agree to these changes, if they must. `names`: the files' names as shown."""
     if ours := of_ossia(names, workspace):
         return Caution(f"it changes {ours[0]}, which ossia itself is made of", firm=True)
     protected = next((change.name for change in changes if change.before and not change.before.mode & 0o222), "")
@@ -58,7 +58,10 @@ def caution(changes: Sequence[Change], names: Sequence[str], workspace: Workspac
 
 
 def _of_what_leads_there(changes: Sequence[Change], root: Path) -> Caution | None:
-    """What runs or instructs later by another name than its own: a bare repository's, or that of a link at the top."""
+    """Cautions about what runs or instructs later, but not by its own name.
+
+    That is what a bare repository holds, and what a link at the workspace's top leads to.
+    """
     made = {change.name for change in changes if change.after is not None}
     links = linked_at_the_top(root)
     for change in changes:
@@ -72,15 +75,15 @@ def _of_what_leads_there(changes: Sequence[Change], root: Path) -> Caution | Non
 
 
 def of_ossia(names: Sequence[str], workspace: Workspace) -> tuple[str, ...]:
-    """Those of the names that ossia itself is made of."""
+    """Those of the names that are parts of ossia itself."""
     return tuple(name for name in names if workspace.own.holds(workspace.root / name))
 
 
 def apply(changes: Sequence[Change], workspace: Workspace) -> None:
-    """Make the changes. Raises `ToolFailed` when nothing was changed, and says what was when it couldn't be undone.
+    """Make the changes. If that fails, they are undone and `ToolFailed` is raised; it names what couldn't be undone.
 
-    New contents are written beside the files first and renamed into place when all of them stand, by descriptors of
-    the folders: a name that became a link meanwhile is replaced itself, and what it leads to is not touched.
+    New contents are first written beside the files, then, when all are complete, renamed into place by descriptors of
+    the folders. If a name has become a link meanwhile, the link is replaced and its target is not touched.
     """
     for change in changes:
         found = current(workspace.root, change.name)
@@ -113,7 +116,7 @@ def _explain(error: OSError) -> str:
 
 
 class _Writing:
-    """Files on their way: what is staged, what stands already, which folders were made for it."""
+    """A write in progress: what is staged, what is already in place, which folders were made for it."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -145,7 +148,7 @@ class _Writing:
         self._done.append(change)
 
     def undo(self) -> list[str]:
-        """Take back what was done; the names of files for which that failed."""
+        """Undo what was done; returns the names of files for which that failed."""
         stuck = []
         for change in reversed(self._done):
             try:
@@ -182,7 +185,7 @@ class _Writing:
 
 
 def _write(folder: int, name: str, data: bytes, like: Content | None) -> None:
-    """A new file with the permissions of `like`, or those that the user's umask gives a new one."""
+    """Write a new file with the permissions of `like`, or with those of the user's umask."""
     descriptor = os.open(name, NEW_FILE, 0o666 if like is None else 0o600, dir_fd=folder)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
@@ -195,7 +198,7 @@ def _write(folder: int, name: str, data: bytes, like: Content | None) -> None:
 
 
 def require_name(place: Place) -> None:
-    """Refuses a name for a new file that shows as another one, or that only a slip makes: controls, backslashes."""
+    """Refuse a new file's name that looks like another one, or that must be a mistake: controls, backslashes."""
     if place.kind != "missing":
         return
     if "\\" in place.name:

@@ -1,4 +1,4 @@
-"""The difference of two versions of a file, as people read it."""
+"""The difference between two versions of a file, for people."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tools.work.text import decode, describe
 
 _CONTEXT = 3
 _MAX_COMPARED = 4_000_000
-"""Lines of the one times lines of the other that difflib gets: 0.65 s at the worst (2,000 lines of two kinds)."""
+"""difflib gets at most this product of both line counts: 0.65 s at worst (2,000 lines of two kinds)."""
 _MAX_CHARS = 400_000
 
 _Block = tuple[int, int, int]
@@ -20,7 +20,7 @@ _Block = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """A unified diff of one file, and how many lines come and go in all, also where the text is cut."""
+    """A unified diff of one file, and how many lines were added and removed in all, even if the text is cut."""
 
     text: str = ""
     added: int = 0
@@ -28,9 +28,9 @@ class Diff:
 
 
 def unified(before: bytes | None, after: bytes | None, *, name: str, new_name: str | None = None) -> Diff:
-    """The difference; its text is `""` for equal contents of one name. None: the file isn't there.
+    """The difference; its text is `""` for equal contents of one name. None: the file doesn't exist.
 
-    Of a binary file it says what it is. A text of more than 400,000 characters is cut, and says so.
+    For a binary file it says what it is. A diff of more than 400,000 characters is cut, and says so.
     """
     if before == after and new_name in (None, name):
         return Diff()
@@ -54,7 +54,7 @@ def _bounded(text: str) -> str:
 
 
 def _lines(pieces: list[str]) -> list[str]:
-    r"""With their ends; a last line without one says so, as `diff` does."""
+    r"""Lines with their ends; a last line without one is marked, as `diff` does."""
     lines = [f"{piece}\n" for piece in pieces[:-1]]
     if pieces and pieces[-1]:
         lines.append(f"{pieces[-1]}\n\\ No newline at end of file\n")
@@ -78,7 +78,7 @@ def _range(start: int, end: int) -> str:
 
 
 class _Matcher(SequenceMatcher[str]):
-    """difflib's, with blocks that are found in bounded time."""
+    """difflib's matcher, but matching blocks are found in bounded time."""
 
     def __init__(self, a: list[str], b: list[str]) -> None:
         super().__init__(None, a, b, autojunk=False)
@@ -96,10 +96,10 @@ class _Matcher(SequenceMatcher[str]):
 
 
 def _blocks(a: list[str], b: list[str], i1: int, i2: int, j1: int, j2: int, *, split: bool = True) -> Iterator[_Block]:
-    """Runs of equal lines between two places of each, in order.
+    """Runs of equal lines in `a[i1:i2]` and `b[j1:j2]`, in order.
 
-    difflib is slow, so it gets what is left between a common start and a common end, and of large texts what is left
-    between the lines that stand once in each.
+    difflib is slow, so it gets only what is left between a common start and a common end; in large texts, only what is
+    left between lines that occur exactly once in each.
     """
     start = 0
     while start < min(i2 - i1, j2 - j1) and a[i1 + start] == b[j1 + start]:
@@ -124,13 +124,13 @@ def _blocks(a: list[str], b: list[str], i1: int, i2: int, j1: int, j2: int, *, s
 
 
 def _fixed_points(a: list[str], b: list[str], i1: int, i2: int, j1: int, j2: int) -> list[tuple[int, int]]:
-    """The most lines that stand once on each side and come in the same order: `(place in a, place in b)`."""
+    """The longest run of lines that occur once on each side and in the same order: `(place in a, place in b)`."""
     counts_a, counts_b = Counter(a[i1:i2]), Counter(b[j1:j2])
     place_in_b = {b[j]: j for j in range(j1, j2) if counts_b[b[j]] == 1}
     pairs = [(i, place_in_b[a[i]]) for i in range(i1, i2) if counts_a[a[i]] == 1 and a[i] in place_in_b]
-    ends: list[int] = []  # of the rising run of each length: the smallest last place in b …
+    ends: list[int] = []  # for rising runs of each length: the smallest last place in b …
     last: list[int] = []  # … and the pair that it belongs to
-    before: list[int] = []  # the pair before each in its run, -1: none
+    before: list[int] = []  # for each pair the one before it in its run; -1: none
     for number, (_, j) in enumerate(pairs):
         length = bisect_left(ends, j)
         before.append(last[length - 1] if length else -1)

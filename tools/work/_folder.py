@@ -1,4 +1,4 @@
-"""What the functions for work in a folder have in common."""
+"""What the tools for work in a folder have in common."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tools.workspace import Workspace
 
 
 def workspace_of(context: ToolContext) -> Workspace:
-    """The workspace of a call. Raises `ToolFailed` where there is none."""
+    """The workspace of a call. Raises `ToolFailed` if there is none."""
     if context.workspace is None:
         raise ToolFailed("Error: there is no workspace. Tell the user that this needs --workspace DIR.")
     return context.workspace
 
 
 def as_mapping(args: object) -> Mapping[str, object]:
-    """The arguments that a schema described."""
+    """The arguments, validated by a schema."""
     assert isinstance(args, Mapping), "the toolbox has validated them"
     return cast(Mapping[str, object], args)
 

@@ -1,4 +1,4 @@
-"""Patterns of paths, as `*.py` and `src/**/*.{ts,tsx}`."""
+"""Patterns for paths, such as `*.py` and `src/**/*.{ts,tsx}`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _MAX_CHARS = 500
 def as_expression(glob: str) -> str:
     r"""A regular expression to search a path for (`"src/a.py"`).
 
-    `*` and `?` don't match `/`, `**` does; `[ab]`, `{a,b}`. Without a `/` in it, it is about the name alone, wherever
-    the file lies; with a `!` in front it leaves out what it matches. Raises `ToolFailed`.
+    `*` and `?` don't match `/`, `**` does; `[ab]` and `{a,b}` work, too. A pattern without a `/` is for the name alone,
+    wherever the file lies; with a `!` in front it excludes what it matches. Raises `ToolFailed`.
     """
     if len(glob) > _MAX_CHARS:
         raise ToolFailed(f"Error: the glob has more than {_MAX_CHARS} characters. Send a shorter one.")

@@ -1,4 +1,5 @@
-"""The searching half of `functions.grep`, run as a process of its own: an expression can take for ever, a process ends.
+"""The searching half of `functions.grep`, run as a separate process: an expression can take for ever, a process can be
+killed.
 
 Standard library only: it is started as a script by `python -I -S`, which finds no packages. It reads one job as JSON
 from stdin, walks a folder from an inherited descriptor without ever following a link, and writes JSON lines:
@@ -20,7 +21,7 @@ _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW"
 _FILE = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 _MAX_DEPTH, _MAX_PASSED = 64, 5
 _MADE = ("CACHEDIR.TAG", "pyvenv.cfg")
-"""A folder with such a file holds what a program made: a cache (cargo's `target/` too), a virtual environment."""
+"""A folder with such a file was made by a program: a cache (also cargo's `target/`), a virtual environment."""
 
 _HEAD_BYTES = 8192
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
@@ -28,7 +29,7 @@ _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 @dataclass
 class Search:
-    """One job, and what was passed over on the way."""
+    """One job, and what was skipped on the way."""
 
     job: dict[str, Any]
     hits: int = 0
@@ -91,7 +92,7 @@ class Search:
             return
         self.files += 1
         lines = _decode(data).split("\n")
-        if not lines[-1]:  # behind the last line's end is no line
+        if not lines[-1]:  # after the last line end there is no line
             lines.pop()
         for number, line in enumerate(lines, 1):
             found = self._pattern.search(line.removesuffix("\r"))
@@ -104,7 +105,7 @@ class Search:
             _say({"hit": [path, number, self._shown(line.removesuffix("\r"), found.start())]})
 
     def _read(self, folder: int, name: str, path: str) -> bytes | None:
-        """None for what can't be read, is no plain file, is binary, or is too large."""
+        """None if it can't be read, isn't a plain file, is binary, or is too large."""
         with suppress(OSError):
             if not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
                 return None
@@ -151,11 +152,11 @@ def _decode(data: bytes) -> str:
 
 def _say(what: object) -> None:
     sys.stdout.write(json.dumps(what) + "\n")
-    sys.stdout.flush()  # what was found must stand when this process is killed
+    sys.stdout.flush()  # what was found must be out before this process is killed
 
 
 def _limit(seconds: int, max_bytes: int) -> None:
-    """For the case that nobody is left to end this process."""
+    """Limits of our own, in case nobody is left to end this process."""
     with suppress(ImportError, OSError, ValueError):
         import resource
 

@@ -1,4 +1,4 @@
-"""Where the hunks of an update stand in a file, and the file after them."""
+"""Finds where the hunks of an update fit in a file, and applies them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PUNCTUATION = str.maketrans(
 
 
 _UNSEEN = re.compile(f"[{CONTROLS}{REORDERS}{TAGS}\u200b-\u200f\u2060-\u2069\ufeff]")
-"""A model isn't shown these, or can't tell that they are there: its patch won't have them."""
+"""A model isn't shown these, or can't see them: its patch won't have them."""
 
 
 def _plain(line: str) -> str:
@@ -33,11 +33,12 @@ def _plain(line: str) -> str:
 
 
 _LEVELS: tuple[Callable[[str], str], ...] = (str, str.rstrip, str.strip, _plain)
-"""How lines are compared, in this order, as Codex does it: as they are, without blanks behind, without blanks on either
-side, with typographic dashes, quotes and blanks taken as plain ones. The first level that fits anywhere counts."""
+"""How lines are compared, in this order, as Codex does it: as they are, without trailing blanks, without blanks on
+either side, with typographic dashes, quotes and blanks taken as plain ones. The first level that fits anywhere is
+used."""
 
 _MAX_SEARCHED, _MAX_COMPARED = 4_000, 200
-"""Lines of a file, and characters of each, that are looked at for the line nearest to one that isn't there."""
+"""How many lines of a file, and characters of each, are searched for the line nearest to a missing one."""
 _SHOWN = 160
 
 
@@ -61,7 +62,7 @@ class _File:
         self.name = name
         pieces = text.split("\n")
         self.ended = pieces[-1] == ""
-        last = [] if self.ended else [pieces[-1]]  # a lone \r at the very end is no line's end
+        last = [] if self.ended else [pieces[-1]]  # a lone \r at the very end doesn't end a line
         self.lines = [piece.removesuffix("\r") for piece in pieces[:-1]] + last
         self.ends = ["\r\n" if piece.endswith("\r") else "\n" for piece in pieces[:-1]] + [""] * len(last)
         self._at_level: dict[int, list[str]] = {}
@@ -73,7 +74,7 @@ class _File:
         return self._at_level[level]
 
     def _index(self, level: int) -> dict[str, list[int]]:
-        """Where each line stands: a patch of a large file can have many hunks."""
+        """For each line the places where it stands. An index, since a large file's patch can have many hunks."""
         if level not in self._indexes:
             index = self._indexes[level] = {}
             for at, line in enumerate(self.at_level(level)):
@@ -81,7 +82,7 @@ class _File:
         return self._indexes[level]
 
     def places(self, old: Sequence[str], start: int, level: int, *, at_end: bool = False) -> list[int]:
-        """Every place from line `start` on where `old` stands, in order."""
+        """Every place at or after line `start` where `old` fits, in order."""
         wanted = [_LEVELS[level](line) for line in old]
         lines, size = self.at_level(level), len(wanted)
         first = max(start, len(lines) - size) if at_end else start
@@ -89,22 +90,22 @@ class _File:
         return [at for at in begins[bisect_left(begins, first) :] if lines[at : at + size] == wanted]
 
     def end_near(self, at: int) -> str:
-        """The end that a new line before line `at` gets: that of the line before, else of the one behind."""
+        """The line end for a new line before line `at`: that of the line before it, else of the one after."""
         near = (self.ends[line] for line in (at - 1, at - 2, at) if 0 <= line < len(self.ends))
         return next(filter(None, near), "\n")
 
 
 def apply_hunks(text: str, hunks: Sequence[Hunk], name: str) -> str:
-    """`text` with the hunks applied; the ends of its lines, and whether the last one has any, stay as they are.
+    """`text` with the hunks applied. Its line ends stay, and so does a missing one at the end.
 
-    Lines that a hunk only names stay as the file has them. A new line gets the end of the line before it and, where the
-    hunk fits but for its indentation, the file's indentation. Raises `Misfit` for a hunk that fits nowhere, or in more
-    than one place.
+    A hunk's context lines stay as the file has them. A new line gets the end of the line before it. If the hunk fits
+    except for its indentation, it also gets the file's indentation. Raises `Misfit` for a hunk that fits nowhere, or in
+    more than one place.
     """
     file = _File(text, name)
     gone: set[int] = set()
-    new: dict[int, list[str]] = {}  # by the line of the file that they come before
-    start = changed = 0  # behind the last hunk; behind its last change
+    new: dict[int, list[str]] = {}  # new lines, by the line of the file that they go before
+    start = changed = 0  # the line after the last hunk; the one after its last change
     for hunk in hunks:
         found = _find(file, hunk, start, changed)
         indent = _indentation(file, found)
@@ -137,7 +138,7 @@ def _joined(file: _File, gone: set[int], new: dict[int, list[str]]) -> str:
 
 
 def _find(file: _File, hunk: Hunk, start: int, changed: int) -> _Found:
-    """The one place of a hunk behind the one before it; its context may be that one's, too."""
+    """The one place of a hunk after the previous one, with which it may share context."""
     starts = (start,) if changed == start else (start, changed)
     for begin in starts:
         for form in (hunk, _without_empty_tail(hunk)):
@@ -148,7 +149,7 @@ def _find(file: _File, hunk: Hunk, start: int, changed: int) -> _Found:
 
 
 def _without_empty_tail(hunk: Hunk) -> Hunk:
-    """Without the empty lines that only separate it from the next part; at the end, also without blank context."""
+    """Without empty lines that only separate it from the next part; at the file's end, without blank context too."""
     drop = hunk.empty_tail
     if hunk.at_end:
         drop = max(drop, sum(1 for _ in takewhile(lambda entry: entry == (" ", ""), reversed(hunk.lines))))
@@ -159,7 +160,7 @@ def _search(file: _File, hunk: Hunk, start: int) -> _Found | None:
     begins = _behind_anchors(file, hunk, start) if hunk.anchors else None
     if not hunk.old:
         return _Found(hunk, _insertion(file, hunk, begins), 0)
-    for shift in (0, 1) if begins else (0,):  # 1: the hunk's first line may be the anchor itself, written twice
+    for shift in (0, 1) if begins else (0,):  # 1: the hunk's first line may repeat the anchor
         for level in range(len(_LEVELS)):
             places = file.places(hunk.old, start, level, at_end=hunk.at_end)
             if begins is not None:
@@ -173,9 +174,9 @@ def _search(file: _File, hunk: Hunk, start: int) -> _Found | None:
 
 
 def _behind_anchors(file: _File, hunk: Hunk, start: int) -> list[int]:
-    """The lines behind those that the anchors name: more than one where they stand more than once.
+    """The lines after those that the anchors name; several if an anchor occurs more than once.
 
-    An anchor that the hunks before have passed already (`@@ class A` a second time) names what follows them.
+    An anchor that earlier hunks have already passed (a second `@@ class A`) doesn't move the search.
     """
     begins = [start]
     for anchor in hunk.anchors:
@@ -197,7 +198,7 @@ def _anchor_places(file: _File, anchor: str, start: int) -> list[int]:
 
 
 def _insertion(file: _File, hunk: Hunk, begins: list[int] | None) -> int:
-    """Where lines go that come with no context at all."""
+    """Where lines without any context go."""
     if begins is not None:
         if len(begins) > 1:
             _ambiguous(file, hunk, begins)
@@ -222,7 +223,7 @@ def _ambiguous(file: _File, hunk: Hunk, places: Sequence[int]) -> NoReturn:
 
 
 def _misfit(file: _File, hunk: Hunk, start: int) -> Misfit:
-    """The place where the hunk fits best, and the first line there that is another."""
+    """An error with the place where the hunk fits best, and the first line there that differs."""
     what = f"{file.name}: the hunk at line {hunk.line} of the patch doesn't fit"
     last = len(_LEVELS) - 1
     elsewhere = file.places(hunk.old, 0, last)
@@ -264,9 +265,9 @@ def _cut(line: str) -> str:
 
 
 def _indentation(file: _File, found: _Found) -> Callable[[str], str]:
-    """What gives the patch's new lines the file's indentation, as the lines tell that both have."""
+    """A function that gives new lines the file's indentation, derived from the lines that patch and file share."""
     pairs: dict[str, str] = {}
-    even = True  # each indentation of the patch is one of the file
+    even = True  # each indentation of the patch corresponds to only one of the file
     for offset, old in enumerate(found.hunk.old):
         if old.strip():
             theirs = _indent(file.lines[found.at + offset])
@@ -289,9 +290,10 @@ def _indent(line: str) -> str:
 
 
 def _mapped(indent: str, pairs: dict[str, str]) -> str | None:
-    """The file's indentation for one of the patch's; None where the known ones don't tell it.
+    """The file's indentation for one of the patch's; None if the known pairs don't determine it.
 
-    They may all be deeper by the same, less deep by the same, or other units: tabs for blanks, four blanks for two.
+    The file may be deeper by the same everywhere, less deep by the same, or use other units: tabs for blanks, four
+    blanks for two.
     """
     if indent in pairs:
         return pairs[indent]
@@ -312,7 +314,7 @@ def _less_deep(indent: str, pairs: dict[str, str]) -> str | None:
 
 
 def _in_units(indent: str, pairs: dict[str, str]) -> str | None:
-    """`"        "` is `"\\t\\t"` where `"    "` is `"\\t"`."""
+    """`"        "` becomes `"\\t\\t"` if `"    "` is `"\\t"`."""
     known = {(ours, theirs) for ours, theirs in pairs.items() if ours or theirs}
     kinds = {frozenset(ours) for ours, _ in known} | {frozenset(indent)} - {frozenset()}
     units = {frozenset(theirs) for _, theirs in known}

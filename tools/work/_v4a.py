@@ -1,4 +1,4 @@
-"""The patch format that gpt-oss was trained on (V4A), read as models write it: text to sections."""
+"""The patch format that gpt-oss was trained on (V4A), parsed as models write it: text to sections."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _HEREDOC = re.compile(r"<<-?\s*(['\"]?)\w+\1")
 
 @dataclass(frozen=True, slots=True)
 class Hunk:
-    """Lines of an update: `(" ", …)` stands in the file, `("-", …)` goes, `("+", …)` comes.
+    """Lines of an update: `(" ", …)` stays, `("-", …)` is removed, `("+", …)` is added.
 
     `anchors`: the lines named by `@@ …`, outer ones first. `at_end`: it must match at the end of the file.
-    `empty_tail`: how many of the last lines were wholly empty, which may only separate it from what follows. `line`:
+    `empty_tail`: how many lines at its end were wholly empty: they may only separate it from what follows. `line`:
     where it begins in the patch, from 1.
     """
 
@@ -65,9 +65,9 @@ Section = Add | Delete | Update
 
 
 def parse(text: str) -> tuple[Section, ...]:
-    """The sections of a patch. Raises `ToolFailed` that quotes the line which is wrong, and says what may stand there.
+    """The sections of a patch. Raises `ToolFailed`, which quotes the wrong line and says what may stand there.
 
-    What models put around a patch is taken off: Markdown fences, `apply_patch <<'EOF' … EOF`, `{"input": …}`,
+    What models put around a patch is removed: Markdown fences, `apply_patch <<'EOF' … EOF`, `{"input": …}`,
     `["apply_patch", …]`, prose. A patch that lacks its end is refused: it may have been cut.
     """
     lines = list(_own_lines(_unwrapped(text)))
@@ -77,7 +77,7 @@ def parse(text: str) -> tuple[Section, ...]:
     return sections
 
 
-# -- taking off what stands around -------------------------------------------------------------------------------------
+# -- removing what stands around it ------------------------------------------------------------------------------------
 
 
 def _unwrapped(text: str) -> str:
@@ -103,7 +103,7 @@ def _unwrapped(text: str) -> str:
 
 
 def _own_lines(text: str) -> Iterator[tuple[int, str]]:
-    """The lines between `*** Begin Patch` and `*** End Patch`, with their numbers; of more than one patch, all."""
+    """The lines between `*** Begin Patch` and `*** End Patch`, with their numbers; of all patches, if several."""
     inside = begun = False
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip() == BEGIN:
@@ -165,7 +165,7 @@ class _Reader:
         _refuse(f"line {number} is {line[:200]!r}, where {expected} was expected")
 
     def _added(self) -> Iterator[str]:
-        empty = 0  # wholly empty lines: of the file if more of it follows, else between two sections
+        empty = 0  # wholly empty lines: part of the file if more of it follows, else they separate two sections
         while self._in_section():
             number, line = self._take()
             if line.startswith("+"):
@@ -192,7 +192,7 @@ class _Reader:
         return Update(path, move_to, tuple(hunks))
 
     def _only_blanks(self) -> bool:
-        """Skips empty lines; True if the section ends there."""
+        """Skip empty lines; True if the section ends there."""
         at = self._at
         while self._in_section() and not (self._peek() or "").strip():
             self._at += 1

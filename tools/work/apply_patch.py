@@ -1,4 +1,4 @@
-"""`functions.apply_patch`: changes of files as a V4A patch, all of them or none."""
+"""`functions.apply_patch`: changes files by a V4A patch, all of them or none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tools.work.text import Text, decode, describe
 from tools.workspace import Workspace
 
 _PARAMETERS = {"type": "string"}
-"""As gpt-oss's own `chat.py` declares it: the patch itself. The toolbox also takes `{"patch": …}`, by any name."""
+"""As gpt-oss's own `chat.py` declares it: the patch itself. The toolbox also accepts `{"patch": …}`, with any key."""
 _DESCRIPTION = """\
 Changes files by a patch: all of it is applied, or nothing. A patch is
 
@@ -46,12 +46,12 @@ puts it at the end. Hunks stand in the order of the file. Paths are relative to 
 *** End Patch"""
 
 _MAX_BYTES = 128 << 20
-"""Of all files of a patch, old and new, which are held in memory at once."""
+"""The limit for all files of a patch, old and new together: they are in memory at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The changes, with what is said of each file once they are made."""
+    """The changes, and what is reported of each file once they are made."""
 
     changes: tuple[Change, ...]
     lines: tuple[str, ...]
@@ -59,7 +59,7 @@ class _Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """Why the patch doesn't fit. It quotes the files: the policy rules on it as on reading them."""
+    """Why the patch doesn't fit. It quotes the files, so the policy treats it like reading them."""
 
     text: str
 
@@ -67,8 +67,8 @@ class _Refusal:
 class ApplyPatch:
     """Applies a patch in the format that gpt-oss knows (V4A), exactly or not at all.
 
-    A file keeps the ends of its lines, its encoding and its permissions. Refused are a file to add that is there
-    already, a path that leads out (the new one of a move too), context that fits in no place or in more than one.
+    A file keeps its line ends, its encoding and its permissions. Refused are: adding a file that exists, a path that
+    leads out of the workspace (also as the new name of a move), context that fits nowhere or in more than one place.
     """
 
     def __init__(self) -> None:
@@ -114,7 +114,7 @@ class ApplyPatch:
 
 
 class _Planner:
-    """Sections to changes, each checked against the files as they are."""
+    """Turns sections into changes, each checked against the files as they are."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace

@@ -39,11 +39,11 @@ _MAX_MEMORY_BYTES = 1 << 30
 
 
 class Grep:
-    """Gives `path:line: text` for each line that matches, by path; at most `max_hits`.
+    """Gives `path:line: text` for each matching line, sorted by path; at most `max_hits`.
 
-    The expression is Python's. It runs in a process of its own (`python`) that is killed after `timeout_s`: what was
-    found until then is given. Links are never followed; binary files, `.git`, folders as `node_modules`, caches and
-    files that often hold secrets are passed over, unless `path` names them. `.gitignore` is not read.
+    The expression is Python's. It runs in a separate process (`python`) that is killed after `timeout_s`; what was
+    found until then is returned. Links are never followed. Binary files, `.git`, folders such as `node_modules`, caches
+    and files that often hold secrets are skipped, unless `path` names them. `.gitignore` is not read.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Grep:
         if place.kind not in ("file", "folder"):
             there = "there is no" if place.kind == "missing" else "no plain file is at"
             raise ToolFailed(f"Error: {there} {path!r}. list_dir shows what is there.")
-        inside = f"{place.name}/x" if place.kind == "folder" else place.name  # all below .ssh is a secret
+        inside = f"{place.name}/x" if place.kind == "folder" else place.name  # everything below .ssh is secret
         caution = f"it searches {place.name}, which often holds secrets" if sensitive.of_reading(inside) else ""
         summary = f"search {place.name} for {pattern!r}"
         return Preview(summary, subjects=place.subjects, caution=caution, plan=place)
@@ -99,7 +99,7 @@ class Grep:
     def _search(
         self, job: dict[str, object], root: Path, place: Place, stop: Stop
     ) -> tuple[list[tuple[str, int, str]], dict[str, Any] | None]:
-        """What the process found, and its last word: None when it was killed before."""
+        """What the process found, and its closing summary; None if it was killed before that."""
         only = posixpath.basename(place.name) if place.kind == "file" else ""
         folder_name = posixpath.dirname(place.name) if only else place.name
         front = f"{folder_name}/" if folder_name not in ("", ".") else ""
@@ -157,7 +157,7 @@ def _is_secret(place: Place) -> bool:
 def _read(output: bytes) -> tuple[list[tuple[str, int, str]], dict[str, Any] | None]:
     hits: list[tuple[str, int, str]] = []
     end = None
-    for line in output.split(b"\n")[:-1]:  # one that was cut by a kill has no end
+    for line in output.split(b"\n")[:-1]:  # a line cut off by a kill has no line end
         said = json.loads(line)
         if "fault" in said:
             raise ToolFailed(f"Error: {said['fault']}. Put a backslash before ( ) [ ] {{ }} * + ? . to mean them.")

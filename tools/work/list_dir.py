@@ -18,7 +18,7 @@ CLOSED = frozenset(
         *(".mypy_cache", ".ruff_cache", ".pytest_cache", ".gradle", ".terraform", ".next", "site-packages"),
     }
 )
-"""Folders that hold what others made: not looked into unless asked for by name."""
+"""Folders of generated or foreign files: not listed unless asked for by name."""
 
 MAX_DEPTH = 8
 _MAX_SCANNED = 20_000
@@ -36,8 +36,8 @@ _DESCRIPTION = (
 class ListDir:
     """Gives the names in a folder, one a line, sorted; folders end in `/`, links show where they lead.
 
-    With `depth` also what is below, by paths from that folder; never through links, nor into `.git` and the like. At
-    most `max_names` of them; a last line in brackets says that there are more.
+    With `depth`, also what lies below, by its path from that folder; never through links, nor into `.git` and the like.
+    At most `max_names` of them; a last line in brackets says that there are more.
     """
 
     def __init__(self, *, max_names: int = 500) -> None:
@@ -94,7 +94,7 @@ def _names(root: Path, folder: str, depth: int, stop: Stop, front: str = "") -> 
 
 
 def _entries(descriptor: int) -> tuple[list[tuple[str, bool, str]], bool]:
-    """The names in a folder, whether each is one itself, and where it leads if it is a link; whether there are more."""
+    """The names in a folder, each with whether it is a folder and where it leads as a link; and if there are more."""
     with os.scandir(descriptor) as scan:
         found = list(islice(scan, _MAX_SCANNED + 1))
     entries = []
@@ -103,7 +103,7 @@ def _entries(descriptor: int) -> tuple[list[tuple[str, bool, str]], bool]:
         if entry.is_symlink():
             try:
                 target = os.readlink(entry.name, dir_fd=descriptor)
-            except OSError:  # it isn't one any more
+            except OSError:  # it is no longer a link
                 target = "?"
         entries.append((entry.name, entry.is_dir(follow_symlinks=False), target))
     return entries, len(found) > _MAX_SCANNED

@@ -106,7 +106,7 @@ def _shown(
 
 
 def _fitting(text: str, max_tokens: int, count_tokens: Callable[[str], int]) -> int:
-    """How many characters from the start have at most `max_tokens`, not by far fewer than it could be."""
+    """How many characters from the start fit into `max_tokens`: close to the most that would."""
     chars = len(text)
     if len(text.encode("utf-8", "replace")) <= max_tokens:  # a token has at least one byte
         return chars

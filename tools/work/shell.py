@@ -1,4 +1,4 @@
-"""`functions.shell`: one shell command in the workspace, confined, its output bounded while it comes."""
+"""`functions.shell`: one shell command in the workspace, confined, its output bounded as it arrives."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ DESCRIPTION = "Runs a shell command and returns its output."
 NO_OUTPUT = "[no output]"
 DEFAULT_TIMEOUT_S, MAX_TIMEOUT_S = 60.0, 600.0
 _MAX_COMMAND_BYTES = 100_000
-"""Linux takes 128 KiB as one word of a command line."""
+"""Linux allows 128 KiB for one argument of a command."""
 _MAX_STREAMED_CHARS = 200_000
 _MAX_REPOSITORIES = 500
-"""Each is one more mount. Landlock would close the whole folder at the top that one lies in."""
+"""Each needs one more mount. Landlock would have to close the whole top-level folder that it lies in."""
 _PARAMETERS: dict[str, object] = {
     "type": "object",
     "properties": {
@@ -53,7 +53,7 @@ class ShellTiming:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What was previewed. `undoable`: nothing runs if that has become untrue; `cannot`: why it isn't."""
+    """What was previewed. `undoable`: if this is no longer so at run, nothing runs. `cannot`: why it isn't undoable."""
 
     command: str
     timeout_s: float
@@ -64,8 +64,8 @@ class _Plan:
 class ShellTool:
     """Runs commands, each in a process of its own that ends with the call and takes all it started with it.
 
-    `confinement` None: the strongest one is looked for at the first call. `home`: the user's home, hidden from the
-    commands. `search_path`: folders that are looked through before the system's, as PATH has them. Changes that a
+    `confinement` None: the strongest one is chosen at the first call. `home`: the user's home, hidden from the
+    commands. `search_path`: folders, in PATH's form, that are searched before the system's. Changes that a
     command makes in the workspace are kept for undo by the workspace's keeper.
 
         tool = ShellTool(home=Path("/home/user"))
@@ -85,11 +85,11 @@ class ShellTool:
         self.spec = ToolSpec(NAME, DESCRIPTION, _PARAMETERS, effects=frozenset({"run", "write"}), provenance="built-in")
         self._confinement, self._home, self._search_path = confinement, home, search_path
         self._limits, self._timing, self._max_tokens = limits or SHELL_LIMITS, timing or ShellTiming(), max_tokens
-        self._warned = False  # that nothing can be undone here: once, for where nobody is asked
+        self._warned = False  # that nothing can be undone here: said once, in case nobody is asked
 
     @property
     def confinement(self) -> Confinement:
-        """How commands are confined here. The first look tries what there is, some 20 ms."""
+        """How commands are confined here. The first access tries what is available, some 20 ms."""
         if self._confinement is None:
             self._confinement = choose()
         return self._confinement
@@ -140,14 +140,14 @@ class ShellTool:
             return self._warning(plan, _with(result, told))
 
     def _warning(self, plan: _Plan, result: ToolResult) -> ToolResult:
-        """The result of the first command that can't be undone says so: with `--yes` no question did."""
+        """The result, with a notice at the first command that can't be undone: with `--yes` no question says so."""
         if not plan.cannot or self._warned:
             return result
         self._warned = True
         return replace(result, notices=(f"what commands change here can't be undone: {plan.cannot}", *result.notices))
 
     def _look(self, root: Path, *, kept: bool) -> Look | None:
-        """What the keeper doesn't see of what runs or instructs later: the workspace's own repository, or all of it."""
+        """Looks for what runs or instructs later where no keeper does: in the workspace's own `.git`, or all of it."""
         if not kept:
             return Look(root)
         return Look(root, below=".git") if self.confinement.name == "unconfined" else None
@@ -230,7 +230,7 @@ class _Output:
 
     def text(self, max_tokens: int, count_tokens: Callable[[str], int]) -> str:
         head, tail = self._kept.head, self._kept.tail
-        if not self._kept.omitted:  # as one text: an escape sequence may lie across the seam
+        if not self._kept.omitted:  # cleaned as one text: an escape sequence may cross the seam
             head, tail = head + tail, ""
         head, tail = clean(head), clean(tail)
         return trim(head, tail, self._kept.omitted, max_tokens=max_tokens, count_tokens=count_tokens).rstrip("\n")
@@ -273,7 +273,7 @@ def _command_and_timeout(args: object) -> tuple[str, float]:
 
 
 def _cannot_be_held(own: Own, confinement: ConfinementName) -> str:
-    """Why a command could change what ossia itself is made of, in words for people; empty where it can't."""
+    """Why a command could change parts of ossia itself, in words for people; empty if it can't."""
     if confinement == "unconfined":
         return ""
     if own.gone:
@@ -284,7 +284,7 @@ def _cannot_be_held(own: Own, confinement: ConfinementName) -> str:
 
 
 def _guarded(root: Path, name: str) -> Path | None:
-    """What of it can be made read-only: itself, or what it links to in the workspace; None if it isn't there."""
+    """What can be made read-only: the path, or as a link its target in the workspace; None if it doesn't exist."""
     path = root / name
     if path.is_symlink():
         target = path.resolve()
@@ -293,7 +293,7 @@ def _guarded(root: Path, name: str) -> Path | None:
 
 
 def _with(result: ToolResult, told: Sequence[str]) -> ToolResult:
-    """The result, with what the command left that runs or instructs later: for the model, and for the user."""
+    """The result, with a report of what the command left that runs or instructs later: for the model and the user."""
     if not told:
         return result
     lines = "\n".join(f"[{line}]" for line in told)

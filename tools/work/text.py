@@ -24,13 +24,13 @@ _KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text, and how its file writes it (a byte order mark is of the encoding, not of the text)."""
+    """A text and its file's encoding (a byte order mark belongs to the encoding, not to the text)."""
 
     text: str
     encoding: Encoding = "utf-8"
 
     def encode(self, name: str) -> bytes:
-        """The file's bytes. Raises `ToolFailed` where `name` holds a character that its encoding doesn't have."""
+        """The bytes of the file called `name`. Raises `ToolFailed` for a character that its encoding lacks."""
         mark = b"" if self.encoding == "utf-8-sig" else next((m for m, e in _BOMS if e == self.encoding), b"")
         try:
             return mark + self.text.encode(self.encoding)
@@ -44,8 +44,8 @@ class Text:
 def decode(data: bytes) -> Text | None:
     r"""The text of a file, or None for a binary one.
 
-    UTF-8 and UTF-16 are known by their marks; without one it is UTF-8, and what isn't valid there is taken as Latin-1,
-    which gives every byte a character: `decode(b"caf\xe9")` is `Text("café", "latin-1")`.
+    UTF-8 and UTF-16 are recognised by their byte order marks. Without one it is UTF-8; what isn't valid UTF-8 is read
+    as Latin-1, which has a character for every byte: `decode(b"caf\xe9")` is `Text("café", "latin-1")`.
     """
     for mark, encoding in _BOMS:
         if data.startswith(mark):

@@ -1,4 +1,4 @@
-"""`functions.write_file`: a whole file of the workspace, new or instead of the old one."""
+"""`functions.write_file`: writes a whole file of the workspace, new or in place of the old one."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _DESCRIPTION = (
 class WriteFile:
     """Writes a text file whole. Shows the difference first, and writes nothing if the file has changed since.
 
-    A file that is there keeps its permissions, its encoding, and CRLF if all its lines end so. Through a link that
-    stays in the workspace the file behind it is written; the link stays one.
+    An existing file keeps its permissions, its encoding, and CRLF if all its lines end so. If the path is a link that
+    stays in the workspace, its target is written and the link stays.
     """
 
     def __init__(self) -> None:
