@@ -14,10 +14,10 @@ from tools.library.walk import SECRET
 from tools.spec import Stop
 
 MAKER: Final = 1
-"""The version of what is made of a file. A higher number makes everything anew at the next indexing."""
+"""The version of what is made from a file. A higher number makes the next indexing redo everything."""
 
 MAX_TEXT_BYTES: Final = 4_000_000
-MAX_HTML_BYTES: Final = 3_000_000  # these two are what the worker takes
+MAX_HTML_BYTES: Final = 3_000_000  # this and the next one are the worker's limits
 MAX_PDF_BYTES: Final = 20_000_000
 _HEAD_BYTES: Final = 8_192
 _TITLE_CHARS: Final = 200
@@ -37,15 +37,15 @@ _CONTROLS: Final = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 
 class Converter(Protocol):
-    """Makes a page of HTML or PDF, in a process of its own."""
+    """Makes a page from HTML or PDF, in a separate process."""
 
     def convert(self, body: bytes, media_type: str, *, url: str, charset: str | None, stop: Stop) -> Document:
-        """The page. Raises `ToolFailed` when nothing can be made of `body`."""
+        """The page. Raises `ToolFailed` if nothing can be made of `body`."""
         ...
 
 
 class NotADocument(Exception):
-    """The file is passed by; the message says why: `NotADocument("not text")`."""
+    """The file is skipped; the message says why: `NotADocument("not text")`."""
 
 
 def kind_of(name: str, data: bytes) -> DocumentKind:
@@ -71,7 +71,7 @@ def kind_of(name: str, data: bytes) -> DocumentKind:
 
 
 def document(name: str, data: bytes, *, url: str, converter: Callable[[], Converter], stop: Stop) -> Document:
-    """The page of a file. `name` is its path below the root: the title of what has no other. Only HTML and PDF call
+    """The page of a file. `name` is its path below the root: its title if it has no other. Only HTML and PDF need
     `converter`.
 
     Raises `NotADocument`, and what `converter` raises.
@@ -89,7 +89,7 @@ def document(name: str, data: bytes, *, url: str, converter: Callable[[], Conver
 
 
 def decoded(data: bytes) -> str:
-    """The text of a file in UTF-8, UTF-16 with its mark, or else taken for Windows' Latin letters."""
+    """The text of a file: as UTF-8, as UTF-16 with a byte order mark, else as Windows' Latin encoding."""
     if _utf16(data):
         return data.decode("utf-16", "replace")
     try:

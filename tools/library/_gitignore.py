@@ -1,4 +1,4 @@
-"""Which files a `.gitignore` leaves out: git's patterns, read from the folders themselves, without running git.
+"""Which files a `.gitignore` excludes: git's patterns, read from the folders themselves, without running git.
 
 Not covered: `.git/info/exclude`, the user's global excludes, and files that are tracked although a pattern names them.
 """
@@ -22,7 +22,7 @@ class _Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Ignores:
-    """The patterns that hold in a folder: those of its own `.gitignore` and of the folders above it.
+    """The patterns that apply in a folder: from its own `.gitignore` and those of the folders above it.
 
     Ignores().within("", "*.log\\nbuild/").ignored("a/x.log", folder=False) → True. Paths are relative to where the walk
     began, with `/`.
@@ -31,12 +31,12 @@ class Ignores:
     _patterns: tuple[_Pattern, ...] = ()
 
     def within(self, folder: str, text: str) -> Ignores:
-        """With the patterns of `text` added, the `.gitignore` of `folder` ("" is where the walk began)."""
+        """These patterns, and those of `text`, the `.gitignore` of `folder` ("" is where the walk began)."""
         lines = text.splitlines()[:_MAX_PATTERNS]
         return Ignores(self._patterns + tuple(found for line in lines if (found := _pattern(folder, line))))
 
     def ignored(self, path: str, *, folder: bool) -> bool:
-        """Whether the last pattern that fits says so."""
+        """Whether the last matching pattern excludes it."""
         for pattern in reversed(self._patterns):
             if (folder or not pattern.folders) and pattern.regex.fullmatch(path):
                 return not pattern.keeps
@@ -51,7 +51,7 @@ def _pattern(folder: str, line: str) -> _Pattern | None:
     line = line[1:] if keeps else line.removeprefix("\\")
     folders = line.endswith("/")
     line = line.rstrip("/")
-    if not line or "[" in _PIECE.findall(line):  # git: a set that isn't closed fits nothing
+    if not line or "[" in _PIECE.findall(line):  # as in git, an unclosed set matches nothing
         return None
     prefix = re.escape(folder + "/") if folder else ""
     anywhere = "" if "/" in line else "(?:.*/)?"

@@ -1,8 +1,8 @@
 """The library's file: SQLite with FTS5. Nothing here knows where documents come from.
 
 roots      what the user added: a folder, a file or a URL
-documents  one row each: where it is from, how it was when it was read, the page as it is shown (compressed)
-words      the FTS5 table of what is searched, by the document's id
+documents  one row each: its origin, its file's state when it was read, the page as it is shown (compressed)
+words      the FTS5 table that is searched, by the document's id
 removed    places below a root that the user took out; they stay out
 
 A connection lives as long as one operation, so threads and processes share nothing but the file: WAL, and writes of a
@@ -25,11 +25,11 @@ from tools.files import FULL, cannot, is_full
 from tools.library._text import TOKENIZER, indexed
 
 VERSION: Final = 1
-_APPLICATION: Final = 0x6F737369  # "ossi": so that another program's database is not taken for a library
-_WAIT_S: Final = 15.0  # for another process that writes
+_APPLICATION: Final = 0x6F737369  # "ossi": so that no other program's database is taken for a library
+_WAIT_S: Final = 15.0  # while another process writes
 _MOVE: Final = "move it away, and `ossia docs add` makes a new one"
 _UNREADABLE: Final = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
-"""What reading raises where rows, or the names of tables in SQLite's errors, are what we never wrote."""
+"""What reading raises if rows, or table names in SQLite's errors, aren't what we wrote."""
 _TITLE, _TEXT, _NAME = 4.0, 1.0, 2.0  # the weights of bm25: the title's is spec §1.4's
 
 _SCHEMA: Final = f"""
@@ -64,9 +64,9 @@ class LibraryError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A document's file as it was when it was read: enough to tell whether it has changed since.
+    """The state of a document's file when it was read: enough to tell whether it has changed since.
 
-    `mtime_ns` and `size` are 0 for a URL; `maker` is the version of what made the page.
+    `mtime_ns` and `size` are 0 for a URL; `maker` is the version of the code that made the page.
     """
 
     mtime_ns: int
@@ -77,7 +77,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A document to store. `text` is searched, `page` is shown (it has the links in it), `links` is JSON."""
+    """A document to store. `text` is searched, `page` is shown (with its links), `links` is JSON."""
 
     origin: str
     name: str
@@ -98,12 +98,12 @@ class Store:
         """Is there a library?"""
         try:
             return self.path.exists()
-        except OSError as error:  # a folder above it is closed to us
+        except OSError as error:  # we may not enter a folder above it
             raise LibraryError(f"{self.path}: can't be used: {error.strerror}") from None
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection | None]:
-        """A connection; None when there is no library yet (it isn't made)."""
+        """A connection; None if there is no library yet (none is created)."""
         if not self.exists():
             yield None
             return
@@ -112,7 +112,7 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A connection inside a transaction, which is committed at the end. The file is made if it isn't there."""
+        """A connection inside a transaction, which is committed at the end. A missing file is created."""
         self._make_file()
         with self._connected() as db:
             if not _is_library(db):
@@ -127,7 +127,7 @@ class Store:
                 raise
 
     def compact(self) -> None:
-        """Rewrite the file without what was deleted: until then its bytes are still in it."""
+        """Rewrite the file without deleted data: until then its bytes are still in there."""
         if not self.exists():
             return
         with self._connected() as db:
@@ -154,18 +154,18 @@ class Store:
         except sqlite3.DatabaseError as error:
             explained = self._explained(error)
             if explained is None:
-                raise  # a mistake of ours
+                raise  # a bug of ours
             raise LibraryError(explained) from error
         except _UNREADABLE as error:
             if isinstance(error, UnicodeEncodeError):
-                raise  # not about what was read
+                raise  # raised by our code, not by what was read
             raise LibraryError(f"{self.path}: not a whole library ({type(error).__name__}): {_MOVE}") from error
         finally:
             if db is not None:
                 db.close()
 
     def _explained(self, error: sqlite3.DatabaseError) -> str | None:
-        """A line for what isn't a mistake of ours. (Python 3.11 gives SQLite's codes, but not for all of these.)"""
+        """A line for an error that isn't a bug of ours. (Python 3.11 has SQLite's codes, but not for all these.)"""
         said = str(error)
         if "interrupted" in said:
             return "it was stopped, or took too long: use fewer words"
@@ -174,9 +174,9 @@ class Store:
         if "disk is full" in said:
             return f"{self.path}: {FULL}"
         if any(sign in said for sign in ("unable to open", "readonly", "disk I/O error")):
-            why = FULL if is_full(self.path.parent) else f"can't be used: {said}"  # its logs can't be made
+            why = FULL if is_full(self.path.parent) else f"can't be used: {said}"  # its log files can't be created
             return f"{self.path}: {why}"
-        torn = type(error) is sqlite3.DatabaseError  # no child of it: what SQLite calls corrupt
+        torn = type(error) is sqlite3.DatabaseError  # not a subclass: SQLite calls the file corrupt
         if torn or "no such table" in said or "malformed" in said:
             return f"{self.path}: not a whole library ({said}): {_MOVE}"
         return None
@@ -184,7 +184,7 @@ class Store:
 
 def _is_library(db: sqlite3.Connection) -> bool:
     """False for a file without any table. Raises for another program's database, and for a newer library."""
-    db.execute("BEGIN")  # the marks and the tables of one moment: another process may be making them
+    db.execute("BEGIN")  # a consistent view: another process may be creating the tables
     try:
         return _looks_like_one(db)
     finally:
@@ -214,7 +214,7 @@ def _create(db: sqlite3.Connection) -> None:
     deadline = time.monotonic() + _WAIT_S
     while True:
         try:
-            db.execute("PRAGMA journal_mode=WAL")  # this one doesn't wait for others
+            db.execute("PRAGMA journal_mode=WAL")  # changing this doesn't wait for other connections
             break
         except sqlite3.OperationalError:
             if time.monotonic() > deadline:
@@ -233,7 +233,7 @@ def _create(db: sqlite3.Connection) -> None:
 
 
 def put(db: sqlite3.Connection, root: int, row: Row) -> None:
-    """Store a document of a root, in the place of an older version of it."""
+    """Store a document of a root; replaces its older version."""
     values = (
         root, row.origin, row.seen.mtime_ns, row.seen.size, row.seen.digest, row.seen.maker,
         len(row.text), row.title, row.links, zlib.compress(row.page.encode(), 1),
@@ -254,12 +254,12 @@ _COLUMNS: Final = "root, origin, mtime_ns, size, digest, maker, characters, titl
 
 
 def touch(db: sqlite3.Connection, origin: str, seen: Seen) -> None:
-    """The same content with another mtime: note that, so that it isn't read again."""
+    """Record a new mtime for unchanged content, so that it isn't read again."""
     db.execute("UPDATE documents SET mtime_ns=?, size=? WHERE origin=?", (seen.mtime_ns, seen.size, origin))
 
 
 def delete(db: sqlite3.Connection, ids: Iterable[int]) -> int:
-    """Take documents out; how many there were."""
+    """Delete documents; returns how many there were."""
     rows = [(number,) for number in ids]
     db.executemany("DELETE FROM words WHERE rowid=?", rows)
     return db.executemany("DELETE FROM documents WHERE id=?", rows).rowcount if rows else 0
@@ -277,7 +277,7 @@ class Stored:
 
 
 def page(db: sqlite3.Connection, number: int, *, max_bytes: int = 0) -> Stored | None:
-    """A document, None when there is no such. `max_bytes` of its page in UTF-8; 0: all of it."""
+    """A document, None if there is none with that id. `max_bytes` of its page in UTF-8; 0: all of it."""
     found = db.execute("SELECT id, title, origin, page, links FROM documents WHERE id=?", (number,)).fetchone()
     if found is None:
         return None
@@ -295,14 +295,14 @@ def matching(db: sqlite3.Connection, match: str, limit: int) -> list[int]:
 
 
 def frequency(db: sqlite3.Connection, match: str) -> int:
-    """How many documents fit an FTS5 query: 0.04 ms for a thousand, a fiftieth of what ranking them takes."""
+    """How many documents match an FTS5 query: 0.04 ms for a thousand, a fiftieth of the time to rank them."""
     return int(db.execute("SELECT count(*) FROM words WHERE words MATCH ?", (match,)).fetchone()[0])
 
 
 @contextmanager
 def interruptible(db: sqlite3.Connection, ended: Callable[[], bool]) -> Iterator[None]:
     """While it is open, a query ends with "interrupted" once `ended()`."""
-    db.set_progress_handler(ended, 500)  # virtual machine steps: some 50 documents
+    db.set_progress_handler(ended, 500)  # SQLite's virtual machine steps: some 50 documents
     try:
         yield
     finally:

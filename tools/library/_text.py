@@ -1,7 +1,7 @@
-"""The library's words: what of a text is indexed, what of a query is looked for, which lines of a hit are shown.
+"""The library's words: how a text is indexed, what a query searches for, which passage of a hit is shown.
 
-SQLite's tokenizer makes one token of a run of letters. In scripts that put no spaces between words that is a whole
-sentence, so it is given each of their characters as a word, and a query their pairs of neighbours: 工具 is found in
+SQLite's tokenizer makes one token of a run of letters. In scripts without spaces between words that is a whole
+sentence. So each of their characters is indexed as a word, and a query looks for pairs of neighbours: 工具 is found in
 调用工具的函数 (unicode61 alone finds nothing there, and trigram no word of two characters).
 """
 
@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from typing import Final
 
 TOKENIZER: Final = "unicode61 remove_diacritics 2 categories 'L* N* Mn Mc'"
-"""For FTS5. Marks are part of a word: the vowels of हिन्दी are marks, and it would fall into single letters."""
+"""For FTS5. Marks count as part of a word: the vowels of हिन्दी are marks, and it would be split into letters."""
 
 MAX_TERMS: Final = 12
 _QUERY_CHARS: Final = 4_000
-_PREFIX_CHARS: Final = 3  # `in*` would be found everywhere
-_LONE: Final = 3  # words of one letter, when a query has no others: "C", "R"
+_PREFIX_CHARS: Final = 3  # shorter ones, such as `in*`, would match everywhere
+_LONE: Final = 3  # how many one-letter words ("C", "R") are searched, if a query has no others
 
 _SPACELESS: Final = (
     "\u3005-\u3007\u3040-\u30ff\u3100-\u312f\u31a0-\u31bf\u31f0-\u31ff"  # 々〇, kana, bopomofo
@@ -42,13 +42,13 @@ def indexed(text: str) -> str:
 
 
 def _folded(text: str) -> str:
-    """The ligatures of PDFs, full-width letters, decomposed Hangul: each as one would type it."""
+    """The ligatures of PDFs, full-width letters, decomposed Hangul: each as a user would type it."""
     return unicodedata.normalize("NFKC", text).casefold()
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One thing to look for, folded. `prefix`: a word that begins so; `pair`: characters of a spaceless script."""
+    """One thing to look for, folded. `prefix`: words that begin so. `pair`: neighbours in a spaceless script."""
 
     text: str
     prefix: bool = False
@@ -56,12 +56,12 @@ class Term:
 
     @property
     def match(self) -> str:
-        """In the query language of FTS5. The text has letters, digits and marks only: nothing can end the quotes."""
+        """The term in FTS5's query language. It has letters, digits and marks only: nothing can end the quotes."""
         return f'"{" ".join(self.text) if self.pair else self.text}"' + ("*" if self.prefix else "")
 
 
 def terms(query: str) -> tuple[Term, ...]:
-    """What of `query` is looked for: at most 12 different ones, the last word also as the beginning of one.
+    """What `query` searches for: at most 12 different terms; the last word also as a prefix.
 
     terms("The 工具 functi") → (Term("the"), Term("工具", pair=True), Term("functi", prefix=True)). Empty when there are
     no letters or digits in it.
@@ -80,7 +80,7 @@ def _all_terms(query: str) -> list[Term]:
     for run in (run for word in words for run in _RUNS.findall(word)):
         if not _ONE_SPACELESS.match(run):
             found.append(Term(run))
-        else:  # by pairs, so that of a long run without spaces parts are found too
+        else:  # pairs, so that parts of a long run without spaces are found too
             found += [Term(run[at : at + 2], pair=True) for at in range(max(len(run) - 1, 1))]
     return found
 
@@ -91,11 +91,11 @@ def _in_word(char: str) -> bool:
 
 
 # -- snippets ----------------------------------------------------------------------------------------------------------
-# Not FTS5's snippet(): it tokenizes the whole document again, and gives back the text with the spaces put in.
+# Not FTS5's snippet(): it tokenizes the whole document again, and returns the text with our added spaces.
 
 _WIDTH: Final = 240  # characters
 _BEFORE: Final = 60
-_PLACES: Final = 50  # of each term that are looked at
+_PLACES: Final = 50  # how many of each term are looked at
 _MARK: Final = re.compile(r"【\d+†([^【】]*?)(?:†[^【】†]*)?】")
 _HALF_MARKS: Final = re.compile(r"^[^【】]*†[^【】]*】|^\d*】|【[^】]*$")
 
@@ -106,15 +106,15 @@ def without_links(text: str) -> str:
 
 
 def snippet(page: str, wanted: tuple[Term, ...]) -> tuple[str, bool]:
-    """Some 240 characters of a page in one line, from where most of the terms stand close together; else its start.
+    """Some 240 characters of a page on one line, from where most terms stand close together; else from its start.
 
-    With it, whether any term was found.
+    Also returns whether any term was found.
     """
     places = _places(page, wanted)
     start = max(_best_place(places) - _BEFORE, 0)
     if start:
         start = next((at + 1 for at in range(start, start + _BEFORE) if page[at].isspace()), start)
-    window = page[start : start + 3 * _WIDTH]  # links take room that isn't shown
+    window = page[start : start + 3 * _WIDTH]  # links take characters that aren't shown
     text = " ".join(_HALF_MARKS.sub("", without_links(window)).split())
     more = start + len(window) < len(page) or len(text) > _WIDTH
     if len(text) > _WIDTH:
@@ -168,7 +168,7 @@ def _best_place(places: list[tuple[int, int]]) -> int:
 
 
 class _Plain(dict[int, int]):
-    """Each letter without accent and case, one for one, so that places stay where they are."""
+    """Each letter without accent and case, one for one, so that positions stay the same."""
 
     def __missing__(self, code: int) -> int:
         plain = unicodedata.normalize("NFKD", chr(code))[0].lower()

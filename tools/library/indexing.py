@@ -1,6 +1,6 @@
 """Fills the local library: from folders, files and URLs, a batch at a time, only what has changed.
 
-A run that is cut off (Ctrl-C, a closed generator) keeps what it has done; the next one goes on from there.
+An interrupted run (Ctrl-C, a closed generator) keeps what it has done; the next one continues from there.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["SECRET", "Converter", "Event", "Failed", "Found", "Indexed", "Indexe
 
 _BATCH_ROWS: Final = 100
 _BATCH_CHARACTERS: Final = 8_000_000
-_BATCH_S: Final = 2.0  # so little is lost when the machine, not the user, ends it
+_BATCH_S: Final = 2.0  # the most that is lost when the machine, not the user, ends it
 _WORKERS: Final = 4
 _ABOUT: Final = re.compile(r"^Error(?: fetching URL `[^`]*`)?: ")
 
@@ -45,12 +45,12 @@ class Converter(files.Converter, Protocol):
         ...
 
 
-# -- what happens, in the order it does --------------------------------------------------------------------------------
+# -- the events, in order ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A root was walked through: this many of its files are looked at now."""
+    """A root was walked: this many of its files will be looked at."""
 
     root: str
     files: int
@@ -67,7 +67,7 @@ class Indexed:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """No document, by a rule: `Skipped("/home/me/notes/.env", "may hold secrets")`. A folder ends in `/`."""
+    """Not a document, by a rule: `Skipped("/home/me/notes/.env", "may hold secrets")`. A folder ends in `/`."""
 
     origin: str
     reason: str
@@ -75,7 +75,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """It can't be read or converted; what the library held of it stays. `reason` is one line of plain text."""
+    """It can't be read or converted; what the library has of it stays. `reason` is one line of plain text."""
 
     origin: str
     reason: str
@@ -83,7 +83,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Vanished:
-    """Documents whose files are gone, or are no documents any more, were taken out."""
+    """Documents were removed because their files are gone, or no longer count as documents."""
 
     root: str
     documents: int
@@ -93,7 +93,8 @@ Event = Found | Indexed | Skipped | Failed | Vanished
 
 
 class Indexer:
-    """Brings roots up to date. `converter` makes one for each thread that converts; `web` gets URLs, None: it can't.
+    """Brings roots up to date. `converter` makes a converter for each thread that needs one. `web` fetches URLs; None:
+    they fail.
 
     `list(Indexer(library, converter=Converter, web=None).run(library.add_root("folder", "/home/me/notes")))` is
     `[Found("/home/me/notes", 2), Indexed("/home/me/notes/a.md", "A", "added"), …]`.
@@ -105,9 +106,9 @@ class Indexer:
         self._web = web
 
     def run(self, root: Root, *, stop: Stop | None = None) -> Generator[Event, None, None]:
-        """Index one root; ends early after a stop. Raises `LibraryError`.
+        """Index one root; a stop ends it early. Raises `LibraryError`.
 
-        Closing the generator, or an exception in it (KeyboardInterrupt), stores what is ready first.
+        If the generator is closed, or an exception occurs in it (KeyboardInterrupt), what is ready is stored first.
         """
         if root.kind == "url":
             yield self._url(root, stop or NoStop())
@@ -135,7 +136,7 @@ class Indexer:
 
 @dataclass(frozen=True, slots=True)
 class _Same:
-    """The file was written anew with the content it had."""
+    """The file was rewritten with the same content."""
 
     seen: Seen
 
@@ -155,7 +156,7 @@ class _Batch:
 
 
 class _Run:
-    """One pass over a root of files. Threads read and convert; this one alone writes."""
+    """One pass over a root of files. Other threads read and convert; only this one writes."""
 
     def __init__(self, library: Library, root: Root, converter: Callable[[], Converter], stop: Stop) -> None:
         self._library = library
@@ -167,7 +168,7 @@ class _Run:
         self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="index")
         self._known = library.known(root)
         self._batch = _Batch()
-        self._kept: list[str] = []  # what couldn't be looked at
+        self._kept: list[str] = []  # paths that couldn't be looked at
         self._seen: set[str] = set()
 
     def events(self) -> Iterator[Event]:
@@ -193,7 +194,7 @@ class _Run:
             yield from self._vanished()
 
     def close(self) -> None:
-        """Store what is ready, end the threads and their converters."""
+        """Store what is ready; end the threads and their converters."""
         self._halt.halt()
         self._release()
         try:
@@ -208,7 +209,7 @@ class _Run:
         return taken_out | dict.fromkeys(others, "added by itself")
 
     def _made(self, found: Iterable[File]) -> Iterator[tuple[File, Future[Row | _Same] | None]]:
-        """Each file with what was made of it, None when it is as it was; some are worked on ahead."""
+        """Each file with what was made of it, None if it is unchanged; a few are converted ahead."""
         ahead: deque[tuple[File, Future[Row | _Same] | None]] = deque()
         for file in found:
             known = self._known.get(file.path)
@@ -221,7 +222,7 @@ class _Run:
         yield from ahead
 
     def _make(self, file: File, known: Known | None) -> Row | _Same:
-        """In a thread of the pool."""
+        """Runs in a thread of the pool."""
         if file.size > MAX_PDF_BYTES:
             raise NotADocument(f"larger than {MAX_PDF_BYTES // 1_000_000} MB")
         data = read_plain(file.path, max_bytes=MAX_PDF_BYTES + 1)
@@ -254,7 +255,7 @@ class _Run:
         return Indexed(file.path, result.title, change)
 
     def _flush(self) -> bool:
-        """Store the batch, and let it go only then: an interrupt may come before. False when the root is gone."""
+        """Store the batch, and clear it only then: an interrupt may come before. False if the root is gone."""
         batch = self._batch
         stored = not (batch.rows or batch.touched) or self._library.put(
             self._root, batch.rows, touched=batch.touched
@@ -273,7 +274,7 @@ class _Run:
 
 
 class _Halt:
-    """A `Stop` of our own: also for conversions that run when the generator is closed."""
+    """Our own `Stop`: it also ends conversions that run when the generator is closed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -339,5 +340,5 @@ def _digest(data: bytes) -> bytes:
 
 
 def _said(error: ToolFailed) -> str:
-    """A line for people of one for the model. The file or URL stands beside it anyway."""
+    """A line for people, made from one for the model: without the URL, which is shown beside it anyway."""
     return error.reason if isinstance(error, ConversionFailed) else _ABOUT.sub("", str(error))

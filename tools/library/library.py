@@ -41,7 +41,7 @@ EMPTY: Final = "The local library is empty: `ossia docs add PATH` adds to it"
 SCHEME: Final = "doc"
 
 _QUERY_S: Final = 5.0
-_POSTINGS: Final = 10_000  # that are ranked: 10 to 25 ms
+_POSTINGS: Final = 10_000  # how many are ranked: 10 to 25 ms
 _MAX_HITS: Final = 100
 _LOCAL: Final = "http://library.invalid"
 _MARK: Final = re.compile(r"【(\d+)†([^【】]*?)(?:†[^【】†]*)?】")
@@ -71,7 +71,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the library holds of a file."""
+    """What the library has recorded of a file."""
 
     id: int
     seen: Seen
@@ -79,7 +79,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """What `Library.remove` took out. `kept_out`: it lies below a root that stays, whose next indexing skips it."""
+    """What `Library.remove` took out. `kept_out`: it lies below a root that stays; indexing that root skips it."""
 
     documents: int
     kept_out: bool
@@ -88,8 +88,8 @@ class Removed:
 class Library:
     """Documents in one SQLite file. It is a `Source` ("docs") and the `Loader` of `doc:` URLs.
 
-    The file, of mode 0600, is made when something is first added. Safe with any number of threads and processes.
-    Everything but `search` and `load` raises `LibraryError`: the file is torn, newer than this program, or locked.
+    The file, of mode 0600, is created when something is first added. Safe with any number of threads and processes.
+    All methods but `search` and `load` raise `LibraryError` if the file is damaged, newer than this program, or locked.
     """
 
     name = "docs"
@@ -105,17 +105,17 @@ class Library:
 
     @property
     def brings(self) -> frozenset[Taint]:
-        """What search results are: the user's own, and also somebody else's once a page of the web was added."""
+        """The kinds of text in search results: the user's own, and somebody else's too once a web page was added."""
         try:
             from_web = any(root.kind == "url" for root in self.roots())
-        except LibraryError:  # what can't be read gives no results
+        except LibraryError:  # if it can't be read, there are no results
             from_web = False
         return frozenset({"private", "outside"} if from_web else {"private"})
 
     # -- for the model -----------------------------------------------------------------------------------------------
 
     def search(self, query: str, *, limit: int, stop: Stop) -> tuple[Hit, ...]:
-        """The best documents, as `doc:` URLs; those with every word of `query` first. Raises `ToolFailed`."""
+        """The best matches, as `doc:` URLs; those with every word of `query` first. Raises `ToolFailed`."""
         try:
             found = self.find(query, limit=limit, stop=stop)
             if not found and not self.count():
@@ -125,7 +125,7 @@ class Library:
         return tuple(Hit(match.title, f"{SCHEME}:{match.id}", match.snippet) for match in found)
 
     def load(self, url: str, *, refresh: bool, stop: Stop) -> Document:
-        """The page of `doc:17`, as it was when it was indexed. Raises `ToolFailed` when there is no such document.
+        """The page of `doc:17`, as it was when it was indexed. Raises `ToolFailed` if there is no such document.
 
         Links between documents of the library lead to `doc:` URLs; a link to a file that isn't in it is plain text.
         """
@@ -168,24 +168,24 @@ class Library:
             return 0 if db is None else int(db.execute("SELECT count(*) FROM documents").fetchone()[0])
 
     def roots(self) -> tuple[Root, ...]:
-        """What was added, by place, with how much it holds."""
+        """The roots that were added, sorted by place, with how much each holds."""
         query = """SELECT r.id, r.kind, r.place, count(d.id), coalesce(sum(d.characters), 0)
             FROM roots r LEFT JOIN documents d ON d.root = r.id GROUP BY r.id ORDER BY r.place"""
         with self._store.reading() as db:
             return () if db is None else tuple(Root(*row) for row in db.execute(query))
 
     def root_of(self, origin: str) -> Root | None:
-        """The root that a document is of, None when `origin` isn't a document."""
+        """The root that a document belongs to; None if `origin` isn't a document."""
         query = "SELECT r.id, r.kind, r.place FROM documents d JOIN roots r ON r.id = d.root WHERE d.origin=?"
         with self._store.reading() as db:
             found = None if db is None else db.execute(query, (origin,)).fetchone()
         return None if found is None else Root(*found)
 
     def remove(self, what: str) -> Removed | None:
-        """Take out a root, a document or all documents below a folder, and their bytes from the file.
+        """Remove a root, a document or all documents below a folder, and their bytes from the file.
 
-        `what` is an absolute path, a URL, or an id (`17`, `doc:17`). A place below a root that stays is kept out of it
-        until it is added again. None: nothing of that kind is in the library.
+        `what` is an absolute path, a URL, or an id (`17`, `doc:17`). A place below a root that stays is kept out
+        until it is added again. None: the library has no such thing.
         """
         if not what or not self._store.exists():
             return None
@@ -213,7 +213,7 @@ class Library:
     # -- for whoever indexes -----------------------------------------------------------------------------------------
 
     def add_root(self, kind: RootKind, place: str) -> Root:
-        """The root of that place, made if it isn't one. Documents below it that another root had become its own."""
+        """The root at that place, created if missing. It takes over documents below it from other roots."""
         with self._store.writing() as db:
             db.execute("INSERT OR IGNORE INTO roots(kind, place) VALUES(?,?)", (kind, place))
             db.execute("UPDATE roots SET kind=? WHERE place=?", (kind, place))
@@ -239,7 +239,7 @@ class Library:
             return {row[0]: Known(row[1], Seen(*row[2:])) for row in rows}
 
     def put(self, root: Root, rows: Sequence[Row], *, touched: Mapping[str, Seen] | None = None) -> bool:
-        """Store documents, all or none, and note new times of others. False: the root was removed meanwhile."""
+        """Store documents, all or none, and record new times of others. False: the root was removed meanwhile."""
         with self._store.writing() as db:
             if db.execute("SELECT 1 FROM roots WHERE id=?", (root.id,)).fetchone() is None:
                 return False
@@ -250,13 +250,13 @@ class Library:
         return True
 
     def forget(self, ids: Iterable[int]) -> int:
-        """Take out documents whose files have vanished; how many there were."""
+        """Remove documents whose files have vanished; returns how many there were."""
         with self._store.writing() as db:
             return store.delete(db, ids)
 
 
 def local_url(path: str) -> str:
-    """The base against which the links of a local file are resolved; `load` turns them into `doc:` URLs."""
+    """The base URL of the links in a local file; `load` turns the results into `doc:` URLs."""
     return _LOCAL + quote(path.replace(os.sep, "/"))
 
 
@@ -271,10 +271,10 @@ def _number(url: str) -> int | None:
 
 
 def _best(db: sqlite3.Connection, wanted: tuple[Term, ...], limit: int) -> list[int]:
-    """Documents with every term that there is, then those with some.
+    """Documents with every term that occurs at all, then those with some.
 
-    Ranking looks at each document of each term. In a large library it is given the rarest ones: the others are in most
-    documents, and tell them apart the least.
+    Ranking visits each document of each term. In a large library only the rarest terms are ranked: the others are in
+    most documents, and distinguish them least.
     """
     if len(wanted) == 1:
         return store.matching(db, wanted[0].match, limit)
@@ -292,7 +292,7 @@ def _best(db: sqlite3.Connection, wanted: tuple[Term, ...], limit: int) -> list[
 
 
 def _match(db: sqlite3.Connection, number: int, wanted: tuple[Term, ...]) -> Match | None:
-    """A hit with its passage, looked for in the start of the page first: pages may be megabytes."""
+    """A hit with its passage, searched for in the start of the page first: pages may be megabytes."""
     found, shown = store.page(db, number, max_bytes=_HEAD_BYTES), None
     if found:
         shown, there = snippet(found.page, wanted)
@@ -302,7 +302,7 @@ def _match(db: sqlite3.Connection, number: int, wanted: tuple[Term, ...]) -> Mat
 
 
 def _followed(db: sqlite3.Connection, url: str) -> str | None:
-    """Where a stored link leads: itself, or for a local file the document it has become; None when there is none."""
+    """Where a stored link leads: unchanged, or for a local file to its document; None if it has none."""
     if not url.startswith(f"{_LOCAL}/"):
         return url
     path = unquote(urlsplit(url).path).replace("/", os.sep)

@@ -16,7 +16,7 @@ from tools.library._gitignore import Ignores
 from tools.no_links import open_file
 
 MAX_FILES: Final = 200_000
-"""Of one root."""
+"""The most files of one root."""
 
 SECRET: Final = "may hold secrets"
 
@@ -26,8 +26,7 @@ _NOT_TEXT: Final = re.compile(
     r".*\.(7z|a|apk|bin|bz2|class|dat|db|deb|dll|dmg|dylib|exe|gguf|gz|h5|iso|jar|lib|mo|msi|npy|npz|o|parquet|pickle|pkl"
     r"|pt|pyd|rar|rpm|safetensors|so|sqlite3?|tar|tgz|wasm|whl|xz|zip|zst|eot|otf|ttf|woff2?"
     r"|doc|docx|epub|odp|ods|odt|ppt|pptx|xls|xlsx|bmp|gif|heic|ico|jpe?g|png|psd|svgz?|tiff?|webp"
-    r"|avi|flac|flv|mkv|mov|mp[34]|mpe?g|ogg|wav|webm|wmv)",
-    re.IGNORECASE,
+    r"|avi|flac|flv|mkv|mov|mp[34]|mpe?g|ogg|wav|webm|wmv)", re.IGNORECASE,
 )
 
 
@@ -51,7 +50,7 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A folder or file that can't be looked at. What the library holds of it stays."""
+    """A folder or file that can't be read. What the library has of it stays."""
 
     path: str
     reason: str
@@ -60,8 +59,8 @@ class Unreadable:
 def walk(root: Path, *, apart: Mapping[str, str]) -> Iterator[File | Passed | Unreadable]:
     """The files below a folder, or the one file, in the order of their names.
 
-    `apart` are places that are passed by, with the reason: other roots, and what the user took out. A file that is
-    itself the root is taken whatever its name is.
+    `apart`: places to skip, with the reason: other roots, and what the user took out. A file that is itself the root is
+    taken, whatever its name.
     """
     try:
         status = root.lstat()
@@ -144,7 +143,7 @@ def _why_not(entry: os.DirEntry[str], name: str, folder: bool, ignores: Ignores,
 def _has(folder: os.DirEntry[str], name: str) -> bool:
     try:
         return Path(folder.path, name).exists()
-    except OSError:  # it can't be looked into, which is told when its turn comes
+    except OSError:  # it can't be read, which is reported when its turn comes
         return False
 
 
@@ -161,7 +160,7 @@ def _special(path: str, status: os.stat_result) -> Passed:
 
 
 def _read_ignores(path: str) -> str:
-    """The text of a `.gitignore`; nothing of one that is a link, a FIFO or can't be read."""
+    """The text of a `.gitignore`; "" if it is a link or a FIFO, or can't be read."""
     try:
         return read_plain(path, max_bytes=1 << 18).decode("utf-8", "replace")
     except OSError:
@@ -169,7 +168,7 @@ def _read_ignores(path: str) -> str:
 
 
 def read_plain(path: str, *, max_bytes: int) -> bytes:
-    """The first bytes of a plain file. Raises `OSError`, also when it has become a link or something to wait for."""
+    """The first bytes of a plain file. Raises `OSError`, also if it has become a link or something that blocks."""
     with os.fdopen(open_file(path), "rb") as file:
         return file.read(max_bytes)
 
