@@ -1,4 +1,4 @@
-"""The arguments of the browser's tools as models write them: numbers as text or with a point, a link as `【3†…】`."""
+"""The arguments of the browser's tools as models write them: numbers as text or floats, a link as `【3†…】`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _LINK_ID = re.compile(r"【?\s*(-?[0-9]{1,9})(?:\.0+)?\s*(?:†[^】]*)?】?")
 
 
 def as_mapping(args: object) -> Mapping[str, object]:
-    """What the toolbox has validated: an object."""
+    """The arguments as an object; the toolbox has validated that."""
     assert isinstance(args, Mapping)
     return cast(Mapping[str, object], args)
 
 
 def whole_number(args: Mapping[str, object], name: str, default: int = -1) -> int:
-    """The number `name`; `default` where there is none, or null. `7.0` is 7. Raises `ToolFailed` for all else."""
+    """The number `name`; `default` if it is missing or null. `7.0` is 7. Raises `ToolFailed` for anything else."""
     value = args.get(name)
     if value is None:
         return default
@@ -44,7 +44,7 @@ def link_or_url(args: Mapping[str, object]) -> int | str:
 
 
 def text(args: Mapping[str, object], name: str) -> str:
-    """The text `name`. Raises `ToolFailed` where nothing stands in it."""
+    """The text `name`. Raises `ToolFailed` if it is empty."""
     value = str(args[name])
     if not value.strip():
         raise fault(f"`{name}` is empty: say what to look for")
@@ -52,15 +52,15 @@ def text(args: Mapping[str, object], name: str) -> str:
 
 
 def fault(message: str) -> ToolFailed:
-    """A failure in our own words: nothing from outside is in it."""
+    """A failure in our own words, without outside text."""
     return ToolFailed(message, brings=frozenset())
 
 
 def shortened(value: str, max_chars: int = 1024) -> str:
-    """A text for an error's line, as the reference shortens it."""
+    """A text shortened for an error's line, as the reference does it."""
     return value if len(value) <= max_chars else value[: max_chars - 3] + "..."
 
 
 def reason(failure: ToolFailed) -> str:
-    """What a source or a loader says of its failure, to stand within a line of ours."""
+    """What a source or a loader says of its failure, to be used in a line of ours."""
     return shortened(" ".join(str(failure).removeprefix("Error: ").split()))

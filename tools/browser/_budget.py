@@ -1,4 +1,4 @@
-"""How many links of a site may be followed unasked once private text is there: which ones they are can tell it."""
+"""Limits how many links of a site are followed unasked once private text is there: the choice of links can leak it."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Iterable, Mapping
 from tools.fetch.guard import Refused, as_address, parse_url
 
 MAX_LINKS = 3
-"""Of a site, in a conversation. A page made for it may show tens of thousands of links, 16 bits in the choice of one:
-three tell six letters. Three are also a page, a page behind it, and one more."""
+"""For each site, in a conversation. A malicious page may show tens of thousands of links: choosing one tells 16 bits,
+three tell six letters. Three are also enough for a page, a page that it links to, and one more."""
 
 _NUMBERS = "addresses in numbers"
 
 
 def site_of(url: str) -> str:
-    """Whose servers a URL leads to, named no finer than names can be registered: `"b.test"` of `https://x.a.b.test/c`.
+    """The site of a URL, as coarse as a domain that one owner can register: `"b.test"` for `https://x.a.b.test/c`.
 
-    The last two labels of its host, so that a `co.uk` is one site as a whole: too much asks, too little leaks. All
-    hosts that are numbers are one, since whoever has an IPv6 network has 2**64 of them. What isn't on the web is a
+    It is the last two labels of the host, so all of `co.uk` is one site: too coarse asks too often, too fine leaks. All
+    numeric addresses are one site, since the owner of an IPv6 network has 2**64 of them. What isn't on the web is a
     site of its own (`"doc:17"`).
     """
     try:
@@ -35,17 +35,17 @@ class LinkBudget:
         self._followed: Counter[str] = Counter()
 
     def exhausted(self, sites: Iterable[str]) -> str:
-        """The first of these sites of which no more links may be followed; "" when they all have some left."""
+        """The first of these sites whose links are used up; "" if all have some left."""
         return next((site for site in sorted(sites) if self._followed[site] >= MAX_LINKS), "")
 
     def spend(self, sites: Iterable[str]) -> dict[str, object]:
-        """Take one from each of these sites; returns the state from which `restore` knows it."""
+        """Use up one link of each of these sites; returns the state for `restore`."""
         taken = sorted(sites)
         self._followed.update(taken)
         return {"followed": taken}
 
     def restore(self, states: Iterable[Mapping[str, object]]) -> None:
-        """Have spent what left these states, and nothing else."""
+        """Set what was spent to what these states say, and nothing else."""
         self._followed.clear()
         for state in states:
             followed = state.get("followed")

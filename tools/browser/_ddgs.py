@@ -1,7 +1,7 @@
 """Web search without a key or a server: the `ddgs` package asks search engines as a browser would (an extra).
 
-It has a network stack of its own: our fetch guard and proxy settings don't hold for it. It scrapes pages that are made
-for people, so that it may find nothing for hours.
+It has a network stack of its own: our fetch guard and proxy settings don't apply to it. It scrapes pages that are
+made for people, so it may find nothing for hours.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ INSTALL = "ddgs isn't installed: in ossia's clone, `uv sync --extra ddgs` or `uv
 
 @dataclass(frozen=True, slots=True)
 class DdgsSource:
-    """The source `web`, asked through ddgs; a search takes `timeout_s` at the most.
+    """The source `web`, asked through ddgs; a search takes at most `timeout_s`.
 
-    Raises `ValueError` where ddgs isn't installed.
+    Raises `ValueError` if ddgs isn't installed.
     """
 
     timeout_s: float = 20.0
@@ -37,7 +37,7 @@ class DdgsSource:
             raise ValueError(INSTALL)
 
     def search(self, query: str, *, limit: int, stop: Stop) -> tuple[Hit, ...]:
-        ddgs: Any = import_module("ddgs")  # 0.2 s: not before somebody searches
+        ddgs: Any = import_module("ddgs")  # takes 0.2 s, so only when somebody searches
 
         def ask() -> list[dict[str, object]]:
             found: list[dict[str, object]] = ddgs.DDGS().text(query, max_results=limit)
@@ -56,7 +56,7 @@ def _hit(result: dict[str, object]) -> Hit | None:
 
 
 def _in_time(ask: Callable[[], list[dict[str, object]]], timeout_s: float, stop: Stop) -> list[dict[str, object]]:
-    """What `ask` gives, in a thread that is left behind when it takes too long: ddgs can't be interrupted."""
+    """What `ask` returns, run in a thread that is abandoned if it takes too long: ddgs can't be interrupted."""
     found: list[dict[str, object]] = []
     failed: list[Exception] = []
     over = threading.Event()
@@ -64,7 +64,7 @@ def _in_time(ask: Callable[[], list[dict[str, object]]], timeout_s: float, stop:
     def work() -> None:
         try:
             found.extend(ask())
-        except Exception as error:  # whatever an engine's page made it raise
+        except Exception as error:  # whatever an engine's page makes it raise
             failed.append(error)
         over.set()
 

@@ -1,4 +1,4 @@
-"""URLs as models write them, and whether one is known already: then asking for it carries nothing out."""
+"""URLs as models write them, and whether one is already known: then requesting it leaks nothing."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def scheme_of(url: str) -> str:
 
 
 def whole_url(text: str) -> str:
-    """A URL with a scheme: `https://` stands before one that has none."""
+    """A URL with a scheme: `https://` is added if there is none."""
     text = text.strip()
     return text if scheme_of(text) else f"https://{text.lstrip('/')}"
 
 
 def unlike(url: str) -> str:
-    """What a person must see of a host whose letters only look like another's: `" (xn--80ak6aa92e.com)"`, or ""."""
+    """A warning to show for a host whose letters only look like another's: `" (xn--80ak6aa92e.com)"`, or ""."""
     try:
         host = urlsplit(url).hostname or ""
     except ValueError:
@@ -45,15 +45,15 @@ def unlike(url: str) -> str:
 
 
 def is_typed(url: str, said: str) -> bool:
-    """Is it a URL that the user typed in `said`? Equal but for scheme, fragment and case of host.
+    """Is it a URL that the user typed in `said`? Equal except for scheme, fragment and the host's case.
 
-    A part of what was typed isn't enough, and neither is more than it: `?q=…` behind a known page can carry data.
+    Neither a part of what was typed is enough, nor an extension of it: `?q=…` after a known page can carry data.
     """
     return _same(url) in map(_same, _words(said))
 
 
 def pages_with(url: str, known: Iterable[tuple[str, str]]) -> frozenset[str]:
-    """The pages that have this URL, of pairs of a URL and its page. Equal as in `is_typed`."""
+    """The pages with this URL, from pairs of a URL and its page. URLs are equal as in `is_typed`."""
     wanted = _same(url)
     return frozenset(page for other, page in known if _same(other) == wanted)
 
@@ -66,7 +66,7 @@ def _words(said: str) -> Iterable[str]:
 
 
 def _same(url: str) -> tuple[str, ...]:
-    """What URLs have in common that ask a server for the same thing."""
+    """A key that is the same for URLs that request the same thing from a server."""
     url = whole_url(url)
     try:
         parts = urlsplit(url)

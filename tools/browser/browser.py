@@ -21,15 +21,15 @@ Cite information from the tool using the following format:
 `【{cursor}†L{line_start}(-L{line_end})?】`, for example: `【6†L9-L11】` or `【8†L3】`.
 Do not quote more than 10 words directly from the tool output.
 """
-"""The text the model was trained on, as openai_harmony 0.0.8 has it, but for its last line, which names the sources."""
+"""The text the model was trained on, as in openai_harmony 0.0.8, without the last line, which names the sources."""
 
 
 class Browser:
     """`browser.search`, `browser.open` and `browser.find`, in `tools`.
 
     `sources` are what can be searched; `web`, if it is among them, is the default. `loaders` get pages by the scheme of
-    their URL. `count_view_tokens` counts in the vocabulary that `view_tokens` is meant in, gpt-oss's, whatever model
-    reads the pages. `max_bytes` is the memory for pages; the ones used longest ago are dropped, and say so.
+    their URL. `count_view_tokens` counts in the vocabulary of `view_tokens`: gpt-oss's, whatever model reads the pages.
+    `max_bytes` is the memory for pages; the least recently used ones are dropped, and using them says so.
 
         web = web_source("searxng", url="http://127.0.0.1:8888", client=JsonClient)
         browser = Browser([library, web], {"doc": library, "https": loader}, count_view_tokens=count)
@@ -58,10 +58,10 @@ class Browser:
         )
 
     def restore(self, states: Iterable[Mapping[str, object]]) -> None:
-        """Have the pages that left these states, and no others: after a resume, a fork, an undo.
+        """Restore the pages of these states, and no others: after a resume, a fork, an undo.
 
-        `states` are those of the conversation's results, in order; what isn't the browser's, or can't be read, is
-        passed by.
+        `states` are those of the conversation's results, in order; those that aren't the browser's, or can't be read,
+        are skipped.
         """
         states = tuple(states)
         self._stack.restore(states)

@@ -12,9 +12,9 @@ from tools.spec import Taint, ToolResult
 
 @dataclass(frozen=True, slots=True)
 class Display:
-    """Shows pages and pushes what was shown; a page that can't be shown (a `loc` behind its end) isn't pushed.
+    """Shows pages and pushes what was shown; a page that can't be shown (a `loc` after its end) isn't pushed.
 
-    `count_tokens` counts in the vocabulary that a view of `view_tokens` tokens is meant in.
+    `count_tokens` counts in the vocabulary of `view_tokens`, the size of a view.
     """
 
     stack: Stack
@@ -35,7 +35,7 @@ class Display:
         return self._result(text, self.stack.push(page, text, brings=brings, found_in=found_in))
 
     def again(self, number: int, *, loc: int = -1, num_lines: int = -1) -> ToolResult:
-        """The result that shows the page that cursor `number` brought once more. Raises `ToolFailed`."""
+        """The result that shows again the page that cursor `number` brought. Raises `ToolFailed`."""
         text = self._text(self.stack.page(number), loc, num_lines)
         return self._result(text, self.stack.push_again(number, text))
 

@@ -13,9 +13,9 @@ from tools.spec import Stop, Taint
 class Document:
     """A page as text: `text` holds links as `【0†About】`, `【2†wiki†en.wikipedia.org】`; `links` are their URLs by id.
 
-    The text is not wrapped and has no `URL: …` line in front. `url` is where it was found in the end, after redirects;
-    the local library's is `doc:17`; a page of search results has none (""). `brings`: what its text is beside what
-    its scheme says: "outside" for a web page in the local library.
+    The text is not wrapped and has no `URL: …` line in front. `url` is where it was finally found, after redirects; in
+    the local library it is `doc:17`; a page of search results has none (""). `brings`: kinds of text in it beyond those
+    that its scheme implies: "outside" for a web page in the local library.
     """
 
     title: str
@@ -44,7 +44,7 @@ class Source(Protocol):
 
     @property
     def brings(self) -> frozenset[Taint]:
-        """What its results are."""
+        """The kinds of text in its results."""
         ...
 
     @property
@@ -61,22 +61,22 @@ class Loader(Protocol):
     """Gets the page behind a URL of the schemes it is registered for."""
 
     def load(self, url: str, *, refresh: bool, stop: Stop) -> Document:
-        """The page; `refresh` passes a cache by. Raises `ToolFailed` with a line for the model."""
+        """The page; `refresh` bypasses a cache. Raises `ToolFailed` with a line for the model."""
         ...
 
 
 @runtime_checkable
 class SourceLoader(Protocol):
-    """A loader that can also give a page's source (`view_source`): HTML, Markdown, whatever it is made from."""
+    """A loader that can also return a page's source (`view_source`): HTML, Markdown, whatever it was made from."""
 
     def load_source(self, url: str, *, refresh: bool, stop: Stop) -> Document:
-        """The source as it came, as a text without links; `title` and `url` are the page's. Raises `ToolFailed`."""
+        """The source as received, as text without links; `title` and `url` are the page's. Raises `ToolFailed`."""
         ...
 
 
 @runtime_checkable
 class KeepingLoader(Protocol):
-    """A loader that keeps what it loaded: what `load` and `load_source` would give without asking anybody for it."""
+    """A loader that can tell what `load` and `load_source` would return without a request."""
 
     def kept(self, url: str, *, source: bool) -> Document | None:
         """The page, or with `source` its source; None if it isn't kept (any more)."""

@@ -1,4 +1,4 @@
-"""`browser.find`: where a text stands in a page."""
+"""`browser.find`: finds a text in a page."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ class FindTool:
         """The page of matches, at most 50 of them."""
         pattern, view = self._plan(_arguments.as_mapping(args))
         page = self._display.stack.page(view.page)
-        if page.kind == "find":  # the reference, whatever its message says, does look in search results
+        if page.kind == "find":  # despite its message, the reference does search in search results
             raise _arguments.fault("Cannot run `find` on search results page or find results page")
         yield from ()
         return self._display.new(find_page(page, pattern), brings=view.brings, found_in=view.page)
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Nothing to release."""
 
     def _plan(self, args: Mapping[str, object]) -> tuple[str, View]:
         cursor = _arguments.whole_number(args, "cursor")

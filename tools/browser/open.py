@@ -1,4 +1,4 @@
-"""`browser.open`: a link of a page, a URL, or another place of a page that is open already."""
+"""`browser.open`: a link of a page, a URL, or another place in a page that is already open."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tools.browser.page import Page
 from tools.browser.stack import View
 from tools.spec import Effect, Preview, Taint, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
 
-# As the model was trained, except that `cursor`, `loc` and `num_lines` have no type: a bad number shall reach the tool,
-# which answers it in the words of the reference tool.
+# As trained, except that `cursor`, `loc` and `num_lines` have no type: a bad number shall reach the tool, which answers
+# in the words of the reference tool.
 _PARAMETERS: Mapping[str, object] = {
     "type": "object",
     "properties": {
@@ -43,8 +43,8 @@ class _Look:
 class _Fetch:
     """Load `url`, or its source, and show it from `loc` on.
 
-    `kept`: the document, where nobody has to be asked for it. `sends`: asking for it could carry out what the model has
-    read; `why` says so where the URL itself doesn't. `sites` are those whose budgets it takes a link from.
+    `kept`: the document, if no request is needed. `sends`: the request could carry out what the model has read; `why`
+    is the reason, if the URL itself isn't. `sites`: those whose link budgets it uses.
     """
 
     url: str
@@ -91,7 +91,7 @@ class OpenTool:
         return Preview(summary, plan.why, subjects=(plan.url,), effects=effects, plan=plan)
 
     def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
-        """The page, as many lines of it as `num_lines` or a view. Nothing is pushed when that fails."""
+        """The page: `num_lines` lines of it, or a view. Nothing is pushed if that fails."""
         given = _arguments.as_mapping(args)
         plan = context.preview.plan if context.preview is not None else None
         if not isinstance(plan, _Look | _Fetch):
@@ -106,21 +106,21 @@ class OpenTool:
             brings = _brought_by(plan.url) | document.brings
             result = self._display.new(Page.of(document), brings=brings, loc=plan.loc, num_lines=num_lines)
         except ToolFailed as failure:
-            failure.state = spent or None  # the server was asked all the same
+            failure.state = spent or None  # the server was asked nevertheless
             raise
         return replace(result, state={**(result.state or {}), **spent})
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Nothing to release."""
 
     def _plan(self, args: Mapping[str, object], context: ToolContext) -> _Plan:
         plan, link = self._wanted(args)
         return plan if isinstance(plan, _Look) else self._weighed(plan, link, context)
 
     def _wanted(self, args: Mapping[str, object]) -> tuple[_Plan, tuple[View, int] | None]:
-        """What to do; beside it the view and the id of the link that is followed, if it is one."""
+        """What to do, and the view and the id of the link that is followed, if it is one."""
         wanted, loc = _arguments.link_or_url(args), _arguments.whole_number(args, "loc")
-        _arguments.whole_number(args, "num_lines")  # a bad one is said before anybody is asked
+        _arguments.whole_number(args, "num_lines")  # a bad one is reported before any request
         source = args.get("view_source") is True
         if isinstance(wanted, str):
             return self._fetch(whole_url(wanted), loc, refresh=True, source=source), None
@@ -131,7 +131,7 @@ class OpenTool:
         page = stack.page(view.page)
         if wanted not in page.links:
             raise _arguments.fault(f"Invalid link id `{wanted}`.")
-        if view.found_in is not None and not source:  # the very page that was searched, where it was found
+        if view.found_in is not None and not source:  # the page that was searched, at the match
             stack.page(view.found_in)
             return _Look(view.found_in, loc if loc >= 0 else page.landings.get(wanted, 0)), None
         url = view.address if view.found_in is not None else page.links[wanted]
@@ -152,11 +152,11 @@ class OpenTool:
         return _Fetch(url, loader, loc, refresh, source)
 
     def _weighed(self, plan: _Fetch, link: tuple[View, int] | None, context: ToolContext) -> _Fetch:
-        """The plan, with what asking for it could tell.
+        """The plan, with what the request could leak.
 
-        A URL that the user typed tells nothing, nor does a page that is kept. One that the model was shown can't have
-        been put together, but which of many it is does tell something: the owner of the site that is asked, and of the
-        page that laid them out.
+        A URL that the user typed leaks nothing, nor does a page that is kept. A URL that the model was shown wasn't
+        made up by it, but the choice among many tells something: to the owner of the requested site, and to that of the
+        page that offered the links.
         """
         if scheme_of(plan.url) not in ("http", "https") or is_typed(plan.url, context.said):
             return plan
@@ -175,10 +175,10 @@ class OpenTool:
         return replace(plan, sites=sites)
 
     def _shown_on(self, url: str, link: tuple[View, int] | None) -> frozenset[str]:
-        """The addresses of the pages that showed this URL or are it, a search's being ""; none: it was not shown.
+        """The addresses of the pages that showed this URL or have it ("" for a search). Empty: it was not shown.
 
-        A link that exists but stood in no line that was shown could be one of many that a page lays out, so that the
-        choice among them tells something.
+        A link that exists, but in no line that was shown, doesn't count: a page may offer many, and the choice among
+        them tells something.
         """
         stack = self._display.stack
         if link is not None and link[1] in stack.shown_links(link[0].page):

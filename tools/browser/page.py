@@ -1,4 +1,4 @@
-"""A page as the model reads it: wrapped, numbered lines, a window on them, and the pages that searches make."""
+"""A page as the model reads it: wrapped, numbered lines, a window on them; and the pages of search and find results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tools.spec import ToolFailed
 PageKind = Literal["page", "search", "find"]
 
 VIEW_TOKENS = 1024
-"""Tokens of the numbered text that a view holds unless the call says how many lines it wants."""
+"""How many tokens of numbered text a view holds, unless the call gives a number of lines."""
 
 _MAX_URL = 1024
 _FIND_LINES = 4  # a match and the three lines after it
@@ -28,8 +28,8 @@ _LINK = re.compile(r"【\d+†([^†】]+)((?:†[^†】]+)?】)")
 class Page:
     """A page under a cursor. Made by `Page.of`, `search_page`, `find_page` or `Page.from_json`.
 
-    `text` isn't wrapped; `lines` are, at most 80 characters each: what `L0:`, `L1:` number. `links` are URLs by id.
-    `landings`, on a find page: the line of the searched page to show for each link id; its links all lead to that page.
+    `text` isn't wrapped; `lines` are, at most 80 characters each: `L0:`, `L1:` are their numbers. `links` are URLs by
+    id. `landings`, on a find page, whose links all lead to the searched page: for each link id, the line there to show.
     """
 
     kind: PageKind
@@ -63,11 +63,11 @@ class Page:
         num_lines: int = -1,
         view_tokens: int = VIEW_TOKENS,
     ) -> str:
-        r"""What the model is given: the header, and the numbered lines from `loc` on.
+        r"""What the model gets: the header, and the numbered lines from `loc` on.
 
-        `num_lines` > 0: that many. Else as many as begin in the first `view_tokens` tokens of the numbered text, and
-        all of them if the text has no more characters than that. A negative `loc` is 0. Raises `ToolFailed` for a `loc`
-        behind the last line.
+        `num_lines` > 0: that many. Else as many as begin in the first `view_tokens` tokens of the numbered text, or all
+        if the text has no more than that many characters. A negative `loc` counts as 0. Raises `ToolFailed` for a `loc`
+        after the last line.
 
             page.show(1, count_tokens=count)
             '[1] Capy (http://a.test/capy)\n**viewing lines [0 - 2] of 2**\n\nL0: \nL1: URL: http://a.test/capy\nL2: Hi'
@@ -82,9 +82,9 @@ class Page:
         return f"[{cursor}] {self._heading()}\n**viewing lines [{loc} - {end - 1}] of {last}**\n\n{body}"
 
     def matches(self, pattern: str, *, limit: int = 50) -> tuple[Match, ...]:
-        """Where `pattern` stands in the text, case aside, links read as their texts; at most `limit` matches.
+        """Where `pattern` occurs in the text, ignoring case, links read as their texts; at most `limit` matches.
 
-        The lines that a match shows aren't searched again. Nothing is escaped: `"a.b"` finds `a.b` only.
+        The lines that a match shows aren't searched again. Nothing is a wildcard: `"a.b"` finds `a.b` only.
         """
         wanted = pattern.lower()
         lines = _LINK.sub(_link_text, "\n".join(self.lines)).split("\n")
@@ -126,7 +126,7 @@ class Page:
         )
 
     def _heading(self) -> str:
-        # A URL is shown unquoted: what %0A or %E3%80%90 stood for must not break the header or forge a link.
+        # A URL is shown unquoted, and a decoded %0A or %E3%80%90 must not break the header or forge a link.
         url = one_line(unquote(self.url))
         if len(url) > _MAX_URL:
             url = url[: _MAX_URL - 3] + "..."
@@ -135,7 +135,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """One match of a find: its line's number, and what is shown of it: that line and the three after it."""
+    """One match of a find: its line's number, and the text shown: that line and the three after it."""
 
     line: int
     snippet: str
@@ -162,8 +162,8 @@ def find_page(page: Page, pattern: str, *, limit: int = 50) -> Page:
 def search_page(query: str, hits: Sequence[Hit], *, note: str = "") -> Page:
     """The page of search results: a line for each hit, with its link, and our own `note`. It has no URL.
 
-    The texts are plain text, so `<script>` is shown as it stands. A hit whose URL isn't http, https or doc has its
-    title but no link.
+    The texts are plain text, so `<script>` is shown as it is. A hit whose URL isn't http, https or doc is shown without
+    a link.
     """
     ids: dict[str, int] = {}
     rows = [_row(hit, ids) for hit in hits]
@@ -176,7 +176,7 @@ def _row(hit: Hit, ids: dict[str, int]) -> str:
     title = one_line(fewer_signs(hit.title)).replace("†", "‡") or one_line(hit.url)
     try:
         parts = urlsplit(hit.url)
-    except ValueError:  # "http://[": no address
+    except ValueError:  # "http://[": not a valid URL
         parts = urlsplit("")
     if parts.scheme in ("http", "https", "doc"):
         number = ids.setdefault(hit.url, len(ids))
@@ -190,7 +190,7 @@ def _landing(line: int) -> int:
 
 
 def _link_text(link: re.Match[str]) -> str:
-    # A long host name may have been wrapped: its newline must stay, or every line after it gets another number.
+    # A long host name may have been wrapped: its newline must stay, or later lines get other numbers.
     return link[1] + "\n" * link[2].count("\n")
 
 
@@ -199,10 +199,10 @@ def _numbered(lines: Sequence[str], first: int) -> Iterator[str]:
 
 
 def _end_of_view(lines: Sequence[str], loc: int, count_tokens: Callable[[str], int], view_tokens: int) -> int:
-    """The line behind the last one that begins in the first `view_tokens` tokens.
+    """The line after the last one that begins in the first `view_tokens` tokens.
 
-    Counted line by line, which gives the same as counting the whole text: no token of o200k reaches over a newline
-    that a letter follows, and each line begins with its "L".
+    Counting line by line gives the same as counting the whole text: no token of o200k spans a newline that a letter
+    follows, and each line begins with its "L".
     """
     characters = -1
     for line in _numbered(lines[loc:], loc):

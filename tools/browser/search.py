@@ -35,7 +35,7 @@ class _Plan:
 
 
 class SearchTool:
-    """Asks a source, `web` unless the call names another one or there is none."""
+    """Asks a source: `web`, unless the call names another one or there is no `web`."""
 
     def __init__(self, display: Display, sources: Mapping[str, Source], *, default: str, section: str) -> None:
         self._display, self._sources, self._default = display, sources, default
@@ -73,7 +73,7 @@ class SearchTool:
         return self._display.new(search_page(plan.query, hits[: plan.limit], note=note), brings=plan.source.brings)
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Nothing to release."""
 
     def _plan(self, args: Mapping[str, object]) -> _Plan:
         query, name = _arguments.text(args, "query"), args.get("source")
@@ -93,7 +93,7 @@ def _effects(source: Source) -> frozenset[Effect]:
 
 
 def _results_wanted(args: Mapping[str, object]) -> int:
-    """`topn`, at most `MAX_RESULTS`; the default where there is none, or less than 1."""
+    """`topn`, at most `MAX_RESULTS`; the default if it is missing, or less than 1."""
     value = args.get("topn")
     if not isinstance(value, int | float) or not value >= 1:
         return DEFAULT_RESULTS

@@ -12,7 +12,7 @@ from tools.browser.page import Page
 from tools.spec import Taint, ToolFailed
 
 MAX_BYTES = 64 << 20
-"""Memory that the pages of one conversation may take, as `Stack` estimates it."""
+"""How much memory the pages of one conversation may take, as `Stack` estimates it."""
 
 _MAX_CURSOR = 999_999
 _LINK_SHOWN = re.compile(r"【(\d+)†")
@@ -25,7 +25,7 @@ class View:
     """What a cursor shows: `View(4, 3, …)` is cursor 4, a scroll on the page that cursor 3 brought.
 
     `found_in` is the page (the cursor that brought it) whose matches a find page lists; None for other pages. `shown`
-    are the ids of the links that stood in the lines that were shown.
+    are the ids of the links in the lines that were shown.
     """
 
     cursor: int
@@ -39,21 +39,21 @@ class View:
 
     @property
     def address(self) -> str:
-        """The URL of the web page or document itself, also for its source and for a find in it; "" for a search."""
+        """The URL of the page or document itself, even for its source or a find in it; "" for a search."""
         url = self.url.removeprefix(_VIEW_SOURCE)
         return url if self.found_in is None else url.rpartition("/find?pattern=")[0]
 
 
 @dataclass(slots=True)
 class _Kept:
-    """A page, read from its stored form when somebody looks at it."""
+    """A page, parsed from its stored form only when it is needed."""
 
     stored: Mapping[str, object]
     page: Page | None = None
     shown: set[int] = field(default_factory=set)
 
     def cost(self) -> int:
-        """Bytes in memory, roughly: the text stands there unwrapped and as lines."""
+        """Bytes in memory, roughly: the text is there twice, unwrapped and as lines."""
         links = self.stored.get("links")
         return 2 * getsizeof(self.stored.get("text", "")) + 300 * (len(links) if isinstance(links, Mapping) else 0)
 
@@ -61,8 +61,8 @@ class _Kept:
 class Stack:
     """Views by cursor. Each search, open (also a scroll) and find that succeeds pushes one.
 
-    A page is kept as it was when its cursor showed it: neither another search nor a page's reload changes it. The pages
-    that were used last are kept, of `max_bytes` in all; the newest one always.
+    A page is kept as it was when its cursor showed it: neither another search nor a page's reload changes it. The most
+    recently used pages are kept, up to `max_bytes` in all; the newest one always.
     """
 
     def __init__(self, *, max_bytes: int = MAX_BYTES) -> None:
@@ -73,11 +73,11 @@ class Stack:
 
     @property
     def next_cursor(self) -> int:
-        """The cursor that the next page gets."""
+        """The cursor of the next page."""
         return max(self._views, default=-1) + 1
 
     def view(self, cursor: int) -> View:
-        """What `cursor` shows; -1 is the newest. Raises `ToolFailed` where there is no such cursor."""
+        """What `cursor` shows; -1 is the newest. Raises `ToolFailed` if there is no such cursor."""
         if not self._views:
             raise fault("No pages to access!")
         newest = self.next_cursor - 1
@@ -89,7 +89,7 @@ class Stack:
         return view
 
     def page(self, number: int) -> Page:
-        """The page that cursor `number` brought (`View.page`). Raises `ToolFailed` when it is no longer kept."""
+        """The page that cursor `number` brought (`View.page`). Raises `ToolFailed` if it is no longer kept."""
         kept = self._kept.get(number)
         if kept is None:
             view = self._views.get(number)
@@ -103,14 +103,14 @@ class Stack:
         return kept.page
 
     def shown_links(self, number: int) -> frozenset[int]:
-        """The ids of the links on page `number` that the model was shown, in whatever view of it."""
+        """The ids of the links on page `number` that the model was shown in any view of it."""
         kept = self._kept.get(number)
         return frozenset(kept.shown) if kept is not None else frozenset()
 
     def known_urls(self) -> Iterator[tuple[str, str]]:
-        """The URLs that this conversation has, each with the address of the page that showed it.
+        """The URLs known in this conversation, each with the address of the page that showed it.
 
-        Those of the pages that were opened are their own; a search has no address ("").
+        The URL of an opened page counts as shown by itself; a search has no address ("").
         """
         for view in self._views.values():
             if view.address:
@@ -129,13 +129,13 @@ class Stack:
         return view
 
     def push_again(self, number: int, text: str) -> View:
-        """The same page `number` once more, under the next cursor: a scroll, or a link of a find page."""
+        """Put page `number` under the next cursor again: for a scroll, or a link of a find page."""
         view = replace(self._views[number], cursor=self.next_cursor, shown=_links_in(text))
         self._add(view, self._kept[number])
         return view
 
     def restore(self, states: Iterable[Mapping[str, object]]) -> None:
-        """Become the stack that left these states (see `state`), and forget everything else."""
+        """Become the stack that these states describe (see `state`), and forget everything else."""
         self._views.clear()
         self._kept.clear()
         self._bytes = 0
@@ -144,7 +144,7 @@ class Stack:
             self._add(view, kept)
 
     def state(self, view: View) -> dict[str, object]:
-        """JSON-like data from which `restore` makes this view: with its page, unless an earlier cursor brought that."""
+        """JSON-like data from which `restore` makes this view; with its page, unless an earlier cursor brought that."""
         state: dict[str, object] = {"cursor": view.cursor, "shown": sorted(view.shown)}
         if view.page != view.cursor:
             return {**state, "same_as": view.page}
@@ -170,7 +170,7 @@ class Stack:
 
 
 def read_states(states: Iterable[Mapping[str, object]]) -> tuple[View, ...]:
-    """The views in the states of a conversation, by cursor; what other tools left, and junk, is passed by."""
+    """The views in the states of a conversation, by cursor; other tools' states, and junk, are skipped."""
     views = {view.cursor: view for view, _ in _read(states)}
     return tuple(views.values())
 
@@ -203,7 +203,7 @@ def _new_view(cursor: int, state: Mapping[str, object], page: Mapping[str, objec
         title if isinstance(title, str) else "",
         url if isinstance(url, str) else "",
         _number(state.get("total_lines"), most=10**9) or 0,
-        # Of junk the worst is thought: that it is both.
+        # Junk is assumed to be the worst: both.
         frozenset(taint for taint in taints if not isinstance(brings, list) or taint in brings),
         _number(state.get("found_in")),
         _numbers(state.get("shown")),
@@ -219,5 +219,5 @@ def _numbers(value: object) -> frozenset[int]:
 
 
 def _links_in(text: str) -> frozenset[int]:
-    """The ids of the links in shown text. A link may be broken into two lines anywhere."""
+    """The ids of the links in shown text. A line break may split a link anywhere."""
     return frozenset(int(number) for number in _LINK_SHOWN.findall(_NEXT_LINE.sub("", text)))

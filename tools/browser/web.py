@@ -1,4 +1,4 @@
-"""Web search services: one table of how each is asked and where its results stand in its answer."""
+"""Web search services: a table of how each is asked and where the results are in its answer."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class JsonService(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Service:
-    """How a service is asked, and where in its answer the results stand.
+    """How a service is asked, and where the results are in its answer.
 
-    `base` "" means that the user names it. `key_in` is the header or the parameter that takes the key, `key_as` what it
-    looks like there. `results` are paths to lists; `title`, `url` and `snippet` are names, the first that is there
-    counts. `marked_up`: titles and snippets are HTML (entities, tags around the words that were found).
+    `base` "": the user gives it. `key_in` is the header or the parameter for the key, `key_as` its form there.
+    `results` are paths to lists. `title`, `url` and `snippet` are lists of names; the first one present is used.
+    `marked_up`: titles and snippets are HTML (entities, tags around matched words).
     """
 
     base: str
@@ -60,7 +60,7 @@ class _Service:
     marked_up: bool = False
 
 
-# What the services' own documentation says; Exa and You.com also as the reference tool (gpt-oss 0.0.9) asks them.
+# From the services' own documentation; Exa and You.com also as the reference tool (gpt-oss 0.0.9) asks them.
 _SERVICES: Mapping[str, _Service] = MappingProxyType(
     {
         "searxng": _Service("", "search", fixed={"format": "json"}),
@@ -126,7 +126,7 @@ _SERVICES: Mapping[str, _Service] = MappingProxyType(
 )
 
 KINDS: tuple[str, ...] = (*_SERVICES, "ddgs")
-"""The services by the name that a configuration gives them; `ddgs` is an extra, and asks search engines itself."""
+"""The services by their names in a configuration; `ddgs` is an extra, and asks search engines itself."""
 
 
 def web_source(
@@ -134,9 +134,8 @@ def web_source(
 ) -> Source:
     """The source `web`, asked through `client(base)`.
 
-    `url` is the service's base where it isn't its own public one: a SearXNG (`"http://127.0.0.1:8888"`), a proxy of
-    your own. Raises `ValueError`, with a line for the user, for an unknown kind, and where an address, a key or an
-    extra is missing.
+    `url` is the service's base if it isn't the public one: a SearXNG (`"http://127.0.0.1:8888"`), your own proxy.
+    Raises `ValueError`, with a line for the user, for an unknown kind, or if an address, a key or an extra is missing.
 
         web_source("searxng", url="http://127.0.0.1:8888", client=JsonClient)
     """
@@ -194,7 +193,7 @@ class WebSource:
         return self._client.request_json("GET", service.path, headers=headers, params=params, stop=stop)
 
     def _explained(self, failure: ToolFailed) -> str:
-        """What went wrong, in one line, and what the user can do about it where that is known."""
+        """What went wrong, in one line, and what the user can do about it, if known."""
         reason = " ".join(str(failure).removeprefix("Error: ").split())
         if self._key:
             reason = reason.replace(self._key, "…")
@@ -246,7 +245,7 @@ def _text(result: Mapping[str, object], names: tuple[str, ...]) -> str:
 
 
 def plain(text: str, *, marked_up: bool = False, max_chars: int) -> str:
-    """One line of plain text: no controls, no direction marks; `marked_up` text without its tags and entities.
+    """One line of plain text, without controls and direction marks; `marked_up` text without tags and entities.
 
     `plain("Use <b>x</b> &lt;script&gt;", marked_up=True, max_chars=99)` is `"Use x <script>"`: what the page shows.
     """
@@ -256,7 +255,7 @@ def plain(text: str, *, marked_up: bool = False, max_chars: int) -> str:
 
 
 def is_web(url: str) -> bool:
-    """May a result lead there? Whole http and https URLs only, of a length that a server takes."""
+    """May a result lead there? Only complete http and https URLs, of a length that servers accept."""
     try:
         parts = urlsplit(url)
     except ValueError:  # "http://[::1"
