@@ -1,4 +1,4 @@
-"""Calls as models write them: names (`names`) and arguments (`arguments`) that are nearly right are understood.
+"""Calls as models write them: names (`names`) and arguments (`arguments`) that are almost right are understood.
 
 Begin with `arguments`; `loose_json`, `coerce` and `foreign_arguments` are its steps.
 """

@@ -1,4 +1,4 @@
-"""The arguments of a call, read as models write them, fitted to the tool's schema, and checked against it."""
+"""The arguments of a call: parsed as models write them, fitted to the tool's schema, and validated by it."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class ArgumentReader:
         self._validator: Any = None
 
     def read(self, text: str) -> object:
-        """The arguments that the tool describes: a dict, or `text` itself for a tool that takes raw text.
+        """The arguments in the tool's form: a dict, or `text` itself for a tool that takes raw text.
 
-        What models are known to write around them is taken off or mended: a Markdown fence, junk behind the first JSON
-        value (`{"n": 2}]`), a wrapper that names the tool again, trailing commas, single quotes, `"3"` for 3, other
-        names of an argument, the bare text for a tool that takes one text. No text at all is `{}`. Raises `ToolFailed`
-        that tells the model what was expected.
+        Mistakes that models are known to make are repaired: a Markdown fence, junk after the first JSON value
+        (`{"n": 2}]`), a wrapper that names the tool again, trailing commas, single quotes, `"3"` for 3, other names of
+        an argument, bare text for a tool that takes one text. No text at all is `{}`. Raises `ToolFailed`, which tells
+        the model what was expected.
         """
         spec = self._spec
         if len(text) > loose_json.MAX_CHARS:
@@ -52,7 +52,7 @@ class ArgumentReader:
         return args
 
     def _in_form(self, text: str) -> object:
-        """The value in the text, without what was around it, under the tool's own names."""
+        """The value in the text, unwrapped, with the tool's own names."""
         bare = loose_json.unfenced(text)
         key = self._text_key()
         if key is not None and bare and not bare.startswith(("{", "[", '"')):
@@ -65,11 +65,11 @@ class ArgumentReader:
         if isinstance(value, dict | list):
             value = from_other_tools(self._spec.name, value, self._schema)
         if key == "" and isinstance(value, dict) and len(value) == 1:
-            return next(iter(value.values()))  # `{"text": "…"}` where the text itself is wanted
+            return next(iter(value.values()))  # `{"text": "…"}` when the text itself is wanted
         return value
 
     def _text_key(self) -> str | None:
-        """The one argument that raw text can be; "" when the arguments themselves are a text; None: there is none."""
+        """The one argument that raw text stands for; "" if the arguments themselves are a text; None: there is none."""
         if self._schema.get("type") == "string":
             return ""
         properties = _mapping(self._schema.get("properties"))
@@ -95,10 +95,10 @@ class ArgumentReader:
 
     def _check(self, args: object) -> None:
         if self._validator is None:
-            from jsonschema import Draft202012Validator  # 60 ms, and python alone never needs it
+            from jsonschema import Draft202012Validator  # takes 60 ms, and python never needs it
             from referencing import Registry
 
-            # With a registry of its own a `$ref` to elsewhere is an error; without one it would be fetched.
+            # With an empty registry a `$ref` to elsewhere is an error; without one it would be fetched.
             self._validator = Draft202012Validator(self._schema, registry=Registry())
         fault = next(self._validator.iter_errors(args), None)
         if fault is not None:
@@ -112,7 +112,7 @@ class ArgumentReader:
 
 
 def patch_in(spec: ToolSpec, args: object) -> str | None:
-    """The patch, when a shell was given one in place of a command; else None."""
+    """The patch, if a shell was given one in place of a command; else None."""
     if spec.name != SHELL_TOOL or not isinstance(args, dict):
         return None
     command = args.get("command")

@@ -1,4 +1,4 @@
-"""Values as models send them → values of the types that a JSON Schema asks for, where there is one way to do so."""
+"""Values as models send them → the types that a JSON Schema asks for, if there is only one way to convert them."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ _WHOLE = re.compile(r"[+-]?\d{1,18}(?:\.0*)?")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")
 _TRUTH = {"true": True, "false": False, "yes": True, "no": False}
 _OPEN = frozenset({"patternProperties", "allOf", "anyOf", "oneOf", "$ref", "$dynamicRef", "if"})
-"""Keywords that may name more properties than `properties` does."""
+"""Keywords that may allow more properties than `properties` does."""
 _HARMLESS: tuple[object, ...] = (None, "", [], {})
 
 
 class Misfit(ValueError):
-    """A value can't be made to fit; the message says which and why: `Error: functions.shell: {it}`."""
+    """A value can't be converted; the message says which and why: `Error: functions.shell: {it}`."""
 
 
 def fitted(value: object, schema: Mapping[str, object], *, depth: int = 0) -> object:
     """`value`, its numbers, texts and lists turned into what `schema` asks for.
 
-    `"3"` and 3.0 become 3 where an integer is wanted, 3 becomes `"3"` where a text is, a text that is JSON becomes the
-    list or the object, one thing becomes a list of it, a null that isn't allowed goes. What doesn't fit stays as it is:
-    a validator says so better. Raises Misfit for names that the schema doesn't know, for NUL characters, and beyond 64
-    levels.
+    `"3"` and 3.0 become 3 if an integer is wanted; 3 becomes `"3"` if a text is wanted; a JSON text becomes a list or
+    an object; a single value becomes a list of it; a null that isn't allowed is removed. What doesn't fit stays as it
+    is: a validator explains it better. Raises Misfit for names that the schema doesn't know, for NUL characters, and
+    beyond 64 levels.
     """
     if depth > MAX_DEPTH:
         raise Misfit(f"the arguments are nested too deep (more than {MAX_DEPTH} levels)")
@@ -79,7 +79,7 @@ def _names_of(value: object) -> set[str]:
 
 
 def _of_text(text: str, kinds: frozenset[str]) -> object:
-    """What a text stands for where none is wanted."""
+    """What a text stands for if another type is wanted."""
     bare = text.strip()
     if kinds & {"integer", "number"} and _WHOLE.fullmatch(bare):
         return int(bare.partition(".")[0])
@@ -120,7 +120,7 @@ def _fitted_object(value: dict[str, object], schema: Mapping[str, object], depth
 
 
 def _own_name(key: str, value: Mapping[str, object], properties: Mapping[str, object]) -> str:
-    """The schema's name for `filePath`, `file-path` or `FILE_PATH`, unless it is there as well."""
+    """The schema's name for `filePath`, `file-path` or `FILE_PATH`, unless that is given, too."""
     if key in properties:
         return key
     plain = _plain(key)

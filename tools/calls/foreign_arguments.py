@@ -1,4 +1,4 @@
-"""Arguments that were meant for the tools of other programs, as gpt-oss learned them → the arguments of ours."""
+"""Arguments meant for other programs' tools, as gpt-oss learned them → the arguments of our tools."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 _SHELL, _PATCH = "functions.shell", "functions.apply_patch"
 
-# What other programs call an argument of ours. A name counts only where ours isn't given and the tool has no such one.
+# Other programs' names for our arguments. Used only if ours isn't given and the tool has no argument of that name.
 _OTHER_NAMES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     _SHELL: {"command": ("cmd", "script", "code", "input", "commands", "bash"), "timeout": ("timeout_s",)},
     "functions.read_file": {
@@ -29,7 +29,7 @@ _OTHER_NAMES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 }
 _ENDS = ("line_end", "end_line", "end", "to_line")
 _MS_FROM = 1000
-"""A `timeout` from here on is milliseconds, as container.exec counts; ours are seconds, and 600 at most."""
+"""A `timeout` of this or more is in milliseconds, as for container.exec; ours are seconds, at most 600."""
 
 _RUNS = re.compile(r"(?:/(?:usr/)?bin/)?(?:ba|z|da|k)?sh")
 _BEGIN, _END = "*** Begin Patch", "*** End Patch"
@@ -90,7 +90,7 @@ def _mend_shell(args: dict[str, object]) -> None:
 
 
 def _list_in(text: str) -> list[object] | None:
-    """The list of words that a command array was written as; None: it is a command that begins with a bracket."""
+    """The words of a command array that was written as text; None: it is a command that begins with a bracket."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -99,7 +99,7 @@ def _list_in(text: str) -> list[object] | None:
 
 
 def _as_text(words: list[str]) -> str:
-    """The command that a list of words is: the text itself where a shell was to run it."""
+    """The words as one command; the text itself if a shell was to run it."""
     if len(words) == 3 and _RUNS.fullmatch(words[0]) and words[1] in ("-c", "-lc", "-cl", "-ic", "-lic"):
         return words[2]
     if len(words) == 1:
@@ -110,7 +110,7 @@ def _as_text(words: list[str]) -> str:
 
 
 def _mend_range(args: dict[str, object], own: Mapping[str, object]) -> None:
-    """`line_end` as a number of lines."""
+    """Turn `line_end` into a number of lines."""
     end = next((key for key in _ENDS if key in args and key not in own), None)
     if end is None or "limit" not in own or "limit" in args:
         return
@@ -121,9 +121,9 @@ def _mend_range(args: dict[str, object], own: Mapping[str, object]) -> None:
 
 
 def patch_in_command(command: str) -> str | None:
-    """The patch that stands where a command should: bare, behind `apply_patch`, or as its here-document.
+    """A patch sent in place of a command: bare, after `apply_patch`, or as its here-document.
 
-    Nothing may stand around it: `cd x && apply_patch …` is a command.
+    Nothing else may be around it: `cd x && apply_patch …` is a command.
     """
     text = command.strip()
     heredoc = _HEREDOC.fullmatch(text)

@@ -27,11 +27,11 @@ _STRING_IN_SINGLE = re.compile(r"""\\'|\\.|\"""", re.DOTALL)
 
 
 class NotJsonError(ValueError):
-    """The text is no JSON, also not by the usual mistakes; the message says what is wrong with it."""
+    """The text isn't JSON, even allowing for the usual mistakes; the message says what is wrong with it."""
 
 
 def unfenced(text: str) -> str:
-    """What stands in a Markdown fence that holds the whole text; else the text without blanks around it."""
+    """The content of a Markdown fence around the whole text; without one, the text without blanks around it."""
     text = text.strip()
     first, _, rest = text.partition("\n")
     if len(text) < 6 or not rest or not _FENCE.fullmatch(first) or not rest.endswith("```"):
@@ -40,7 +40,7 @@ def unfenced(text: str) -> str:
 
 
 def first_value(text: str) -> object:
-    """The one JSON value in a text. Raises NotJsonError, also when there are two values."""
+    """The one JSON value in a text. Raises NotJsonError, also if there are two values."""
     try:
         return _decoded(text)
     except _Twice as error:
@@ -81,7 +81,7 @@ def _refuse_number(text: str) -> float:
 
 
 def _repaired(text: str) -> str:
-    """The text with the mistakes mended that have one meaning only."""
+    """The text with its unambiguous mistakes repaired."""
     return _TOKEN.sub(_mended, text)
 
 

@@ -1,4 +1,4 @@
-"""Which tool a model means: the names that gpt-oss is known to write, onto the tools that are on.
+"""Which tool a model means: maps the names that gpt-oss is known to write to the tools that are on.
 
 Where the names come from: gpt-oss was trained with other tools than ours (`container.exec`, `repo_browser.…`,
 `applypatch`), and pieces of the format leak into the recipient (llama.cpp#15158, vllm#27385, codex#2186).
@@ -30,14 +30,14 @@ _ALIASES = {
     "browser.open": ("open", "open_url"),
     "browser.find": ("find",),
 }
-"""Other names of ours, without what stands before the last part of them. The first that is on is meant."""
+"""Other names for our tools, compared with a name's last part. The first tool that is on is meant."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The tool that is meant, by its whole name, and how it was found; None: none of those that are on.
+    """The tool that is meant, by its whole name, and how it was found. None: none of those that are on.
 
-    `kind`: "exact" as it is written; "repaired" by taking off what doesn't belong to it; "alias" another name for it.
+    `kind`: "exact", as it is written; "repaired", by removing what doesn't belong to it; "alias", another name for it.
     """
 
     name: str | None
@@ -45,7 +45,7 @@ class Resolved:
 
 
 def resolve_name(written: str, known: Collection[str]) -> Resolved:
-    """The tool of `known` (whole names) that a recipient means. It never leads to one that is off.
+    """The tool in `known` (whole names) that a recipient means; never one that is off.
 
         resolve_name("functions.shell", known)                      →  exact
         resolve_name("read_file<|channel|>commentary", known)       →  functions.read_file, repaired
@@ -70,7 +70,7 @@ def resolve_name(written: str, known: Collection[str]) -> Resolved:
 
 
 def unknown_name(written: str, known: Collection[str]) -> str:
-    """What to tell the model of a name that means nothing here: the tools there are, the nearest first."""
+    """What to tell the model about an unknown name: the tools there are, the nearest first."""
     if not known:
         return f"Error: there is no tool {_shown(written)}. No tools are on: answer without one."
     near = difflib.get_close_matches(written[:_MAX_CHARS], known, n=_MAX_LISTED, cutoff=0.5)
@@ -84,7 +84,7 @@ def _shown(name: str) -> str:
 
 
 def _readings(written: str) -> Iterator[str]:
-    """The names that a recipient may stand for: what leaked behind it is off, then what stands before it, too."""
+    """The names that a recipient may stand for: without what leaked after it, then also without prefixes."""
     name = _CUT.split(written.strip(), maxsplit=1)[0].strip(".")
     glued = [name[: -len(leak)].rstrip("._-") for leak in _LEAKED if name.lower().endswith(leak)]
     for reading in (name, *glued):
