@@ -17,9 +17,9 @@ _MAX_RECONNECTIONS = 3
 
 
 class Connection:
-    """A server that was connected to, and its reconnections. `is_new`: nothing of it was accepted so far.
+    """A connected server, which is reconnected when needed. `is_new`: none of its tools was ever accepted.
 
-    `ms` is how long connecting took; `offered` are the names that the model knows its tools by, in their order.
+    `ms` is how long connecting took; `offered` are the names under which the model knows its tools, in their order.
     """
 
     def __init__(self, config: McpConfig, server: Server, ms: int, offered: tuple[str, ...]) -> None:
@@ -30,7 +30,7 @@ class Connection:
         self._turn: asyncio.Lock | None = None
 
     async def call(self, tool: RemoteTool, args: Mapping[str, object], connect_timeout_s: float) -> CallToolResult:
-        """Call it; first start the server again, once, if it has ended. Raises `ServerFailed`.
+        """Call a tool; if the server has ended, start it again first, once. Raises `ServerFailed`.
 
         A call during which the server ends is not sent again: it may have done what it was asked.
         """

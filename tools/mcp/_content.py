@@ -27,8 +27,8 @@ _MAX_PARTS = 1_000
 def as_result(answer: CallToolResult, *, name: str, folder: Path) -> ToolResult:
     """The result of a call: its texts, joined; without any, its structured content as JSON.
 
-    A picture becomes a file in `folder` (which is kept under 256 MB) and a placeholder, anything else that isn't text a
-    placeholder.
+    A picture becomes a file in `folder` (which is kept under 256 MB) and a placeholder. Anything else that isn't text
+    becomes a placeholder.
     """
     attachments: list[Attachment] = []
     parts = [_part(block, folder, attachments) for block in answer.content[:_MAX_PARTS]]

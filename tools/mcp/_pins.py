@@ -1,6 +1,6 @@
-"""What the user has accepted of each MCP server: a hash of each tool's description and schema, kept on disk.
+"""Which tools the user has accepted of each MCP server: a hash of each tool's description and schema, kept on disk.
 
-The model reads those texts as it reads ours, and a server can change them from one day to the next.
+The model reads those texts like ours, and a server can change them at any time.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ class PinsUnusable(FunctionsError):
 
 
 def fingerprint(tool: RemoteTool) -> str:
-    """A hash of all that the model could be told of a tool: `"5f3a…"`, 64 characters."""
+    """A hash of all that the model could be told about a tool: `"5f3a…"`, 64 characters."""
     try:
         told = json.dumps([tool.name, tool.description, tool.schema], sort_keys=True, default=str)
     except (RecursionError, ValueError):  # nested too deep, or it contains itself
-        told = os.urandom(16).hex()  # equal to nothing, so it never counts as accepted
+        told = os.urandom(16).hex()  # matches nothing, so it never counts as accepted
     return hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()
 
 
 class Pins:
-    """`DATA/mcp/pins.json`: server → tool → hash. Written whole, by renaming."""
+    """`DATA/mcp/pins.json`: server → tool → hash. Written atomically."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def of(self, server: str) -> Mapping[str, str] | None:
-        """The accepted tools of a server; None for one of which nothing was accepted. Raises `PinsUnusable`."""
+        """The accepted tools of a server; None if nothing of it was ever accepted. Raises `PinsUnusable`."""
         return self._read().get(server)
 
     def accept(self, server: str, hashes: Mapping[str, str]) -> None:
-        """Put these in the place of what was accepted before. Raises `PinsUnusable`."""
+        """Replace what was accepted before by these. Raises `PinsUnusable`."""
         self._write({**self._read(), server: dict(hashes)})
 
     def forget(self, server: str) -> None:
-        """As if nothing of it had been accepted."""
+        """Forget all that was accepted of a server."""
         servers = self._read()
         if servers.pop(server, None) is not None:
             self._write(servers)

@@ -1,4 +1,4 @@
-"""One MCP server: started or reached, asked for its tools, called. Everything here runs on the thread of MCP."""
+"""One MCP server: started or connected to, asked for its tools, called. Everything here runs on MCP's thread."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _MAX_FAULT_CHARS = 300
 _MAX_RESPONSE_BYTES = 64 << 20
 _MAX_EVENT_BYTES = 32 << 20
 _LAST_WORDS_S = 1.0
-"""How long what a program wrote before it ended may take to arrive; for ever if another that it started holds on."""
+"""How long to wait for a program's last output: it never ends if a child process keeps the pipe open."""
 
 
 class ServerFailed(Exception):
-    """A server can't be used, or a call failed: one line, whose text may be the server's.
+    """A server can't be used, or a call failed: one line, which may quote the server.
 
     `lost`: the server must be started again before it can be asked anything.
     """
@@ -41,7 +41,7 @@ class ServerFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RemoteTool:
-    """A tool as the server tells of it: raw, unbounded, untrusted. `read_only` is the server's word alone."""
+    """A tool as the server describes it: raw, unbounded, untrusted. `read_only` is only the server's claim."""
 
     name: str
     description: str
@@ -50,7 +50,7 @@ class RemoteTool:
 
 
 class Server:
-    """A connection to one server. `config` has its variables' values; `log` gets the server's stderr."""
+    """A connection to one server. `config` is already expanded; `log` gets the server's stderr."""
 
     def __init__(self, config: McpConfig, *, environ: Mapping[str, str], cwd: Path, log: Path, version: str) -> None:
         self._config, self._environ, self._cwd, self._log, self._version = config, environ, cwd, log, version
@@ -65,7 +65,7 @@ class Server:
         self.more_tools = False
 
     async def open(self, timeout_s: float) -> None:
-        """Connect and read the list of tools. Raises `ServerFailed`; what was started is ended then."""
+        """Connect and read the list of tools. Raises `ServerFailed`, after ending what was started."""
         from anyio import CancelScope
 
         self._closing, self._lost, self._client = asyncio.Event(), False, None
@@ -81,14 +81,14 @@ class Server:
         if ready.done() and not ready.cancelled():
             ready.result()
             return
-        scope.cancel()  # not the task: its library cleans up behind a shield that a task's own cancelling breaks
+        scope.cancel()  # not the task: the library cleans up in a shielded scope, which cancelling the task would break
         if self._task.done() and (fault := self._task.exception()) is not None:
             words = await asyncio.to_thread(self._last_words, _LAST_WORDS_S)
             raise ServerFailed(fault_of(fault, self._config) + words, lost=True)
         raise ServerFailed(f"it did not answer within {timeout_s:g} seconds{self._last_words(0)}", lost=True)
 
     async def _serve(self, scope: Any, ready: asyncio.Future[None]) -> None:
-        """The connection's whole life, in one task, as anyio wants it."""
+        """The connection's whole life, in one task, as anyio requires."""
         with scope, ExitStack() as stack:
             if self._config.command is not None:
                 self._errors = stack.enter_context(closing(ErrorLog(self._log)))
@@ -107,16 +107,16 @@ class Server:
                     await self._closing.wait()
 
     def _last_words(self, timeout_s: float) -> str:
-        """The last line of its stderr, and where the others are: it often says what is missing."""
+        """The last line of its stderr, which often says what is missing, and where the rest is."""
         line = self._errors.last_line(timeout_s) if self._errors else ""
         return f"; its last words: {one_line(_hidden(line, self._config), 200)!r} ({self._log})" if line else ""
 
     @property
     def is_lost(self) -> bool:
-        """Has it ended, as far as we know? Its end is seen at once; that of a server over HTTP at a call."""
+        """Has it ended, as far as we know? That is seen at once; for a server over HTTP only at a call."""
         if self._lost or self._client is None or self._task is None or self._task.done():
             return True
-        dispatcher = getattr(self._client.session, "_dispatcher", None)  # no public word; without it, at a call
+        dispatcher = getattr(self._client.session, "_dispatcher", None)  # no public API; without it, seen at a call
         return bool(getattr(dispatcher, "_closed", False))
 
     async def call(self, name: str, arguments: Mapping[str, object], timeout_s: float) -> CallToolResult:
@@ -127,8 +127,8 @@ class Server:
         assert self._client is not None
         request = CallToolRequest(params=CallToolRequestParams(name=name, arguments=dict(arguments)))
         try:
-            # Not Client.call_tool: that checks the result against the server's own schema, and a regular expression in
-            # there can hold the interpreter for ever.
+            # Not Client.call_tool: that checks the result against the server's own schema, in which a regular
+            # expression can block the interpreter for ever.
             return await self._client.session.send_request(
                 request, CallToolResult, request_read_timeout_seconds=timeout_s
             )
@@ -143,14 +143,14 @@ class Server:
             raise ServerFailed(fault_of(error, self._config)) from None
 
     async def close(self) -> None:
-        """End the connection, and the server if we started it. Takes some seconds for one that doesn't want to."""
+        """End the connection, and the server if we started it. Takes some seconds if it resists."""
         self._closing.set()
         if self._task is not None:
             if self._client is None:  # it never got ready
                 self._scope.cancel()
             await asyncio.wait({self._task})
             if not self._task.cancelled():
-                self._task.exception()  # looked at: it is no news any more
+                self._task.exception()  # retrieved, so that asyncio doesn't report it
 
 
 async def _list_tools(client: Client) -> tuple[tuple[RemoteTool, ...], bool]:
@@ -175,7 +175,7 @@ async def _list_tools(client: Client) -> tuple[tuple[RemoteTool, ...], bool]:
 async def _transport(
     config: McpConfig, environ: Mapping[str, str], cwd: Path, errors: ErrorLog | None
 ) -> AsyncIterator[Any]:
-    """What a `Client` talks through. What belongs to it is closed after it."""
+    """The transport of a `Client`; its resources are closed afterwards."""
     async with AsyncExitStack() as stack:
         if config.url is not None:
             from mcp.client.streamable_http import streamable_http_client
@@ -203,7 +203,7 @@ def _http_client(config: McpConfig) -> Any:
     class Bounded(httpx2.AsyncHTTPTransport):
         async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
             response = await super().handle_async_request(request)
-            if response.headers.get("content-encoding", "identity") != "identity":  # a few bytes may be gigabytes
+            if response.headers.get("content-encoding", "identity") != "identity":  # a few bytes may become gigabytes
                 await response.aclose()
                 raise httpx2.DecodingError("the server compressed its answer, which we did not ask for")
             assert isinstance(response.stream, httpx2.AsyncByteStream)
@@ -226,7 +226,7 @@ def _http_client(config: McpConfig) -> Any:
             await self._inner.aclose()
 
     headers = {**config.headers, "Accept-Encoding": "identity"}
-    timeout = httpx2.Timeout(30.0, read=300.0)  # the library's own: a stream of events may be silent for long
+    timeout = httpx2.Timeout(30.0, read=300.0)  # the library's default: an event stream may be silent for long
     return httpx2.AsyncClient(headers=headers, timeout=timeout, transport=Bounded())
 
 
@@ -263,5 +263,5 @@ def _hidden(text: str, config: McpConfig) -> str:
 
 
 def _likeliest(faults: Sequence[BaseException]) -> BaseException:
-    """The fault that tells most: not that something was cancelled because of it."""
+    """The most informative fault: not a cancellation that it caused."""
     return next((fault for fault in faults if not isinstance(fault, asyncio.CancelledError)), faults[0])

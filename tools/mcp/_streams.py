@@ -1,4 +1,4 @@
-"""What a server's program writes, bounded while it flows: its stderr on disk, the lines of its stdout in memory."""
+"""Bounds what a server's program writes: its stderr on disk, the lines of its stdout in memory."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _LINES = "ossia_mcp_lines"
 class ErrorLog:
     """A server's stderr, read from a pipe on a thread of its own: `file` is what the program gets.
 
-    The last of it stands in `path`, and before that in `path.1`, each of at most 1 MB. Both are private: a server may
-    write anything there. A disk that takes nothing holds no server up.
+    The end of it is in `path`, what was before that in `path.1`, each of at most 1 MB. Both are private: a server may
+    write anything there. A full disk doesn't block a server.
     """
 
     def __init__(self, path: Path) -> None:
@@ -34,11 +34,11 @@ class ErrorLog:
         self._thread.start()
 
     def close(self) -> None:
-        """We write nothing to it: once the program and those it started have ended, all is read."""
+        """Close our end of the pipe: once the program and its children have ended, all is read."""
         self.file.close()
 
     def last_line(self, timeout_s: float) -> str:
-        """The last line with anything in it; "" without one. Waits so long for what is still in the pipe."""
+        """The last line that isn't empty, or "". Waits up to `timeout_s` for what is still in the pipe."""
         self._thread.join(timeout_s)
         lines = self._tail.decode("utf-8", "replace").strip().splitlines()
         return lines[-1] if lines else ""
@@ -62,9 +62,9 @@ class ErrorLog:
 
 
 class _LineDecoder(codecs.IncrementalDecoder):
-    """Gives out whole lines only: what follows the last line end is no message.
+    """Returns whole lines only: what follows the last line end is no message.
 
-    A line that is too long is replaced by one that says so.
+    A line that is too long is replaced by a note that says so.
     """
 
     def __init__(self, errors: str = "strict") -> None:
@@ -100,8 +100,8 @@ class _LineDecoder(codecs.IncrementalDecoder):
 def line_encoding() -> str:
     """The name of an encoding: UTF-8 without the lines of more than 32 MB.
 
-    The encoding is all that the library lets us say of how it reads a program's stdout. It keeps a line until its end
-    comes, and copies it with each piece: one of 60 MB took all of the minute that a call has, and 100 MB.
+    The encoding is the only thing that we can set about how the library reads a program's stdout. The library keeps a
+    line until its end comes, and copies it with each piece: one of 60 MB took all of a call's minute, and 100 MB.
     """
     codecs.register(_find)
     return _LINES

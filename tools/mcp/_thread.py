@@ -1,4 +1,4 @@
-"""The one thread on which everything of MCP happens: its library is asyncio only, and we are not."""
+"""The one thread on which all of MCP runs: its library needs asyncio, which we don't use otherwise."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAX_LOG_BYTES = 1 << 20
 
 
 class _PrivateLog(RotatingFileHandler):
-    """Closed to other users: what a server sent may be quoted in it."""
+    """A log closed to other users: it may quote what a server sent."""
 
     def _open(self) -> TextIOWrapper:
         descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -37,7 +37,7 @@ class LoopThread:
         self._propagated = {name: logging.getLogger(name).propagate for name in _LOGGERS}
         for name in _LOGGERS:
             logging.getLogger(name).addHandler(self._handler)
-            logging.getLogger(name).propagate = False  # the root's last resort is stderr
+            logging.getLogger(name).propagate = False  # else the root logger's last resort would print to stderr
         self._thread = threading.Thread(target=self._main, name="ossia-mcp", daemon=True)
         self._thread.start()
         self._ready.wait()
@@ -47,7 +47,7 @@ class LoopThread:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     def close(self, timeout_s: float) -> None:
-        """Cancel what runs and end the thread; after `timeout_s` it is left alone (it ends with the process)."""
+        """Cancel what runs and end the thread; after `timeout_s` it is abandoned (it ends with the process)."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._closing.set)
             self._thread.join(timeout_s)

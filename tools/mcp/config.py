@@ -1,4 +1,4 @@
-"""How an MCP server is configured: the tables of `[mcpServers.NAME]` or of an `mcp.json`, with the ecosystem's keys.
+"""How an MCP server is configured: the tables `[mcpServers.NAME]` or those of an `mcp.json`, with the usual keys.
 
     [mcpServers.files]
     command = "npx"
@@ -8,8 +8,8 @@
     url = "https://tickets.example/mcp"
     headers = { Authorization = "Bearer ${TICKETS_TOKEN}" }
 
-A secret stands there by its name only, as `${VAR}` (`${env:VAR}` and `${VAR:-default}` are read too): its value comes
-from the environment when the server is started. What looks like a secret itself is refused.
+A secret is given by its name only, as `${VAR}` (`${env:VAR}` and `${VAR:-default}` are understood, too): its value
+comes from the environment when the server is started. What looks like a secret itself is refused.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _HARMLESS = re.compile(r"|\d{1,6}|true|false|yes|no|on|off|none|null|[~./\\].*|[
 
 @dataclass(frozen=True, slots=True)
 class McpConfig:
-    """One server: a program that is started (`command`), or an address (`url`); one of both, the other None.
+    """One server: a program to start (`command`) or an address (`url`); the other one is None.
 
-    Texts may hold `${VAR}`: `expanded` gives the values; `secrets` are those of them that no message may show. `cwd`
+    Texts may hold `${VAR}`: `expanded` fills in the values; `secrets` are the values that no message may show. `cwd`
     None: the user's home. `timeout_s` is for a call. `where` is the file and the table, for messages: `"mcp.json:
     mcpServers.files"`.
     """
@@ -64,14 +64,14 @@ class McpConfig:
 
     @property
     def target(self) -> str:
-        """What is started or asked, in one line, unexpanded: `"npx -y server"`, `"https://tickets.example/mcp"`."""
+        """The command or the address, on one line, unexpanded: `"npx -y server"`, `"https://tickets.example/mcp"`."""
         return self.url if self.url is not None else " ".join([self.command or "", *self.args])
 
 
 def parse_servers(table: object, where: str) -> tuple[McpConfig, ...]:
     """The servers of a `mcpServers` table, by name; `where` is the file. Raises `McpConfigInvalid`.
 
-    Keys that are other programs' own (`autoApprove`, `inputs`) mean nothing here.
+    Other programs' own keys (`autoApprove`, `inputs`) are ignored.
     """
     if not isinstance(table, Mapping):
         raise McpConfigInvalid(f"{where}: mcpServers: expected a table of servers, came {_short(table)}")
@@ -79,7 +79,7 @@ def parse_servers(table: object, where: str) -> tuple[McpConfig, ...]:
 
 
 def parse_server(name: str, entry: object, where: str) -> McpConfig:
-    """One server. Raises `McpConfigInvalid`, with the key that is wrong."""
+    """One server. Raises `McpConfigInvalid`, which names the wrong key."""
     if not _NAME.fullmatch(name):
         raise McpConfigInvalid(f"{where}: a name has letters, digits, - _ and . only, up to 40: came {name!r}")
     if not isinstance(entry, Mapping):
@@ -103,14 +103,14 @@ def parse_server(name: str, entry: object, where: str) -> McpConfig:
 
 
 def expanded(config: McpConfig, environ: Mapping[str, str]) -> McpConfig:
-    """The same with the values of its variables. Raises `McpConfigInvalid` for one that isn't set."""
+    """The config with its variables' values filled in. Raises `McpConfigInvalid` for one that isn't set."""
 
     secrets: list[str] = []
 
     def fill(key: str) -> Callable[[str], str]:
         def value(match: re.Match[str]) -> str:
             found = environ.get(match[1]) or match[2]
-            if environ.get(match[1]) and not _is_passed_on(match[1]):  # ${HOME} is none
+            if environ.get(match[1]) and not _is_passed_on(match[1]):  # ${HOME} is no secret
                 secrets.append(environ[match[1]])
             if found is None:
                 raise McpConfigInvalid(f"{config.where}.{key}: the environment variable {match[1]} is not set")
@@ -131,7 +131,7 @@ def expanded(config: McpConfig, environ: Mapping[str, str]) -> McpConfig:
 
 
 def child_environment(config: McpConfig, environ: Mapping[str, str]) -> dict[str, str]:
-    """All that a server is given: where programs and the home are, the language, and what its config says."""
+    """A server's whole environment: where programs and the home are, the language, and what its config adds."""
     kept = {name: value for name, value in environ.items() if _is_passed_on(name) and not value.startswith("()")}
     return {**kept, **config.env}
 
@@ -234,7 +234,7 @@ def _checked_header(value: str, where: str, key: str) -> str:
 
 
 def _check_secrets(config: McpConfig) -> None:
-    """A secret in the file is one that is read by whoever reads the file: refused, with the key and what to write."""
+    """Refuse a secret in the file, since whoever reads the file reads it; says which key, and what to write."""
     for key, name, value in _literals(config):
         bare = _VARIABLE.sub(lambda match: match[2] or "", value)
         by_name = name and _SECRET_KEY.search(name) and not _HARMLESS.fullmatch(bare.strip())
@@ -246,7 +246,7 @@ def _check_secrets(config: McpConfig) -> None:
 
 
 def _literals(config: McpConfig) -> Iterator[tuple[str, str, str]]:
-    """Every place where a secret could stand: the key, the name that may tell, the value."""
+    """Every place that could hold a secret: the key, the name that may hint at one, the value."""
     for name, value in config.env.items():
         yield f"env.{name}", name, value
     for name, value in config.headers.items():

@@ -1,8 +1,8 @@
 """The tools of MCP servers: `functions.SERVER__TOOL`. The library is imported when the first server is connected to.
 
-What a server says of its tools is text of a stranger that the model reads: it is cut, made one line, and pinned once
-the user has seen it. Until then it counts as text from outside (which is told to the user); a tool that is new or
-different later is off until the user accepts it. Its results count as text from outside and as private.
+A server's descriptions of its tools are a stranger's text that the model reads: they are cut, put on one line, and
+pinned once the user has seen them. Until then they count as text from outside (which the user is told). A tool that is
+new or changed later is off until the user accepts it. Results count as text from outside and as private.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ MAX_DESCRIPTION_CHARS = 1_000
 _ALL_EFFECTS: frozenset[Effect] = frozenset({"read", "write", "run", "send"})
 _GUARD_S = 5.0
 _TICK_S = 0.05
-_CLOSE_S = 8.0  # what the library takes to end a server that doesn't want to: 2 s each for stdin, SIGTERM, SIGKILL
+_CLOSE_S = 8.0  # how long the library takes to end a server that resists: 2 s each for stdin, SIGTERM, SIGKILL
 
 _Value = TypeVar("_Value")
 
 class McpServers:
     """All servers of a session. `data_dir` keeps what was accepted, `log_dir` what servers write to stderr.
 
-    `environ` gives the values of `${VAR}`, and what programs are given of it (`child_environment`).
+    `environ` gives the values of `${VAR}`, and the part that programs inherit (`child_environment`).
 
         servers = McpServers(configs, data_dir=…, log_dir=…, environ=os.environ)
         for status in servers.connect(): …    # one each, in the order of the configs
@@ -75,8 +75,8 @@ class McpServers:
     ) -> tuple[McpStatus, ...]:
         """Connect to all servers at the same time. A server that fails is a status with an `error`.
 
-        `waiting` is called every now and then meanwhile, on this thread: a server may take half a minute to fail.
-        Raises `PinsUnusable` when what was accepted can't be read. After a stop, what isn't connected is an error.
+        `waiting` is called now and then meanwhile, on this thread: a server may take half a minute to fail. Raises
+        `PinsUnusable` if what was accepted can't be read. After a stop, servers not yet connected have an error.
         """
         if not self._configs:
             return ()
@@ -128,7 +128,7 @@ class McpServers:
             thread, self._thread = self._thread, None
         if thread is None:
             return
-        closing = [thread.submit(server.close()) for server in self._servers]  # those that failed too: they may linger
+        closing = [thread.submit(server.close()) for server in self._servers]  # also those that failed: they may linger
         deadline = time.monotonic() + _CLOSE_S
         for future in closing:
             _outcome(future, max(0.1, deadline - time.monotonic()))
@@ -161,7 +161,7 @@ class McpServers:
         return Connection(config, server, _ms_since(begun), _offered_names(config.name, server.tools))
 
     def _judged(self, connected: Connection) -> McpStatus:
-        """The status of a connected server. The tools of one that is new are on, too."""
+        """The status of a connected server. The tools of a new one are on, too."""
         config, server = connected.config, connected.server
         known = self.pins.of(config.name)
         hashes = {tool.name: fingerprint(tool) for tool in server.tools}
@@ -183,7 +183,7 @@ class McpServers:
     def submit_call(
         self, connected: Connection, tool: RemoteTool, args: Mapping[str, object]
     ) -> Future[CallToolResult]:
-        """The call, running on the thread of MCP. Raises `ServerFailed` when that is closed."""
+        """The call, running on MCP's thread. Raises `ServerFailed` if that is closed."""
         with self._lock:
             if self._thread is None:
                 raise ServerFailed("it is closed")
@@ -224,7 +224,7 @@ class McpTool:
         future.add_done_callback(lambda _: ended.put("done"))
         forget = context.stop.on_stop(lambda: ended.put("stopped"))
         try:
-            # The timeouts of a call and of connecting are kept on the other thread; this is for one that hangs itself.
+            # The other thread enforces the timeouts of a call and of connecting; this is in case that thread hangs.
             how = ended.get(timeout=self._connected.config.timeout_s + CONNECT_TIMEOUT_S + _CLOSE_S + _GUARD_S)
             if how == "stopped":
                 return ToolResult(f"[{interrupted(context.stop)}]", error=True)
@@ -236,7 +236,7 @@ class McpTool:
             future.cancel()
 
     def close(self) -> None:
-        """End all servers: the tools of a session are closed together."""
+        """End all servers: a session's tools are closed together."""
         self._servers.close()
 
 
@@ -250,7 +250,7 @@ def _failed(spec: ToolSpec, error: BaseException) -> ToolResult:
 def _outcome(
     future: Future[_Value], timeout_s: float, waiting: Callable[[], None] = lambda: None
 ) -> _Value | str:
-    """What a coroutine gave, or why it didn't, in one line."""
+    """What a coroutine returned, or why it didn't, in one line."""
     deadline = time.monotonic() + timeout_s
     while wait([future], min(_TICK_S, timeout_s)).not_done and time.monotonic() < deadline:
         waiting()
@@ -270,7 +270,7 @@ def _state(accepted: str | None, now: str) -> ToolState:
 
 
 def _offered_names(server: str, tools: Sequence[RemoteTool]) -> tuple[str, ...]:
-    """`functions.files__read_file`, each once; one that is too long ends in a piece of a hash."""
+    """`functions.files__read_file`, each once; a name that is too long ends in part of a hash."""
     names: list[str] = []
     for tool in tools:
         name = f"{plain_name(server)}__{plain_name(tool.name)}"

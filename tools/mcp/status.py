@@ -1,4 +1,4 @@
-"""What the user is told of the servers: whether they are connected, and which of their tools are on."""
+"""What the user is told about the servers: whether they are connected, and which of their tools are on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tools.mcp._server import MAX_TOOLS
 ToolState = Literal["accepted", "first", "new", "changed"]
 """accepted: unchanged since the user accepted it. new, changed: off until it is accepted.
 
-first: nothing of its server has been accepted yet, so its description counts as text from outside.
+first: nothing of its server was ever accepted, so its description counts as text from outside.
 """
 
 
@@ -52,7 +52,7 @@ class McpStatus:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the user should be told, a line each: a failure, a server that is new, what is off."""
+        """What the user should be told, a line each: a failure, a new server, tools that are off."""
         if self.error is not None:
             return (f"mcp {self.name}: off: {self.error}: `ossia mcp test {self.name}` tries it alone",)
         lines = []
