@@ -1,10 +1,10 @@
-"""What code of the user's prints, kept from our own stdout, stderr and stdin while it runs in our interpreter.
+"""Keeps what the user's code prints away from our own stdout, stderr and stdin while it runs in our interpreter.
 
-`sys.stdout` and its like are replaced while such code runs. What it writes goes to a sink, what everybody else writes
-goes where it went. Whose a write is, is told by the context it runs in (also in tasks and `asyncio.to_thread`), else by
-the code that asks for it (in threads that the user's code started): that goes to stderr, and nowhere where stderr is a
-terminal. Not seen: what writes to file descriptors itself, as processes do that the code starts. (`cli.streams` has
-descriptor 1 lead to stderr.)
+`sys.stdout` and the others are replaced while such code runs. Its output goes to a sink; everybody else's goes where it
+always did. A write is recognised by its context (also in tasks and `asyncio.to_thread`). In threads that the user's
+code started it is recognised by the calling code: that output goes to stderr, and is dropped if stderr is a terminal.
+Direct writes to file descriptors, such as those of child processes, aren't caught. (`cli.streams` has descriptor 1 lead
+to stderr.)
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _real: dict[str, Any] = {}
 
 @contextmanager
 def captured(sink: Sink, module: str) -> Iterator[None]:
-    """Within: what this context and the module named `module` print goes to `sink`; reading stdin is EOFError."""
+    """Within this block, what this context and `module` print goes to `sink`; reading stdin raises EOFError."""
     _hold(module)
     token = _sink.set(sink)
     try:
@@ -55,7 +55,7 @@ def _hold(module: str) -> None:
 
 
 def _release() -> None:
-    """The last one out puts the real streams back, unless somebody else has put others there in the meantime."""
+    """The last user restores the real streams, unless somebody else has replaced them meanwhile."""
     global _holders
     with _lock:
         _holders -= 1
@@ -67,7 +67,7 @@ def _release() -> None:
 
 
 def _is_foreign() -> bool:
-    """Is it a module of the user's that asks, in a thread that knows no sink?"""
+    """Does one of the user's modules call, in a thread without a sink?"""
     frame: FrameType | None = sys._getframe(2)
     for _ in range(_MAX_FRAMES):
         if frame is None:
@@ -79,7 +79,7 @@ def _is_foreign() -> bool:
 
 
 class _Routed:
-    """A standard stream that asks whose write it is. Whoever keeps it (a log handler) may use it after its time."""
+    """A standard stream that routes each write by its author. It keeps working for whoever keeps it (a log handler)."""
 
     def __init__(self, name: str, real: IO[str], stderr: IO[str]) -> None:
         self._name, self._real, self._stderr = name, real, stderr
@@ -133,7 +133,7 @@ class _Routed:
 
 
 class _Bytes(io.RawIOBase):
-    """`sys.stdout.buffer`, for who writes bytes."""
+    """`sys.stdout.buffer`, for code that writes bytes."""
 
     def __init__(self, text: _Routed) -> None:
         super().__init__()

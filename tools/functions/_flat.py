@@ -10,11 +10,11 @@ from typing import cast
 Schema = dict[str, object]
 
 TYPES = frozenset({"string", "number", "integer", "boolean", "null", "object", "array"})
-NULL: Mapping[str, object] = {"type": ["null"]}  # as a list: Harmony writes that as `null`, and "null" as `any`
+NULL: Mapping[str, object] = {"type": ["null"]}  # as a list, since Harmony writes that as `null`, but "null" as `any`
 
 
 def with_values_told(flat: Schema) -> Schema:
-    """The values of an enum in the description too where Harmony doesn't write them: it does for texts only."""
+    """Repeat an enum's values in the description if Harmony doesn't write them: it does so for texts only."""
     if "enum" not in flat or flat.get("type") == "string":
         return flat
     among = f"One of: {', '.join(json.dumps(value) for value in as_list(flat['enum'])[:20])}"
@@ -56,7 +56,7 @@ def or_null(flat: Schema) -> Schema:
 
 
 def without_null(flat: Schema) -> Schema:
-    """What may be left out need not be null."""
+    """`flat` without null: an optional value need not be null."""
     variants = [variant for variant in as_list(flat.get("oneOf")) if variant != NULL]
     if variants:
         rest = {key: value for key, value in flat.items() if key != "oneOf"}
@@ -71,7 +71,7 @@ def without_null(flat: Schema) -> Schema:
 
 
 def are_disjoint(flats: Sequence[Schema]) -> bool:
-    """Can a value be of one variant only? By their types, or objects by a property that has one value each."""
+    """Can a value match only one variant? By their types, or for objects by a property that has one value in each."""
     kinds = [kind for flat in flats for kind in type_names(flat.get("type"))]
     if all(flat.get("type") for flat in flats) and len(kinds) == len({k.replace("integer", "number") for k in kinds}):
         return True
@@ -80,7 +80,7 @@ def are_disjoint(flats: Sequence[Schema]) -> bool:
 
 
 def _tags(flat: Schema) -> Iterator[tuple[str, object]]:
-    """The properties that must be there and can have one value only."""
+    """The required properties that can have only one value."""
     for name in as_list(flat.get("required")):
         values = as_list(as_mapping(as_mapping(flat.get("properties")).get(cast(str, name))).get("enum"))
         if len(values) == 1:

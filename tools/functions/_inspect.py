@@ -1,4 +1,4 @@
-"""A function of the user's, looked at: what the model is told of it, and how arguments become a call."""
+"""Inspects a function of the user's: what the model is told about it, and how arguments become a call."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Inspected:
     def bound(self, args: Mapping[str, object], name: str) -> _Bound:
         """The arguments as the function takes them: dates, enums, dataclasses. Raises `ToolFailed`.
 
-        Validators may be the user's own: call it where their code runs.
+        Validators may be the user's own: call this where the user's code runs.
         """
         from pydantic import ValidationError
 
@@ -53,7 +53,7 @@ class Inspected:
 
 
 def inspect_function(function: Callable[..., Any], name: str, where: str) -> Inspected:
-    """What a tool needs of `function`. Raises `FunctionsInvalid` that names the function and the parameter."""
+    """What a tool needs to know of `function`. Raises `FunctionsInvalid`, naming the function and the parameter."""
     at = f"{where}: {name}"
     _check_signature(function, at)
     adapter = _adapter(function, at)
@@ -75,7 +75,7 @@ def inspect_function(function: Callable[..., Any], name: str, where: str) -> Ins
 
 
 def fault_line(fault: BaseException) -> str:
-    """An exception in one line: `"ValueError: no such city"`. Its class is the user's: ask where their code runs."""
+    """An exception in one line: `"ValueError: no such city"`. Runs its code: call this where the user's code runs."""
     kind = _said(lambda: type(fault).__name__, "an exception")
     text = _said(lambda: str(fault), "(its text can't be had)")
     if issubclass(type(fault), SystemExit):
@@ -84,7 +84,7 @@ def fault_line(fault: BaseException) -> str:
 
 
 def _said(ask: Callable[[], str], otherwise: str) -> str:
-    """What an exception says of itself: that is code, and may do anything."""
+    """What an exception says about itself. That runs its code, which may do anything."""
     try:
         return one_line(ask(), _MAX_LINE_CHARS)
     except BaseException:  # a sys.exit, too
@@ -109,7 +109,7 @@ def _check_signature(function: Callable[..., Any], at: str) -> None:
 
 
 def _adapter(function: Callable[..., Any], at: str) -> TypeAdapter[Any]:
-    """Validates arguments and gives them back; the call itself is ours, so that its faults are the function's own."""
+    """Validates arguments and returns them. We make the call itself, so that its faults are the function's own."""
     from functools import wraps
 
     from pydantic import TypeAdapter
@@ -125,7 +125,7 @@ def _adapter(function: Callable[..., Any], at: str) -> TypeAdapter[Any]:
 
 
 def _culprit(function: Callable[..., Any]) -> str:
-    """The parameter that pydantic can't take, if one alone is to blame."""
+    """Which parameter pydantic can't handle, if only one is to blame."""
     from pydantic import TypeAdapter
 
     for name, parameter in inspect.signature(function).parameters.items():
@@ -141,7 +141,7 @@ def _culprit(function: Callable[..., Any]) -> str:
 def _schema(adapter: TypeAdapter[Any], at: str) -> Schema:
     from pydantic.json_schema import GenerateJsonSchema
 
-    class Quiet(GenerateJsonSchema):  # a default that isn't JSON is left out, and needs no warning on stderr
+    class Quiet(GenerateJsonSchema):  # a default that isn't JSON is left out, without a warning on stderr
         ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
 
     try:
@@ -151,7 +151,7 @@ def _schema(adapter: TypeAdapter[Any], at: str) -> Schema:
 
 
 def _documented(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """The first paragraph of the docstring, and what it says of each parameter (Google, NumPy, reST, Epydoc)."""
+    """The docstring's first paragraph, and what it says about each parameter (Google, NumPy, reST, Epydoc)."""
     text = inspect.getdoc(function) or ""
     first = one_line(text.strip().split("\n\n")[0], 2_000)
     if not text:
@@ -172,7 +172,7 @@ def _documented(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
 def _declared(
     function: Callable[..., Any], attribute: str, known: tuple[str, ...], default: set[str], at: str
 ) -> frozenset[str]:
-    """What the function says of itself: `get_weather.effects = {"read"}`."""
+    """What the function declares about itself: `get_weather.effects = {"read"}`."""
     declared = getattr(function, attribute, None)
     if declared is None:
         return frozenset(default)

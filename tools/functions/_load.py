@@ -21,10 +21,10 @@ _MAX_PRINTED_CHARS = 200
 
 
 def run_file(path: Path) -> tuple[ModuleType, str]:
-    """The module that a file makes, run once; with it what it printed, in one short line.
+    """The module of a file, which is run once, and what it printed, as one short line.
 
-    Its folder is importable while the file runs, as for a script, and no longer: a module that we import later must
-    not be found there. Raises `FunctionsInvalid`.
+    Its folder is importable only while the file runs, as for a script: modules that we import later must not be found
+    there. Raises `FunctionsInvalid`.
     """
     try:
         source = path.read_bytes()
@@ -42,7 +42,7 @@ def run_file(path: Path) -> tuple[ModuleType, str]:
     try:
         with captured(lambda stream, text: printed.append(text), module.__name__):
             exec(compile(source, str(resolved), "exec", dont_inherit=True), module.__dict__)
-    except BaseException as fault:  # also a sys.exit: loading tools must not end us without a word
+    except BaseException as fault:  # also a sys.exit: loading tools must not end ossia silently
         del sys.modules[module.__name__]
         if isinstance(fault, KeyboardInterrupt):
             raise
@@ -50,14 +50,14 @@ def run_file(path: Path) -> tuple[ModuleType, str]:
             told = fault_line(fault)
         raise FunctionsInvalid(f"{path}{_line(fault, str(resolved))}: {told}") from fault
     finally:
-        with suppress(ValueError):  # the file took it off itself
+        with suppress(ValueError):  # the file removed it itself
             sys.path.remove(folder)
     return module, one_line("".join(printed), _MAX_PRINTED_CHARS)
 
 
 @contextmanager
 def refused(where: str) -> Iterator[None]:
-    """Within: what the user's code raises while it is looked at, a sys.exit too, is raised as `FunctionsInvalid`."""
+    """Within this block, what the user's code raises, even a sys.exit, becomes `FunctionsInvalid`."""
     try:
         yield
     except (FunctionsInvalid, KeyboardInterrupt):
@@ -67,7 +67,7 @@ def refused(where: str) -> Iterator[None]:
 
 
 def public_functions(module: ModuleType, where: str) -> Mapping[str, Callable[..., Any]]:
-    """The functions of a module that are for others, by name, in the order they stand there."""
+    """The public functions of a module, by name, in the order of their definition."""
     listed = getattr(module, "__all__", None)
     if listed is not None:
         missing = [name for name in listed if not hasattr(module, name)]
@@ -82,7 +82,7 @@ def public_functions(module: ModuleType, where: str) -> Mapping[str, Callable[..
 
 
 def is_function(value: object) -> bool:
-    """A function, also one in wrappers that say so (`functools.wraps`, `lru_cache`); not a class or another object."""
+    """Is it a function, even in declared wrappers (`functools.wraps`, `lru_cache`)? Not a class or another object."""
     try:
         return callable(value) and not inspect.isclass(value) and inspect.isfunction(inspect.unwrap(value))
     except ValueError:  # wrapped in itself

@@ -13,10 +13,10 @@ _MAX_ITEMS = 1_000
 
 
 def result_text(value: object) -> str:
-    """A text as it stands; anything else as JSON in one line, as models know it: `{"temperature": 10}`.
+    """A text as it is; anything else as JSON on one line, as models know it: `{"temperature": 10}`.
 
-    Dataclasses, pydantic models, dates, sets and the like become JSON too, what an iterator gives a list of its first
-    1,000 items, and what JSON has no word for its `repr`. Raises what the value's own methods raise.
+    Dataclasses, pydantic models, dates, sets and the like become JSON, too; an iterator becomes a list of its first
+    1,000 items; what JSON can't express becomes its `repr`. Raises what the value's own methods raise.
     """
     if isinstance(value, str):
         return bounded(value)
@@ -26,9 +26,9 @@ def result_text(value: object) -> str:
 
 
 def bounded(text: str) -> str:
-    """`text` without halves of surrogates, and without its middle where it has more than 400,000 characters.
+    """`text` without lone surrogates, and without its middle if it has more than 400,000 characters.
 
-    That is far more than a model is shown: it spares us the counting of tokens in 3 MB.
+    That is far more than a model is shown, but it saves counting the tokens of 3 MB.
     """
     tail = MAX_RESULT_CHARS // 4
     text = without_middle(text, MAX_RESULT_CHARS - tail, tail)
@@ -40,5 +40,5 @@ def _json(value: object) -> str:
 
     try:
         return json.dumps(to_jsonable_python(value, fallback=repr), ensure_ascii=False)
-    except (ValueError, TypeError, RecursionError):  # it contains itself, or is a key of no JSON
+    except (ValueError, TypeError, RecursionError):  # it contains itself, or has a key that JSON can't express
         return repr(value)

@@ -1,4 +1,4 @@
-"""Code of the user's, run on a thread aside: what it prints comes as it comes, and nobody waits for ever."""
+"""Runs the user's code on a separate thread: output arrives as it is printed, and nobody waits for ever."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _CUT = f"\n[... what it printed after {MAX_PRINTED_CHARS} characters is left out
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How the code ended: with a value, or a fault, or not in time. `printed` is what it wrote to stdout.
+    """How the code ended: with a value, with a fault, or not in time. `printed` is what it wrote to stdout.
 
-    `fault` is one line, and `trace` where in the code it was; an exception itself could act when it is asked what it
-    is. `gone`: False when it could not be ended and still runs.
+    `fault` is one line, `trace` is where in the code it was. The exception itself isn't kept, since inspecting it would
+    run its code. `gone`: False if the code couldn't be ended and still runs.
     """
 
     how: Literal["returned", "raised", "stopped", "timeout"]
@@ -40,14 +40,14 @@ class Ending:
 
 
 class _Abandoned(SystemExit):
-    """Raised in a thread from outside, to end it. As a SystemExit it is silent at the thread's end."""
+    """Raised in a thread from outside, to end it. As a SystemExit it ends the thread silently."""
 
 
 class Aside:
     """One run of `work`, then of `finish` with what it returned, on a thread of its own.
 
     What `work` returns may be a coroutine: it is awaited, on the same thread. `module` is the name of the module whose
-    prints are the code's.
+    output counts as the code's.
     """
 
     def __init__(self, work: Callable[[], object], finish: Callable[[object], object], *, module: str) -> None:
@@ -60,7 +60,7 @@ class Aside:
         self._abandoned = False
 
     def run(self, *, call_id: str, stop: Stop, timeout_s: float) -> Generator[ToolOutput, None, Ending]:
-        """Start it, yield what it prints, return how it ended. Closed at a yield, it gives the code up."""
+        """Start it, yield what it prints, return how it ended. If it is closed at a yield, the code is abandoned."""
         forget = stop.on_stop(lambda: self._inbox.put(None))
         deadline = time.monotonic() + timeout_s
         ended = False
@@ -89,7 +89,7 @@ class Aside:
             with captured(self._sink, self._module):
                 ending = self._ending()
             self._inbox.put(ending)
-        except _Abandoned:  # it came between two lines of ours: nobody waits any more
+        except _Abandoned:  # it hit our own code: nobody waits any more
             pass
 
     def _ending(self) -> Ending:
@@ -119,9 +119,9 @@ class Aside:
         self._inbox.put((stream, kept))
 
     def _abandon(self) -> bool:
-        """End the thread if it can be ended: code in Python at its next step, a coroutine at its next await.
+        """End the thread if possible: Python code at its next step, a coroutine at its next await.
 
-        A call into C that does not return can't be ended; the thread dies with the process. True: it is gone.
+        A C call that doesn't return can't be ended; the thread then dies with the process. True: it is gone.
         """
         self._abandoned = True
         deadline = time.monotonic() + _GRACE_S

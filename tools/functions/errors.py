@@ -1,4 +1,4 @@
-"""What can be wrong with tools that somebody else brings.
+"""What can be wrong with tools that aren't ours.
 
 FunctionsError
 ├── FunctionsInvalid      a file or a package of functions can't be used

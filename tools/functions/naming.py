@@ -1,4 +1,4 @@
-"""How the functions that somebody else brings are named: `functions.x`, never like what gpt-oss was trained on."""
+"""How functions that aren't ours are named: `functions.x`, never like something that gpt-oss was trained on."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ CONFUSING = frozenset(
         *("analysis", "commentary", "final", "assistant", "user", "system", "developer", "tool", "all", "json", "code"),
     }
 )
-"""Recipients, channels and roles that the model was trained on, and tools that it makes up.
+"""Recipients, channels and roles that the model was trained on, and tools that it invents.
 
-A function of such a name is called in the trained tool's way (raw code instead of JSON), or isn't seen as a call at all
+A function with such a name is called like the trained tool (raw code instead of JSON), or isn't recognised as a call
 (odysseus#5877, llama.cpp#15158).
 """
 
@@ -28,14 +28,14 @@ _OTHER = re.compile(r"[^A-Za-z0-9_-]+")
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Tools, and what the user should know of them: a line each, e.g. a function that is offered by another name."""
+    """Tools, and what the user should know about them: a line each, e.g. that a function has another name here."""
 
     tools: tuple[Tool, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
 def plain_name(name: str) -> str:
-    """`name` with what a recipient can't hold as `_`, at most 64 characters: `"weird.name 1"` → `"weird_name_1"`."""
+    """`name` with `_` for what a recipient can't hold, at most 64 characters: `"weird.name 1"` → `"weird_name_1"`."""
     return _OTHER.sub("_", name).strip("_")[:MAX_NAME_CHARS] or "tool"
 
 
@@ -56,7 +56,7 @@ def name_warning(name: str, where: str) -> str | None:
 
 
 def without_duplicates(tools: Iterable[Tool]) -> Loaded:
-    """The tools, the first of each name; what was left out is told."""
+    """The tools, only the first of each name; warnings tell what was left out."""
     kept: dict[str, Tool] = {}
     warnings = []
     for tool in tools:

@@ -1,9 +1,9 @@
-"""JSON Schema → a small, flat JSON Schema of what a model reads and what can be checked without the author's help.
+"""JSON Schema → a small, flat JSON Schema: what a model reads, and what can be checked without the schema's owner.
 
-Harmony writes `anyOf`, `allOf`, `$ref` and `const` as `any`, a `title` as a comment of noise and the description of a
-parameter as one line: so references are written out, choices become what can be said, and the rest goes. What comes out
-is lenient: the last word on the arguments has whoever owns the schema (pydantic, the MCP server). What goes in may be
-hostile: it may be huge, deep, or refer to itself.
+Harmony writes `anyOf`, `allOf`, `$ref` and `const` as `any`, a `title` as a useless comment and a parameter's
+description on one line. So references are inlined, choices are expressed as far as possible, and the rest is dropped.
+The output is lenient: the final check of arguments is up to the schema's owner (pydantic, the MCP server). The input
+may be hostile: huge, deep, or referring to itself.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BOUNDS = {
     "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
     "integer": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
     "array": ("minItems", "maxItems"),
-}  # no `pattern`: a regular expression of a stranger can take for ever
+}  # no `pattern`: a stranger's regular expression can take for ever
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ class SchemaLimits:
     """How much of a schema is kept.
 
     Beyond `max_depth` and `max_nodes` a type is "anything". `max_entries` limits the properties of an object, the
-    values of an enum and the variants of a choice. `max_chars` limits the whole result as JSON: a longer one is made
-    again with all other limits halved.
+    values of an enum and the variants of a choice. `max_chars` limits the whole result as JSON: a longer one is
+    made again with all other limits halved.
     """
 
     max_depth: int = 8
@@ -66,7 +66,7 @@ def flatten(schema: Mapping[str, object], *, limits: SchemaLimits | None = None)
     limits = limits or SchemaLimits()
     while True:
         flat = _Flattener(schema, limits).node(schema, 0, ())
-        for noise in ("description", "default"):  # what the whole is, the function's own description says
+        for noise in ("description", "default"):  # the function's own description covers the whole
             flat.pop(noise, None)
         if not flat.get("properties") and not flat.get("oneOf"):
             return None
@@ -88,7 +88,7 @@ def _length(flat: Schema) -> int:
 
 
 class _Flattener:
-    """One walk over one schema: what it refers to is looked up in `root`."""
+    """One walk over one schema; references are looked up in `root`."""
 
     def __init__(self, root: Mapping[str, object], limits: SchemaLimits) -> None:
         self._root, self._limits = root, limits
@@ -112,9 +112,9 @@ class _Flattener:
     def _written_out(
         self, schema: Mapping[str, object], chain: tuple[str, ...]
     ) -> tuple[Mapping[str, object], tuple[str, ...]]:
-        """The schema with what it refers to in its place, and with the parts of an `allOf` in one.
+        """The schema with references inlined and the parts of an `allOf` merged.
 
-        What stands beside a `$ref` (a description, a default) wins over what stands behind it.
+        What is beside a `$ref` (a description, a default) wins over what it refers to.
         """
         for _ in range(self._limits.max_depth):
             reference, parts = schema.get("$ref"), schema.get("allOf")
@@ -132,7 +132,7 @@ class _Flattener:
         return schema, chain
 
     def _target(self, reference: str) -> Mapping[str, object]:
-        """What `#/$defs/City` points at in this schema; nothing for what isn't there or lies elsewhere."""
+        """What `#/$defs/City` points to in this schema; {} if it is missing or lies elsewhere."""
         if not reference.startswith("#"):
             return {}
         target: object = self._root
@@ -142,7 +142,7 @@ class _Flattener:
         return target if isinstance(target, Mapping) else {}
 
     def _merged(self, parts: Sequence[object], chain: tuple[str, ...]) -> Mapping[str, object]:
-        """All that `allOf` asks for: the properties of all, what any of them requires; the last word on the rest."""
+        """An `allOf` merged: the properties of all parts, what any of them requires; else the last part wins."""
         merged: Schema = {}
         properties: Schema = {}
         required: list[object] = []
@@ -208,7 +208,7 @@ class _Flattener:
         flat = {"type": "object", "properties": properties}
         if must:
             flat["required"] = must
-        if is_open:  # said, because without a word an object with properties has no others here
+        if is_open:  # made explicit, because by default an object with properties allows no others here
             flat["additionalProperties"] = True
         return flat
 
@@ -250,7 +250,7 @@ def _kind_of(schema: Mapping[str, object]) -> str | None:
 
 
 def _shown_default(value: object) -> object:
-    """A default as JSON, if it is short; None for any other."""
+    """A default as JSON, if it is short; else None."""
     try:
         text = json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError):

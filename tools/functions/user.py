@@ -1,4 +1,4 @@
-"""The user's own functions as tools: those of a file (`--tools FILE.py`), those of a package that the config names.
+"""The user's own functions as tools: from a file (`--tools FILE.py`), or from a package that the config names.
 
 They are the user's code, run as it is: in our interpreter, unconfined. `spec.provenance` says so to the policy and to
 people: `"file weather.py"`, `"package my-tools"`; such tools are allowed unless a rule or taint says otherwise.
@@ -33,7 +33,7 @@ _MAX_FAULT_CHARS = 600
 def load_functions(path: Path, *, timeout_s: float = 120.0) -> Loaded:
     """The public functions of a file, which is run once, with its folder importable meanwhile, as a script would be.
 
-    Public is what it defines itself and what doesn't begin with `_`; or what its `__all__` names. Raises
+    Public is what the file defines itself, with a name that doesn't begin with `_`; or what its `__all__` names. Raises
     `FunctionsInvalid`: there is no such file, it fails, or a function can't be a tool.
 
         load_functions(Path("weather.py")).tools[0].spec.name  →  "functions.get_weather"
@@ -50,7 +50,7 @@ def load_functions(path: Path, *, timeout_s: float = 120.0) -> Loaded:
 
 
 def load_entry_points(names: Sequence[str], *, timeout_s: float = 120.0) -> Loaded:
-    """The functions that installed packages offer in the group `ossia.tools`: those of these entry points only.
+    """The functions that installed packages offer in the group `ossia.tools`, only those of these entry points.
 
     An entry point is a function, a list of functions, or a module (its public functions). Raises `FunctionsInvalid`:
     there is none of that name, it can't be imported, or a function can't be a tool.
@@ -79,9 +79,10 @@ def _as_tools(functions: Mapping[str, Callable[..., Any]], where: str, origin: s
 
 
 class UserFunction:
-    """One function as a tool. `timeout_s` is for a call; code that doesn't end by then is given up.
+    """One function as a tool. `timeout_s` is for a call; code that doesn't end by then is abandoned.
 
-    A result that is None is what the function printed, or `null`. What it raises (`sys.exit` too) is one line of text.
+    If it returns None, the result is what it printed, or `null`. What it raises (`sys.exit` too) becomes one line of
+    text.
     """
 
     def __init__(self, inspected: _inspect.Inspected, *, name: str, origin: str, timeout_s: float) -> None:
@@ -123,7 +124,7 @@ class UserFunction:
         return self._result(ending, context.stop)
 
     def close(self) -> None:
-        """There is nothing to give back."""
+        """There is nothing to release."""
 
     def _result(self, ending: call_thread.Ending, stop: Stop) -> ToolResult:
         still = "" if ending.gone else "; it could not be ended and still runs"
