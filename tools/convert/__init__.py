@@ -1,4 +1,4 @@
-"""Making text of HTML, PDF and plain files, in a worker process that has no rights and little time."""
+"""Turns HTML, PDF and plain files into text, in a worker process without rights and with little time."""
 
 from __future__ import annotations
 

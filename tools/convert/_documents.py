@@ -22,11 +22,11 @@ _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codec
 _CHARACTER_SETS = re.compile("utf-(8|16|32)|ascii|iso|cp|koi8|mac|gb|big5|hz|euc|shift|johab|tis|ptcp|kz")
 _SNIFFED_BYTES = 2048
 _PDF_TIME_SHARE = 0.7
-"""Of the time limit, what the pages of a PDF may take: what there is by then is better than nothing."""
+"""The part of the time limit for a PDF's pages: those done by then are better than nothing."""
 _PASSWORD_NEEDED = 4
 """FPDF_ERR_PASSWORD of pdfium's fpdfview.h."""
 _NOTE_BYTES = 200
-"""What a note about a cut takes, at most."""
+"""The most that a note about a cut takes."""
 
 _MANY_LINKS = "page too complex: its links take too much room"
 _MUCH_MEMORY = "page too complex: it takes more memory than a page may"
@@ -36,11 +36,11 @@ _ENCRYPTED = "the PDF is encrypted: it opens with a password only"
 _DAMAGED = "the PDF is damaged"
 _PICTURES = "the PDF holds no text: its pages are pictures"
 REASONS = frozenset({_MANY_LINKS, _MUCH_MEMORY, _LONG_TEXT, _NO_SOURCE, _ENCRYPTED, _DAMAGED, _PICTURES})
-"""All that a worker may say of a failure: an error counts as free of outside text, so it doesn't choose its words."""
+"""All that a worker may say about a failure. An error counts as free of outside text, so it can't choose words."""
 
 
 def kind_of(media_type: str, body: bytes) -> SourceKind:
-    """How a body is read. A PDF is known by its first bytes, XHTML sent as XML by its first tag."""
+    """How to read a body. A PDF is recognised by its first bytes, XHTML sent as XML by its first tag."""
     if body[:1024].lstrip().startswith(b"%PDF-") or media_type == "application/pdf":
         return "pdf"
     if media_type in ("text/html", "application/xhtml+xml"):
@@ -77,7 +77,7 @@ def _failed(reason: str) -> tuple[bytes, bytes]:
 
 
 def bounded(text: str, max_bytes: int) -> bytes:
-    """UTF-8 of the text, cut at a line where it is longer than that, with a last line that says so."""
+    """The text as UTF-8. If it is longer than that, it is cut at a line, and a last line says so."""
     data = text.encode("utf-8", "replace")
     if len(data) <= max_bytes:
         return data
@@ -103,14 +103,14 @@ def _convert(
 
 
 class Unreadable(Exception):
-    """No text can be had from this document; the message is one of `REASONS`."""
+    """No text can be extracted from this document; the message is one of `REASONS`."""
 
 
 # -- text --------------------------------------------------------------------------------------------------------------
 
 
 def from_text(body: bytes, url: str, charset: str | None) -> Document:
-    """Text as it is, but for what a page can't hold. Its title is the file's name."""
+    """Text as it is, except for what a page can't hold. Its title is the file's name."""
     from tools.convert._html import EMPTY
 
     text = plain(decoded(body, charset).replace("\r\n", "\n").replace("\r", "\n"))
@@ -123,7 +123,7 @@ def _name(url: str) -> str:
 
 
 def decoded(body: bytes, charset: str | None) -> str:
-    """Text of bytes: by the mark at its beginning, as it is said to be, as UTF-8, else as Windows' Western letters."""
+    """Bytes as text: by a byte order mark, as `charset` says, as UTF-8, else as Windows' Western encoding."""
     for mark, marked in _BOMS:
         if body.startswith(mark):
             return body.decode(marked, "replace")

@@ -1,7 +1,7 @@
 """A flat stream of tags and texts → the text of a page, laid out as the reference browser lays it out.
 
-The reference (gpt-oss 0.0.9) uses html2text with links, images, emphasis and tables switched off. What is written here
-was found by asking it what it makes of a page (`python -m tests.oracle.browser`), not by reading how it does it.
+The reference (gpt-oss 0.0.9) uses html2text with links, images, emphasis and tables switched off. This was written
+from its output for test pages (`python -m tests.oracle.browser`), not from its source.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _ENTITIES = re.compile(r"([&<>\r])")
 _BLANKS = re.compile(r"\s+")
 _BACKSLASH = re.compile(r"\\(?=[\\`*_{}\[\]()#+\-.!])")
 # At a line's begin "1. ", "+ " and "- " would be read as a list's. Blanks but newlines: `^\s*` would be quadratic.
-# A text also begins anew after each character that is written as an entity.
+# A character written as an entity ends a text; a new one begins after it.
 _LIKE_A_LIST = re.compile(r"(?:^|(?<=[&<>]))([^\S\n]*\d+(?=\.\s)|[^\S\n]*(?=\+\s|-[\s-]))", re.MULTILINE)
 _AFTER_STRUCK = re.compile(r"[^][(){}\s.!?]")
 
@@ -26,11 +26,11 @@ _CLOSE_BY = frozenset({"a", "code", "pre", *_HEADINGS})  # text in these needs n
 
 
 class TooLong(Exception):
-    """The text grew beyond the limit: lists in lists in lists indent every line of it."""
+    """The text grew beyond the limit: nested lists indent every line of it."""
 
 
 def escape_lists(text: str) -> str:
-    r"""The text with a backslash where Markdown would see a list or an escape: `"1. a"` → `"1\. a"`."""
+    r"""The text with a backslash before what Markdown would take for a list or an escape: `"1. a"` → `"1\. a"`."""
     return _LIKE_A_LIST.sub(r"\1" + "\\\\", _BACKSLASH.sub(r"\\\\", text))
 
 
@@ -45,7 +45,8 @@ class _List:
 
 
 class Flow:
-    """Takes the tags and texts of a page in their order; `finish` gives the text. Each step costs what it writes.
+    """Takes the tags and texts of a page in order; `finish` returns the text. Each step's time is linear in what it
+    writes.
 
     `max_chars` bounds the text: more raises `TooLong`.
     """
@@ -54,14 +55,14 @@ class Flow:
         self._written: list[str] = []
         self._room = max_chars
         self._line_ended = False  # the last thing written ended a line
-        self._first = True  # at the page's begin and an item's: no distance to keep
+        self._first = True  # at the beginning of the page or an item: no gap needed
         self._gap = 0  # line ends owed before the next text
         self._blank = False  # a blank owed
-        self._row = ""  # what comes before those line ends: two blanks after a table's row
+        self._row = ""  # written before those line ends: two blanks after a table's row
         self._quotes = 0
         self._lists: list[_List] = []
         self._after_list = False  # the last tag was a list's
-        self._indent = 0  # where the open item's text begins, for what is preformatted in it
+        self._indent = 0  # the open item's indentation, for preformatted text in it
         self._hidden = 0
         self._code = False
         self._pre = False
@@ -124,13 +125,13 @@ class Flow:
                     self._part(part, character=number % 2 == 1)
             return
         words = text.rstrip()
-        if words != text and words.endswith(("&", "<", ">")):  # blanks on their own are owed, not written
+        if words != text and words.endswith(("&", "<", ">")):  # trailing blanks are owed, not written
             self._part(words)
             text = text[len(words) :]
         self._part(text)
 
     def finish(self) -> str:
-        """The whole text, with what its abbreviations mean at its end."""
+        """The whole text, with the meanings of its abbreviations at the end."""
         if not self._hidden:
             self._write("\n")
             for short, meaning in self._meanings.items():

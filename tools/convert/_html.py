@@ -1,6 +1,6 @@
 """HTML → a document: the text of a page with its links, in time linear in the page.
 
-It runs in a worker process with limits of its own, so it imports little: lxml and the values of a document.
+It runs in a worker process with its own limits, so it imports little: lxml and the values of a document.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _GAP = re.compile(r"\n(\s*\n)+")
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _META_CHARSET = re.compile(rb"<meta[^>]{0,256}?charset\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.IGNORECASE)
 _XML_ENCODING = re.compile(rb"^\s*<\?xml[^>]{0,256}?encoding\s*=\s*[\"']([\w.:-]{1,40})")
-# What a page may be encoded in, by Python's names: not its codecs that are no character set (zip, idna, utf-7).
+# Encodings of pages, by Python's names, without codecs that are no character set (zip, idna, utf-7).
 _CHARSETS = re.compile(
     r"utf-8|utf-16(-[lb]e)?|iso8859-\d+|cp125[0-8]|cp874|cp866|cp949|koi8-[rtu]|mac-roman|mac-cyrillic|gbk|gb18030|gb2312"
     r"|big5|big5hkscs|euc_jp|iso2022_jp|shift_jis|cp932|euc_kr|tis-620"
@@ -45,15 +45,15 @@ _CHARSETS = re.compile(
 
 
 class PageTooComplex(Exception):
-    """The page can't be shown as text within limits, e.g. lists in lists in lists around thousands of lines."""
+    """The page can't be shown as text within limits, e.g. deeply nested lists around thousands of lines."""
 
 
 def document_from_html(html: str | bytes, url: str, *, charset: str | None = None) -> Document:
     """The page as a document: `text` with links as `【0†About】`, the title, the links' URLs.
 
     `url` is where the page was found. `charset` is what the server said ("iso-8859-1"); without it, and for bytes only,
-    the page's own word counts, then UTF-8, then windows-1252. A page with nothing to read has the text "(empty page)".
-    Control characters are dropped. Raises `PageTooComplex`.
+    the page's own declaration counts, then UTF-8, then windows-1252. A page with nothing to read has the text "(empty
+    page)". Control characters are dropped. Raises `PageTooComplex`.
 
         document_from_html("<title>T</title><p>See <a href=/x>this</a>", "http://a.test/")
         Document("T", "http://a.test/", "See 【0†this】", {0: "http://a.test/x"})
@@ -93,7 +93,7 @@ def decode(page: bytes, charset: str | None = None) -> str:
 
 
 def _fewer_attributes(tag: re.Match[str]) -> str:
-    # libxml2 looks through all attributes of a tag for each one that it adds: 200,000 of them took it minutes.
+    # libxml2 searches all attributes of a tag for each one that it adds: 200,000 of them took it minutes.
     if len(tag[1]) < _LONG_TAG:
         return tag[0]
     end = 0

@@ -1,4 +1,4 @@
-"""A tree of lxml → a flat stream of tags and texts, in which links, images and indices have become text."""
+"""A tree of lxml → a flat stream of tags and texts, in which links, images and indices are text."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class _Anchor:
 
 
 class Links:
-    """The links of a page at `url`: `urls` by ids in the order they come, one for each URL.
+    """The links of a page at `url`: `urls` by id, in order of appearance, one id for each URL.
 
-    `base` is what relative ones are joined to.
+    Relative links are joined to `base`.
     """
 
     def __init__(self, url: str, base: str) -> None:
@@ -61,7 +61,7 @@ class Links:
         self._base_host = parts.netloc
 
     def around(self, href: str) -> tuple[str, str] | None:
-        """What stands around the text of a link: `("【0†", "】")`, `("【3†", "†en.wikipedia.org】")`, `("", "")` for a
+        """What to put around the text of a link: `("【0†", "】")`, `("【3†", "†en.wikipedia.org】")`, `("", "")` for a
         fragment; None for what can't be opened (mailto, javascript, data, file, no address at all)."""
         if href.startswith("#"):
             return "", ""
@@ -99,7 +99,7 @@ def _split(url: str) -> SplitResult:
 
 
 def flatten(root: etree._Element) -> tuple[list[Piece], int]:
-    """The tree as it would be written, and how many elements its deepest one stands in.
+    """The tree in document order, and its depth in elements.
 
     Brackets that an entity stood for can't forge a link.
     """
@@ -144,10 +144,10 @@ def _safe(text: str) -> str:
 
 
 def resolve(pieces: list[Piece], links: Links) -> list[Piece]:
-    """The stream with links and images as text, without formulas, every text whole: what a reader would be told.
+    """The stream as a reader would get it: links and images as text, no formulas, adjacent texts joined.
 
-    Links get their ids here; one in another link's text gets an id too, which is shown nowhere. The tree's root is
-    never replaced itself.
+    Links get their ids here; one inside another link's text gets an id, too, which is shown nowhere. The tree's root
+    itself is never replaced.
     """
     anchors = _anchors(pieces)
     for anchor in anchors.values():
@@ -208,7 +208,7 @@ def _anchors(pieces: list[Piece]) -> dict[int, _Anchor]:
 
 
 class _Told:
-    """Puts the stream together again: texts that now stand side by side are one text."""
+    """Reassembles the stream: adjacent texts become one."""
 
     def __init__(self) -> None:
         self._pieces: list[Piece | list[str]] = []
@@ -224,7 +224,7 @@ class _Told:
             self._pieces.append(piece)
 
     def pieces(self) -> list[Piece]:
-        """All of it. Where only tags stood between two words, a blank stands too: two cells aren't one word."""
+        """All of it. Words that only tags separated get a blank between them: two cells aren't one word."""
         ends_in_word: list[str] | None = None
         for piece in self._pieces:
             if isinstance(piece, list):

@@ -2,7 +2,8 @@
 
 A request is two parts, each `>Q` its length and then its bytes: JSON (`kind`, `url`, `charset`, `source`) and the body.
 So is an answer: JSON (`title` and `links`, or `failed`) and the text. The first answer comes unasked and names what
-confines it. It ends with its stdin, or by an alarm when a document takes longer than the one who asks would wait.
+confines the worker. It ends when its stdin closes, or by an alarm if a document takes longer than the caller would
+wait.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def main() -> None:
 
 
 def _find_tools_in(folder: str) -> None:
-    """Our own package by its folder: what lies beside it, in a clone, is not for import."""
+    """Make only our own package importable: not what lies beside it in a clone."""
     spec = importlib.util.spec_from_file_location("tools", Path(folder, "__init__.py"),
                                                   submodule_search_locations=[folder])  # fmt: skip
     assert spec is not None
@@ -73,7 +74,7 @@ def _write(answers: BinaryIO, *parts: bytes) -> None:
 
 
 def _alarm(seconds: float) -> None:
-    """The end of this process, also inside a C function, should nobody be there any more to kill it. 0: called off."""
+    """End this process after that time, even inside a C function, in case nobody is left to kill it. 0: cancel."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
@@ -82,7 +83,7 @@ def _alarm(seconds: float) -> None:
 
 
 def _confine(settings: dict[str, Any]) -> list[str]:
-    """Give up rights. The names of what holds from here on."""
+    """Give up rights. Returns the names of what confines us from here on."""
     held = []
     if sys.platform != "win32":
         held += _limit(settings["memory_bytes"])
@@ -128,7 +129,7 @@ class _Program(ctypes.Structure):
 
 
 def _seccomp(program: bytes) -> bool:
-    """No sockets, no other processes' business. Without effect where the kernel lacks it."""
+    """No sockets, no access to other processes. Without effect if the kernel lacks seccomp."""
     libc = ctypes.CDLL(None, use_errno=True)
     zero = ctypes.c_ulong(0)
     libc.prctl(_PR_SET_NO_NEW_PRIVS, ctypes.c_ulong(1), zero, zero, zero)

@@ -1,4 +1,4 @@
-"""Documents to text, in a worker process that is kept: started on first need, killed and replaced after a fault."""
+"""Documents to text, in a long-lived worker process: started when first needed, killed and replaced after a fault."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PACKAGES = ("lxml", "pypdfium2", "pypdfium2_raw", "landlockpy")
 
 
 class ConversionFailed(ToolFailed):
-    """No text could be had. ``Error converting `URL`: page too complex…``; `reason` is the part after the URL."""
+    """No text could be extracted. ``Error converting `URL`: page too complex…``; `reason` is the part after the URL."""
 
     def __init__(self, url: str, reason: str) -> None:
         shown = "".join(char if char.isprintable() else "�" for char in url[:1024])
@@ -41,7 +41,7 @@ class ConvertLimits:
 
     `timeout_s` is wall time, after which the worker is killed; `memory_bytes` is its address space, which only Linux
     enforces. `max_bytes` bounds HTML and text, `max_pdf_bytes` PDFs. `max_result_bytes` bounds text and links together;
-    longer text is cut and says so. `max_pages`: of a PDF, the rest is left out and told.
+    longer text is cut and says so. `max_pages`: of a PDF; the rest is left out, and the text says so.
     """
 
     timeout_s: float = 10.0
@@ -73,7 +73,7 @@ class Converter:
 
     def prepare(self) -> None:
         """Start the worker without waiting for it, e.g. while a page is on its way."""
-        if self._lock.acquire(blocking=False):  # else there is one, at work
+        if self._lock.acquire(blocking=False):  # else there is one, busy
             try:
                 if not self._closed and self._worker is None:
                     self._worker = _Worker(self._limits)
@@ -86,7 +86,7 @@ class Converter:
         """The text of `body`. `url` becomes the document's, and its relative links are joined to it.
 
         `media_type` as in `"text/html"`; a PDF is known by its content too. `charset` is what the server said, if it
-        did. `source`: HTML stays as it is spelled; a PDF can't be had so. Raises `ConversionFailed`, within the time
+        did. `source`: HTML stays as it is written; a PDF has no source. Raises `ConversionFailed`, within the time
         limit: damaged or encrypted, too large, or "page too complex".
 
         >>> converter.convert(b"<title>Hi</title><p>there", "text/html", url="https://a.test/", charset=None, stop=stop)
@@ -117,7 +117,7 @@ class Converter:
     def _ask(self, body: bytes, meta: dict[str, object], stop: Stop) -> dict[str, object]:
         if self._closed:
             raise _Ended("the converter is closed")
-        if self._worker is not None and not self._worker.alive:  # while idle: the system was out of memory
+        if self._worker is not None and not self._worker.alive:  # it ended while idle: the system was out of memory
             self._worker.end()
             self._worker = None
         worker = self._worker = self._worker or _Worker(self._limits)
@@ -130,7 +130,7 @@ class Converter:
 
 
 class _Ended(Exception):
-    """The worker is gone or of no use any more; the message says why."""
+    """The worker is gone or unusable; the message says why."""
 
 
 class _Worker:
@@ -228,7 +228,7 @@ class _Worker:
 
 
 def _document(answer: dict[str, object], url: str) -> Document:
-    """The worker reads what anybody wrote: what comes from it is looked at before it is believed."""
+    """The worker reads untrusted documents, so its answer is validated."""
     if "failed" in answer:
         reason = answer["failed"]
         raise ConversionFailed(url, reason if isinstance(reason, str) and reason in REASONS else _ENDED)
