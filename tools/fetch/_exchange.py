@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _REDIRECTS = (301, 302, 303, 307, 308)
 _COMPRESSED = ("gzip", "x-gzip", "deflate")
 _EITHER_HEADER = 47
-"""For zlib: the largest window, the gzip or the zlib header, whichever comes."""
+"""For zlib: the largest window; a gzip or zlib header is detected."""
 _NO_HEADER = -15
 _PIECE_BYTES = 1 << 18
 
@@ -51,7 +51,7 @@ class Answer:
 class Link:
     """How requests go out: straight, with the guard's look-up, or through the user's proxy.
 
-    `direct` are hosts that the proxy is passed by for: this machine's or its network's, which it couldn't reach.
+    `direct`: hosts that are reached without the proxy: this machine's or its network's, which it couldn't reach.
     """
 
     guard: Guard
@@ -128,7 +128,7 @@ def opened(
             if straight or _of_tls(error):
                 raise
             raise ExchangeFailed("the proxy can't be connected to") from None
-        # of a header that comes twice the first counts: the order of a redirect's two targets must be nobody's luck
+        # of a repeated header the first counts: which of two redirect targets is used must not be left to chance
         answered = {name.decode("latin-1").lower(): _text(value) for name, value in reversed(response.headers)}
         yield Answer(url, response.status, answered, response.iter_stream())
 
@@ -177,7 +177,7 @@ def read_bounded(chunks: Iterable[bytes], max_bytes: int, *, start: bytes = b"")
 
 
 def plain_chunks(answer: Answer) -> Iterator[bytes]:
-    """The body piece by piece, decompressed, 256 kB at a time at the most, whatever it was packed from.
+    """The body in decompressed pieces of at most 256 kB, however strongly it was compressed.
 
     Raises `ExchangeFailed` for an encoding other than gzip and deflate (which is all we ask for), or a broken one.
     """

@@ -1,4 +1,4 @@
-"""The connections of one fetch: made to checked addresses only, cut by a stop or at the deadline."""
+"""The connections of one fetch: made to checked addresses only, cut at a stop or at the deadline."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tools.spec import Stop
 
 Cut = Literal["stopped", "too slow"]
 _CONNECT_SHARE_S = 5.0
-"""How long an address may keep the next one waiting: a machine without IPv6 still gets addresses of that kind."""
+"""How long one address is tried before the next: a machine without IPv6 still gets IPv6 addresses."""
 
 
 class WasCut(Exception):
@@ -30,7 +30,7 @@ class WasCut(Exception):
 class Watch:
     """Ends a fetch: at a stop, or `timeout_s` after the `with` began. Whatever blocks then is woken up.
 
-    No timeout of a single read can do that: a server that sends a byte now and then renews it each time.
+    Timeouts of single reads can't do that: a server that sends a byte now and then renews them each time.
     """
 
     def __init__(self, stop: Stop, timeout_s: float) -> None:
@@ -157,7 +157,7 @@ def _connect(address: str, port: int, timeout_s: float, watch: Watch) -> socket.
 def _wait_until_connected(connection: socket.socket, end: float, watch: Watch) -> None:
     with selectors.DefaultSelector() as selector:
         selector.register(connection, selectors.EVENT_WRITE)
-        while not selector.select(0.05):  # so often is a stop looked at; a connection wakes it at once
+        while not selector.select(0.05):  # how often a stop is checked; a connection wakes it at once
             watch.check()
             if time.monotonic() > end:
                 raise TimeoutError(errno.ETIMEDOUT, "no answer")

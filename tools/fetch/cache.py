@@ -14,7 +14,7 @@ from tools.browser.document import Document
 from tools.sandbox.hostile_folder import make_private
 
 _FORMAT = 1
-"""Goes up when the text of a page is made in another way: what was kept before is then not found any more."""
+"""Incremented when pages are converted differently: entries from before are then no longer found."""
 _CLOCK = ".clock"
 _KEPT_SHARE = 0.9
 
@@ -22,9 +22,9 @@ _KEPT_SHARE = 0.9
 class PageCache:
     """Documents by key (a URL), in `folder`, which is made and closed to other users.
 
-    Together they take at most `max_bytes`; beyond it those go that weren't used for longest. One older than `max_age_s`
-    isn't given out (None: any age is good). The cache never fails a caller: what can't be read isn't there, what can't
-    be written isn't kept.
+    Together they take at most `max_bytes`; beyond that the least recently used are removed. One older than `max_age_s`
+    isn't returned (None: any age is good). The cache never raises: what can't be read counts as missing, what can't be
+    written isn't kept.
     """
 
     def __init__(self, folder: Path, *, max_bytes: int = 64 << 20, max_age_s: float | None = 3600.0) -> None:
@@ -50,7 +50,7 @@ class PageCache:
         return document
 
     def put(self, key: str, document: Document) -> None:
-        """Keep `document`, in the place of what was there before. Written aside and renamed: nobody sees half of it."""
+        """Keep `document`, replacing an older one. Written aside and renamed, so that nobody sees half of it."""
         stored = {"key": key, "title": document.title, "url": document.url, "text": document.text,
                   "links": {str(number): url for number, url in document.links.items()}}  # fmt: skip
         data = json.dumps(stored, ensure_ascii=False).encode("utf-8", "replace")
@@ -78,7 +78,7 @@ class PageCache:
         return clock.stat().st_mtime_ns
 
     def _evict(self) -> None:
-        """Down to nine tenths, the longest unused first; what a killed process left half written goes with them."""
+        """Remove the least recently used until nine tenths are left, and what killed processes left half-written."""
         found: list[tuple[int, int, Path]] = []
         with os.scandir(self._folder) as entries:
             for entry in entries:

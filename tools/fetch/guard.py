@@ -22,7 +22,7 @@ _LOCAL_NAMES = (".localhost", ".local", ".localdomain", ".internal", ".intranet"
                 ".home.arpa")  # fmt: skip
 _V6_GLOBAL = ipaddress.ip_network("2000::/3")
 _V6_NOT_PUBLIC = tuple(map(ipaddress.ip_network, ("2001::/32", "2001:db8::/32", "2002::/16")))
-"""Teredo and 6to4 carry an IPv4 address inside, whose public look proves nothing; documentation."""
+"""Teredo and 6to4, which embed an IPv4 address, so that looking public proves nothing; documentation addresses."""
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
@@ -43,7 +43,7 @@ class HostPort:
 
 @dataclass(frozen=True, slots=True)
 class WebUrl:
-    """An http(s) URL in the parts that are used: what is checked is what is connected to.
+    """An http(s) URL in its parts, so that what is checked is what is connected to.
 
     `host` is ASCII and lower-case, an IPv6 address without its brackets. `target` is the path and query as sent.
     """
@@ -95,7 +95,7 @@ def parse_url(text: str) -> WebUrl:
 
 
 def normal_host(host: str) -> str:
-    """A host as it is compared: ASCII, lower-case, no final dot, IPv6 addresses in their shortest form."""
+    """A host normalised for comparison: ASCII, lower-case, no final dot, IPv6 addresses in their shortest form."""
     if ":" in host:
         try:
             if "%" in host:  # a zone: an address of this machine's networks
@@ -179,7 +179,7 @@ def is_public(address: str) -> bool:
 
 
 def is_local(host: str) -> bool:
-    """Is this host, by its spelling alone, no public one: a private address as in `127.1`, `localhost`, `nas.local`?"""
+    """Is this host, by its spelling alone, not public: a private address as in `127.1`, `localhost`, `nas.local`?"""
     literal = as_address(host)
     if literal:
         return not is_public(literal)
@@ -230,7 +230,7 @@ def _not_public(host: str, port: int) -> Refused:
 
 
 def as_address(host: str) -> str:
-    """The address that a host spells (`0x7f.1` too), empty if it is a name."""
+    """The address that a host spells (also as `0x7f.1`); empty if it is a name."""
     if ":" in host:
         return host
     try:
