@@ -2,7 +2,7 @@
 
 The kernel runs the model's code, so every message is hostile until proven otherwise: sizes are bounded before they are
 read (`MAXMSGSIZE` on the socket, set before it connects), structure before it is parsed. And nothing is read between
-two calls, when nobody would see how much it is: the sockets are open during a call only.
+two calls, when nobody would notice how much it is: the sockets are open only during a call.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Kernel:
         self.process.kill(reason)
 
     def close(self) -> None:
-        """Kill it and give everything back."""
+        """Kill it and release everything."""
         self.kill()
         self._context.destroy(linger=0)
         while self._ends:
@@ -136,9 +136,9 @@ class Kernel:
         return self._say_hello(deadline, given_up, by_welcome=self._welcomes)
 
     def disconnect(self) -> None:
-        """Until `reconnect` nothing that the kernel sends reaches this program's memory.
+        """Close the sockets: until `reconnect`, nothing that the kernel sends reaches this program's memory.
 
-        Not on macOS: there a socket can't be found again once the code may have put another one in its place.
+        Not on macOS: there a socket can't be found again safely, since the code may have replaced it.
         """
         if self._ends:
             for end in self._sockets.values():
@@ -155,7 +155,7 @@ class Kernel:
             raise KernelFailed("the kernel didn't start in time")
 
     def _pin(self) -> None:
-        """Hold on to the kernel's own sockets. Their names are the code's later on, and may lead to others' sockets."""
+        """Keep hold of the kernel's own sockets: later the code controls their names, and may point them elsewhere."""
         if hasattr(os, "O_PATH"):
             for channel in _CONNECTED:
                 flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -180,7 +180,7 @@ class Kernel:
             self._poller.register(end, zmq.POLLIN)
 
     def _say_hello(self, deadline: float, given_up: Callable[[], bool], *, by_welcome: bool) -> bool:
-        """Wait for a sign on iopub: only then is our subscription known, and no output is lost.
+        """Wait for a message on iopub: only then is our subscription active, and no output is lost.
 
         ipykernel 7 welcomes a subscriber by itself, if it has seen the last one go. Else it is asked something, until
         an answer comes there too.
@@ -240,7 +240,7 @@ class Kernel:
         return messages
 
     def _read(self, end: zmq.Socket[bytes]) -> KernelMessage | None:
-        """One message, None for one that isn't in order."""
+        """One message, None if it is invalid."""
         try:
             frames = end.recv_multipart(zmq.NOBLOCK)
         except zmq.ZMQError:

@@ -1,6 +1,6 @@
 """The kernel from inside: ipykernel with its output bounded. Copied next to the launcher, which runs it confined.
 
-Imports nothing of this project; the rest of it reads only the constants.
+It imports nothing from this project; the rest of the project reads only its constants.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _OPTIONS = ("--InteractiveShell.colors=nocolor", "--HistoryManager.enabled=False
 def run(connection: str, *, terminals: bool) -> None:
     """Run a kernel on a connection file until it is told to end. Without `terminals`, `!command` gets a pipe.
 
-    ipykernel is patched before it starts: in a first cell the same is silently undone, IPython restores its streams.
+    ipykernel is patched before it starts: done in a first cell it would be silently undone, since IPython restores its
+    streams.
     """
     sys.modules["debugpy"] = None  # type: ignore[assignment]  # a third of the start, for a debugger nobody attaches
     from ipykernel.iostream import IOPubThread
@@ -200,9 +201,9 @@ class _Pipes:
 
 
 class _Bound:
-    """Lets the head of a cell's output pass, holds back its tail, counts what lies between.
+    """Passes on the head of a cell's output, holds back its tail, counts what is in between.
 
-    A courtesy to the host, which is bounded on its own: code that writes to the socket itself isn't seen here.
+    A courtesy to the host, which has bounds of its own: code that writes to the socket itself isn't seen here.
     """
 
     def __init__(self, write: Callable[[Any, str], Any], pipes: _Pipes) -> None:
@@ -255,7 +256,7 @@ class _Bound:
         self._tail, self._tail_chars = kept[::-1], TAIL_CHARS - room
 
     def release(self) -> None:
-        """Send what is held, and before it how much is missing."""
+        """Send how much is missing, then what is held."""
         with self._lock:
             if self._tail_chars > TAIL_CHARS:
                 self._cut()

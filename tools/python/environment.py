@@ -1,6 +1,6 @@
 """The Python environment of the model's code: made once by the user, kept in the data folder.
 
-It is another one than ours: what the model imports can't clash with what runs ossia, and the user adds to it.
+It is separate from ours: what the model imports can't clash with what ossia runs on, and the user can add to it.
 """
 
 from __future__ import annotations
@@ -64,15 +64,15 @@ class Environment:
 
     @property
     def executable(self) -> Path | None:
-        """Its Python; None until `setup` has come to its end once."""
+        """Its Python; None until `setup` has completed once."""
         there = all(os.access(path, os.F_OK) for path in (self._marker, self._python))  # no, too, if that can't be seen
         return self._python if there else None
 
     def setup(self, packages: Sequence[str] = (), *, log: IO[str], uv: str | None = None) -> None:
         """Make it if it isn't there, and install `defaults` and `packages` (`"requests>=2"`) into it.
 
-        By `uv` (its path) if given, else by pip; what they say goes to `log`. One that was interrupted is gone on
-        with. Raises EnvironmentFailed.
+        By `uv` (its path) if given, else by pip; what they say goes to `log`. An interrupted setup is
+        continued. Raises EnvironmentFailed.
         """
         wanted = [*self.defaults, *_CONFINEMENT, *packages]
         bad = next((package for package in packages if package.startswith("-")), None)

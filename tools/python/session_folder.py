@@ -16,14 +16,15 @@ _NAME = re.compile(r"python-[0-9a-f]{8}")
 _KEPT_S = 30 * 24 * 3600.0
 _KEPT_NEWEST = 20
 _REMOVED_AT_ONCE = 5
-"""So many at the most for one that is made: a folder may hold 100,000 files."""
+"""At most this many old folders are removed for each new one: each may hold 100,000 files."""
 
 
 class SessionFolder:
     """A private folder below `data_dir`, made new: `path`, e.g. `…/python-1f0c22d9`. In use until `close`.
 
-    Those of sessions that have ended go, if they aren't among the newest `kept_newest` and nothing in them has changed
-    for `kept_s` seconds. What is in use is locked; the lock lies beside the folder, where the code can't reach it.
+    Folders of ended sessions are removed, unless they are among the newest `kept_newest` or something in them has
+    changed within `kept_s` seconds. What is in use is locked; the lock lies beside the folder, where the code can't
+    reach it.
     """
 
     def __init__(self, data_dir: Path, *, kept_s: float = _KEPT_S, kept_newest: int = _KEPT_NEWEST) -> None:
@@ -37,11 +38,11 @@ class SessionFolder:
         except OSError:
             self._unlock()
             raise
-        with suppress(OSError):  # then another session removes them
+        with suppress(OSError):  # another session removes them then
             _remove_old(data_dir, before=self.path.stat().st_mtime - kept_s, kept_newest=kept_newest)
 
     def close(self) -> None:
-        """Give it up; it stays if there is anything in it."""
+        """Stop using it; it stays if there is anything in it."""
         with suppress(OSError):
             self.path.rmdir()
         self._unlock()

@@ -53,10 +53,10 @@ class Timing:
 class PythonTool:
     """Runs code in one ipykernel per session, started at the first call.
 
-    `data_dir` gets a private folder for the session's files (`folder`; the model's `/mnt/data`); it stays when the tool
-    is closed, unless it is empty, until it is old (`_session_folder`). `timeout_s` is for the code of a whole call, the
-    kernel's start not counted. `interpreter` is what `sandbox.inspect` found; None: the Python that runs us. `note`: a
-    line for the model after the trained text, e.g. what can be imported.
+    `data_dir` gets a private folder for the session's files (`folder`; the model's `/mnt/data`). When the tool is
+    closed, an empty one is removed; others stay until they are old (`session_folder`). `timeout_s` is for the code of a
+    whole call, without the kernel's start. `interpreter` is what `sandbox.inspect` found; None: the Python we run on.
+    `note`: a line for the model after the trained text, e.g. what can be imported.
 
         tool = PythonTool(data_dir=Path("session"), confinement=sandbox.choose(sandbox.inspect()))
         for output in tool.run("print(2+2)", call_id="call_1", context=context): …    # ToolOutput("call_1", "4\\n")
@@ -153,7 +153,7 @@ class PythonTool:
                 clear_setid_bits(folder)
 
     def begin_anew(self, *, told: bool) -> None:
-        """Forget the variables and the folder: another conversation begins. `told`: the next result says so.
+        """Forget the variables and the folder, for another conversation. `told`: the next result says so.
 
         Not during a call.
         """
@@ -213,7 +213,7 @@ class PythonTool:
         return "done"
 
     def _end_cell(self, kernel: Kernel, cell: Cell, outcome: _Outcome, stop: Stop) -> str:
-        """Leave the kernel ready or dead; what to tell the model of it."""
+        """Leave the kernel ready or dead; returns what to tell the model about it."""
         cell.ended = True
         kept = False
         if outcome == "done":
@@ -235,7 +235,7 @@ class PythonTool:
         return "" if kept else f"[ERROR] the code broke the kernel's output; {_LOST}"
 
     def _interrupt(self, kernel: Kernel, cell: Cell, grace_s: float) -> bool:
-        """Interrupt the code, then see that the kernel still runs some: whether it obeyed within `grace_s`."""
+        """Interrupt the code, then check that the kernel still runs code: whether it obeyed within `grace_s`."""
         end = time.monotonic() + grace_s
         kernel.interrupt()
         if not self._collect(kernel, cell, end):
