@@ -93,8 +93,7 @@ Event = Found | Indexed | Skipped | Failed | Vanished
 
 
 class Indexer:
-    """Brings roots up to date. `converter` makes a converter for each thread that needs one. `web` fetches URLs; None:
-    they fail.
+    """Brings roots up to date. `converter` makes one for each thread in need. `web` fetches URLs; None: they fail.
 
     `list(Indexer(library, converter=Converter, web=None).run(library.add_root("folder", "/home/me/notes")))` is
     `[Found("/home/me/notes", 2), Indexed("/home/me/notes/a.md", "A", "added"), …]`.

@@ -26,7 +26,8 @@ _NOT_TEXT: Final = re.compile(
     r".*\.(7z|a|apk|bin|bz2|class|dat|db|deb|dll|dmg|dylib|exe|gguf|gz|h5|iso|jar|lib|mo|msi|npy|npz|o|parquet|pickle|pkl"
     r"|pt|pyd|rar|rpm|safetensors|so|sqlite3?|tar|tgz|wasm|whl|xz|zip|zst|eot|otf|ttf|woff2?"
     r"|doc|docx|epub|odp|ods|odt|ppt|pptx|xls|xlsx|bmp|gif|heic|ico|jpe?g|png|psd|svgz?|tiff?|webp"
-    r"|avi|flac|flv|mkv|mov|mp[34]|mpe?g|ogg|wav|webm|wmv)", re.IGNORECASE,
+    r"|avi|flac|flv|mkv|mov|mp[34]|mpe?g|ogg|wav|webm|wmv)",
+    re.IGNORECASE,
 )
 
 

@@ -27,8 +27,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """What undo did: `restored`: paths that have their old content or mode again. `removed`: those that the turn had
-    made.
+    """What undo did. `restored`: paths with their old content or mode again. `removed`: those that the turn had made.
 
     `Undone("fix the tests", restored=("a.py",), removed=("b.py",), skipped=(Skipped("c.py", "it was changed since"),))`
     """
