@@ -1,4 +1,4 @@
-"""The one thread on which all of MCP runs: its library needs asyncio, which we don't use otherwise."""
+"""The one thread on which all of MCP runs: its library needs asyncio, and the rest of ossia is synchronous."""
 
 from __future__ import annotations
 
