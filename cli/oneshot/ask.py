@@ -94,9 +94,8 @@ class Asker:
         prompt += f", [a]lways ({clean(one_line(', '.join(asked.rules)))})" if asked.rules else ""
         prompt += ", [?] all of it: " if shown != lines else ": "
         while True:
-            _write(tty, prompt)
             try:
-                answer = _line(tty, given_up)
+                answer = _answer(tty, prompt, given_up)
             except KeyboardInterrupt:
                 _write(tty, "\n")
                 raise
@@ -134,15 +133,17 @@ def _terminal(wanted: bool) -> Iterator[IO[bytes] | None]:
         yield tty
 
 
-def _line(tty: IO[bytes], given_up: Callable[[], bool]) -> str | None:
-    """The next line that is typed from now on, in lower case; None at the end of input (Ctrl-D) or once `given_up`.
+def _answer(tty: IO[bytes], prompt: str, given_up: Callable[[], bool]) -> str | None:
+    """The line that is typed behind `prompt`, in lower case; None at the end of input (Ctrl-D) or once `given_up`.
 
-    What was typed before the question was shown is discarded: it is no answer to it.
+    What was typed before the question was shown is discarded: it is no answer to it. Discarded before the prompt is
+    written, since a Ctrl-C that the terminal's driver still holds would be discarded, too.
     """
     import select
     import termios
 
     termios.tcflush(tty.fileno(), termios.TCIFLUSH)
+    _write(tty, prompt)
     while not given_up():
         if select.select([tty], [], [], _TICK_S)[0]:
             data = os.read(tty.fileno(), 4096)
