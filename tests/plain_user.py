@@ -23,10 +23,10 @@ NOBODY = 65534
 PACKAGES = ("ipykernel", "jsonschema", "jupyter-client", "landlockpy", "pytest")
 COPIED = (
     "tools", "pyproject.toml", "tests/__init__.py", "tests/support/__init__.py", "tests/support/kernels.py",
-    "tests/support/floods.py",
-    "tests/support/trees.py", "tests/oracle/__init__.py", "tests/oracle/undo.py", "tests/tools/test_system_memory.py",
-    "tests/tools/test_functions_shell.py", "tests/tools/test_undo.py",
-    "tests/tools/test_confinement.py", "tests/tools/test_python.py", "tests/tools/test_sandbox.py",
+    "tests/support/floods.py", "tests/support/trees.py", "tests/oracle/__init__.py", "tests/oracle/undo.py",
+    "tests/tools/sandbox/test_confinement.py", "tests/tools/sandbox/test_sandbox.py",
+    "tests/tools/sandbox/test_system_memory.py", "tests/tools/python/test_tool.py", "tests/tools/work/test_shell.py",
+    "tests/tools/test_undo.py",
 )  # fmt: skip
 CANDIDATES = ("/usr/bin/python3", "/usr/local/bin/python3", "/usr/bin/python3.13", "/usr/bin/python3.12")
 _OURS = ("-c", "import sys; raise SystemExit(sys.version_info < (3, 11))")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.bench.report import Report, options
 from tests.support.kernels import NO_BWRAP, StopByHand, run
-from tests.tools.test_confinement import Growth
+from tests.tools.sandbox.test_confinement import Growth
 from tools import sandbox
 from tools.python.tool import PythonTool
 

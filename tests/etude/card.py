@@ -72,7 +72,7 @@ templates, a list of English words, and the texts that gpt-oss's prompts have.
 No user turn of the README, of `docs/`, of the tests or of the evaluation is word for word in its training data. The
 generator never asks what `tests/etude/reserved.txt` lists; an eighth of all words, names, numbers and paths is kept for
 evaluation, and so is a quarter of all phrasings and of the names of its usual functions.
-`tests/agent/test_etude_unseen.py` tests it.
+`tests/agent/etude/test_unseen.py` tests it.
 
 ## What it does
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import sys
 
-from tests.cli.test_pager import (
+from tests.cli.chat.test_pager import (
     test_an_answer_looks_as_it_does_in_the_chat as same_rows,
 )
-from tests.cli.test_pager import (
+from tests.cli.chat.test_pager import (
     test_the_view_is_always_a_window_of_all_rows as window,
 )
 

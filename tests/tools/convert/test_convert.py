@@ -25,7 +25,7 @@ from tools.convert.converter import worker_command
 from tools.spec import NoStop
 
 URL = "http://a.test/folder/file"
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 needs_proc = pytest.mark.skipif(
     not Path(f"/proc/self/task/{os.getpid()}/children").exists(), reason="finds the worker in Linux's /proc"
 )

@@ -23,7 +23,7 @@ from tools.fetch.cache import PageCache
 from tools.fetch.loader import WebLoader
 from tools.spec import NoStop, ToolFailed
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CAPY = Document("Capy", "http://a.test/capy", "See 【0†about】 ü", {0: "http://a.test/about"})
 
 

@@ -216,7 +216,7 @@ def test_a_server_that_writes_and_writes_fills_neither_the_disk_nor_the_memory(t
         "    told = call(made.tools, 'functions.s__echo', {'text': 'x'}, folder=folder).text\n"
         "    print(told, peak_mb() - before < 100)\n"
     )
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[3])}
     command = [sys.executable, "-c", code, str(tmp_path), stream]
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300)
     assert (done.stdout, done.stderr) == ('echo {"text": "x"} True\n', "")
@@ -472,7 +472,7 @@ def test_without_servers_nothing_is_imported_or_started(tmp_path: Path) -> None:
         "assert made.connect() == () and made.tools == (); made.close()\n"
         "print('mcp' in sys.modules, 'pydantic' in sys.modules, threading.active_count())"
     )
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[3])}
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60
     )

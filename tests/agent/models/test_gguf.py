@@ -275,7 +275,7 @@ def _run(script: str, path: Path, *, memory_bytes: int | None = None) -> str:
 
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
     command = [sys.executable, "-c", script, str(path)]
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     done = subprocess.run(
         command, cwd=root, capture_output=True, text=True, timeout=60, preexec_fn=bound, env=environment
     )
@@ -381,4 +381,4 @@ def test_many_small_arrays_cost_no_scan_of_the_rest_each(tmp_path: Path) -> None
     head += struct.pack("<Q4sIIQ", 4, b"long", 9, 0, 14_000_000) + bytes(14_000_000)
     path.write_bytes(head)
     code = "import sys, pathlib, agent.models.gguf as g; g.read_header(pathlib.Path(sys.argv[1]))"
-    subprocess.run([sys.executable, "-c", code, str(path)], check=True, timeout=20, cwd=Path(__file__).parents[2])
+    subprocess.run([sys.executable, "-c", code, str(path)], check=True, timeout=20, cwd=Path(__file__).parents[3])

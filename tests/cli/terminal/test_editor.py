@@ -292,13 +292,13 @@ def test_two_processes_lose_nothing(tmp_path: Path) -> None:
         "    History(Path(sys.argv[1]), max_entries=int(sys.argv[3])).add(Entry(f'{sys.argv[2]} {number}'))\n"
     )
     writers = [
-        subprocess.Popen([sys.executable, "-c", script, str(file), name, limit], cwd=Path(__file__).parents[2])
+        subprocess.Popen([sys.executable, "-c", script, str(file), name, limit], cwd=Path(__file__).parents[3])
         for name, limit in (("a", "1000"), ("b", "1000"))
     ]
     assert [writer.wait(60) for writer in writers] == [0, 0]
     texts = [entry.text for entry in History(file).entries]
     assert sorted(texts) == sorted(f"{name} {number}" for name in "ab" for number in range(150))
-    cutter = subprocess.Popen([sys.executable, "-c", script, str(file), "c", "50"], cwd=Path(__file__).parents[2])
+    cutter = subprocess.Popen([sys.executable, "-c", script, str(file), "c", "50"], cwd=Path(__file__).parents[3])
     assert cutter.wait(60) == 0
     assert [entry.text for entry in History(file).entries][-40:] == [f"c {number}" for number in range(110, 150)]
 
@@ -561,7 +561,7 @@ def test_ctrl_c_in_the_editor_is_the_editors(tmp_path: Path) -> None:
     body = "trap 'echo draft edited >\"$2\"; exit 0' INT\necho the-editor-waits\nsleep 600 & wait"
     environ = {**os.environ, "EDITOR": script(tmp_path, body), "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"}
     child = pexpect.spawn(
-        sys.executable, ["-c", _PROGRAM], cwd=Path(__file__).parents[2], env=environ, timeout=30, encoding="utf-8"
+        sys.executable, ["-c", _PROGRAM], cwd=Path(__file__).parents[3], env=environ, timeout=30, encoding="utf-8"
     )
     try:
         child.expect("›")

@@ -325,7 +325,7 @@ def test_nothing_heavy_is_imported_before_a_kernel_starts() -> None:
     heavy = ("zmq", "jupyter_client", "IPython")
     code = f"import sys, tools.python.tool, tools.sandbox; print([n for n in {heavy} if n in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
-                          cwd=Path(__file__).parents[2])  # fmt: skip
+                          cwd=Path(__file__).parents[3])  # fmt: skip
     assert done.stdout == "[]\n"
 
 

@@ -43,7 +43,7 @@ def test_a_machine_without_a_model(tmp_path: Path) -> None:
 
 
 def test_the_readme_says_how_much_memory_they_need() -> None:
-    text = " ".join((Path(__file__).parents[2] / "README.md").read_text("utf-8").split())
+    text = " ".join((Path(__file__).parents[3] / "README.md").read_text("utf-8").split())
     for name, size in (("gpt-oss-20b", SIZE_20B), ("gpt-oss-120b", SIZE_120B)):
         assert f"{name} needs {needed_gb(size)} GB of free memory" in text
 

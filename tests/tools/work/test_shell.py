@@ -569,7 +569,7 @@ def test_ossia_killed_leaves_nothing_running(shell: Shell, tmp_path: Path) -> No
         "for output in tool.run({'command': 'echo on; sleep 300 & sleep 300'}, call_id='c', context=context):\n"
         "    print(output.text, flush=True)\n"
     )
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=environment) as ours:
         assert ours.stdout is not None and ours.stdout.readline() == b"on\n"
         started = descendants(ours.pid)

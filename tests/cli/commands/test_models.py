@@ -171,7 +171,7 @@ def test_progress_is_drawn_on_a_terminal(home: Path, toy: Path) -> None:
         command = [sys.executable, "-P", "-m", "cli", "models", "pull", "gpt-oss-20b"]
         process = subprocess.Popen(
             command,
-            cwd=Path(__file__).parents[2],
+            cwd=Path(__file__).parents[3],
             stdout=subprocess.PIPE,
             stderr=theirs,
             env=os.environ | {"HF_ENDPOINT": hub.endpoint},

@@ -121,7 +121,7 @@ def test_a_name_that_turns_is_connected_to_where_it_was_checked(own_network: lis
     """Hostile row 4, with connections to public addresses: at the first fetch, for each redirect, at the next fetch."""
     done = subprocess.run(
         [*own_network, sys.executable, "-m", "tests.support.rebinding"],
-        cwd=Path(__file__).parents[2],
+        cwd=Path(__file__).parents[3],
         capture_output=True,
         text=True,
         timeout=120,

@@ -681,7 +681,7 @@ time.sleep(300)
 def test_nothing_outlives_us(name: str, way: signal.Signals, tmp_path: Path) -> None:
     confinement(name)
     command = [sys.executable, "-c", _HOST, str(tmp_path), name]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]) as host:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[3]) as host:
         assert host.stdout is not None and host.stdout.readline() == b"ready\n"
         below = descendants(host.pid)
         assert len(below) >= 4

@@ -281,7 +281,7 @@ def test_the_rules_of_a_config(tmp_path: Path) -> None:
 
 
 def test_the_rules_in_the_docs_are_rules() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "approvals.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "approvals.md").read_text(encoding="utf-8")
     table = tomllib.loads(page.split("```toml\n")[1].split("```")[0])["approvals"]
     assert Rule("shell", "allow", "git status*") in [parse_rule(text, ACTIONS[word]) for text, word in table.items()]
 

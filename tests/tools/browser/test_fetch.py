@@ -126,7 +126,7 @@ def test_bombs_endless_bodies_drips_and_floods_of_headers(toolbox: Toolbox, site
 
 
 def test_pages_made_to_be_slow_are_text_or_too_complex(toolbox: Toolbox, site: Site, tmp_path: Path) -> None:
-    """Hostile row 8; tests/tools/test_convert.py has the larger ones."""
+    """Hostile row 8; tests/tools/convert/test_convert.py has the larger ones."""
     site.page("/spaces", f"<p>a{' ' * 1_000_000}b")
     site.page("/nested", "<table><tr><td>" * 33_000 + "deep")
     for path in ("/spaces", "/nested"):

@@ -195,7 +195,7 @@ def ran(script: str) -> dict[str, list[float]]:
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(_START) + textwrap.dedent(script)],
         env=environ,
-        cwd=Path(__file__).parents[2],
+        cwd=Path(__file__).parents[3],
         stdout=subprocess.PIPE,
         text=True,
         timeout=60,

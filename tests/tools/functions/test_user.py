@@ -541,7 +541,7 @@ def test_loading_imports_no_mcp(tmp_path: Path) -> None:
         "assert 'pydantic' not in sys.modules\n"
         "load_functions(Path('f.py')); print([m for m in ('mcp', 'jsonschema', 'asyncio.events') if m in sys.modules])"
     )
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[3])}
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
