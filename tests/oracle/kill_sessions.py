@@ -129,15 +129,14 @@ def play_and_kill(*, count: int, seed: int, tokenizer: Tokenizer | None = None) 
 def _killed(path: Path, tokens_per_s: float, after_s: float) -> list[str]:
     """What the process told before it was killed, the session's id first."""
     command = [sys.executable, "-m", "tests.oracle.kill_sessions", "--play", str(path), str(tokens_per_s)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
-    assert process.stdout is not None
-    try:
-        first = process.stdout.readline().strip()
-        time.sleep(after_s)
-    finally:
-        process.kill()
-        rest = process.stdout.read()  # `communicate` with a timeout would pass over what `readline` has buffered
-        process.wait(timeout=30)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        assert process.stdout is not None
+        try:
+            first = process.stdout.readline().strip()
+            time.sleep(after_s)
+        finally:
+            process.kill()
+            rest = process.stdout.read()  # `communicate` with a timeout would pass over what `readline` has buffered
     assert process.returncode == -9, f"it ended by itself: {process.returncode}"
     return [first, *(line.rstrip() for line in rest.splitlines(keepends=True) if line.endswith("\n"))]
 
