@@ -24,31 +24,32 @@ _TEXT = """\
 
 ## Texts
 
-The descriptions of the built-in tools, the system prompt's lines and the way function schemas are written as
-TypeScript are what gpt-oss was trained on. They stand in `harmony/` character for character as OpenAI's
-[harmony](https://github.com/openai/harmony) writes them: by OpenAI, under the Apache License 2.0 (the same text as
-in `LICENSE`). The code around them is our own.
+The descriptions of the built-in tools, the system prompt's lines, and the way function schemas are written as
+TypeScript are what gpt-oss was trained on. `harmony/` has them character for character as OpenAI's
+[harmony](https://github.com/openai/harmony) writes them. They are by OpenAI, under the Apache License 2.0 (the same
+text as in `LICENSE`). The code around them is our own.
 
 ## Model
 
-`agent/models/etude.gguf` was trained from scratch for this project, on synthetic dialogues; it contains no weights of
-anybody else. gpt-oss-20b and gpt-oss-120b are not part of this package: OpenAI publishes them under the Apache
-License 2.0.
+`agent/models/etude.gguf` was trained from scratch for this project, on synthetic dialogues; it contains nobody else's
+weights. gpt-oss-20b and gpt-oss-120b are not part of this package: OpenAI publishes them under the Apache License 2.0.
 
 ## Packages
 
-Installed beside `ossia`, each from its own distribution. llama-cpp-python compiles
-[llama.cpp](https://github.com/ggml-org/llama.cpp) (MIT), whose source it carries. Some wheels carry libraries of their
-own: numpy's OpenBLAS (BSD-3-Clause) and GCC's libgfortran (GPL-3.0 with the GCC run-time exception) and libquadmath
-(LGPL-2.1), pyzmq's libzmq (MPL-2.0) and libsodium (ISC), lxml's libxml2 and libxslt (MIT), zlib (Zlib) and GNU libiconv
-(LGPL-2.1), pypdfium2's PDFium (BSD-3-Clause and Apache-2.0) with what that is made of: its wheel lists them (FreeType,
-ICU, libjpeg-turbo, OpenJPEG, LittleCMS, …).
+These packages are installed beside `ossia`, each from its own distribution. llama-cpp-python compiles
+[llama.cpp](https://github.com/ggml-org/llama.cpp) (MIT), whose source it carries. Some wheels carry further libraries:
 
-This page is generated (`python -m tests.third_party`, on Linux). What `ossia` asks for:
+- numpy: OpenBLAS (BSD-3-Clause), GCC's libgfortran (GPL-3.0 with the GCC run-time exception) and libquadmath (LGPL-2.1)
+- pyzmq: libzmq (MPL-2.0) and libsodium (ISC)
+- lxml: libxml2 and libxslt (MIT), zlib (Zlib), GNU libiconv (LGPL-2.1)
+- pypdfium2: PDFium (BSD-3-Clause and Apache-2.0) with its own parts, which the wheel lists (FreeType, ICU,
+  libjpeg-turbo, OpenJPEG, LittleCMS, …)
+
+This page is generated (`python -m tests.third_party`, on Linux). What `ossia` depends on:
 
 {direct}
 
-What those bring along:
+What those depend on:
 
 {brought}
 """
