@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import cast
 
 from tools.spec import ToolFailed
 
@@ -14,7 +13,7 @@ _LINK_ID = re.compile(r"【?\s*(-?[0-9]{1,9})(?:\.0+)?\s*(?:†[^】]*)?】?")
 def as_mapping(args: object) -> Mapping[str, object]:
     """The arguments as an object; the toolbox has validated that."""
     assert isinstance(args, Mapping)
-    return cast(Mapping[str, object], args)
+    return args
 
 
 def whole_number(args: Mapping[str, object], name: str, default: int = -1) -> int:

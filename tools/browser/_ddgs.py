@@ -14,10 +14,12 @@ from importlib.util import find_spec
 from typing import Any
 
 from tools.browser.document import Hit
-from tools.browser.web import MAX_SNIPPET_CHARS, MAX_TITLE_CHARS, MAX_URL_CHARS, is_web, plain
+from tools.browser.web import Service, hit_of
 from tools.spec import Stop, Taint, ToolFailed, interrupted
 
 INSTALL = "ddgs isn't installed: in ossia's clone, `uv sync --extra ddgs` or `uv tool install '.[ddgs]'` installs it"
+
+_ANSWER = Service("", "", url=("href",), snippet=("body",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +45,8 @@ class DdgsSource:
             found: list[dict[str, object]] = ddgs.DDGS().text(query, max_results=limit)
             return found
 
-        hits = (_hit(result) for result in _in_time(ask, self.timeout_s, stop))
+        hits = (hit_of(_ANSWER, result) for result in _in_time(ask, self.timeout_s, stop))
         return tuple(hit for hit in hits if hit is not None)[:limit]
-
-
-def _hit(result: dict[str, object]) -> Hit | None:
-    url = plain(str(result.get("href", "")), max_chars=MAX_URL_CHARS + 1)
-    if not is_web(url):
-        return None
-    title = plain(str(result.get("title", "")), max_chars=MAX_TITLE_CHARS)
-    return Hit(title or url, url, plain(str(result.get("body", "")), max_chars=MAX_SNIPPET_CHARS))
 
 
 def _in_time(ask: Callable[[], list[dict[str, object]]], timeout_s: float, stop: Stop) -> list[dict[str, object]]:

@@ -9,9 +9,6 @@ from tools.characters import BROKEN, CONTROLS, REORDERS, TAGS
 _ACTS = re.compile(f"[{CONTROLS}{REORDERS}{TAGS}]")
 _SURROGATES = re.compile(f"[{BROKEN}]")
 _OUTSIDE = re.compile("[\U00010000-\U0001ffff\u200b]")
-_SIGNS = re.compile("[【】◼]")
-_PLAINER = {"【": "〖", "】": "〗", "◼": "◾"}
-_BRACKETS = str.maketrans({"【": "〖", "】": "〗"})
 
 
 def printable(text: str) -> str:
@@ -19,12 +16,14 @@ def printable(text: str) -> str:
     return _SURROGATES.sub("\ufffd", _ACTS.sub("", text))
 
 
-def plain(text: str) -> str:
-    """Outside text as the text of a `Document`: printable, with 【】 as 〖〗, so that it can't hold a link.
+def without_brackets(text: str) -> str:
+    """The text with 【】 as 〖〗, so that it can't hold a link. `"see 【1†fake†evil】"` → `"see 〖1†fake†evil〗"`."""
+    return text.replace("【", "〖").replace("】", "〗")
 
-    For text files, PDFs, snippets: whatever isn't HTML. `"see 【1†fake†evil】"` → `"see 〖1†fake†evil〗"`.
-    """
-    return printable(text).translate(_BRACKETS)
+
+def plain(text: str) -> str:
+    """Outside text as the text of a `Document`, printable and without links: for whatever isn't HTML."""
+    return without_brackets(printable(text))
 
 
 def one_line(text: str) -> str:
@@ -37,4 +36,4 @@ def fewer_signs(text: str) -> str:
 
     Emoji (the whole first supplementary plane) and zero-width spaces are dropped, 【】 become 〖〗, and ◼ becomes ◾.
     """
-    return _SIGNS.sub(lambda sign: _PLAINER[sign[0]], _OUTSIDE.sub("", text))
+    return without_brackets(_OUTSIDE.sub("", text)).replace("◼", "◾")

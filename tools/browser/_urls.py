@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
+from tools.fetch.guard import Refused, normal_host
+
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _WORD = re.compile(r"[^\s<>\"'`|「」『』（）()\[\]{}]+(?:\([^\s()]*\)[^\s<>\"'`()\[\]{}]*)*")
 _BEHIND = ".,;:!?…。，、；：！？*_~"
@@ -32,15 +34,8 @@ def unlike(url: str) -> str:
     """A warning to show for a host whose letters only look like another's: `" (xn--80ak6aa92e.com)"`, or ""."""
     try:
         host = urlsplit(url).hostname or ""
-    except ValueError:
-        return ""
-    if host.isascii():
-        return ""
-    from tools.fetch.guard import Refused, normal_host
-
-    try:
-        return f" ({normal_host(host)})"
-    except Refused:
+        return "" if host.isascii() else f" ({normal_host(host)})"
+    except (ValueError, Refused):
         return ""
 
 

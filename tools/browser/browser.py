@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tools.browser._budget import LinkBudget
-from tools.browser.display import Display
 from tools.browser.document import Loader, Source
 from tools.browser.find import FindTool
 from tools.browser.open import OpenTool
@@ -47,14 +46,13 @@ class Browser:
     ) -> None:
         named = {source.name: source for source in sources}
         default = "web" if "web" in named else next(iter(named), "web")
-        self._stack = Stack(max_bytes=max_bytes)
+        self._stack = stack = Stack(count_view_tokens, view_tokens, max_bytes)
         self._budget = LinkBudget()
-        display = Display(self._stack, count_view_tokens, view_tokens)
         section = section_of(named, default=default)
         self.tools: tuple[Tool, ...] = (
-            SearchTool(display, named, default=default, section=section),
-            OpenTool(display, dict(loaders), self._budget, section=section),
-            FindTool(display, section=section),
+            SearchTool(stack, named, default=default, section=section),
+            OpenTool(stack, dict(loaders), self._budget, section=section),
+            FindTool(stack, section=section),
         )
 
     def restore(self, states: Iterable[Mapping[str, object]]) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 
 from tools.browser import _arguments
-from tools.browser.display import Display
 from tools.browser.page import find_page
-from tools.browser.stack import View
+from tools.browser.stack import Stack, View
 from tools.spec import Preview, ToolContext, ToolOutput, ToolResult, ToolSpec
 
 _PARAMETERS: Mapping[str, object] = {
@@ -23,8 +22,8 @@ _PARAMETERS: Mapping[str, object] = {
 class FindTool:
     """Pushes a page of the matches; its links lead to the places in the searched page."""
 
-    def __init__(self, display: Display, *, section: str) -> None:
-        self._display = display
+    def __init__(self, stack: Stack, *, section: str) -> None:
+        self._stack = stack
         self.spec = ToolSpec(
             "browser.find",
             "Finds exact matches of `pattern` in the current page, or the page given by `cursor`.",
@@ -42,16 +41,16 @@ class FindTool:
     def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
         """The page of matches, at most 50 of them."""
         pattern, view = self._plan(_arguments.as_mapping(args))
-        page = self._display.stack.page(view.page)
+        page = self._stack.page(view.page)
         if page.kind == "find":  # despite its message, the reference does search in search results
             raise _arguments.fault("Cannot run `find` on search results page or find results page")
         yield from ()
-        return self._display.new(find_page(page, pattern), brings=view.brings, found_in=view.page)
+        return self._stack.show(find_page(page, pattern), brings=view.brings, found_in=view.page)
 
     def close(self) -> None:
         """Nothing to release."""
 
     def _plan(self, args: Mapping[str, object]) -> tuple[str, View]:
         cursor = _arguments.whole_number(args, "cursor")
-        view = self._display.stack.view(cursor)
+        view = self._stack.view(cursor)
         return _arguments.text(args, "pattern"), view

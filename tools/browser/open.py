@@ -10,10 +10,9 @@ from tools.browser import _arguments
 from tools.browser._budget import MAX_LINKS, LinkBudget, site_of
 from tools.browser._text import plain
 from tools.browser._urls import is_typed, pages_with, scheme_of, unlike, whole_url
-from tools.browser.display import Display
 from tools.browser.document import Document, KeepingLoader, Loader, SourceLoader
 from tools.browser.page import Page
-from tools.browser.stack import View
+from tools.browser.stack import Stack, View
 from tools.spec import Effect, Preview, Taint, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
 
 # As trained, except that `cursor`, `loc` and `num_lines` have no type: a bad number shall reach the tool, which answers
@@ -64,10 +63,8 @@ _Plan: TypeAlias = _Look | _Fetch
 class OpenTool:
     """Opens what the loaders can load, by the scheme of its URL. No `id` is a scroll."""
 
-    def __init__(
-        self, display: Display, loaders: Mapping[str, Loader], budget: LinkBudget, *, section: str
-    ) -> None:
-        self._display, self._loaders, self._budget = display, loaders, budget
+    def __init__(self, stack: Stack, loaders: Mapping[str, Loader], budget: LinkBudget, *, section: str) -> None:
+        self._stack, self._loaders, self._budget = stack, loaders, budget
         sends: frozenset[Effect] = frozenset({"send"} if {"http", "https"} & set(loaders) else ())
         self.spec = ToolSpec(
             "browser.open",
@@ -83,7 +80,7 @@ class OpenTool:
     def preview(self, args: object, *, context: ToolContext) -> Preview:
         plan = self._plan(_arguments.as_mapping(args), context)
         if isinstance(plan, _Look):
-            view = self._display.stack.view(plan.number)
+            view = self._stack.view(plan.number)
             where = f"line {plan.loc} of {view.title or view.url}" if plan.loc > 0 else view.title or view.url
             return Preview(f"show {where}", subjects=(view.address or view.title,), effects=_READ, plan=plan)
         summary = f"open {'the source of ' if plan.source else ''}{plan.url}{unlike(plan.url)}"
@@ -99,12 +96,12 @@ class OpenTool:
         num_lines = _arguments.whole_number(given, "num_lines")
         yield from ()
         if isinstance(plan, _Look):
-            return self._display.again(plan.number, loc=plan.loc, num_lines=num_lines)
+            return self._stack.show_again(plan.number, loc=plan.loc, num_lines=num_lines)
         spent = self._budget.spend(plan.sites) if plan.sites else {}
         try:
             document = _loaded(plan, context)
             brings = _brought_by(plan.url) | document.brings
-            result = self._display.new(Page.of(document), brings=brings, loc=plan.loc, num_lines=num_lines)
+            result = self._stack.show(Page.of(document), brings=brings, loc=plan.loc, num_lines=num_lines)
         except ToolFailed as failure:
             failure.state = spent or None  # the server was asked nevertheless
             raise
@@ -124,15 +121,14 @@ class OpenTool:
         source = args.get("view_source") is True
         if isinstance(wanted, str):
             return self._fetch(whole_url(wanted), loc, refresh=True, source=source), None
-        stack = self._display.stack
-        view = stack.view(_arguments.whole_number(args, "cursor"))
+        view = self._stack.view(_arguments.whole_number(args, "cursor"))
         if wanted < 0:
             return (self._source_of(view, loc) if source else _Look(view.page, loc)), None
-        page = stack.page(view.page)
+        page = self._stack.page(view.page)
         if wanted not in page.links:
             raise _arguments.fault(f"Invalid link id `{wanted}`.")
         if view.found_in is not None and not source:  # the page that was searched, at the match
-            stack.page(view.found_in)
+            self._stack.page(view.found_in)
             return _Look(view.found_in, loc if loc >= 0 else page.landings.get(wanted, 0)), None
         url = view.address if view.found_in is not None else page.links[wanted]
         return self._fetch(url, loc, refresh=False, source=source), (view, wanted)
@@ -180,10 +176,9 @@ class OpenTool:
         A link that exists, but in no line that was shown, doesn't count: a page may offer many, and the choice among
         them tells something.
         """
-        stack = self._display.stack
-        if link is not None and link[1] in stack.shown_links(link[0].page):
+        if link is not None and link[1] in self._stack.shown_links(link[0].page):
             return frozenset({link[0].address})
-        return pages_with(url, stack.known_urls())
+        return pages_with(url, self._stack.known_urls())
 
 
 _WHY = (

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, cast
+from itertools import islice
+from typing import Literal
 from urllib.parse import quote, unquote, urlsplit
 
 from tools.browser._text import fewer_signs, one_line, plain
@@ -19,6 +20,7 @@ VIEW_TOKENS = 1024
 """How many tokens of numbered text a view holds, unless the call gives a number of lines."""
 
 _MAX_URL = 1024
+_MAX_MATCHES = 50
 _FIND_LINES = 4  # a match and the three lines after it
 _FIND_ABOVE = 4  # a link of a find page lands this many lines above its match
 _LINK = re.compile(r"【\d+†([^†】]+)((?:†[^†】]+)?】)")
@@ -81,23 +83,6 @@ class Page:
         body = "\n".join(_numbered(self.lines[loc:end], loc))
         return f"[{cursor}] {self._heading()}\n**viewing lines [{loc} - {end - 1}] of {last}**\n\n{body}"
 
-    def matches(self, pattern: str, *, limit: int = 50) -> tuple[Match, ...]:
-        """Where `pattern` occurs in the text, ignoring case, links read as their texts; at most `limit` matches.
-
-        The lines that a match shows aren't searched again. Nothing is a wildcard: `"a.b"` finds `a.b` only.
-        """
-        wanted = pattern.lower()
-        lines = _LINK.sub(_link_text, "\n".join(self.lines)).split("\n")
-        found: list[Match] = []
-        number = 0
-        while number < len(lines) and len(found) < limit:
-            if wanted in lines[number].lower():
-                found.append(Match(number, "\n".join(lines[number : number + _FIND_LINES])))
-                number += _FIND_LINES
-            else:
-                number += 1
-        return tuple(found)
-
     def to_json(self) -> dict[str, object]:
         """JSON-like data from which `from_json` makes the same page, to be stored with a message."""
         data: dict[str, object] = {"kind": self.kind, "title": self.title, "url": self.url, "text": self.text}
@@ -112,18 +97,12 @@ class Page:
         """The page that `to_json` stored. Raises ValueError for anything else."""
         kind, title, url, text = (data.get(name) for name in ("kind", "title", "url", "text"))
         links, landings = data.get("links", {}), data.get("landings", {})
-        if kind not in ("page", "search", "find") or not all(isinstance(part, str) for part in (title, url, text)):
-            raise ValueError(f"expected a stored page with kind, title, url and text, got the keys {sorted(data)!r}")
-        if not isinstance(links, Mapping) or not isinstance(landings, Mapping):
-            raise ValueError("expected a stored page's links and landings to be objects")
-        return cls(
-            kind,
-            cast(str, title),
-            cast(str, url),
-            cast(str, text),
-            {int(number): str(target) for number, target in links.items()},
-            {int(number): int(line) for number, line in landings.items()},
-        )
+        if not (isinstance(title, str) and isinstance(url, str) and isinstance(text, str)):
+            raise ValueError("a stored page without a title, a URL or a text")
+        if kind not in ("page", "search", "find") or not (isinstance(links, Mapping) and isinstance(landings, Mapping)):
+            raise ValueError("not a stored page")
+        targets = {int(number): str(target) for number, target in links.items()}
+        return cls(kind, title, url, text, targets, {int(number): int(line) for number, line in landings.items()})
 
     def _heading(self) -> str:
         # A URL is shown unquoted, and a decoded %0A or %E3%80%90 must not break the header or forge a link.
@@ -133,30 +112,35 @@ class Page:
         return f"{self.title} ({url})" if url else self.title
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
-    """One match of a find: its line's number, and the text shown: that line and the three after it."""
+def find_page(page: Page, pattern: str) -> Page:
+    """The page of where `pattern` occurs: a link for each of the first 50 matches, or a line that there are none.
 
-    line: int
-    snippet: str
-
-
-def find_page(page: Page, pattern: str, *, limit: int = 50) -> Page:
-    """The page of what `page.matches` finds: a link for each match, or a line that says that there are none.
-
-    Only a page can be searched, not a search page or another find page: the caller checks `page.kind`.
+    Case is ignored, links are read as their texts, nothing is a wildcard: `"a.b"` finds `a.b` only. The lines that a
+    match shows aren't searched again. Not for another find page: the caller checks `page.kind`.
     """
     shown = one_line(pattern.lower())
-    matches = page.matches(pattern, limit=limit)
-    blocks = [f"# 【{number}†match at L{match.line}】\n{match.snippet}" for number, match in enumerate(matches)]
+    matches = list(islice(_matches(page.lines, pattern.lower()), _MAX_MATCHES))
+    blocks = [f"# 【{number}†match at L{line}】\n{snippet}" for number, (line, snippet) in enumerate(matches)]
     return Page(
         "find",
         one_line(f"Find results for text: `{shown}` in `{page.title}`"),
         f"{page.url}/find?pattern={quote(pattern.lower(), errors='replace')}",
         "\n\n".join(blocks) or f"No `find` results for pattern: `{shown}`",
         dict.fromkeys(range(len(matches)), page.url),
-        {number: _landing(match.line) for number, match in enumerate(matches)},
+        {number: line - _FIND_ABOVE if line > _FIND_ABOVE else line for number, (line, _) in enumerate(matches)},
     )
+
+
+def _matches(lines: Sequence[str], wanted: str) -> Iterator[tuple[int, str]]:
+    """Each match's line number, and the text shown: that line and the three after it."""
+    lines = _LINK.sub(_link_text, "\n".join(lines)).split("\n")
+    number = 0
+    while number < len(lines):
+        if wanted in lines[number].lower():
+            yield number, "\n".join(lines[number : number + _FIND_LINES])
+            number += _FIND_LINES
+        else:
+            number += 1
 
 
 def search_page(query: str, hits: Sequence[Hit], *, note: str = "") -> Page:
@@ -183,10 +167,6 @@ def _row(hit: Hit, ids: dict[str, int]) -> str:
         place = f"†{one_line(parts.netloc).replace('†', '‡')}" if parts.netloc else ""
         title = f"【{number}†{title}{place}】"
     return f"  * {title} {one_line(fewer_signs(hit.snippet))}".rstrip()
-
-
-def _landing(line: int) -> int:
-    return line - _FIND_ABOVE if line > _FIND_ABOVE else line
 
 
 def _link_text(link: re.Match[str]) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 
 from tools.browser import _arguments
-from tools.browser.display import Display
 from tools.browser.document import Source
 from tools.browser.page import search_page
+from tools.browser.stack import Stack
 from tools.spec import Effect, Preview, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
 
 DEFAULT_RESULTS = 10
@@ -37,8 +37,8 @@ class _Plan:
 class SearchTool:
     """Asks a source: `web`, unless the call names another one or there is no `web`."""
 
-    def __init__(self, display: Display, sources: Mapping[str, Source], *, default: str, section: str) -> None:
-        self._display, self._sources, self._default = display, sources, default
+    def __init__(self, stack: Stack, sources: Mapping[str, Source], *, default: str, section: str) -> None:
+        self._stack, self._sources, self._default = stack, sources, default
         self._no_web = () if "web" in sources else (f"No web search service is set up: {_WITHOUT}",)
         effects: frozenset[Effect] = frozenset().union(*map(_effects, sources.values()))
         self.spec = ToolSpec(
@@ -70,7 +70,7 @@ class SearchTool:
             raise ToolFailed(". ".join([told, *self._no_web]), brings=brings) from failure
         yield from ()
         note = ". ".join([f"Nothing found in {plan.source.name}", *self._no_web]) if self._no_web and not hits else ""
-        return self._display.new(search_page(plan.query, hits[: plan.limit], note=note), brings=plan.source.brings)
+        return self._stack.show(search_page(plan.query, hits[: plan.limit], note=note), brings=plan.source.brings)
 
     def close(self) -> None:
         """Nothing to release."""
@@ -83,8 +83,7 @@ class SearchTool:
         on = ", ".join(self._sources) or "none"
         what = "no web search service is set up" if name in ("web", None, "") else f"there is no source {name!r}"
         raise _arguments.fault(
-            f"Error during search for `{_arguments.shortened(query)}`: {what}. "
-            f"The sources are: {on}. {_WITHOUT}."
+            f"Error during search for `{_arguments.shortened(query)}`: {what}. The sources are: {on}. {_WITHOUT}."
         )
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from sys import getsizeof
 
 from tools.browser._arguments import fault
 from tools.browser.page import Page
-from tools.spec import Taint, ToolFailed
+from tools.spec import Taint, ToolFailed, ToolResult
 
 MAX_BYTES = 64 << 20
 """How much memory the pages of one conversation may take, as `Stack` estimates it."""
@@ -62,11 +62,12 @@ class Stack:
     """Views by cursor. Each search, open (also a scroll) and find that succeeds pushes one.
 
     A page is kept as it was when its cursor showed it: neither another search nor a page's reload changes it. The most
-    recently used pages are kept, up to `max_bytes` in all; the newest one always.
+    recently used pages are kept, up to `max_bytes` in all; the newest one always. `count_tokens` counts in the
+    vocabulary of `view_tokens`, the size of a view.
     """
 
-    def __init__(self, *, max_bytes: int = MAX_BYTES) -> None:
-        self._max_bytes = max_bytes
+    def __init__(self, count_tokens: Callable[[str], int], view_tokens: int, max_bytes: int) -> None:
+        self._count_tokens, self._view_tokens, self._max_bytes = count_tokens, view_tokens, max_bytes
         self._views: dict[int, View] = {}
         self._kept: dict[int, _Kept] = {}  # by View.page, in the order of their last use
         self._bytes = 0
@@ -121,21 +122,28 @@ class Stack:
                 page = self._views[number].address
                 yield from ((str(links[str(link)]), page) for link in kept.shown if str(link) in links)
 
-    def push(self, page: Page, text: str, *, brings: frozenset[Taint], found_in: int | None = None) -> View:
-        """Put a new page under the next cursor; `text` is what the model was shown of it."""
-        cursor = self.next_cursor
+    def show(
+        self,
+        page: Page,
+        *,
+        brings: frozenset[Taint],
+        loc: int = -1,
+        num_lines: int = -1,
+        found_in: int | None = None,
+    ) -> ToolResult:
+        """The result that shows a new page, now under the next cursor. Raises `ToolFailed`; then nothing is pushed."""
+        cursor, text = self.next_cursor, self._text(page, loc, num_lines)
         view = View(cursor, cursor, page.title, page.url, page.total_lines, brings, found_in, _links_in(text))
-        self._add(view, _Kept(page.to_json(), page))
-        return view
+        return self._pushed(view, _Kept(page.to_json(), page), text)
 
-    def push_again(self, number: int, text: str) -> View:
-        """Put page `number` under the next cursor again: for a scroll, or a link of a find page."""
+    def show_again(self, number: int, *, loc: int, num_lines: int) -> ToolResult:
+        """The same for page `number`, which an earlier cursor brought: for a scroll, or a link of a find page."""
+        text = self._text(self.page(number), loc, num_lines)
         view = replace(self._views[number], cursor=self.next_cursor, shown=_links_in(text))
-        self._add(view, self._kept[number])
-        return view
+        return self._pushed(view, self._kept[number], text)
 
     def restore(self, states: Iterable[Mapping[str, object]]) -> None:
-        """Become the stack that these states describe (see `state`), and forget everything else."""
+        """Become the stack that the `state` of these results describe, and forget everything else."""
         self._views.clear()
         self._kept.clear()
         self._bytes = 0
@@ -143,7 +151,15 @@ class Stack:
             kept = _Kept(stored) if stored is not None else self._kept.get(view.page)
             self._add(view, kept)
 
-    def state(self, view: View) -> dict[str, object]:
+    def _text(self, page: Page, loc: int, num_lines: int) -> str:
+        cursor, count, size = self.next_cursor, self._count_tokens, self._view_tokens
+        return page.show(cursor, count_tokens=count, loc=loc, num_lines=num_lines, view_tokens=size)
+
+    def _pushed(self, view: View, kept: _Kept, text: str) -> ToolResult:
+        self._add(view, kept)
+        return ToolResult(text, state=self._state(view), brings=view.brings)
+
+    def _state(self, view: View) -> dict[str, object]:
         """JSON-like data from which `restore` makes this view; with its page, unless an earlier cursor brought that."""
         state: dict[str, object] = {"cursor": view.cursor, "shown": sorted(view.shown)}
         if view.page != view.cursor:

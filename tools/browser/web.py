@@ -7,36 +7,22 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from tools.browser.document import Hit, Source
 from tools.spec import Stop, Taint, ToolFailed
 
+if TYPE_CHECKING:
+    from tools.fetch import JsonClient
+
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]+")
 _HIGHLIGHT = re.compile(r"</?(?:b|em|i|mark|span|strong)(?:\s[^<>]{0,200})?>|<br\s*/?>", re.IGNORECASE)
-MAX_TITLE_CHARS, MAX_URL_CHARS, MAX_SNIPPET_CHARS = 300, 2_000, 2_000
-
-
-class JsonService(Protocol):
-    """What a service is asked through: `tools.fetch.JsonClient`, which reaches one host and port only."""
-
-    def request_json(
-        self,
-        method: str,
-        url_or_path: str,
-        *,
-        headers: Mapping[str, str] | None = None,
-        params: Mapping[str, str | int] | None = None,
-        json: object = None,
-        stop: Stop,
-    ) -> object:
-        """The decoded answer. Raises `ToolFailed`; its `status`, where it has one, is the HTTP status."""
-        ...
+_MAX_TITLE_CHARS, _MAX_URL_CHARS, _MAX_SNIPPET_CHARS = 300, 2_000, 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Service:
+class Service:
     """How a service is asked, and where the results are in its answer.
 
     `base` "": the user gives it. `key_in` is the header or the parameter for the key, `key_as` its form there.
@@ -61,10 +47,10 @@ class _Service:
 
 
 # From the services' own documentation; Exa and You.com also as the reference tool (gpt-oss 0.0.9) asks them.
-_SERVICES: Mapping[str, _Service] = MappingProxyType(
+_SERVICES: Mapping[str, Service] = MappingProxyType(
     {
-        "searxng": _Service("", "search", fixed={"format": "json"}),
-        "brave": _Service(
+        "searxng": Service("", "search", fixed={"format": "json"}),
+        "brave": Service(
             "https://api.search.brave.com/res/v1/",
             "web/search",
             limit="count",
@@ -73,7 +59,7 @@ _SERVICES: Mapping[str, _Service] = MappingProxyType(
             snippet=("description",),
             marked_up=True,
         ),
-        "exa": _Service(
+        "exa": Service(
             "https://api.exa.ai/",
             "search",
             "POST",
@@ -83,7 +69,7 @@ _SERVICES: Mapping[str, _Service] = MappingProxyType(
             "x-api-key",
             snippet=("summary", "text"),
         ),
-        "mojeek": _Service(
+        "mojeek": Service(
             "https://api.mojeek.com/",
             "search",
             limit="t",
@@ -94,7 +80,7 @@ _SERVICES: Mapping[str, _Service] = MappingProxyType(
             snippet=("desc",),
             marked_up=True,
         ),
-        "serper": _Service(
+        "serper": Service(
             "https://google.serper.dev/",
             "search",
             "POST",
@@ -104,7 +90,7 @@ _SERVICES: Mapping[str, _Service] = MappingProxyType(
             url=("link",),
             snippet=("snippet",),
         ),
-        "tavily": _Service(
+        "tavily": Service(
             "https://api.tavily.com/",
             "search",
             "POST",
@@ -113,7 +99,7 @@ _SERVICES: Mapping[str, _Service] = MappingProxyType(
             key_in="Authorization",
             key_as="Bearer {key}",
         ),
-        "you": _Service(
+        "you": Service(
             "https://api.ydc-index.io/",
             "v1/search",
             query="query",
@@ -130,7 +116,7 @@ KINDS: tuple[str, ...] = (*_SERVICES, "ddgs")
 
 
 def web_source(
-    kind: str, *, url: str | None = None, key: str | None = None, client: Callable[[str], JsonService]
+    kind: str, *, url: str | None = None, key: str | None = None, client: Callable[[str], JsonClient]
 ) -> Source:
     """The source `web`, asked through `client(base)`.
 
@@ -161,8 +147,8 @@ class WebSource:
     """One of the services of the table, as the source `web`."""
 
     kind: str
-    _service: _Service = field(repr=False)
-    _client: JsonService = field(repr=False)
+    _service: Service = field(repr=False)
+    _client: JsonClient = field(repr=False)
     _key: str = field(repr=False)
     name: str = field(default="web", init=False)
     brings: frozenset[Taint] = field(default=frozenset({"outside"}), init=False)
@@ -207,12 +193,12 @@ class WebSource:
         return reason
 
 
-def _hits(service: _Service, answer: Mapping[str, object], limit: int) -> Iterator[Hit]:
+def _hits(service: Service, answer: Mapping[str, object], limit: int) -> Iterator[Hit]:
     """The results that can be opened, each URL once."""
     seen: set[str] = set()
     for path in service.results:
         for result in _list_at(answer, path):
-            hit = _hit(service, result) if isinstance(result, dict) else None
+            hit = hit_of(service, result) if isinstance(result, dict) else None
             if hit is not None and hit.url not in seen and len(seen) < limit:
                 seen.add(hit.url)
                 yield hit
@@ -225,12 +211,13 @@ def _list_at(answer: Mapping[str, object], path: str) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def _hit(service: _Service, result: Mapping[str, object]) -> Hit | None:
-    url = plain(_text(result, service.url), max_chars=MAX_URL_CHARS + 1)
-    if not is_web(url):
+def hit_of(service: Service, result: Mapping[str, object]) -> Hit | None:
+    """A result as a hit; None if it leads nowhere on the web."""
+    url = _plain(_text(result, service.url), max_chars=_MAX_URL_CHARS + 1)
+    if not _is_web(url):
         return None
-    title = plain(_text(result, service.title), marked_up=service.marked_up, max_chars=MAX_TITLE_CHARS)
-    snippet = plain(_text(result, service.snippet), marked_up=service.marked_up, max_chars=MAX_SNIPPET_CHARS)
+    title = _plain(_text(result, service.title), marked_up=service.marked_up, max_chars=_MAX_TITLE_CHARS)
+    snippet = _plain(_text(result, service.snippet), marked_up=service.marked_up, max_chars=_MAX_SNIPPET_CHARS)
     return Hit(title or url, url, snippet)
 
 
@@ -244,20 +231,20 @@ def _text(result: Mapping[str, object], names: tuple[str, ...]) -> str:
     return ""
 
 
-def plain(text: str, *, marked_up: bool = False, max_chars: int) -> str:
+def _plain(text: str, *, marked_up: bool = False, max_chars: int) -> str:
     """One line of plain text, without controls and direction marks; `marked_up` text without tags and entities.
 
-    `plain("Use <b>x</b> &lt;script&gt;", marked_up=True, max_chars=99)` is `"Use x <script>"`: what the page shows.
+    `_plain("Use <b>x</b> &lt;script&gt;", marked_up=True, max_chars=99)` is `"Use x <script>"`: what the page shows.
     """
     if marked_up:
         text = html.unescape(_HIGHLIGHT.sub("", text[: 4 * max_chars]))
     return " ".join(_UNSEEN.sub(" ", text).split())[:max_chars]
 
 
-def is_web(url: str) -> bool:
+def _is_web(url: str) -> bool:
     """May a result lead there? Only complete http and https URLs, of a length that servers accept."""
     try:
         parts = urlsplit(url)
     except ValueError:  # "http://[::1"
         return False
-    return parts.scheme in ("http", "https") and bool(parts.hostname) and " " not in url and len(url) <= MAX_URL_CHARS
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and " " not in url and len(url) <= _MAX_URL_CHARS

@@ -10,6 +10,8 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 from lxml import etree
 
+from tools.browser._text import without_brackets
+
 # Segments that don't begin with a dot, no empty one; a query and a fragment that aren't empty.
 _SEGMENT = r"[\w~%+,=$-][\w~%+,=$.-]*"
 _PLAIN_PATH = re.compile(rf"/?{_SEGMENT}(?:/{_SEGMENT})*/?(?:\?[\w~%+,=$.&/-]+)?(?:#[\w.-]+)?")
@@ -17,7 +19,6 @@ _INDEX = re.compile(r"[\w\-]+")
 _INDEX_SIGNS = {"sup": "^", "sub": "_"}
 _KEPT = {"a": ("href",), "img": ("alt", "title"), "abbr": ("title",), "ol": ("start",), "ul": ("start",)}
 _NOTHING: Mapping[str, str] = {}
-_BRACKETS = str.maketrans({"【": "〖", "】": "〗"})
 _TAGS_IN_A_COMMENT = re.compile(r"(?:<[^>]*>)+(?=\w)")
 _BLANKS = re.compile(r"\s+")
 
@@ -72,7 +73,7 @@ class Links:
         self.urls[number] = address
         if host == self._host:
             return f"【{number}†", "】"
-        return f"【{number}†", f"†{host.translate(_BRACKETS).replace('†', '‡')}】"
+        return f"【{number}†", f"†{without_brackets(host).replace('†', '‡')}】"
 
     def _join(self, href: str) -> tuple[str | None, str]:
         """The URL and its host; None for one that isn't of the web."""
@@ -116,7 +117,7 @@ def flatten(root: etree._Element) -> tuple[list[Piece], int]:
             kept = _KEPT.get(tag)
             attributes: Mapping[str, str] = _NOTHING
             if kept is not None:
-                attributes = {name: _safe(value) for name in kept if (value := node.get(name)) is not None}
+                attributes = {name: without_brackets(value) for name in kept if (value := node.get(name)) is not None}
             pieces.append(("open", tag, attributes))
             _text(pieces, node.text)
             depth = max(depth, len(around))
@@ -136,11 +137,7 @@ def _close(pieces: list[Piece], node: etree._Element) -> None:
 
 def _text(pieces: list[Piece], text: str | None) -> None:
     if text:
-        pieces.append(("text", _safe(text), _NOTHING))
-
-
-def _safe(text: str) -> str:
-    return text.translate(_BRACKETS) if "【" in text or "】" in text else text
+        pieces.append(("text", without_brackets(text), _NOTHING))
 
 
 def resolve(pieces: list[Piece], links: Links) -> list[Piece]:

@@ -13,8 +13,7 @@ import pytest
 from agent.control import Control
 from tests.support.search_services import KEY, Services, search_services
 from tools.browser import KINDS, Hit, Source, web_source
-from tools.fetch.limits import FetchLimits
-from tools.fetch.service import JsonClient
+from tools.fetch import FetchLimits, JsonClient
 from tools.spec import NoStop, ToolFailed
 
 SERVICES = tuple(kind for kind in KINDS if kind != "ddgs")
