@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
+from tools.fetch._exchange import FetchLimits
 from tools.fetch.client import Fetched, Fetcher, FetchFailed
 from tools.fetch.guard import HostPort, parse_allow_host, parse_proxy
-from tools.fetch.limits import FetchLimits
 from tools.fetch.service import JsonClient, ServiceFailed
 
 __all__ = [

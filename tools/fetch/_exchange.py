@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from http import HTTPStatus
@@ -28,8 +28,29 @@ _NO_HEADER = -15
 _PIECE_BYTES = 1 << 18
 
 
+@dataclass(frozen=True, slots=True)
+class FetchLimits:
+    """Bounds of one fetch, redirects included.
+
+    `timeout_s` counts from the first name look-up to the last byte. `max_bytes` is what a body keeps after it was
+    decompressed; a longer one is cut. A PDF is worth nothing when it is cut: one above `max_pdf_bytes` is refused.
+    """
+
+    timeout_s: float = 20.0
+    max_bytes: int = 3_000_000
+    max_pdf_bytes: int = 20_000_000
+    redirects: int = 5
+
+
 class ExchangeFailed(Exception):
-    """No whole answer came. The message is a reason for the model and holds nothing that the server sent."""
+    """No whole answer came. The message is a reason for the model and holds nothing that the server sent.
+
+    `status` is the HTTP status if that is the reason.
+    """
+
+    def __init__(self, reason: str, status: int | None = None) -> None:
+        super().__init__(reason)
+        self.status = status
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +79,8 @@ class Link:
     proxy: WebUrl | None = None
     direct: frozenset[HostPort] = frozenset()
 
-    def straight_to(self, url: WebUrl) -> bool:
-        return self.proxy is None or url.host_port in self.direct
+    def proxy_for(self, url: WebUrl) -> WebUrl | None:
+        return None if url.host_port in self.direct else self.proxy
 
     @cached_property
     def tls(self) -> ssl.SSLContext:
@@ -77,7 +98,7 @@ def watching(stop: Stop, timeout_s: float) -> Iterator[Watch]:
     from tools.fetch._network import WasCut, Watch
 
     try:
-        with Watch(stop, timeout_s) as watch:
+        with closing(Watch(stop, timeout_s)) as watch:
             yield watch
     except WasCut as error:
         told = interrupted(stop) if str(error) == "stopped" else f"no whole answer within {timeout_s:g} s"
@@ -109,23 +130,23 @@ def opened(
 
     from tools.fetch._network import GuardedBackend
 
-    straight = link.straight_to(url)
-    if not straight:
-        link.guard.check_unresolved(url.host, url.port)
-    backend = GuardedBackend(link.guard if straight else _only_to(link), watch)
-    host = url.host if straight or ":" not in url.host else f"[{url.host}]"
+    guard, proxy, host = link.guard, link.proxy_for(url), url.host
+    if proxy is not None:
+        guard.check_unresolved(url.host, url.port)
+        guard = replace(guard, allow=frozenset({proxy.host_port}))  # for the proxy itself, which is usually private
+        host = f"[{host}]" if ":" in host else host
     target = httpcore2.URL(scheme=url.scheme, host=host, port=url.port, target=url.target)
     fields = {"Host": url.host_header, **headers, "Connection": "close"}
     if content is not None:
         fields["Content-Length"] = str(len(content))
     sent = [(name.encode("ascii"), value.encode("utf-8", "replace")) for name, value in fields.items()]
     with ExitStack() as stack:
-        pool = stack.enter_context(_pool(link, None if straight else link.proxy, url.scheme, backend))
+        pool = stack.enter_context(_pool(link, proxy, url.scheme, GuardedBackend(guard, watch)))
         sni = {"sni_hostname": url.host}
         try:
             response = stack.enter_context(pool.stream(method, target, headers=sent, content=content, extensions=sni))
         except httpcore2.ConnectError as error:
-            if straight or _of_tls(error):
+            if proxy is None or _of_tls(error):
                 raise
             raise ExchangeFailed("the proxy can't be connected to") from None
         # of a repeated header the first counts: which of two redirect targets is used must not be left to chance
@@ -133,15 +154,7 @@ def opened(
         yield Answer(url, response.status, answered, response.iter_stream())
 
 
-def _only_to(link: Link) -> Guard:
-    """The guard of the connection to the proxy itself, which is usually private."""
-    assert link.proxy is not None
-    return replace(link.guard, allow=frozenset({link.proxy.host_port}))
-
-
-def _pool(
-    link: Link, proxy: WebUrl | None, scheme: str, backend: httpcore2.NetworkBackend
-) -> httpcore2.ConnectionPool:
+def _pool(link: Link, proxy: WebUrl | None, scheme: str, backend: httpcore2.NetworkBackend) -> httpcore2.ConnectionPool:
     import httpcore2
 
     context = link.tls if scheme == "https" else None

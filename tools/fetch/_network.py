@@ -10,12 +10,11 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Literal
 
 import httpcore2
 
-from tools.fetch.guard import Guard, Refused
+from tools.fetch.guard import Guard
 from tools.spec import Stop
 
 Cut = Literal["stopped", "too slow"]
@@ -28,27 +27,22 @@ class WasCut(Exception):
 
 
 class Watch:
-    """Ends a fetch: at a stop, or `timeout_s` after the `with` began. Whatever blocks then is woken up.
+    """Ends a fetch: at a stop, or after `timeout_s`; `close` ends the watch. Whatever blocks then is woken up.
 
     Timeouts of single reads can't do that: a server that sends a byte now and then renews them each time.
     """
 
     def __init__(self, stop: Stop, timeout_s: float) -> None:
-        self._stop = stop
         self._end = time.monotonic() + timeout_s
         self._lock = threading.Lock()
         self._wakers: list[Callable[[], None]] = []
         self._timer = threading.Timer(timeout_s, self._cut, ("too slow",))
         self._timer.daemon = True
-        self._forget: Callable[[], None] = lambda: None
         self.reason: Cut | None = None
-
-    def __enter__(self) -> Self:
         self._timer.start()
-        self._forget = self._stop.on_stop(lambda: self._cut("stopped"))
-        return self
+        self._forget = stop.on_stop(lambda: self._cut("stopped"))
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def close(self) -> None:
         self._timer.cancel()
         self._forget()
 
@@ -95,11 +89,6 @@ class GuardedBackend(httpcore2.NetworkBackend):
         self._watch.check()
         addresses = _in_a_thread(lambda: self._guard.addresses(host, port), self._watch)
         return _Stream(_connect_to_first(addresses, port, self._watch), self._watch)
-
-    def connect_unix_socket(
-        self, path: str, timeout: float | None = None, socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None
-    ) -> httpcore2.NetworkStream:
-        raise Refused("sockets with a path aren't opened")
 
 
 def _in_a_thread(look_up: Callable[[], Sequence[str]], watch: Watch) -> Sequence[str]:
@@ -215,11 +204,6 @@ class _Stream(httpcore2.NetworkStream):
         self._socket.close()
         with self._lock:
             self._handle.close()
-
-    def get_extra_info(self, info: str) -> Any:
-        if info == "ssl_object" and isinstance(self._socket, ssl.SSLSocket):
-            return self._socket
-        return None
 
 
 def _tls_reason(error: Exception) -> str:

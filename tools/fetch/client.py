@@ -10,6 +10,7 @@ from urllib.parse import urljoin
 from tools.fetch._exchange import (
     Answer,
     ExchangeFailed,
+    FetchLimits,
     Link,
     opened,
     plain_chunks,
@@ -18,7 +19,6 @@ from tools.fetch._exchange import (
     watching,
 )
 from tools.fetch.guard import Guard, HostPort, Refused, Resolver, parse_proxy, parse_url, resolve
-from tools.fetch.limits import FetchLimits
 from tools.spec import Stop, ToolFailed
 
 if TYPE_CHECKING:
@@ -101,10 +101,8 @@ class Fetcher:
         try:
             with watching(stop, self._limits.timeout_s) as watch:
                 return self._follow(url.strip(" "), watch)
-        except _Status as error:
-            raise FetchFailed(url, str(error), error.status) from None
         except ExchangeFailed as error:
-            raise FetchFailed(url, str(error)) from None
+            raise FetchFailed(url, str(error), error.status) from None
 
     def _follow(self, url: str, watch: Watch) -> Fetched:
         private = False
@@ -124,7 +122,7 @@ class Fetcher:
 
     def _read(self, url: str, answer: Answer) -> Fetched:
         if answer.status >= 400:
-            raise _Status(answer.status)
+            raise ExchangeFailed(f"HTTP status {status_text(answer.status)}", answer.status)
         limits, chunks = self._limits, plain_chunks(answer)
         start = _first_bytes(chunks)
         media_type, charset = _content_type(answer.headers.get("content-type", ""), start)
@@ -133,12 +131,6 @@ class Fetcher:
         if pdf and truncated:
             raise ExchangeFailed(f"the PDF is larger than {limits.max_pdf_bytes / 1e6:g} MB")
         return Fetched(url, answer.status, media_type, charset, body, truncated)
-
-
-class _Status(ExchangeFailed):
-    def __init__(self, status: int) -> None:
-        self.status = status
-        super().__init__(f"HTTP status {status_text(status)}")
 
 
 def _joined(url: str, location: str) -> str:

@@ -104,20 +104,16 @@ def normal_host(host: str) -> str:
         except ValueError:
             raise Refused("the URL's host isn't an IPv6 address") from None
     if not host.isascii():
-        host = _ascii_host(host)
+        import idna
+
+        try:
+            host = idna.encode(host, uts46=True).decode("ascii")
+        except (idna.IDNAError, UnicodeError):
+            raise Refused("the URL's host isn't a name or an address") from None
     host = host.lower().removesuffix(".")
     if not re.fullmatch(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?", host) or ".." in host:
         raise Refused("the URL's host isn't a name or an address")
     return host
-
-
-def _ascii_host(host: str) -> str:
-    import idna
-
-    try:
-        return idna.encode(host, uts46=True).decode("ascii")
-    except (idna.IDNAError, UnicodeError):
-        raise Refused("the URL's host isn't a name or an address") from None
 
 
 def _encoded(text: str) -> str:

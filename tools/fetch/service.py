@@ -10,6 +10,7 @@ from urllib.parse import urlencode, urljoin
 from tools.fetch._exchange import (
     Answer,
     ExchangeFailed,
+    FetchLimits,
     Link,
     opened,
     plain_chunks,
@@ -18,7 +19,6 @@ from tools.fetch._exchange import (
     watching,
 )
 from tools.fetch.guard import Guard, Refused, Resolver, WebUrl, is_local, parse_proxy, parse_url, resolve
-from tools.fetch.limits import FetchLimits
 from tools.spec import Stop, ToolFailed
 
 if TYPE_CHECKING:
