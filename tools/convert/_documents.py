@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from tools.browser._text import one_line, plain
 from tools.browser.document import Document
+from tools.convert._flow import TooLong
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument
@@ -54,8 +55,6 @@ def convert(body: bytes, meta: dict[str, Any], limits: dict[str, Any]) -> tuple[
 
     `limits` as `ConvertLimits`; both parts together have at most `max_result_bytes`.
     """
-    from tools.convert._html import PageTooComplex
-
     try:
         document = _convert(body, meta["kind"], meta["url"], meta["charset"], meta["source"], limits)
         links = {str(number): url for number, url in document.links.items()}
@@ -66,7 +65,7 @@ def convert(body: bytes, meta: dict[str, Any], limits: dict[str, Any]) -> tuple[
         return head, bounded(document.text, room)
     except (MemoryError, RecursionError):
         return _failed(_MUCH_MEMORY)
-    except PageTooComplex:
+    except TooLong:
         return _failed(_LONG_TEXT)
     except Unreadable as error:
         return _failed(str(error))

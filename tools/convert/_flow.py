@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 _ENTITIES = re.compile(r"([&<>\r])")
 _BLANKS = re.compile(r"\s+")
@@ -26,7 +27,7 @@ _CLOSE_BY = frozenset({"a", "code", "pre", *_HEADINGS})  # text in these needs n
 
 
 class TooLong(Exception):
-    """The text grew beyond the limit: nested lists indent every line of it."""
+    """The text grew beyond the limit: deeply nested lists indent each of their lines."""
 
 
 def escape_lists(text: str) -> str:
@@ -34,14 +35,12 @@ def escape_lists(text: str) -> str:
     return _LIKE_A_LIST.sub(r"\1" + "\\\\", _BACKSLASH.sub(r"\\\\", text))
 
 
+@dataclass(slots=True)
 class _List:
     """An open list; `number` is the last item's."""
 
-    __slots__ = ("number", "ordered")
-
-    def __init__(self, ordered: bool, number: int) -> None:
-        self.ordered = ordered
-        self.number = number
+    ordered: bool
+    number: int
 
 
 class Flow:

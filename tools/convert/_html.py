@@ -14,7 +14,7 @@ from lxml import html as lxml_html
 
 from tools.browser._text import fewer_signs, one_line, printable
 from tools.browser.document import Document
-from tools.convert._flow import Flow, TooLong
+from tools.convert._flow import Flow
 from tools.convert._stream import Links, Piece, flatten, resolve
 
 EMPTY = "(empty page)"
@@ -44,16 +44,12 @@ _CHARSETS = re.compile(
 )
 
 
-class PageTooComplex(Exception):
-    """The page can't be shown as text within limits, e.g. deeply nested lists around thousands of lines."""
-
-
 def document_from_html(html: str | bytes, url: str, *, charset: str | None = None) -> Document:
     """The page as a document: `text` with links as `【0†About】`, the title, the links' URLs.
 
     `url` is where the page was found. `charset` is what the server said ("iso-8859-1"); without it, and for bytes only,
     the page's own declaration counts, then UTF-8, then windows-1252. A page with nothing to read has the text "(empty
-    page)". Control characters are dropped. Raises `PageTooComplex`.
+    page)". Control characters are dropped. Raises `TooLong`.
 
         document_from_html("<title>T</title><p>See <a href=/x>this</a>", "http://a.test/")
         Document("T", "http://a.test/", "See 【0†this】", {0: "http://a.test/x"})
@@ -117,18 +113,14 @@ def _codec(name: str | None) -> str | None:
 
 def _text(pieces: list[Piece], *, max_chars: int) -> str:
     flow = Flow(max_chars=max_chars)
-    try:
-        for kind, value, attributes in pieces:
-            if kind == "text":
-                flow.text(value)
-            elif kind == "open":
-                flow.open(value, attributes)
-            elif kind == "close":
-                flow.close(value)
-        text = flow.finish().strip()
-    except TooLong:
-        raise PageTooComplex("page too complex: its text is many times longer than the page") from None
-    return printable(_GAP.sub("\n\n", _BLANK_LINE.sub("", text)))
+    for kind, value, attributes in pieces:
+        if kind == "text":
+            flow.text(value)
+        elif kind == "open":
+            flow.open(value, attributes)
+        elif kind == "close":
+            flow.close(value)
+    return printable(_GAP.sub("\n\n", _BLANK_LINE.sub("", flow.finish().strip())))
 
 
 def _title(root: etree._Element, url: str) -> str:

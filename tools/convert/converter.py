@@ -110,8 +110,7 @@ class Converter:
     def close(self) -> None:
         """End the worker. A conversion that runs meanwhile fails; later ones raise. May be called more than once."""
         self._closed = True
-        worker = self._worker
-        if worker is not None:
+        if (worker := self._worker) is not None:
             worker.end()
 
     def _ask(self, body: bytes, meta: dict[str, object], stop: Stop) -> dict[str, object]:
@@ -158,7 +157,8 @@ class _Worker:
         """The worker's answer. Raises `_Ended` if none comes: after a stop, in time, or because the worker died."""
         if not self._ready:
             hello = self._within(_START_S, self._read, stop, _NO_START, _NO_START)
-            self.confined = tuple(str(name) for name in _list(hello.get("confined")))
+            confined = hello.get("confined")
+            self.confined = tuple(map(str, confined)) if isinstance(confined, list) else ()
             self._ready = True
 
         def exchange() -> dict[str, object]:
@@ -238,23 +238,14 @@ def _document(answer: dict[str, object], url: str) -> Document:
     return Document(title, url, text, {int(number): str(to) for number, to in links.items() if number.isdecimal()})
 
 
-def _list(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
-
-
 def worker_command(limits: ConvertLimits) -> list[str]:
     """What starts a worker: our interpreter, isolated, without site packages but those it needs; settings as JSON."""
-    script = str(Path(__file__).with_name("_worker.py"))
-    return [sys.executable, "-I", "-S", script, json.dumps(_settings(limits))]
-
-
-def _settings(limits: ConvertLimits) -> dict[str, object]:
     ours = Path(__file__).resolve().parent.parent
     stdlib = [path for path in sys.path if _is_stdlib(path)]
     packages = {name: spec.submodule_search_locations for name in _PACKAGES if (spec := importlib.util.find_spec(name))}
     places = [folder for folders in packages.values() for folder in folders or ()]
     sites = dict.fromkeys(str(Path(folder).parent) for folder in places)
-    return {
+    settings = {
         **asdict(limits),
         "paths": [*stdlib, *sites],
         "tools": str(ours),
@@ -262,6 +253,7 @@ def _settings(limits: ConvertLimits) -> dict[str, object]:
         "modules": [*_MODULES],
         "filter": _filter(),
     }
+    return [sys.executable, "-I", "-S", str(Path(__file__).with_name("_worker.py")), json.dumps(settings)]
 
 
 def _is_stdlib(path: str) -> bool:
