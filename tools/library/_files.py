@@ -6,12 +6,15 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import PurePath
-from typing import Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal
 
 from tools.browser._text import one_line, plain
 from tools.browser.document import Document
 from tools.library.walk import SECRET
 from tools.spec import Stop
+
+if TYPE_CHECKING:
+    from tools.convert import Converter
 
 MAKER: Final = 1
 """The version of what is made from a file. A higher number makes the next indexing redo everything."""
@@ -34,14 +37,6 @@ _KINDS: Final[dict[str, DocumentKind]] = {
 _KEY: Final = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY")
 _LOOKS_HTML: Final = re.compile(rb"\s*(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)*<(!doctype\s+html|html[\s>])", re.I | re.S)
 _CONTROLS: Final = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
-
-
-class Converter(Protocol):
-    """Makes a page from HTML or PDF, in a separate process."""
-
-    def convert(self, body: bytes, media_type: str, *, url: str, charset: str | None, stop: Stop) -> Document:
-        """The page. Raises `ToolFailed` if nothing can be made of `body`."""
-        ...
 
 
 class NotADocument(Exception):

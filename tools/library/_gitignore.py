@@ -11,6 +11,7 @@ from typing import Final
 
 NAME: Final = ".gitignore"
 _MAX_PATTERNS: Final = 2_000  # of one file
+_PIECE: Final = re.compile(r"/\*\*/|^\*\*/|/\*\*$|\*+|\?|\\.|\[!?\]?[^\]]*\]|.", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +56,12 @@ def _pattern(folder: str, line: str) -> _Pattern | None:
         return None
     prefix = re.escape(folder + "/") if folder else ""
     anywhere = "" if "/" in line else "(?:.*/)?"
+    translated = "".join(_piece(match[0]) for match in _PIECE.finditer(line.removeprefix("/")))
     try:
-        regex = re.compile(prefix + anywhere + _translated(line.removeprefix("/")), re.DOTALL)
+        regex = re.compile(prefix + anywhere + translated, re.DOTALL)
     except re.error:  # a set like [z-a]
         return None
     return _Pattern(regex, keeps, folders)
-
-
-_PIECE: Final = re.compile(r"/\*\*/|^\*\*/|/\*\*$|\*+|\?|\\.|\[!?\]?[^\]]*\]|.", re.DOTALL)
-
-
-def _translated(pattern: str) -> str:
-    return "".join(_piece(match[0]) for match in _PIECE.finditer(pattern))
 
 
 def _piece(piece: str) -> str:

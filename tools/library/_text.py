@@ -96,13 +96,15 @@ def _in_word(char: str) -> bool:
 _WIDTH: Final = 240  # characters
 _BEFORE: Final = 60
 _PLACES: Final = 50  # how many of each term are looked at
-_MARK: Final = re.compile(r"【\d+†([^【】]*?)(?:†[^【】†]*)?】")
+MARK: Final = re.compile(r"【(\d+)†([^【】]*?)(?:†[^【】†]*)?】")
+"""A link in a page: its id and its text."""
+
 _HALF_MARKS: Final = re.compile(r"^[^【】]*†[^【】]*】|^\d*】|【[^】]*$")
 
 
 def without_links(text: str) -> str:
     """The text of a page for reading: `"see 【3†the list†a.test】"` → `"see the list"`."""
-    return _MARK.sub(r"\1", text)
+    return MARK.sub(r"\2", text)
 
 
 def snippet(page: str, wanted: tuple[Term, ...]) -> tuple[str, bool]:

@@ -14,13 +14,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
 from tools.browser.document import Document, Loader
-from tools.convert import ConversionFailed
+from tools.convert import ConversionFailed, Converter
 from tools.library import _files as files
 from tools.library._files import MAKER, MAX_PDF_BYTES, NotADocument
 from tools.library._store import Row, Seen
@@ -28,21 +28,13 @@ from tools.library.library import Known, Library, Root, is_within, local_url, wi
 from tools.library.walk import SECRET, File, Passed, Unreadable, read_plain, walk
 from tools.spec import NoStop, Stop, StopReason, ToolFailed
 
-__all__ = ["SECRET", "Converter", "Event", "Failed", "Found", "Indexed", "Indexer", "Skipped", "Vanished"]
+__all__ = ["SECRET", "Event", "Failed", "Found", "Indexed", "Indexer", "Skipped", "Vanished"]
 
 _BATCH_ROWS: Final = 100
 _BATCH_CHARACTERS: Final = 8_000_000
 _BATCH_S: Final = 2.0  # the most that is lost when the machine, not the user, ends it
 _WORKERS: Final = 4
 _ABOUT: Final = re.compile(r"^Error(?: fetching URL `[^`]*`)?: ")
-
-
-class Converter(files.Converter, Protocol):
-    """Makes a page of HTML or PDF, in a process of its own."""
-
-    def close(self) -> None:
-        """End the process."""
-        ...
 
 
 # -- the events, in order ----------------------------------------------------------------------------------------------
@@ -133,13 +125,6 @@ class Indexer:
         return Indexed(root.place, row.title, "updated" if known else "added")
 
 
-@dataclass(frozen=True, slots=True)
-class _Same:
-    """The file was rewritten with the same content."""
-
-    seen: Seen
-
-
 @dataclass(slots=True)
 class _Batch:
     rows: list[Row] = field(default_factory=list)
@@ -207,9 +192,9 @@ class _Run:
         taken_out = dict.fromkeys(self._library.left_out(), "taken out before")
         return taken_out | dict.fromkeys(others, "added by itself")
 
-    def _made(self, found: Iterable[File]) -> Iterator[tuple[File, Future[Row | _Same] | None]]:
+    def _made(self, found: Iterable[File]) -> Iterator[tuple[File, Future[Row | Seen] | None]]:
         """Each file with what was made of it, None if it is unchanged; a few are converted ahead."""
-        ahead: deque[tuple[File, Future[Row | _Same] | None]] = deque()
+        ahead: deque[tuple[File, Future[Row | Seen] | None]] = deque()
         for file in found:
             known = self._known.get(file.path)
             fresh = known and known.seen == Seen(file.mtime_ns, file.size, known.seen.digest, MAKER)
@@ -220,20 +205,20 @@ class _Run:
                 return
         yield from ahead
 
-    def _make(self, file: File, known: Known | None) -> Row | _Same:
-        """Runs in a thread of the pool."""
+    def _make(self, file: File, known: Known | None) -> Row | Seen:
+        """The document; for a file that was rewritten with the same content its new state. Runs in the pool."""
         if file.size > MAX_PDF_BYTES:
             raise NotADocument(f"larger than {MAX_PDF_BYTES // 1_000_000} MB")
         data = read_plain(file.path, max_bytes=MAX_PDF_BYTES + 1)
         seen = Seen(file.mtime_ns, file.size, _digest(data), MAKER)
         if known and (known.seen.digest, known.seen.maker) == (seen.digest, MAKER):
-            return _Same(seen)
+            return seen
         made = files.document(
             file.name, data, url=local_url(file.path), converter=self._converters.mine, stop=self._halt
         )
         return _row(file.path, file.name, seen, made)
 
-    def _taken(self, file: File, made: Future[Row | _Same] | None) -> Event:
+    def _taken(self, file: File, made: Future[Row | Seen] | None) -> Event:
         self._seen.add(file.path)
         change: Literal["added", "updated"] = "updated" if file.path in self._known else "added"
         try:
@@ -247,7 +232,7 @@ class _Run:
             return Failed(file.path, (error.strerror or type(error).__name__).lower())
         if not isinstance(result, Row):
             if result:
-                self._batch.touched[file.path] = result.seen
+                self._batch.touched[file.path] = result
             return Indexed(file.path, file.name, "unchanged")
         self._batch.rows.append(result)
         self._batch.characters += len(result.text)
@@ -256,9 +241,7 @@ class _Run:
     def _flush(self) -> bool:
         """Store the batch, and clear it only then: an interrupt may come before. False if the root is gone."""
         batch = self._batch
-        stored = not (batch.rows or batch.touched) or self._library.put(
-            self._root, batch.rows, touched=batch.touched
-        )
+        stored = not (batch.rows or batch.touched) or self._library.put(self._root, batch.rows, touched=batch.touched)
         self._batch = _Batch()
         return stored
 
@@ -277,20 +260,13 @@ class _Halt:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._stopped = False
         self._callbacks: list[Callable[[], None]] = []
-
-    @property
-    def stopped(self) -> bool:
-        return self._stopped
-
-    @property
-    def stop_reason(self) -> StopReason | None:
-        return "user" if self._stopped else None
+        self.stopped = False
+        self.stop_reason: StopReason | None = None
 
     def on_stop(self, callback: Callable[[], None]) -> Callable[[], None]:
         with self._lock:
-            if not self._stopped:
+            if not self.stopped:
                 self._callbacks.append(callback)
                 return lambda: self._forget(callback)
         callback()
@@ -298,15 +274,14 @@ class _Halt:
 
     def halt(self) -> None:
         with self._lock:
-            self._stopped = True
+            self.stopped, self.stop_reason = True, "user"
             callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
             callback()
 
     def _forget(self, callback: Callable[[], None]) -> None:
-        with self._lock:
-            if callback in self._callbacks:
-                self._callbacks.remove(callback)
+        with self._lock, suppress(ValueError):  # it has run
+            self._callbacks.remove(callback)
 
 
 class _PerThread:

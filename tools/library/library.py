@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sqlite3
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +19,7 @@ from urllib.parse import quote, unquote, urlsplit
 from tools.browser.document import Document, Hit
 from tools.library import _store as store
 from tools.library._store import LibraryError, RootKind, Row, Seen
-from tools.library._text import Term, snippet, terms, without_links
+from tools.library._text import MARK, Term, snippet, terms, without_links
 from tools.spec import NoStop, Stop, Taint, ToolFailed
 
 __all__ = [
@@ -44,7 +43,6 @@ _QUERY_S: Final = 5.0
 _POSTINGS: Final = 10_000  # how many are ranked: 10 to 25 ms
 _MAX_HITS: Final = 100
 _LOCAL: Final = "http://library.invalid"
-_MARK: Final = re.compile(r"【(\d+)†([^【】]*?)(?:†[^【】†]*)?】")
 _HEAD_BYTES: Final = 200_000
 
 
@@ -138,8 +136,9 @@ class Library:
                 leads = {int(key): _followed(db, target) for key, target in json.loads(found.links).items()}
         except LibraryError as error:
             raise ToolFailed(f"Error: the local library can't be read: {error}") from error
-        kept = {key: target for key, target in leads.items() if target}
-        text = _without_marks(found.page, leads.keys() - kept.keys())
+        kept, text = {key: target for key, target in leads.items() if target}, found.page
+        if dead := leads.keys() - kept.keys():
+            text = MARK.sub(lambda mark: mark[2] if int(mark[1]) in dead else mark[0], text)
         from_web = found.origin.startswith(("http://", "https://"))
         return Document(found.title, url, text, kept, frozenset({"outside"} if from_web else ()))
 
@@ -311,11 +310,6 @@ def _followed(db: sqlite3.Connection, url: str) -> str | None:
         if found:
             return f"{SCHEME}:{found[0]}"
     return None
-
-
-def _without_marks(text: str, dead: Iterable[int]) -> str:
-    gone = frozenset(dead)
-    return _MARK.sub(lambda mark: mark[2] if int(mark[1]) in gone else mark[0], text) if gone else text
 
 
 def _below(place: str, folder: str) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from tools.approval import sensitive
+from tools.characters import BROKEN
 from tools.library import _gitignore
 from tools.library._gitignore import Ignores
 from tools.no_links import open_file
@@ -29,6 +30,7 @@ _NOT_TEXT: Final = re.compile(
     r"|avi|flac|flv|mkv|mov|mp[34]|mpe?g|ogg|wav|webm|wmv)",
     re.IGNORECASE,
 )
+_BROKEN: Final = re.compile(f"[{BROKEN}]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ def _judged(
 
 
 def _why_not(entry: os.DirEntry[str], name: str, folder: bool, ignores: Ignores, apart: Mapping[str, str]) -> str:
-    if not entry.name.isprintable() and not _is_text(entry.name):
+    if _BROKEN.search(entry.name):  # what os.fsdecode makes of bytes that aren't UTF-8
         return "a name that isn't UTF-8"
     if entry.path in apart:
         return apart[entry.path]
@@ -146,14 +148,6 @@ def _has(folder: os.DirEntry[str], name: str) -> bool:
         return Path(folder.path, name).exists()
     except OSError:  # it can't be read, which is reported when its turn comes
         return False
-
-
-def _is_text(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:  # what os.fsdecode makes of other bytes
-        return False
-    return True
 
 
 def _special(path: str, status: os.stat_result) -> Passed:
