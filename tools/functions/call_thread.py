@@ -63,26 +63,23 @@ class Aside:
         """Start it, yield what it prints, return how it ended. If it is closed at a yield, the code is abandoned."""
         forget = stop.on_stop(lambda: self._inbox.put(None))
         deadline = time.monotonic() + timeout_s
-        ended = False
         try:
             self._thread.start()
             while True:
                 try:
                     item = self._inbox.get(timeout=max(0.0, deadline - time.monotonic()))
                 except queue.Empty:
-                    ended = True
                     return Ending("timeout", gone=self._abandon())
                 if item is None:
-                    ended = True
                     return Ending("stopped", gone=self._abandon())
                 if isinstance(item, Ending):
-                    ended = True
                     return item
                 yield ToolOutput(call_id, item[1], item[0])
+        except BaseException:  # closed, or interrupted
+            self._abandon()
+            raise
         finally:
             forget()
-            if not ended:
-                self._abandon()
 
     def _main(self) -> None:
         try:
@@ -139,7 +136,7 @@ class Aside:
 def _trace(fault: BaseException) -> str:
     """Where in the user's code it went wrong, for the person at the screen: the model gets one line."""
     try:
-        frames = [frame for frame in traceback.extract_tb(fault.__traceback__) if "/_aside.py" not in frame.filename]
+        frames = [frame for frame in traceback.extract_tb(fault.__traceback__) if frame.filename != __file__]
         return "".join(traceback.format_list(frames[-8:]))[-4_000:]
     except Exception:  # a file that isn't text
         return ""
