@@ -102,7 +102,7 @@ def _check_signature(function: Callable[..., Any], at: str) -> None:
             stars = "*" if parameter.kind == parameter.VAR_POSITIONAL else "**"
             raise FunctionsInvalid(f"{at}: {stars}{parameter.name} can't be shown to a model: name the parameters")
         if parameter.kind == parameter.POSITIONAL_ONLY:
-            raise FunctionsInvalid(f"{at}: the parameter {parameter.name!r} is positional-only: take away the /")
+            raise FunctionsInvalid(f"{at}: the parameter {parameter.name!r} is positional-only: remove the /")
         if parameter.annotation is parameter.empty:
             example = f"{parameter.name}: str"
             raise FunctionsInvalid(f"{at}: the parameter {parameter.name!r} has no type hint: write e.g. {example}")
@@ -134,7 +134,7 @@ def _culprit(function: Callable[..., Any]) -> str:
         try:
             TypeAdapter(parameter.annotation)
         except Exception:
-            return f"the parameter {name!r} has a type that no JSON can give"
+            return f"the parameter {name!r} has a type that JSON can't express"
     return "its type hints can't be used"
 
 
@@ -147,7 +147,7 @@ def _schema(adapter: TypeAdapter[Any], at: str) -> Schema:
     try:
         return adapter.json_schema(schema_generator=Quiet)
     except Exception as error:
-        raise FunctionsInvalid(f"{at}: a parameter has a type that no JSON can give: {fault_line(error)}") from error
+        raise FunctionsInvalid(f"{at}: a parameter has a type that JSON can't express: {fault_line(error)}") from error
 
 
 def _documented(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
@@ -178,7 +178,7 @@ def _declared(
         return frozenset(default)
     if isinstance(declared, set | frozenset | list | tuple) and all(item in known for item in declared):
         return frozenset(declared)
-    raise FunctionsInvalid(f"{at}.{attribute}: expected a set of {', '.join(map(repr, known))}, came {declared!r}")
+    raise FunctionsInvalid(f"{at}.{attribute}: must be a set of {', '.join(map(repr, known))}, not {declared!r}")
 
 
 def _faults(error: ValidationError) -> str:

@@ -31,7 +31,7 @@ def run_file(path: Path) -> tuple[ModuleType, str]:
         resolved = path.resolve()
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise FunctionsInvalid(f"{path}: can't read the file of functions: {reason}") from None
+        raise FunctionsInvalid(f"{path}: can't be read: {reason}") from None
     module = ModuleType(f"ossia_functions_{resolved.stem}_{len(source):x}{abs(hash(resolved)):x}")
     module.__file__ = str(resolved)
     module.__dict__["__builtins__"] = builtins
@@ -106,7 +106,7 @@ def entry_point(group: str, name: str) -> tuple[Mapping[str, Callable[..., Any]]
     functions = loaded if isinstance(loaded, list | tuple) else [loaded]
     for function in functions:
         if not is_function(function):
-            raise FunctionsInvalid(f"{where}: expected a function, a list of functions or a module, came {function!r}")
+            raise FunctionsInvalid(f"{where}: must be a function, a list of functions or a module, not {function!r}")
     return {function.__name__: function for function in functions}, distribution
 
 

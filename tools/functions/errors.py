@@ -17,4 +17,4 @@ class FunctionsInvalid(FunctionsError):
 
 
 class McpConfigInvalid(FunctionsError):
-    """`mcp.json: mcpServers.files: expected "command" or "url"`."""
+    """`mcp.json: mcpServers.files: needs "command" or "url"`."""

@@ -51,8 +51,8 @@ def name_warning(name: str, where: str) -> str | None:
     if offered == name:
         return None
     if plain_name(name) == name:
-        return f"{where}: gpt-oss takes the name {name!r} for a tool of its own: the function is offered as {offered!r}"
-    return f"{where}: {name!r} can't be a name of a function here: it is offered as {offered!r}"
+        return f"{where}: gpt-oss would take {name!r} for a tool of its own: the function is offered as {offered!r}"
+    return f"{where}: {name!r} isn't a valid name for a tool: the function is offered as {offered!r}"
 
 
 def without_duplicates(tools: Iterable[Tool]) -> Loaded:

@@ -42,7 +42,7 @@ def load_functions(path: Path, *, timeout_s: float = 120.0) -> Loaded:
     with _load.refused(path.name):
         functions = _load.public_functions(module, path.name)
         if not functions:
-            raise FunctionsInvalid(f"{path}: it defines no public function: nothing that a model could call")
+            raise FunctionsInvalid(f"{path}: it defines no public function that a model could call")
         loaded = _as_tools(functions, path.name, f"file {path.name}", timeout_s)
     if printed:
         return Loaded(loaded.tools, (*loaded.warnings, f"{path.name} printed while it was loaded: {printed}"))

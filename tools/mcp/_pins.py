@@ -57,12 +57,12 @@ class Pins:
         except FileNotFoundError:
             return {}
         except OSError as error:
-            raise PinsUnusable(f"{self._path}: can't read what MCP servers were accepted: {error.strerror}") from None
+            raise PinsUnusable(f"{self._path}: can't read which MCP tools you accepted: {error.strerror}") from None
         except (ValueError, RecursionError):
             stored = None
         servers = stored.get("servers") if isinstance(stored, dict) and stored.get("version") == _VERSION else None
         if not isinstance(servers, dict) or not all(isinstance(pins, dict) for pins in servers.values()):
-            raise PinsUnusable(f"{self._path}: damaged: delete it, then accept the servers anew with `ossia mcp test`")
+            raise PinsUnusable(f"{self._path}: damaged: delete it, then accept the servers again with `ossia mcp test`")
         return servers
 
     def _write(self, servers: Mapping[str, Mapping[str, str]]) -> None:

@@ -15,7 +15,7 @@ comes from the environment when the server is started. What looks like a secret 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from urllib.parse import parse_qsl, urlsplit
 
@@ -74,16 +74,16 @@ def parse_servers(table: object, where: str) -> tuple[McpConfig, ...]:
     Other programs' own keys (`autoApprove`, `inputs`) are ignored.
     """
     if not isinstance(table, Mapping):
-        raise McpConfigInvalid(f"{where}: mcpServers: expected a table of servers, came {_short(table)}")
+        raise McpConfigInvalid(f"{where}: mcpServers: must be a table of servers, not {_short(table)}")
     return tuple(parse_server(name, entry, f"{where}: mcpServers.{name}") for name, entry in table.items())
 
 
 def parse_server(name: str, entry: object, where: str) -> McpConfig:
     """One server. Raises `McpConfigInvalid`, which names the wrong key."""
     if not _NAME.fullmatch(name):
-        raise McpConfigInvalid(f"{where}: a name has letters, digits, - _ and . only, up to 40: came {name!r}")
+        raise McpConfigInvalid(f"{where}: a name must be up to 40 letters, digits, - _ and ., not {name!r}")
     if not isinstance(entry, Mapping):
-        raise McpConfigInvalid(f'{where}: expected a table with "command" or "url", came {_short(entry)}')
+        raise McpConfigInvalid(f'{where}: must be a table with "command" or "url", not {_short(entry)}')
     reader = _Reader(entry, where)
     config = McpConfig(
         name,
@@ -104,7 +104,6 @@ def parse_server(name: str, entry: object, where: str) -> McpConfig:
 
 def expanded(config: McpConfig, environ: Mapping[str, str]) -> McpConfig:
     """The config with its variables' values filled in. Raises `McpConfigInvalid` for one that isn't set."""
-
     secrets: list[str] = []
 
     def fill(key: str) -> Callable[[str], str]:
@@ -125,7 +124,10 @@ def expanded(config: McpConfig, environ: Mapping[str, str]) -> McpConfig:
         env={key: fill(f"env.{key}")(text) for key, text in config.env.items()},
         cwd=None if config.cwd is None else fill("cwd")(config.cwd),
         url=None if config.url is None else _checked_url(fill("url")(config.url), config.where),
-        headers={key: _checked_header(fill(f"headers.{key}")(text), config.where, key) for key, text in _items(config)},
+        headers={
+            key: _checked_header(fill(f"headers.{key}")(text), config.where, key)
+            for key, text in config.headers.items()
+        },
     )
     return replace(filled, secrets=tuple(secrets))
 
@@ -147,10 +149,6 @@ _PASSED_ON = frozenset(
 
 def _is_passed_on(name: str) -> bool:
     return name.upper() in _PASSED_ON or name.startswith("LC_")
-
-
-def _items(config: McpConfig) -> Iterable[tuple[str, str]]:
-    return config.headers.items()
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
@@ -195,20 +193,18 @@ class _Reader:
         raise self._wrong(key, "a number of seconds above 0", value)
 
     def _wrong(self, key: str, expected: str, value: object) -> McpConfigInvalid:
-        return McpConfigInvalid(f"{self.where}.{key}: expected {expected}, came {_short(value)}")
+        return McpConfigInvalid(f"{self.where}.{key}: must be {expected}, not {_short(value)}")
 
 
 def _check_kind(config: McpConfig, kind: object) -> None:
     if (config.command is None) == (config.url is None):
-        what = "came both" if config.command is not None else "came neither"
-        raise McpConfigInvalid(f'{config.where}: expected "command" or "url", {what}')
+        both = ", not both" if config.command is not None else ""
+        raise McpConfigInvalid(f'{config.where}: needs "command" or "url"{both}')
     if kind == "sse":
-        raise McpConfigInvalid(
-            f"{config.where}.type: the sse transport is not supported: servers since 2025 have streamable HTTP"
-        )
+        raise McpConfigInvalid(f"{config.where}.type: sse is not supported: take the server's streamable HTTP address")
     fits = ("stdio",) if config.command is not None else ("http", "streamable-http", "streamableHttp")
     if kind is not None and kind not in fits:
-        raise McpConfigInvalid(f"{config.where}.type: expected {' or '.join(map(repr, fits))}, came {_short(kind)}")
+        raise McpConfigInvalid(f"{config.where}.type: must be {' or '.join(map(repr, fits))}, not {_short(kind)}")
     if config.url is not None and not _VARIABLE.match(config.url):
         _checked_url(config.url, config.where)
 
@@ -220,13 +216,13 @@ def _checked_url(url: str, where: str) -> str:
     except ValueError:
         fine = False
     if not fine:
-        raise McpConfigInvalid(f"{where}.url: expected http://… or https://…, came {_short(url)}")
+        raise McpConfigInvalid(f"{where}.url: must be http://… or https://…, not {_short(url)}")
     return url
 
 
 def _checked_header(value: str, where: str, key: str) -> str:
     if not value.isascii() or re.search(r"[\x00-\x08\x0a-\x1f\x7f]", value):
-        raise McpConfigInvalid(f"{where}.headers.{key}: a header has printable ASCII characters only")
+        raise McpConfigInvalid(f"{where}.headers.{key}: a header must be printable ASCII")
     return value
 
 

@@ -41,6 +41,7 @@ _CLOSE_S = 8.0  # how long the library takes to end a server that resists: 2 s e
 
 _Value = TypeVar("_Value")
 
+
 class McpServers:
     """All servers of a session. `data_dir` keeps what was accepted, `log_dir` what servers write to stderr.
 
@@ -70,9 +71,7 @@ class McpServers:
         self._open: dict[str, Connection] = {}
         self._lock = threading.Lock()
 
-    def connect(
-        self, *, stop: Stop | None = None, waiting: Callable[[], None] = lambda: None
-    ) -> tuple[McpStatus, ...]:
+    def connect(self, *, stop: Stop | None = None, waiting: Callable[[], None] = lambda: None) -> tuple[McpStatus, ...]:
         """Connect to all servers at the same time. A server that fails is a status with an `error`.
 
         `waiting` is called now and then meanwhile, on this thread: a server may take half a minute to fail. Raises
@@ -247,9 +246,7 @@ def _failed(spec: ToolSpec, error: BaseException) -> ToolResult:
     return ToolResult(text, error=True, brings=frozenset({"outside"}))
 
 
-def _outcome(
-    future: Future[_Value], timeout_s: float, waiting: Callable[[], None] = lambda: None
-) -> _Value | str:
+def _outcome(future: Future[_Value], timeout_s: float, waiting: Callable[[], None] = lambda: None) -> _Value | str:
     """What a coroutine returned, or why it didn't, in one line."""
     deadline = time.monotonic() + timeout_s
     while wait([future], min(_TICK_S, timeout_s)).not_done and time.monotonic() < deadline:

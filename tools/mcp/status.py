@@ -53,20 +53,21 @@ class McpStatus:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the user should be told, a line each: a failure, a new server, tools that are off."""
+        test = f"`ossia mcp test {self.name}`"
         if self.error is not None:
-            return (f"mcp {self.name}: off: {self.error}: `ossia mcp test {self.name}` tries it alone",)
+            return (f"mcp {self.name} is off: {self.error}: check it with {test}",)
         lines = []
         first = [tool.name for tool in self.tools if tool.state == "first"]
         if first:
-            shown = f"counts as text from outside until `ossia mcp test {self.name}` has shown it to you"
-            lines.append(f"mcp {self.name} is new: what it says of its tools ({_listed(first)}) {shown}")
-        for state, word in (("new", "new"), ("changed", "changed since they were accepted")):
+            shown = f"count as text from outside until you have looked at them with {test}"
+            lines.append(f"mcp {self.name} is new: the descriptions of its tools ({_listed(first)}) {shown}")
+        for state, what in (("new", "new tools"), ("changed", "tools that have changed")):
             off = [tool.name for tool in self.tools if tool.state == state]
             if off:
-                look = f"look at them with `ossia mcp test {self.name}`, then --accept"
-                lines.append(f"mcp {self.name}: off, because {word}: {_listed(off)}: {look}")
+                accept = f"look at them with {test}, then accept them with --accept"
+                lines.append(f"mcp {self.name}: {what} are off: {_listed(off)}: {accept}")
         if self.more_tools:
-            lines.append(f"mcp {self.name}: it has more than {MAX_TOOLS} tools: the others are left out")
+            lines.append(f"mcp {self.name} has more than {MAX_TOOLS} tools: only the first {MAX_TOOLS} are used")
         return tuple(lines)
 
 

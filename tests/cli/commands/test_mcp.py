@@ -97,8 +97,8 @@ def test_a_new_servers_words_count_as_text_from_outside_until_they_were_shown(ho
         return written, done.stderr
 
     told = (
-        "mcp theirs is new: what it says of its tools (look) counts as text from outside until "
-        "`ossia mcp test theirs` has shown it to you"
+        "mcp theirs is new: the descriptions of its tools (look) count as text from outside until you have looked at "
+        "them with `ossia mcp test theirs`"
     )
     for _ in range(2):
         written, said = run()
@@ -127,7 +127,7 @@ def test_what_cannot_be_added(home: Path) -> None:
         (["x"], "mcp add: expected -- COMMAND or --url URL, came neither"),
         (["x", "--url", "https://h.test/mcp", "--", "y"], "came both"),
         (["x", "--cwd", "nowhere", "--", "y"], "--cwd nowhere: expected a folder"),
-        (["", "--", "y"], "mcpServers.: a name has letters"),
+        (["", "--", "y"], "mcpServers.: a name must be up to 40 letters"),
         (["x", "--", "\udcff"], "expected UTF-8 text"),
         (["x", "--env", "TOKEN=abcdefgh", "--", "y"], "mcpServers.x.env.TOKEN: this looks like a secret"),
         (["x", "--env", "TOKEN", "--", "y"], "expected KEY=VALUE, came 'TOKEN'"),

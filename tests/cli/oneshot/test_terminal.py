@@ -171,7 +171,7 @@ def test_why_calls_failed_and_what_helps_is_whole_at_any_width(columns: int, tmp
         "→ --web URL searches the web: a SearXNG's address, or brave, exa, … with a key",
         "✗ functions.read_file: there is no tool",
         "→ --workspace DIR gives it a folder to work in",
-        "`ossia mcp test my-files` tries it alone",
+        "check it with `ossia mcp test my-files`",
         "→ ossia mcp test my-files says why that server is off",
         "✗ python: ModuleNotFoundError: No module named 'no_such_module'",
         "→ ossia python setup no_such_module installs it for the model's Python",

@@ -389,7 +389,7 @@ def test_what_a_function_says_of_itself(tmp_path: Path) -> None:
     assert tool.spec.effects == {"read"}
     called = call([tool], "functions.look", {"x": 1}, folder=tmp_path)
     assert called.result.brings == {"outside"} and called.asked == ()
-    with pytest.raises(FunctionsInvalid, match=r"look.effects: expected a set of 'read', .* came 'fly'"):
+    with pytest.raises(FunctionsInvalid, match=r"look.effects: must be a set of 'read', .* not 'fly'"):
         _load(tmp_path, source.replace('{"read"}', '"fly"'))
 
 
@@ -403,8 +403,8 @@ def test_confusing_names_are_aliased_and_said(tmp_path: Path) -> None:
     loaded = _load(tmp_path, source)
     assert [tool.spec.name for tool in loaded.tools] == ["functions.python_tool", "functions.ber_name"]
     assert loaded.warnings == (
-        "weather.py: gpt-oss takes the name 'python' for a tool of its own: the function is offered as 'python_tool'",
-        "weather.py: 'über_name' can't be a name of a function here: it is offered as 'ber_name'",
+        "weather.py: gpt-oss would take 'python' for a tool of its own: the function is offered as 'python_tool'",
+        "weather.py: 'über_name' isn't a valid name for a tool: the function is offered as 'ber_name'",
     )
     assert call(loaded.tools, "functions.python_tool", {"code": "1"}, folder=tmp_path).text == "mine: 1"
 
@@ -423,16 +423,16 @@ def test_of_two_tools_of_a_name_the_first_stays(tmp_path: Path) -> None:
         ("def f(x): return x", "weather.py: f: the parameter 'x' has no type hint: write e.g. x: str"),
         ("def f(*xs: int): return 1", "weather.py: f: *xs can't be shown to a model: name the parameters"),
         ("def f(**xs: int): return 1", "weather.py: f: **xs can't be shown to a model: name the parameters"),
-        ("def f(x: int, /): return 1", "weather.py: f: the parameter 'x' is positional-only: take away the /"),
+        ("def f(x: int, /): return 1", "weather.py: f: the parameter 'x' is positional-only: remove the /"),
         ("f = lambda: 1", "weather.py: f: a lambda has no type hints: write a def, or begin its name with _"),
         ("async def f(): yield 1", "weather.py: f: an async generator can't be a tool: return a list"),
-        ("class A: pass\ndef f(ok: int, x: A): return x", "f: the parameter 'x' has a type that no JSON can give"),
-        ("from typing import Callable\ndef f(x: Callable[[], int]): return x", "has a type that no JSON can give"),
+        ("class A: pass\ndef f(ok: int, x: A): return x", "f: the parameter 'x' has a type that JSON can't express"),
+        ("from typing import Callable\ndef f(x: Callable[[], int]): return x", "has a type that JSON can't express"),
         ("def f(x: 'Nowhere'): return x", "weather.py: f: "),
         ("import nowhere_at_all", "weather.py line 1: ModuleNotFoundError: No module named 'nowhere_at_all'"),
         ("x = 1\ndef f(:\n", "weather.py line 2: SyntaxError: "),
         ("x = 1\n\nraise SystemExit(2)", "weather.py line 3: SystemExit: 2"),
-        ("x = 1", "weather.py: it defines no public function: nothing that a model could call"),
+        ("x = 1", "weather.py: it defines no public function that a model could call"),
         ("__all__ = ['g']", "weather.py: __all__ names 'g', which the file doesn't define"),
         ("x = '\0'", "weather.py"),
         ("class E(Exception):\n    def __str__(self): raise SystemExit\nraise E", "weather.py line 3: E: (its text"),
@@ -447,7 +447,7 @@ def test_a_file_that_cannot_be_used_is_one_line(tmp_path: Path, source: str, pro
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(FunctionsInvalid, match=r"nowhere\.py: can't read the file of functions: No such file"):
+    with pytest.raises(FunctionsInvalid, match=r"nowhere\.py: can't be read: No such file"):
         load_functions(tmp_path / "nowhere.py")
     with pytest.raises(FunctionsInvalid, match="Is a directory"):
         load_functions(tmp_path)
@@ -524,7 +524,7 @@ def test_entry_points_of_the_names_given(tmp_path: Path, monkeypatch: pytest.Mon
         assert call(loaded.tools, "functions.double", {"n": 4}, folder=tmp_path).text == "8"
         assert load_entry_points(["one", "list"]).warnings == ()  # merged by the caller, who has all tools
         for name, problem in {
-            "none": "expected a function, a list of functions or a module, came 3",
+            "none": "must be a function, a list of functions or a module, not 3",
             "broken": "'broken': AttributeError: module 'my_tools_package' has no attribute 'nowhere'",
             "gone": r"no installed package has the ossia.tools entry point 'gone' \(installed: broken, list",
         }.items():

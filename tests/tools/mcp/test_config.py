@@ -81,21 +81,21 @@ def test_a_servers_process_is_given_little() -> None:
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [
-        ({}, 'mcpServers.s: expected "command" or "url", came neither'),
-        ({"command": "x", "url": "http://h"}, 'mcpServers.s: expected "command" or "url", came both'),
-        ({"command": ["x"]}, "mcpServers.s.command: expected a text, came ['x']"),
-        ({"command": ""}, "mcpServers.s.command: expected a text, came ''"),
-        ({"command": "x\0"}, "mcpServers.s.command: expected a text"),
-        ({"command": "x", "args": "y"}, "mcpServers.s.args: expected a list of texts, came 'y'"),
-        ({"command": "x", "env": {"A": 1}}, "mcpServers.s.env.A: expected a name and a text, came 1"),
-        ({"command": "x", "env": {"A=B": "1"}}, "mcpServers.s.env.A=B: expected a name and a text"),
-        ({"command": "x", "enabled": "yes"}, "mcpServers.s.enabled: expected true or false, came 'yes'"),
-        ({"command": "x", "timeout_s": 0}, "mcpServers.s.timeout_s: expected a number of seconds above 0, came 0"),
-        ({"command": "x", "type": "http"}, "mcpServers.s.type: expected 'stdio', came 'http'"),
-        ({"url": "http://h/sse", "type": "sse"}, "mcpServers.s.type: the sse transport is not supported"),
-        ({"url": "file:///etc/passwd"}, "mcpServers.s.url: expected http://… or https://…, came 'file:///etc/passwd'"),
-        ({"url": "http://[::1/x"}, "mcpServers.s.url: expected http://"),
-        ({"url": "http://h/a\r\nb"}, "mcpServers.s.url: expected http://"),
+        ({}, 'mcpServers.s: needs "command" or "url"'),
+        ({"command": "x", "url": "http://h"}, 'mcpServers.s: needs "command" or "url", not both'),
+        ({"command": ["x"]}, "mcpServers.s.command: must be a text, not ['x']"),
+        ({"command": ""}, "mcpServers.s.command: must be a text, not ''"),
+        ({"command": "x\0"}, "mcpServers.s.command: must be a text"),
+        ({"command": "x", "args": "y"}, "mcpServers.s.args: must be a list of texts, not 'y'"),
+        ({"command": "x", "env": {"A": 1}}, "mcpServers.s.env.A: must be a name and a text, not 1"),
+        ({"command": "x", "env": {"A=B": "1"}}, "mcpServers.s.env.A=B: must be a name and a text"),
+        ({"command": "x", "enabled": "yes"}, "mcpServers.s.enabled: must be true or false, not 'yes'"),
+        ({"command": "x", "timeout_s": 0}, "mcpServers.s.timeout_s: must be a number of seconds above 0, not 0"),
+        ({"command": "x", "type": "http"}, "mcpServers.s.type: must be 'stdio', not 'http'"),
+        ({"url": "http://h/sse", "type": "sse"}, "mcpServers.s.type: sse is not supported"),
+        ({"url": "file:///etc/passwd"}, "mcpServers.s.url: must be http://… or https://…, not 'file:///etc/passwd'"),
+        ({"url": "http://[::1/x"}, "mcpServers.s.url: must be http://"),
+        ({"url": "http://h/a\r\nb"}, "mcpServers.s.url: must be http://"),
     ],
 )
 def test_what_cannot_be_used_is_one_line_with_the_key(entry: dict[str, object], problem: str) -> None:
@@ -112,9 +112,9 @@ def test_tables_that_are_none(table: object) -> None:
 
 
 def test_values_are_checked_again_when_they_are_known() -> None:
-    with pytest.raises(McpConfigInvalid, match="expected http"):
+    with pytest.raises(McpConfigInvalid, match="must be http"):
         expanded(_one(url="${WHERE}"), {"WHERE": "file:///x"})
-    with pytest.raises(McpConfigInvalid, match=r"headers\.X-Y: a header has printable ASCII"):
+    with pytest.raises(McpConfigInvalid, match=r"headers\.X-Y: a header must be printable ASCII"):
         expanded(_one(url="http://h", headers={"X-Y": "${V}"}), {"V": "a\r\nHost: evil"})
 
 

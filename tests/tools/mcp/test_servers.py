@@ -45,9 +45,9 @@ def test_what_the_model_is_told_of_a_servers_tools(connected: Connected) -> None
     status = statuses[0]
     assert (status.name, status.error, status.more_tools) == ("study", None, False)
     assert status.title.startswith("Study server 1.2.3, protocol 20")
-    assert status.warnings[0].startswith("mcp study is new: what it says of its tools (get_weather, structured")
+    assert status.warnings[0].startswith("mcp study is new: the descriptions of its tools (get_weather, structured")
     assert status.warnings[0].endswith(
-        ") counts as text from outside until `ossia mcp test study` has shown it to you"
+        ") count as text from outside until you have looked at them with `ossia mcp test study`"
     )
     first = status.tools[0]
     assert (first.name, first.offered, first.state, first.read_only) == (
@@ -400,9 +400,9 @@ def test_a_changed_description_is_off_until_it_is_accepted(tmp_path: Path) -> No
             ("d", "new", False),
         ]
         assert status.warnings == (
-            "mcp s: off, because new: d: look at them with `ossia mcp test s`, then --accept",
-            "mcp s: off, because changed since they were accepted: b, c: "
-            "look at them with `ossia mcp test s`, then --accept",
+            "mcp s: new tools are off: d: look at them with `ossia mcp test s`, then accept them with --accept",
+            "mcp s: tools that have changed are off: b, c: "
+            "look at them with `ossia mcp test s`, then accept them with --accept",
         )
         assert [tool.spec.name for tool in made.tools] == ["functions.s__a"]
         assert "there is no tool" in call(made.tools, "functions.s__b", folder=tmp_path).text
