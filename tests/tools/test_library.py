@@ -358,10 +358,10 @@ def test_which_files_of_a_folder_are_documents(library: Library, tmp_path: Path)
     }
     assert skipped == {
         "empty.txt": "empty",
-        "picture.png": "not text",
-        "program": "not text",
-        "lies.pdf": "not a PDF file, whatever its name says",
-        "lies.ipynb": "not a notebook, whatever its name says",
+        "picture.png": "binary",
+        "program": "binary",
+        "lies.pdf": "not a PDF, despite its name",
+        "lies.ipynb": "not a notebook, despite its name",
         "big.log": "larger than 4 MB",
         ".env.local": "may hold secrets",
         "id_rsa": "may hold secrets",
@@ -369,15 +369,15 @@ def test_which_files_of_a_folder_are_documents(library: Library, tmp_path: Path)
         ".hidden/": "hidden",
         ".git/": "hidden",
         ".gitignore": "hidden",
-        "node_modules/": "made by tools",
-        "env/": "made by tools",
-        "app.min.js": "made by tools",
-        "uv.lock": "made by tools",
+        "node_modules/": "generated",
+        "env/": "generated",
+        "app.min.js": "generated",
+        "uv.lock": "generated",
         "a.tmp": "in .gitignore",
         "out/": "in .gitignore",
-        "link.txt": "a link",
-        "link": "a link",
-        "fifo": "not a plain file",
+        "link.txt": "a symbolic link",
+        "link": "a symbolic link",
+        "fifo": "not a regular file",
     }
     assert [event for event in events if isinstance(event, Failed | Vanished)] == []
     assert (_names(library, "déjà"), _names(library, "Grüße"), _names(library, "iVBORw0KG")) == (

@@ -17,7 +17,7 @@ from tools.browser.document import Hit
 from tools.browser.web import Service, hit_of
 from tools.spec import Stop, Taint, ToolFailed, interrupted
 
-INSTALL = "ddgs isn't installed: in ossia's clone, `uv sync --extra ddgs` or `uv tool install '.[ddgs]'` installs it"
+INSTALL = "ddgs isn't installed: run `uv sync --extra ddgs` or `uv tool install '.[ddgs]'` in ossia's clone"
 
 _ANSWER = Service("", "", url=("href",), snippet=("body",))
 

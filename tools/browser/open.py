@@ -182,8 +182,8 @@ class OpenTool:
 
 
 _WHY = (
-    f"{MAX_LINKS} links have been followed from or to {{site}} since there is private text in this conversation: "
-    "which ones the model chooses could tell it."
+    f"{MAX_LINKS} links from or to {{site}} have been followed since the model read private text: "
+    "its choice of links could leak that text."
 )
 
 _READ: frozenset[Effect] = frozenset({"read"})

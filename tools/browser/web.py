@@ -131,14 +131,14 @@ def web_source(
         return DdgsSource()
     service = _SERVICES.get(kind)
     if service is None:
-        raise ValueError(f"there is no search service {kind!r}: choose one of {', '.join(KINDS)}")
+        raise ValueError(f"unknown search service {kind!r}: choose one of {', '.join(KINDS)}")
     if not (base := (url or service.base).strip()):
-        raise ValueError(f"{kind} needs a url: where does it run? For example http://127.0.0.1:8888")
+        raise ValueError(f"{kind} needs a url, for example http://127.0.0.1:8888")
     key = (key or "").strip()
     if service.key_in and not key:
         raise ValueError(f"{kind} needs a key: name the environment variable that holds it")
     if not re.fullmatch("[!-~]*", key):  # it would break a header
-        raise ValueError(f"{kind}'s key holds blanks or characters that no key has")
+        raise ValueError(f"{kind}'s key has spaces or other characters that a key can't have")
     return WebSource(kind, service, client(base), key)
 
 

@@ -132,10 +132,10 @@ def parse_allow_host(text: str) -> tuple[HostPort, ...]:
     found = re.fullmatch(r"(?:\[([^\]]*:[^\]]*)\]|([^:\[\]]+))(?::(\d{1,5}))?", text.strip())
     host = (found[1] or found[2]) if found else text.strip()
     if not found and host.count(":") < 2:
-        raise ValueError(f"{text!r} isn't HOST or HOST:PORT, as in intranet.example:8080 or [fd00::1]:80")
+        raise ValueError(f"must be HOST or HOST:PORT, as in intranet.example:8080 or [fd00::1]:80, not {text!r}")
     port = int(found[3]) if found and found[3] else None
     if port is not None and not 0 < port < 65536:
-        raise ValueError(f"{text!r}: a port is a number from 1 to 65535")
+        raise ValueError(f"{text!r}: the port must be from 1 to 65535")
     try:
         name = normal_host(host)
     except Refused:
@@ -150,7 +150,7 @@ def parse_proxy(text: str) -> WebUrl:
     except Refused as error:
         raise ValueError(f"the proxy: {error}") from None  # without the URL: it may hold a password
     if url.scheme != "http":
-        raise ValueError(f"the proxy {url} isn't an http:// URL; https sites are tunnelled through one of these")
+        raise ValueError(f"the proxy must be an http:// URL, not {url}: https sites are tunnelled through it")
     return url
 
 

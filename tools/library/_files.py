@@ -40,7 +40,7 @@ _CONTROLS: Final = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 
 class NotADocument(Exception):
-    """The file is skipped; the message says why: `NotADocument("not text")`."""
+    """The file is skipped; the message says why: `NotADocument("binary")`."""
 
 
 def kind_of(name: str, data: bytes) -> DocumentKind:
@@ -55,13 +55,13 @@ def kind_of(name: str, data: bytes) -> DocumentKind:
         raise NotADocument(f"larger than {limit // 1_000_000} MB")
     if kind == "pdf":
         if not data.startswith(b"%PDF-"):
-            raise NotADocument("not a PDF file, whatever its name says")
+            raise NotADocument("not a PDF, despite its name")
         return kind
     head = data[:_HEAD_BYTES]
     if _KEY.search(head):
         raise NotADocument(SECRET)
     if not _utf16(head) and (b"\x00" in head or len(_CONTROLS.findall(head)) > 2 + len(head) // 100):
-        raise NotADocument("not text")
+        raise NotADocument("binary")
     return kind
 
 
@@ -138,5 +138,5 @@ def _notebook(text: str) -> str:
         cells = json.loads(text)["cells"]
         sources = ["".join(cell["source"]) for cell in cells]
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise NotADocument("not a notebook, whatever its name says") from None
+        raise NotADocument("not a notebook, despite its name") from None
     return "\n\n".join(sources)

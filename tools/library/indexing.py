@@ -115,7 +115,7 @@ class Indexer:
         except ToolFailed as error:
             return Failed(root.place, _said(error))
         if not got.text.strip():
-            return Failed(root.place, "no text in it")
+            return Failed(root.place, "no text found")
         page = got.text.encode()
         row = _row(root.place, root.place, Seen(0, len(page), _digest(page), MAKER), got)
         known = self._library.known(root).get(root.place)
@@ -172,7 +172,7 @@ class _Run:
         for file, made in self._made(found):
             yield self._taken(file, made)
             if self._batch.full and not self._flush():
-                yield Failed(self._root.place, "was removed from the library meanwhile")
+                yield Failed(self._root.place, "was removed from the library in the meantime")
                 return
         if not self._halt.stopped and self._flush():
             yield from self._vanished()
@@ -189,8 +189,8 @@ class _Run:
 
     def _apart(self) -> dict[str, str]:
         others = [root.place for root in self._library.roots() if root.id != self._root.id and root.kind != "url"]
-        taken_out = dict.fromkeys(self._library.left_out(), "taken out before")
-        return taken_out | dict.fromkeys(others, "added by itself")
+        taken_out = dict.fromkeys(self._library.left_out(), "removed earlier")
+        return taken_out | dict.fromkeys(others, "added separately")
 
     def _made(self, found: Iterable[File]) -> Iterator[tuple[File, Future[Row | Seen] | None]]:
         """Each file with what was made of it, None if it is unchanged; a few are converted ahead."""

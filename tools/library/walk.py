@@ -78,7 +78,7 @@ def walk(root: Path, *, apart: Mapping[str, str]) -> Iterator[File | Passed | Un
     for item in _folder(str(root), apart):
         found += isinstance(item, File)
         if found > MAX_FILES:
-            yield Unreadable(str(root), f"more than {MAX_FILES:,} files: the rest is left out; add smaller folders")
+            yield Unreadable(str(root), f"more than {MAX_FILES:,} files: the rest is skipped; add smaller folders")
             return
         yield item
 
@@ -126,7 +126,7 @@ def _judged(
 
 def _why_not(entry: os.DirEntry[str], name: str, folder: bool, ignores: Ignores, apart: Mapping[str, str]) -> str:
     if _BROKEN.search(entry.name):  # what os.fsdecode makes of bytes that aren't UTF-8
-        return "a name that isn't UTF-8"
+        return "its name isn't UTF-8"
     if entry.path in apart:
         return apart[entry.path]
     if not folder and sensitive.of_reading(entry.path.replace(os.sep, "/")):
@@ -135,11 +135,11 @@ def _why_not(entry: os.DirEntry[str], name: str, folder: bool, ignores: Ignores,
         return "hidden"
     if folder:
         if entry.name in _TOOLS or _has(entry, "pyvenv.cfg"):
-            return "made by tools"
+            return "generated"
     elif entry.name.lower().endswith(_GENERATED):
-        return "made by tools"
+        return "generated"
     elif _NOT_TEXT.fullmatch(entry.name):
-        return "not text"
+        return "binary"
     return "in .gitignore" if ignores.ignored(name, folder=folder) else ""
 
 
@@ -151,7 +151,7 @@ def _has(folder: os.DirEntry[str], name: str) -> bool:
 
 
 def _special(path: str, status: os.stat_result) -> Passed:
-    return Passed(path, "a link" if stat.S_ISLNK(status.st_mode) else "not a plain file")
+    return Passed(path, "a symbolic link" if stat.S_ISLNK(status.st_mode) else "not a regular file")
 
 
 def _read_ignores(path: str) -> str:

@@ -62,7 +62,7 @@ def test_add_list_search_show_update_rm(notes: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert sums.startswith("2 added (")
     assert sums.endswith(" documents/s)")
-    assert passed == "passed by: 1 may hold secrets, 1 not text"
+    assert passed == "passed by: 1 may hold secrets, 1 binary"
     assert done.stderr == f"ossia: passed by: {notes}/.env: may hold secrets\n", "no bar into a pipe"
 
     listed = ossia_text("docs", "list").stdout.splitlines()
@@ -121,7 +121,7 @@ def test_a_file_that_is_no_document_is_an_error_and_is_not_remembered(tmp_path: 
     (tmp_path / "x.bin").write_bytes(b"\x00\x01")
     done = ossia_text("docs", "add", "x.bin", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "0 added, 1 failed\n")
-    assert done.stderr == f"ossia: error: {tmp_path.resolve()}/x.bin: not text\n"
+    assert done.stderr == f"ossia: error: {tmp_path.resolve()}/x.bin: binary\n"
     assert _library().roots() == ()
 
 
@@ -135,7 +135,7 @@ def test_what_fails_in_a_folder_is_named_and_the_rest_is_there(notes: Path) -> N
 
 def test_verbose_names_what_is_passed_by(notes: Path) -> None:
     said = ossia_text("docs", "add", "--verbose", str(notes)).stderr
-    assert f"ossia: passed by: {notes}/picture.png: not text\n" in said
+    assert f"ossia: passed by: {notes}/picture.png: binary\n" in said
 
 
 def test_a_file_of_a_folder_that_is_in_it_brings_the_folder_up_to_date(notes: Path) -> None:

@@ -529,8 +529,8 @@ def test_a_choice_among_the_links_of_one_site_is_free_three_times() -> None:
     assert _followed(desk, ord("k"), BYTES[ord("e")], str(ord("y")), ord("4"), BYTES[7]) == [False] * 3 + [True] * 2
     question = desk.preview("open", id=ord("7"), cursor=0)
     assert question.detail == (
-        "3 links have been followed from or to evil.test since there is private text in this conversation: which ones "
-        "the model chooses could tell it."
+        "3 links from or to evil.test have been followed since the model read private text: "
+        "its choice of links could leak that text."
     )
     ruling = Policy().rule_on(desk.toolbox.by_name["browser.open"], question, taint=PRIVATE)
     assert (ruling.action, ruling.firm) == ("ask", True)
