@@ -12,6 +12,7 @@ from typing import Final
 NAME: Final = ".gitignore"
 _MAX_PATTERNS: Final = 2_000  # of one file
 _PIECE: Final = re.compile(r"/\*\*/|^\*\*/|/\*\*$|\*+|\?|\\.|\[!?\]?[^\]]*\]|.", re.DOTALL)
+_WILD: Final = {"/**/": "/(?:.*/)?", "**/": "(?:.*/)?", "/**": "/.*", "?": "[^/]"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +66,10 @@ def _pattern(folder: str, line: str) -> _Pattern | None:
 
 
 def _piece(piece: str) -> str:
-    if piece == "/**/":
-        return "/(?:.*/)?"
-    if piece == "**/":
-        return "(?:.*/)?"
-    if piece == "/**":
-        return "/.*"
+    if piece in _WILD:
+        return _WILD[piece]
     if piece.startswith("*"):
         return "[^/]*"
-    if piece == "?":
-        return "[^/]"
     if piece.startswith("[") and len(piece) > 2:
         inner = piece[1:-1].replace("\\", "\\\\").replace("[", "\\[")
         return f"(?!/)[{'^' + inner[1:] if inner.startswith('!') else inner}]"

@@ -25,7 +25,7 @@ from tools.library import _files as files
 from tools.library._files import MAKER, MAX_PDF_BYTES, NotADocument
 from tools.library._store import Row, Seen
 from tools.library.library import Known, Library, Root, is_within, local_url, without_links
-from tools.library.walk import SECRET, File, Passed, Unreadable, read_plain, walk
+from tools.library.walk import SECRET, Failed, File, Skipped, read_plain, walk
 from tools.spec import NoStop, Stop, StopReason, ToolFailed
 
 __all__ = ["SECRET", "Event", "Failed", "Found", "Indexed", "Indexer", "Skipped", "Vanished"]
@@ -55,22 +55,6 @@ class Indexed:
     origin: str
     title: str
     change: Literal["added", "updated", "unchanged"]
-
-
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    """Not a document, by a rule: `Skipped("/home/me/notes/.env", "may hold secrets")`. A folder ends in `/`."""
-
-    origin: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """It can't be read or converted; what the library has of it stays. `reason` is one line of plain text."""
-
-    origin: str
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +132,9 @@ class _Run:
         self._halt = _Halt()
         self._release = stop.on_stop(self._halt.halt)
         self._workers = min(_WORKERS, os.cpu_count() or 1)
-        self._converters = _PerThread(converter)
+        self._make_converter = converter
+        self._converters: list[Converter] = []
+        self._mine = threading.local()
         self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="index")
         self._known = library.known(root)
         self._batch = _Batch()
@@ -158,14 +144,12 @@ class _Run:
     def events(self) -> Iterator[Event]:
         found: list[File] = []
         for item in walk(Path(self._root.place), apart=self._apart()):
-            match item:
-                case File():
-                    found.append(item)
-                case Passed(path, reason):
-                    yield Skipped(path, reason)
-                case Unreadable(path, reason):
-                    self._kept.append(path)
-                    yield Failed(path, reason)
+            if isinstance(item, File):
+                found.append(item)
+            else:
+                if isinstance(item, Failed):
+                    self._kept.append(item.origin)
+                yield item
             if self._halt.stopped:
                 return
         yield Found(self._root.place, len(found))
@@ -185,7 +169,8 @@ class _Run:
             self._flush()
         finally:
             self._pool.shutdown(cancel_futures=True)
-            self._converters.close()
+            for converter in self._converters:
+                converter.close()
 
     def _apart(self) -> dict[str, str]:
         others = [root.place for root in self._library.roots() if root.id != self._root.id and root.kind != "url"]
@@ -213,10 +198,16 @@ class _Run:
         seen = Seen(file.mtime_ns, file.size, _digest(data), MAKER)
         if known and (known.seen.digest, known.seen.maker) == (seen.digest, MAKER):
             return seen
-        made = files.document(
-            file.name, data, url=local_url(file.path), converter=self._converters.mine, stop=self._halt
-        )
+        made = files.document(file.name, data, url=local_url(file.path), converter=self._converter, stop=self._halt)
         return _row(file.path, file.name, seen, made)
+
+    def _converter(self) -> Converter:
+        """This thread's own."""
+        if not hasattr(self._mine, "converter"):
+            self._mine.converter = self._make_converter()
+            self._converters.append(self._mine.converter)
+        converter: Converter = self._mine.converter
+        return converter
 
     def _taken(self, file: File, made: Future[Row | Seen] | None) -> Event:
         self._seen.add(file.path)
@@ -282,26 +273,6 @@ class _Halt:
     def _forget(self, callback: Callable[[], None]) -> None:
         with self._lock, suppress(ValueError):  # it has run
             self._callbacks.remove(callback)
-
-
-class _PerThread:
-    """A converter for each thread that asks for one."""
-
-    def __init__(self, make: Callable[[], Converter]) -> None:
-        self._make = make
-        self._mine = threading.local()
-        self._all: list[Converter] = []
-
-    def mine(self) -> Converter:
-        if not hasattr(self._mine, "converter"):
-            self._mine.converter = self._make()
-            self._all.append(self._mine.converter)
-        converter: Converter = self._mine.converter
-        return converter
-
-    def close(self) -> None:
-        for converter in self._all:
-            converter.close()
 
 
 def _row(origin: str, name: str, seen: Seen, made: Document) -> Row:

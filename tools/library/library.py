@@ -22,19 +22,7 @@ from tools.library._store import LibraryError, RootKind, Row, Seen
 from tools.library._text import MARK, Term, snippet, terms, without_links
 from tools.spec import NoStop, Stop, Taint, ToolFailed
 
-__all__ = [
-    "EMPTY",
-    "Known",
-    "Library",
-    "LibraryError",
-    "Match",
-    "Removed",
-    "Root",
-    "RootKind",
-    "is_within",
-    "local_url",
-    "without_links",
-]
+__all__ = ["EMPTY", "Library", "LibraryError", "Match", "Removed", "Root", "RootKind", "is_within", "without_links"]
 
 EMPTY: Final = "The local library is empty: `ossia docs add PATH` adds to it"
 SCHEME: Final = "doc"

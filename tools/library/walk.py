@@ -44,22 +44,22 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
-    """Something that is no document, and why: `Passed("/home/me/notes/.git/", "hidden")`. A folder ends in `/`."""
+class Skipped:
+    """Not a document, by a rule: `Skipped("/home/me/notes/.env", "may hold secrets")`. A folder ends in `/`."""
 
-    path: str
+    origin: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
-    """A folder or file that can't be read. What the library has of it stays."""
+class Failed:
+    """It can't be read or converted; what the library has of it stays. `reason` is one line of plain text."""
 
-    path: str
+    origin: str
     reason: str
 
 
-def walk(root: Path, *, apart: Mapping[str, str]) -> Iterator[File | Passed | Unreadable]:
+def walk(root: Path, *, apart: Mapping[str, str]) -> Iterator[File | Skipped | Failed]:
     """The files below a folder, or the one file, in the order of their names.
 
     `apart`: places to skip, with the reason: other roots, and what the user took out. A file that is itself the root is
@@ -68,7 +68,7 @@ def walk(root: Path, *, apart: Mapping[str, str]) -> Iterator[File | Passed | Un
     try:
         status = root.lstat()
     except OSError as error:
-        yield Unreadable(str(root), _reason(error))
+        yield Failed(str(root), _reason(error))
         return
     if not stat.S_ISDIR(status.st_mode):
         plain = stat.S_ISREG(status.st_mode)
@@ -78,12 +78,12 @@ def walk(root: Path, *, apart: Mapping[str, str]) -> Iterator[File | Passed | Un
     for item in _folder(str(root), apart):
         found += isinstance(item, File)
         if found > MAX_FILES:
-            yield Unreadable(str(root), f"more than {MAX_FILES:,} files: the rest is skipped; add smaller folders")
+            yield Failed(str(root), f"more than {MAX_FILES:,} files: the rest is skipped; add smaller folders")
             return
         yield item
 
 
-def _folder(root: str, apart: Mapping[str, str]) -> Iterator[File | Passed | Unreadable]:
+def _folder(root: str, apart: Mapping[str, str]) -> Iterator[File | Skipped | Failed]:
     pending = [("", Ignores())]
     while pending:
         folder, ignores = pending.pop()
@@ -92,7 +92,7 @@ def _folder(root: str, apart: Mapping[str, str]) -> Iterator[File | Passed | Unr
             with os.scandir(place) as entries:
                 listed = sorted(entries, key=lambda entry: entry.name)
         except OSError as error:
-            yield Unreadable(place, _reason(error))
+            yield Failed(place, _reason(error))
             continue
         if any(entry.name == _gitignore.NAME for entry in listed):
             ignores = ignores.within(folder, _read_ignores(f"{place}/{_gitignore.NAME}"))
@@ -109,18 +109,18 @@ def _folder(root: str, apart: Mapping[str, str]) -> Iterator[File | Passed | Unr
 
 def _judged(
     entry: os.DirEntry[str], name: str, ignores: Ignores, apart: Mapping[str, str]
-) -> File | Passed | Unreadable | None:
+) -> File | Skipped | Failed | None:
     """None: a folder to go into."""
     try:
         status = entry.stat(follow_symlinks=False)
     except OSError as error:
-        return Unreadable(entry.path, _reason(error))
+        return Failed(entry.path, _reason(error))
     folder = stat.S_ISDIR(status.st_mode)
     if not folder and not stat.S_ISREG(status.st_mode):
         return _special(entry.path, status)
     reason = _why_not(entry, name, folder, ignores, apart)
     if reason:
-        return Passed(entry.path + "/" * folder, reason)
+        return Skipped(entry.path + "/" * folder, reason)
     return None if folder else File(entry.path, name, status.st_size, status.st_mtime_ns)
 
 
@@ -150,8 +150,8 @@ def _has(folder: os.DirEntry[str], name: str) -> bool:
         return False
 
 
-def _special(path: str, status: os.stat_result) -> Passed:
-    return Passed(path, "a symbolic link" if stat.S_ISLNK(status.st_mode) else "not a regular file")
+def _special(path: str, status: os.stat_result) -> Skipped:
+    return Skipped(path, "a symbolic link" if stat.S_ISLNK(status.st_mode) else "not a regular file")
 
 
 def _read_ignores(path: str) -> str:
