@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,10 +29,7 @@ _LAST_WORDS_S = 1.0
 
 
 class ServerFailed(Exception):
-    """A server can't be used, or a call failed: one line, which may quote the server.
-
-    `lost`: the server must be started again before it can be asked anything.
-    """
+    """A server or a call failed: one line, which may quote the server. `lost`: it must be started again first."""
 
     def __init__(self, message: str, *, lost: bool = False) -> None:
         super().__init__(message)
@@ -237,8 +234,9 @@ def fault_of(fault: BaseException, config: McpConfig) -> str:
     """What went wrong, in one line, with no value of a header or a variable in it."""
     from pydantic import ValidationError
 
-    while isinstance(fault, BaseExceptionGroup):
-        fault = _likeliest(fault.exceptions)
+    while isinstance(fault, BaseExceptionGroup):  # the first one but a cancellation, which another one caused
+        others = (each for each in fault.exceptions if not isinstance(each, asyncio.CancelledError))
+        fault = next(others, fault.exceptions[0])
     if config.command is not None and isinstance(fault, FileNotFoundError | NotADirectoryError):
         text = f"there is no program {config.command!r}" + (f", or no folder {config.cwd!r}" if config.cwd else "")
     elif config.command is not None and isinstance(fault, PermissionError):
@@ -260,8 +258,3 @@ def _hidden(text: str, config: McpConfig) -> str:
         if len(secret) >= 6:
             text = text.replace(secret, "…")
     return text
-
-
-def _likeliest(faults: Sequence[BaseException]) -> BaseException:
-    """The most informative fault: not a cancellation that it caused."""
-    return next((fault for fault in faults if not isinstance(fault, asyncio.CancelledError)), faults[0])

@@ -62,10 +62,7 @@ class ErrorLog:
 
 
 class _LineDecoder(codecs.IncrementalDecoder):
-    """Returns whole lines only: what follows the last line end is no message.
-
-    A line that is too long is replaced by a note that says so.
-    """
+    """Returns whole lines only: what follows the last line end is no message. A line too long becomes a note."""
 
     def __init__(self, errors: str = "strict") -> None:
         super().__init__(errors)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import queue
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -80,7 +79,8 @@ class McpServers:
         if not self._configs:
             return ()
         self._log_dir.mkdir(parents=True, exist_ok=True)
-        thread = self._started()
+        with self._lock:
+            thread = self._thread = self._thread or LoopThread(self._log_dir / "mcp.log")
         begun = time.monotonic()
         futures = [thread.submit(self._connected(config)) for config in self._configs]
 
@@ -134,12 +134,6 @@ class McpServers:
         thread.close(max(1.0, deadline - time.monotonic()))
 
     # -- connecting ---------------------------------------------------------------------------------------------------
-
-    def _started(self) -> LoopThread:
-        with self._lock:
-            if self._thread is None:
-                self._thread = LoopThread(self._log_dir / "mcp.log")
-            return self._thread
 
     async def _connected(self, config: McpConfig) -> Connection | McpStatus:
         """The connection, or why there is none."""
@@ -214,25 +208,27 @@ class McpTool:
 
     def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
         yield from ()
-        name, servers = self.spec.name, self._servers
-        ended: queue.SimpleQueue[str] = queue.SimpleQueue()
+        servers, stop = self._servers, context.stop
         try:
             future = servers.submit_call(self._connected, self._tool, args if isinstance(args, dict) else {})
         except ServerFailed as error:
             return _failed(self.spec, error)
-        future.add_done_callback(lambda _: ended.put("done"))
-        forget = context.stop.on_stop(lambda: ended.put("stopped"))
+
+        def cancel() -> None:
+            future.cancel()
+
+        forget = stop.on_stop(cancel)
         try:
             # The other thread enforces the timeouts of a call and of connecting; this is in case that thread hangs.
-            how = ended.get(timeout=self._connected.config.timeout_s + CONNECT_TIMEOUT_S + _CLOSE_S + _GUARD_S)
-            if how == "stopped":
-                return ToolResult(f"[{interrupted(context.stop)}]", error=True)
-            return as_result(future.result(), name=name, folder=servers.pictures)
-        except (ServerFailed, queue.Empty, CancelledError) as error:
+            answer = future.result(self._connected.config.timeout_s + CONNECT_TIMEOUT_S + _CLOSE_S + _GUARD_S)
+            return as_result(answer, name=self.spec.name, folder=servers.pictures)
+        except (ServerFailed, TimeoutError, CancelledError) as error:
+            if stop.stopped:
+                return ToolResult(f"[{interrupted(stop)}]", error=True)
             return _failed(self.spec, error)
         finally:
             forget()
-            future.cancel()
+            cancel()
 
     def close(self) -> None:
         """End all servers: a session's tools are closed together."""
