@@ -2,21 +2,17 @@
 
 from tools.browser.browser import Browser
 from tools.browser.document import Document, Hit, Loader, Source, SourceLoader
-from tools.browser.page import VIEW_TOKENS, Page
-from tools.browser.stack import View, read_states
+from tools.browser.stack import read_states
 from tools.browser.web import KINDS, web_source
 
 __all__ = [
     "KINDS",
-    "VIEW_TOKENS",
     "Browser",
     "Document",
     "Hit",
     "Loader",
-    "Page",
     "Source",
     "SourceLoader",
-    "View",
     "read_states",
     "web_source",
 ]

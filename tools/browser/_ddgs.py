@@ -24,10 +24,7 @@ _ANSWER = Service("", "", url=("href",), snippet=("body",))
 
 @dataclass(frozen=True, slots=True)
 class DdgsSource:
-    """The source `web`, asked through ddgs; a search takes at most `timeout_s`.
-
-    Raises `ValueError` if ddgs isn't installed.
-    """
+    """The source `web`, asked through ddgs in at most `timeout_s`. Raises `ValueError` if ddgs isn't installed."""
 
     timeout_s: float = 20.0
     name: str = field(default="web", init=False)

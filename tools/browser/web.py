@@ -6,7 +6,6 @@ import html
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
@@ -47,69 +46,67 @@ class Service:
 
 
 # From the services' own documentation; Exa and You.com also as the reference tool (gpt-oss 0.0.9) asks them.
-_SERVICES: Mapping[str, Service] = MappingProxyType(
-    {
-        "searxng": Service("", "search", fixed={"format": "json"}),
-        "brave": Service(
-            "https://api.search.brave.com/res/v1/",
-            "web/search",
-            limit="count",
-            key_in="X-Subscription-Token",
-            results=("web.results",),
-            snippet=("description",),
-            marked_up=True,
-        ),
-        "exa": Service(
-            "https://api.exa.ai/",
-            "search",
-            "POST",
-            "query",
-            "numResults",
-            {"contents": {"summary": True, "text": {"maxCharacters": 500}}},
-            "x-api-key",
-            snippet=("summary", "text"),
-        ),
-        "mojeek": Service(
-            "https://api.mojeek.com/",
-            "search",
-            limit="t",
-            fixed={"fmt": "json"},
-            key_in="api_key",
-            key_is_parameter=True,
-            results=("response.results",),
-            snippet=("desc",),
-            marked_up=True,
-        ),
-        "serper": Service(
-            "https://google.serper.dev/",
-            "search",
-            "POST",
-            limit="num",
-            key_in="X-API-KEY",
-            results=("organic",),
-            url=("link",),
-            snippet=("snippet",),
-        ),
-        "tavily": Service(
-            "https://api.tavily.com/",
-            "search",
-            "POST",
-            "query",
-            "max_results",
-            key_in="Authorization",
-            key_as="Bearer {key}",
-        ),
-        "you": Service(
-            "https://api.ydc-index.io/",
-            "v1/search",
-            query="query",
-            limit="count",
-            key_in="X-API-Key",
-            results=("results.web", "results.news"),
-            snippet=("snippets", "description"),
-        ),
-    }
-)
+_SERVICES: Mapping[str, Service] = {
+    "searxng": Service("", "search", fixed={"format": "json"}),
+    "brave": Service(
+        "https://api.search.brave.com/res/v1/",
+        "web/search",
+        limit="count",
+        key_in="X-Subscription-Token",
+        results=("web.results",),
+        snippet=("description",),
+        marked_up=True,
+    ),
+    "exa": Service(
+        "https://api.exa.ai/",
+        "search",
+        "POST",
+        "query",
+        "numResults",
+        {"contents": {"summary": True, "text": {"maxCharacters": 500}}},
+        "x-api-key",
+        snippet=("summary", "text"),
+    ),
+    "mojeek": Service(
+        "https://api.mojeek.com/",
+        "search",
+        limit="t",
+        fixed={"fmt": "json"},
+        key_in="api_key",
+        key_is_parameter=True,
+        results=("response.results",),
+        snippet=("desc",),
+        marked_up=True,
+    ),
+    "serper": Service(
+        "https://google.serper.dev/",
+        "search",
+        "POST",
+        limit="num",
+        key_in="X-API-KEY",
+        results=("organic",),
+        url=("link",),
+        snippet=("snippet",),
+    ),
+    "tavily": Service(
+        "https://api.tavily.com/",
+        "search",
+        "POST",
+        "query",
+        "max_results",
+        key_in="Authorization",
+        key_as="Bearer {key}",
+    ),
+    "you": Service(
+        "https://api.ydc-index.io/",
+        "v1/search",
+        query="query",
+        limit="count",
+        key_in="X-API-Key",
+        results=("results.web", "results.news"),
+        snippet=("snippets", "description"),
+    ),
+}
 
 KINDS: tuple[str, ...] = (*_SERVICES, "ddgs")
 """The services by their names in a configuration; `ddgs` is an extra, and asks search engines itself."""

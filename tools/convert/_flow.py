@@ -44,10 +44,9 @@ class _List:
 
 
 class Flow:
-    """Takes the tags and texts of a page in order; `finish` returns the text. Each step's time is linear in what it
-    writes.
+    """Takes the tags and texts of a page in order; `finish` returns the text. More than `max_chars` raises `TooLong`.
 
-    `max_chars` bounds the text: more raises `TooLong`.
+    Each step's time is linear in what it writes.
     """
 
     def __init__(self, *, max_chars: int) -> None:
@@ -74,7 +73,7 @@ class Flow:
         self._meaning: str | None = None
         self._meanings: dict[str, str] = {}
         self._opened: dict[str, Callable[[Mapping[str, str]], None]] = {
-            "br": self._line_break,
+            "br": lambda _: self._put("  \n> " if self._quotes else "  \n"),
             "hr": self._rule,
             "body": self._body,
             "blockquote": self._quote,
@@ -238,9 +237,6 @@ class Flow:
             self._put("~~")
         if opens:
             self._struck_begins = True
-
-    def _line_break(self, attributes: Mapping[str, str]) -> None:
-        self._put("  \n> " if self._quotes else "  \n")
 
     def _rule(self, attributes: Mapping[str, str]) -> None:
         self._space(2)

@@ -41,10 +41,7 @@ class _Anchor:
 
 
 class Links:
-    """The links of a page at `url`: `urls` by id, in order of appearance, one id for each URL.
-
-    Relative links are joined to `base`.
-    """
+    """The links of a page at `url`, relative ones joined to `base`: `urls` by id, in order, one id for each URL."""
 
     def __init__(self, url: str, base: str) -> None:
         self.urls: dict[int, str] = {}
@@ -100,10 +97,7 @@ def _split(url: str) -> SplitResult:
 
 
 def flatten(root: etree._Element) -> tuple[list[Piece], int]:
-    """The tree in document order, and its depth in elements.
-
-    Brackets that an entity stood for can't forge a link.
-    """
+    """The tree in document order, and its depth in elements. Brackets that an entity stood for can't forge a link."""
     pieces: list[Piece] = []
     depth = 0
     around: list[etree._Element] = []
