@@ -61,7 +61,6 @@ class Fetched:
     """
 
     url: str
-    status: int
     media_type: str
     charset: str | None
     body: bytes
@@ -96,7 +95,7 @@ class Fetcher:
         """The content of `url`. Raises `FetchFailed` (a `ToolFailed`); soon after a stop, too.
 
         >>> fetcher.fetch("https://example.com/", stop=stop)
-        Fetched(url='https://example.com/', status=200, media_type='text/html', charset='utf-8', body=b'<!doctype…')
+        Fetched(url='https://example.com/', media_type='text/html', charset='utf-8', body=b'<!doctype…')
         """
         try:
             with watching(stop, self._limits.timeout_s) as watch:
@@ -130,7 +129,7 @@ class Fetcher:
         body, truncated = read_bounded(chunks, limits.max_pdf_bytes if pdf else limits.max_bytes, start=start)
         if pdf and truncated:
             raise ExchangeFailed(f"the PDF is larger than {limits.max_pdf_bytes / 1e6:g} MB")
-        return Fetched(url, answer.status, media_type, charset, body, truncated)
+        return Fetched(url, media_type, charset, body, truncated)
 
 
 def _joined(url: str, location: str) -> str:

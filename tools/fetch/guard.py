@@ -59,8 +59,7 @@ class WebUrl:
 
     @property
     def host_header(self) -> str:
-        name = f"[{self.host}]" if ":" in self.host else self.host
-        return name if self.port == _DEFAULT_PORTS[self.scheme] else f"{name}:{self.port}"
+        return str(self.host_port).removesuffix(f":{_DEFAULT_PORTS[self.scheme]}")
 
     def __str__(self) -> str:
         return f"{self.scheme}://{self.host_header}{self.target}"

@@ -70,7 +70,7 @@ def flatten(schema: Mapping[str, object], *, limits: SchemaLimits | None = None)
             flat.pop(noise, None)
         if not flat.get("properties") and not flat.get("oneOf"):
             return None
-        if _length(flat) <= limits.max_chars:
+        if len(json.dumps(flat, ensure_ascii=False)) <= limits.max_chars:
             return flat
         if limits.max_nodes <= 1:
             return {"type": "object", "properties": {}}
@@ -81,10 +81,6 @@ def flatten(schema: Mapping[str, object], *, limits: SchemaLimits | None = None)
             limits.max_description_chars // 2,
             limits.max_chars,
         )
-
-
-def _length(flat: Schema) -> int:
-    return len(json.dumps(flat, ensure_ascii=False))
 
 
 class _Flattener:
@@ -175,8 +171,10 @@ class _Flattener:
                 kind = kinds[0]
             elif kinds:
                 return {"type": [kind for kind in kinds if kind != "integer" or "number" not in kinds]}
-            else:
-                kind = "object" if as_mapping(schema.get("properties")) else _kind_of(schema)
+            elif as_mapping(schema.get("properties")):
+                kind = "object"
+            elif "items" in schema or "prefixItems" in schema:
+                kind = "array"
         match kind:
             case "object":
                 return self._object(schema, depth, chain)
@@ -243,10 +241,6 @@ class _Flattener:
         default = schema.get("default")
         if default is not None and (shown := _shown_default(default)) is not None:
             flat["default"] = shown
-
-
-def _kind_of(schema: Mapping[str, object]) -> str | None:
-    return "array" if "items" in schema or "prefixItems" in schema else None
 
 
 def _shown_default(value: object) -> object:

@@ -44,9 +44,8 @@ def load_functions(path: Path, *, timeout_s: float = 120.0) -> Loaded:
         if not functions:
             raise FunctionsInvalid(f"{path}: it defines no public function that a model could call")
         loaded = _as_tools(functions, path.name, f"file {path.name}", timeout_s)
-    if printed:
-        return Loaded(loaded.tools, (*loaded.warnings, f"{path.name} printed while it was loaded: {printed}"))
-    return loaded
+    said = (f"{path.name} printed while it was loaded: {printed}",) if printed else ()
+    return Loaded(loaded.tools, loaded.warnings + said)
 
 
 def load_entry_points(names: Sequence[str], *, timeout_s: float = 120.0) -> Loaded:
