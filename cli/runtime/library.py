@@ -98,13 +98,13 @@ def index(
 ) -> None:
     """Bring these places up to date, or with none all that were added. ExitError for unusable `network` settings."""
     from tools.convert import Converter
-    from tools.library.indexing import Indexer
+    from tools.library.indexing import index_root
 
     before = {root.place for root in library.roots()}
     with closing(Converter()) as converter:
         for root in _roots(library, targets):
             web = _web(network, converter) if root.kind == "url" else None
-            account.follow(Indexer(library, converter=Converter, web=web).run(root), root)
+            account.follow(index_root(library, root, converter=Converter, web=web), root)
             if root.place in account.unreadable and root.place not in before:
                 library.remove(root.place)  # so that a mistyped name isn't tried again at every update
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from tests.bench.report import Report, load, options
 from tools.convert import Converter
-from tools.library.indexing import Failed, Indexed, Indexer
+from tools.library.indexing import Failed, Indexed, index_root
 from tools.library.library import Library
 
 _ROUNDS = 5
@@ -85,7 +85,7 @@ def _texts(chance: random.Random, words: collections.Counter[str], count: int) -
 def _index(report: Report, library: Library, folder: Path, name: str) -> None:
     started, cpu = time.perf_counter(), time.process_time()
     root = library.add_root("folder", str(folder.resolve()))
-    events = list(Indexer(library, converter=Converter, web=None).run(root))
+    events = list(index_root(library, root, converter=Converter, web=None))
     seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
     indexed = sum(isinstance(event, Indexed) for event in events)
     failed = sum(isinstance(event, Failed) for event in events)

@@ -23,7 +23,7 @@ from tools.browser.document import Document, Hit
 from tools.convert import Converter
 from tools.library._gitignore import Ignores
 from tools.library._store import Row, Seen
-from tools.library.indexing import Event, Failed, Found, Indexed, Indexer, Skipped, Vanished
+from tools.library.indexing import Event, Failed, Found, Indexed, Skipped, Vanished, index_root
 from tools.library.library import EMPTY, Library, LibraryError, Removed, Root, RootKind
 from tools.spec import NoStop, Stop, ToolCall, ToolContext, ToolFailed, ToolResult
 from tools.toolbox import Toolbox
@@ -59,7 +59,7 @@ def _write(folder: Path, files: Mapping[str, str | bytes]) -> Path:
 
 def _index(library: Library, place: Path | str, *, web: Web | None = None) -> list[Event]:
     kind: RootKind = "url" if "://" in str(place) else "folder" if Path(place).is_dir() else "file"
-    return list(Indexer(library, converter=Converter, web=web).run(library.add_root(kind, str(place))))
+    return list(index_root(library, library.add_root(kind, str(place)), converter=Converter, web=web))
 
 
 def _filled(library: Library, folder: Path, files: Mapping[str, str | bytes]) -> Library:
@@ -474,7 +474,7 @@ def test_what_cannot_be_looked_at_is_kept(library: Library, tmp_path: Path) -> N
     _index(library, docs)
     docs.parent.rename(tmp_path / "elsewhere")
     (root,) = library.roots()
-    events = list(Indexer(library, converter=Converter, web=None).run(root))
+    events = list(index_root(library, root, converter=Converter, web=None))
     assert events == [Failed(str(docs), "no such file or directory"), Found(str(docs), 0)]
     assert _names(library, "kept") == ["a.txt"]
 
@@ -497,7 +497,7 @@ def test_an_interrupt_while_a_batch_is_stored_loses_nothing_of_it(tmp_path: Path
     folder = _write(tmp_path / "docs", {"a.txt": "apples", "b.txt": "berries"})
     told = []
     with pytest.raises(KeyboardInterrupt):
-        for event in Indexer(library, converter=Converter, web=None).run(library.add_root("folder", str(folder))):
+        for event in index_root(library, library.add_root("folder", str(folder)), converter=Converter, web=None):
             told.append(event)
     assert len([event for event in told if isinstance(event, Indexed)]) == library.count() == 2
 
@@ -505,7 +505,7 @@ def test_an_interrupt_while_a_batch_is_stored_loses_nothing_of_it(tmp_path: Path
 def test_an_index_that_is_cut_off_keeps_what_it_did_and_goes_on(library: Library, tmp_path: Path) -> None:
     docs = _write(tmp_path / "docs", {f"{number:02}.txt": f"text number{number}" for number in range(30)})
     root = library.add_root("folder", str(docs))
-    run = Indexer(library, converter=Converter, web=None).run(root)
+    run = index_root(library, root, converter=Converter, web=None)
     for event in run:
         if isinstance(event, Indexed) and event.origin.endswith("09.txt"):
             run.close()  # type: ignore[attr-defined]
@@ -527,7 +527,7 @@ def test_a_stop_ends_it_without_taking_out_what_was_not_looked_at(library: Libra
             return lambda: None
 
     stop, seen = StopLater(), 0
-    for event in Indexer(library, converter=Converter, web=None).run(library.roots()[0], stop=stop):
+    for event in index_root(library, library.roots()[0], converter=Converter, web=None, stop=stop):
         seen += isinstance(event, Indexed)
         if seen == 3:
             stop.call()
@@ -668,7 +668,7 @@ def test_a_file_that_is_no_library_of_ours_is_told_and_left_alone(
         library.roots,
         lambda: library.add_root("folder", "/x"),
         lambda: library.remove("/x"),
-        lambda: list(Indexer(library, converter=Converter, web=None).run(root)),
+        lambda: list(index_root(library, root, converter=Converter, web=None)),
     ):
         with pytest.raises(LibraryError, match=message) as failed:
             use()
@@ -690,10 +690,10 @@ def test_a_place_where_no_file_can_be_made(tmp_path: Path) -> None:
 _FILLS = """
 import sys
 from pathlib import Path
-from tools.library.indexing import Indexer
+from tools.library.indexing import index_root
 from tools.library.library import Library
 library = Library(Path(sys.argv[1]))
-for event in Indexer(library, converter=None, web=None).run(library.add_root("folder", sys.argv[2])):
+for event in index_root(library, library.add_root("folder", sys.argv[2]), converter=None, web=None):
     library.find("word", limit=3)
 """
 
@@ -729,7 +729,7 @@ def test_threads_search_while_another_fills(library: Library, tmp_path: Path) ->
     searchers = [threading.Thread(target=search) for _ in range(2)]
     for thread in searchers:
         thread.start()
-    for _ in Indexer(library, converter=Converter, web=None).run(root):
+    for _ in index_root(library, root, converter=Converter, web=None):
         pass
     done.set()
     for thread in searchers:

@@ -28,7 +28,7 @@ from tools.library.library import Known, Library, Root, is_within, local_url, wi
 from tools.library.walk import SECRET, Failed, File, Skipped, read_plain, walk
 from tools.spec import NoStop, Stop, StopReason, ToolFailed
 
-__all__ = ["SECRET", "Event", "Failed", "Found", "Indexed", "Indexer", "Skipped", "Vanished"]
+__all__ = ["SECRET", "Event", "Failed", "Found", "Indexed", "Skipped", "Vanished", "index_root"]
 
 _BATCH_ROWS: Final = 100
 _BATCH_CHARACTERS: Final = 8_000_000
@@ -68,45 +68,45 @@ class Vanished:
 Event = Found | Indexed | Skipped | Failed | Vanished
 
 
-class Indexer:
-    """Brings roots up to date. `converter` makes one for each thread in need. `web` fetches URLs; None: they fail.
+def index_root(
+    library: Library,
+    root: Root,
+    *,
+    converter: Callable[[], Converter],
+    web: Loader | None,
+    stop: Stop | None = None,
+) -> Generator[Event, None, None]:
+    """Bring a root up to date; a stop ends it early. Raises `LibraryError`.
 
-    `list(Indexer(library, converter=Converter, web=None).run(library.add_root("folder", "/home/me/notes")))` is
+    `converter` makes one for each thread in need. `web` fetches URLs; None: they fail. If the generator is closed, or
+    an exception occurs in it (KeyboardInterrupt), what is ready is stored first.
+
+    `list(index_root(library, library.add_root("folder", "/home/me/notes"), converter=Converter, web=None))` is
     `[Found("/home/me/notes", 2), Indexed("/home/me/notes/a.md", "A", "added"), …]`.
     """
+    if root.kind == "url":
+        yield _fetched(library, root, web, stop or NoStop())
+        return
+    with closing(_Run(library, root, converter, stop or NoStop())) as run:
+        yield from run.events()
 
-    def __init__(self, library: Library, *, converter: Callable[[], Converter], web: Loader | None) -> None:
-        self._library = library
-        self._converter = converter
-        self._web = web
 
-    def run(self, root: Root, *, stop: Stop | None = None) -> Generator[Event, None, None]:
-        """Index one root; a stop ends it early. Raises `LibraryError`.
-
-        If the generator is closed, or an exception occurs in it (KeyboardInterrupt), what is ready is stored first.
-        """
-        if root.kind == "url":
-            yield self._url(root, stop or NoStop())
-            return
-        with closing(_Run(self._library, root, self._converter, stop or NoStop())) as run:
-            yield from run.events()
-
-    def _url(self, root: Root, stop: Stop) -> Event:
-        if self._web is None:
-            return Failed(root.place, "URLs can't be fetched here")
-        try:
-            got = self._web.load(root.place, refresh=True, stop=stop)
-        except ToolFailed as error:
-            return Failed(root.place, _said(error))
-        if not got.text.strip():
-            return Failed(root.place, "no text found")
-        page = got.text.encode()
-        row = _row(root.place, root.place, Seen(0, len(page), _digest(page), MAKER), got)
-        known = self._library.known(root).get(root.place)
-        if known and known.seen == row.seen:
-            return Indexed(root.place, row.title, "unchanged")
-        self._library.put(root, [row])
-        return Indexed(root.place, row.title, "updated" if known else "added")
+def _fetched(library: Library, root: Root, web: Loader | None, stop: Stop) -> Event:
+    if web is None:
+        return Failed(root.place, "URLs can't be fetched here")
+    try:
+        got = web.load(root.place, refresh=True, stop=stop)
+    except ToolFailed as error:
+        return Failed(root.place, _said(error))
+    if not got.text.strip():
+        return Failed(root.place, "no text found")
+    page = got.text.encode()
+    row = _row(root.place, root.place, Seen(0, len(page), _digest(page), MAKER), got)
+    known = library.known(root).get(root.place)
+    if known and known.seen == row.seen:
+        return Indexed(root.place, row.title, "unchanged")
+    library.put(root, [row])
+    return Indexed(root.place, row.title, "updated" if known else "added")
 
 
 @dataclass(slots=True)
