@@ -24,6 +24,9 @@ class Pages:
             raise ToolFailed("Error: the server answered 404 Not Found")
         return self.documents[url]
 
+    def kept(self, url: str, *, source: bool) -> None:
+        """Nothing is."""
+
     def load_source(self, url: str, *, refresh: bool, stop: Stop) -> Document:
         page = self.load(url, refresh=refresh, stop=stop)
         return Document(page.title, page.url, self.sources[url])

@@ -67,16 +67,14 @@ class Loader(Protocol):
 
 @runtime_checkable
 class SourceLoader(Protocol):
-    """A loader that can also return a page's source (`view_source`): HTML, Markdown, whatever it was made from."""
+    """A loader that can also return a page's source (`view_source`), and tell what it would return without a request.
+
+    The source is HTML, Markdown, whatever the page was made from.
+    """
 
     def load_source(self, url: str, *, refresh: bool, stop: Stop) -> Document:
         """The source as received, as text without links; `title` and `url` are the page's. Raises `ToolFailed`."""
         ...
-
-
-@runtime_checkable
-class KeepingLoader(Protocol):
-    """A loader that can tell what `load` and `load_source` would return without a request."""
 
     def kept(self, url: str, *, source: bool) -> Document | None:
         """The page, or with `source` its source; None if it isn't kept (any more)."""

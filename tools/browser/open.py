@@ -10,7 +10,7 @@ from tools.browser import _arguments
 from tools.browser._budget import MAX_LINKS, LinkBudget, site_of
 from tools.browser._text import plain
 from tools.browser._urls import is_typed, pages_with, scheme_of, unlike, whole_url
-from tools.browser.document import Document, KeepingLoader, Loader, SourceLoader
+from tools.browser.document import Document, Loader, SourceLoader
 from tools.browser.page import Page
 from tools.browser.stack import Stack, View
 from tools.spec import Effect, Preview, Taint, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
@@ -156,7 +156,7 @@ class OpenTool:
         """
         if scheme_of(plan.url) not in ("http", "https") or is_typed(plan.url, context.said):
             return plan
-        if not plan.refresh and isinstance(plan.loader, KeepingLoader):
+        if not plan.refresh and isinstance(plan.loader, SourceLoader):
             kept = plan.loader.kept(plan.url, source=plan.source)
             if kept is not None:
                 return replace(plan, kept=kept)

@@ -14,7 +14,7 @@ from tools.spec import Stop, ToolFailed
 
 
 class WebLoader:
-    """A `Loader`, `SourceLoader` and `KeepingLoader`. `cache` None: every page is fetched.
+    """A `Loader` and `SourceLoader`. `cache` None: every page is fetched.
 
     Pages of hosts that only `--allow-host` opens are not kept: in a later session that host may be closed again.
     """

@@ -108,15 +108,15 @@ class Store:
             yield None
             return
         with self._connected() as db:
-            yield db if _is_library(db) else None
+            yield db if _is_library(db, self.path) else None
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """A connection inside a transaction, which is committed at the end. A missing file is created."""
         self._make_file()
         with self._connected() as db:
-            if not _is_library(db):
-                _create(db)
+            if not _is_library(db, self.path):
+                _create(db, self.path)
             db.execute("BEGIN IMMEDIATE")
             try:
                 yield db
@@ -182,34 +182,30 @@ class Store:
         return None
 
 
-def _is_library(db: sqlite3.Connection) -> bool:
+def _is_library(db: sqlite3.Connection, path: Path) -> bool:
     """False for a file without any table. Raises for another program's database, and for a newer library."""
     db.execute("BEGIN")  # a consistent view: another process may be creating the tables
     try:
-        return _looks_like_one(db)
+        return _looks_like_one(db, path)
     finally:
         with suppress(sqlite3.Error):
             db.execute("ROLLBACK")
 
 
-def _looks_like_one(db: sqlite3.Connection) -> bool:
+def _looks_like_one(db: sqlite3.Connection, path: Path) -> bool:
     (application,) = db.execute("PRAGMA application_id").fetchone()
     (version,) = db.execute("PRAGMA user_version").fetchone()
     if application == _APPLICATION and version == VERSION:
         return True
     if application == _APPLICATION and version:
         newer = f"expected a library of version {VERSION}, got {version}: use the ossia that wrote it"
-        raise LibraryError(f"{_file(db)}: {newer}")
+        raise LibraryError(f"{path}: {newer}")
     if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        raise LibraryError(f"{_file(db)}: a database of another program: move it away")
+        raise LibraryError(f"{path}: a database of another program: move it away")
     return False
 
 
-def _file(db: sqlite3.Connection) -> str:
-    return str(db.execute("PRAGMA database_list").fetchone()[2])
-
-
-def _create(db: sqlite3.Connection) -> None:
+def _create(db: sqlite3.Connection, path: Path) -> None:
     """Make the tables, unless another process has just done so."""
     deadline = time.monotonic() + _WAIT_S
     while True:
@@ -221,7 +217,7 @@ def _create(db: sqlite3.Connection) -> None:
                 raise
             time.sleep(0.05)
     db.execute("BEGIN EXCLUSIVE")
-    if _looks_like_one(db):
+    if _looks_like_one(db, path):
         db.execute("ROLLBACK")
         return
     for statement in _SCHEMA.split(";\n"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing
+from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -173,25 +173,24 @@ async def _transport(
     config: McpConfig, environ: Mapping[str, str], cwd: Path, errors: ErrorLog | None
 ) -> AsyncIterator[Any]:
     """The transport of a `Client`; its resources are closed afterwards."""
-    async with AsyncExitStack() as stack:
-        if config.url is not None:
-            from mcp.client.streamable_http import streamable_http_client
+    if config.url is not None:
+        from mcp.client.streamable_http import streamable_http_client
 
-            client = await stack.enter_async_context(_http_client(config))
+        async with _http_client(config) as client:
             yield streamable_http_client(config.url, http_client=client, max_sse_event_size=_MAX_EVENT_BYTES)
-            return
-        from mcp import StdioServerParameters, stdio_client
+        return
+    from mcp import StdioServerParameters, stdio_client
 
-        assert config.command is not None and errors is not None
-        parameters = StdioServerParameters(
-            command=config.command,
-            args=list(config.args),
-            env=dict(environ),
-            cwd=config.cwd or cwd,
-            encoding=line_encoding(),
-            encoding_error_handler="replace",
-        )
-        yield stdio_client(parameters, errlog=errors.file)
+    assert config.command is not None and errors is not None
+    parameters = StdioServerParameters(
+        command=config.command,
+        args=list(config.args),
+        env=dict(environ),
+        cwd=config.cwd or cwd,
+        encoding=line_encoding(),
+        encoding_error_handler="replace",
+    )
+    yield stdio_client(parameters, errlog=errors.file)
 
 
 def _http_client(config: McpConfig) -> Any:
