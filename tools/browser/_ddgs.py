@@ -6,8 +6,7 @@ made for people, so it may find nothing for hours.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
@@ -36,37 +35,16 @@ class DdgsSource:
             raise ValueError(INSTALL)
 
     def search(self, query: str, *, limit: int, stop: Stop) -> tuple[Hit, ...]:
+        from tools.fetch._network import WasCut, Watch, in_a_thread
+
         ddgs: Any = import_module("ddgs")  # takes 0.2 s, so only when somebody searches
-
-        def ask() -> list[dict[str, object]]:
-            found: list[dict[str, object]] = ddgs.DDGS().text(query, max_results=limit)
-            return found
-
-        hits = (hit_of(_ANSWER, result) for result in _in_time(ask, self.timeout_s, stop))
-        return tuple(hit for hit in hits if hit is not None)[:limit]
-
-
-def _in_time(ask: Callable[[], list[dict[str, object]]], timeout_s: float, stop: Stop) -> list[dict[str, object]]:
-    """What `ask` returns, run in a thread that is abandoned if it takes too long: ddgs can't be interrupted."""
-    found: list[dict[str, object]] = []
-    failed: list[Exception] = []
-    over = threading.Event()
-
-    def work() -> None:
         try:
-            found.extend(ask())
+            with closing(Watch(stop, self.timeout_s)) as watch:  # the thread is abandoned: ddgs can't be interrupted
+                found = in_a_thread(lambda: ddgs.DDGS().text(query, max_results=limit), watch)
+        except WasCut:
+            told = interrupted(stop) if stop.stopped else f"ddgs gave no answer within {self.timeout_s:g} s"
+            raise ToolFailed(told) from None
         except Exception as error:  # whatever an engine's page makes it raise
-            failed.append(error)
-        over.set()
-
-    forget = stop.on_stop(over.set)
-    threading.Thread(target=work, name="ddgs", daemon=True).start()
-    in_time = over.wait(timeout_s)
-    forget()
-    if stop.stopped:
-        raise ToolFailed(interrupted(stop))
-    if failed:
-        raise ToolFailed(f"ddgs: {' '.join(str(failed[0]).split())[:200] or type(failed[0]).__name__}")
-    if not in_time:
-        raise ToolFailed(f"ddgs gave no answer within {timeout_s:g} s")
-    return found
+            raise ToolFailed(f"ddgs: {' '.join(str(error).split())[:200] or type(error).__name__}") from None
+        hits = (hit_of(_ANSWER, result) for result in found)
+        return tuple(hit for hit in hits if hit is not None)[:limit]

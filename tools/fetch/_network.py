@@ -10,7 +10,8 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal
+from concurrent.futures import Future
+from typing import Literal, TypeVar
 
 import httpcore2
 
@@ -18,6 +19,7 @@ from tools.fetch.guard import Guard
 from tools.spec import Stop
 
 Cut = Literal["stopped", "too slow"]
+_Answer = TypeVar("_Answer")
 _CONNECT_SHARE_S = 5.0
 """How long one address is tried before the next: a machine without IPv6 still gets IPv6 addresses."""
 
@@ -87,30 +89,27 @@ class GuardedBackend(httpcore2.NetworkBackend):
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.NetworkStream:
         self._watch.check()
-        addresses = _in_a_thread(lambda: self._guard.addresses(host, port), self._watch)
+        addresses = in_a_thread(lambda: self._guard.addresses(host, port), self._watch)
         return _Stream(_connect_to_first(addresses, port, self._watch), self._watch)
 
 
-def _in_a_thread(look_up: Callable[[], Sequence[str]], watch: Watch) -> Sequence[str]:
-    """What `look_up` returns or raises, unless the watch ends first: the system's resolver can't be interrupted."""
+def in_a_thread(ask: Callable[[], _Answer], watch: Watch) -> _Answer:
+    """What `ask` returns or raises, unless the watch ends first: the system's resolver can't be interrupted."""
+    answer: Future[_Answer] = Future()
     done = threading.Event()
-    found: list[Sequence[str] | Exception] = []
 
     def run() -> None:
         try:
-            found.append(look_up())
-        except Exception as error:  # handed over, raised below
-            found.append(error)
+            answer.set_result(ask())
+        except Exception as error:
+            answer.set_exception(error)
         done.set()
 
     watch.on_cut(done.set)
-    threading.Thread(target=run, name="look-up", daemon=True).start()
+    threading.Thread(target=run, name="ask", daemon=True).start()
     done.wait()
     watch.check()
-    answer = found[0]
-    if isinstance(answer, Exception):
-        raise answer
-    return answer
+    return answer.result()
 
 
 def _connect_to_first(addresses: Sequence[str], port: int, watch: Watch) -> socket.socket:
