@@ -27,14 +27,13 @@ class Connection:
         self.accepted: dict[str, str] = {}
         self.is_new = True
         self._failures = 0
-        self._turn: asyncio.Lock | None = None
+        self._turn = asyncio.Lock()
 
     async def call(self, tool: RemoteTool, args: Mapping[str, object], connect_timeout_s: float) -> CallToolResult:
         """Call a tool; if the server has ended, start it again first, once. Raises `ServerFailed`.
 
         A call during which the server ends is not sent again: it may have done what it was asked.
         """
-        self._turn = self._turn or asyncio.Lock()
         async with self._turn:
             if self.server.is_lost:
                 await self._reconnect(tool, connect_timeout_s)
