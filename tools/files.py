@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from tools._scratch import remove_left_files
+from tools.no_links import opened_below
 
 FULL: Final = "the disk is full: free some space"
 _ROOM_BYTES: Final = 64 << 10  # SQLite creates the index of its log with 32 KiB
@@ -42,18 +43,10 @@ def write_whole(path: Path, text: str) -> None:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        _remove_left(partial, path.name)
+        if hasattr(os, "O_DIRECTORY"):
+            with opened_below(path.parent, ()) as folder:
+                left = re.compile(rf"\.{re.escape(path.name)}\.ossia-[a-z0-9_]{{8}}")
+                remove_left_files(folder, partial.name, left)
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
-
-
-def _remove_left(partial: Path, name: str) -> None:
-    """Remove temporary files that killed writers of this file left behind."""
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    folder = os.open(partial.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        remove_left_files(folder, partial.name, re.compile(rf"\.{re.escape(name)}\.ossia-[a-z0-9_]{{8}}"))
-    finally:
-        os.close(folder)

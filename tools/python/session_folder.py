@@ -98,4 +98,4 @@ def _locks(descriptor: int) -> bool:
 
 
 def _changed_since(folder: Path, before: float) -> bool:
-    return any(entry is None or entry.status.st_ctime >= before for entry in hostile_folder.walk((folder,)))
+    return any(entry is None or entry.status.st_ctime >= before for entry in hostile_folder.walk(folder))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tools.python.output import Cell
 from tools.python.session_folder import SessionFolder
 from tools.sandbox import DATA_PATH, PYTHON_LIMITS, Confinement, Interpreter, InterpreterUnusable, Limits, inspect
-from tools.sandbox.hostile_folder import clear_setid_bits, read_file
+from tools.sandbox.hostile_folder import clear_setid_bits
 from tools.spec import Effect, Preview, Stop, ToolContext, ToolOutput, ToolResult, ToolSpec, interrupted
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class PythonTool:
 
     @property
     def folder(self) -> Path:
-        """The host's folder behind `/mnt/data`, made at the first look. Read it with `read_file` only."""
+        """The host's folder behind `/mnt/data`, made at the first look. What lies in it is the model's: follow no link."""
         if self._folder is None:
             self._folder = SessionFolder(self._data_dir)
         return self._folder.path
@@ -105,13 +105,6 @@ class PythonTool:
             if self._folder is not None and any(self._folder.path.iterdir()):
                 return self._folder.path
         return None
-
-    def read_file(self, name: str, *, max_bytes: int = 64 << 20) -> bytes:
-        """A file that the code left in `/mnt/data`, by its name there. Never follows a link.
-
-        Raises `OSError` where it isn't a plain file of that folder.
-        """
-        return read_file(self.folder, name, max_bytes=max_bytes)
 
     def start(self) -> None:
         """Start the kernel and don't wait for it: a first call finds it warm. A failure shows at that call."""
@@ -167,8 +160,7 @@ class PythonTool:
     def close(self) -> None:
         """End the kernel. A call that is running ends with "kernel died"."""
         self._closed = True
-        kernel = self._kernel
-        if kernel is not None:
+        if (kernel := self._kernel) is not None:
             kernel.kill("the program is ending")
         with self._lock:
             self._drop_kernel()

@@ -10,12 +10,12 @@ import os
 import shutil
 import stat
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from tools.no_links import FOLDER, NEW_FILE, THROUGH, NotAPlainFile, open_file, open_top, opened_below
+from tools.no_links import FOLDER, NEW_FILE, THROUGH, open_top
 
 _PROGRAMS = "/usr/bin:/bin:/run/current-system/sw/bin"
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
@@ -26,21 +26,6 @@ def make_private(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     folder.chmod(0o700)
     return folder.resolve()
-
-
-def read_file(folder: Path, name: str, *, max_bytes: int) -> bytes:
-    """The bytes of a plain file below `folder`, at most `max_bytes` of them.
-
-    Raises `NotAPlainFile` if a part of `name` is a link or leads out, or if it isn't a plain file.
-    """
-    parts = Path(name).parts
-    if not parts or any(part in ("..", "/", "") for part in parts):
-        raise NotAPlainFile(f"{name!r} leads out of the folder")
-    try:
-        with opened_below(folder, parts[:-1]) as above, os.fdopen(open_file(parts[-1], above), "rb") as file:
-            return file.read(max_bytes)
-    except OSError as error:
-        raise NotAPlainFile(f"{name} can't be read: {error.strerror}") from error
 
 
 def save_new(folder: Path, stem: str, suffix: str, data: bytes) -> Path:
@@ -65,16 +50,11 @@ class Entry(NamedTuple):
     status: os.stat_result
 
 
-def walk(folders: Iterable[Path]) -> Iterator[Entry | None]:
-    """Every entry below some folders, at any depth, with only a few open descriptors. Links are listed, not followed.
+def walk(top: Path) -> Iterator[Entry | None]:
+    """Every entry below a folder, at any depth, with only a few open descriptors. Links are listed, not followed.
 
     None for a place that couldn't be read. A folder that we own but may not read is made readable first.
     """
-    for folder in folders:
-        yield from _walk(folder)
-
-
-def _walk(top: Path) -> Iterator[Entry | None]:
     here = -1
     way: list[tuple[tuple[int, int], list[str]]] = []  # each folder from the top to here, with the names left in it
     try:
@@ -168,7 +148,7 @@ def clear_setid_bits(folder: Path) -> int:
     A file with such a bit, left by a sandbox that root started, would run as root on this machine.
     """
     cleared = 0
-    for entry in walk((folder,)):
+    for entry in walk(folder):
         if entry is None or not stat.S_ISREG(entry.status.st_mode):
             continue
         if entry.status.st_mode & (stat.S_ISUID | stat.S_ISGID):

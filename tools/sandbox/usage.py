@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from tools.sandbox._system_memory import beside_processes
@@ -77,7 +78,7 @@ def usage_of_folders(folders: Iterable[Path]) -> Usage:
     free = min((_free_bytes(place) for place in places), default=1 << 63)
     for _ in range(_LOOKS):
         size = files = hidden = 0
-        for entry in walk(places):
+        for entry in chain.from_iterable(map(walk, places)):
             if entry is None:
                 hidden += 1
             else:
@@ -109,15 +110,6 @@ def _free_bytes(folder: Path) -> int:
     return disk.f_bavail * disk.f_frsize
 
 
-def usage_of_processes(root: int) -> Usage:
-    """Resident memory and number of threads of a process and all its descendants."""
-    memory = threads = 0
-    for resident, count in _from_proc(root) if sys.platform == "linux" else _from_ps(root):
-        memory += resident
-        threads += count
-    return Usage(memory_bytes=memory, processes=threads)
-
-
 def usage_in_all(root: int, memory_bytes: int, processes: int) -> Usage:
     """What a process and all its descendants use, including the system's memory that they hold.
 
@@ -125,14 +117,15 @@ def usage_in_all(root: int, memory_bytes: int, processes: int) -> Usage:
     `processes` processes and threads: then their number is enough, and a fork bomb must be ended before it grows.
     """
     if sys.platform != "linux":
-        return usage_of_processes(root)
+        found = list(_from_ps(root))
+        return Usage(memory_bytes=sum(found), processes=len(found))
     tree = list(_tree(root))
     own, count = sum(resident for _, resident, _ in tree), sum(threads for _, _, threads in tree)
     if count > processes:
         return Usage(memory_bytes=own, processes=count)
     beside = beside_processes([process for process, _, _ in tree], memory_bytes)
     if own + beside > memory_bytes:
-        own = proportional_memory(root)
+        own = _proportional_memory(root)
     return Usage(memory_bytes=own + beside, beside_bytes=beside, processes=count)
 
 
@@ -144,12 +137,8 @@ def processes_of(root: int) -> list[int]:
     return [root, *(pid for pid in map(int, done.stdout.split()) if pid != root)]
 
 
-def proportional_memory(root: int) -> int:
-    """The proportional set size (PSS) of a tree: pages shared by forks are counted once.
-
-    Slower to read than the sum of the resident sizes, which is never smaller. A process whose PSS can't be read counts
-    with its resident size.
-    """
+def _proportional_memory(root: int) -> int:
+    """A tree's proportional set size (PSS), where pages shared by forks count once. Slower than the resident sizes."""
     total = 0
     for process, resident, _ in _tree(root):
         try:
@@ -168,12 +157,8 @@ def own_memory_bytes() -> int:
         return 0
 
 
-def _from_proc(root: int) -> Iterator[tuple[int, int]]:
-    return ((resident, threads) for _, resident, threads in _tree(root))
-
-
 def _tree(root: int) -> Iterator[tuple[Path, int, int]]:
-    """Walks down the tree by each thread's list of children, so the cost depends on the tree, not on the machine."""
+    """Each process's folder in /proc, resident bytes and threads. By each thread's children: never the whole machine."""
     pending = [root]
     while pending:
         process = Path("/proc", str(pending.pop()))
@@ -187,14 +172,14 @@ def _tree(root: int) -> Iterator[tuple[Path, int, int]]:
         yield process, memory, len(threads)
 
 
-def _from_ps(root: int) -> Iterator[tuple[int, int]]:
-    """macOS: one call of `ps`; it counts processes, not threads."""
+def _from_ps(root: int) -> Iterator[int]:
+    """macOS: the resident bytes of each process, by one call of `ps`; it doesn't show threads."""
     command = ["ps", "-A", "-o", "pid=,ppid=,rss="]
     done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
     rows = [tuple(map(int, line.split())) for line in done.stdout.splitlines() if line.strip()]
     frontier = {root}
     while frontier:
-        yield from ((1024 * kib, 1) for pid, _, kib in rows if pid in frontier)
+        yield from (1024 * kib for pid, _, kib in rows if pid in frontier)
         frontier = {pid for pid, parent, _ in rows if parent in frontier}
 
 

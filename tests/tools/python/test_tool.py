@@ -164,7 +164,7 @@ def test_a_picture_becomes_a_file(tool: PythonTool) -> None:
         brings=PRIVATE,
     )
     assert second.text == "[image saved: /mnt/data/out_2.png]"
-    assert tool.read_file("out_2.png") == png()
+    assert (tool.folder / "out_2.png").read_bytes() == png()
     assert run(tool, "open('/mnt/data/out_1.png', 'rb').read(4)").text == r"b'\x89PNG'"
 
 

@@ -462,7 +462,7 @@ def test_a_folder_that_moves_leads_nobody_out(tmp_path: Path) -> None:
     for name in ("data/a/b/c", "data/x", "mine"):
         (tmp_path / name).mkdir(parents=True)
     names = []
-    for entry in hostile_folder.walk([tmp_path / "data"]):
+    for entry in hostile_folder.walk(tmp_path / "data"):
         names.append(entry.name if entry else None)
         if entry and entry.name == "c":
             (tmp_path / "data/a/b").rename(tmp_path / "b")
@@ -647,16 +647,11 @@ def test_setid_bits_are_cleared_after_each_call(attack: PythonTool, tmp_path: Pa
 
 
 def test_links_are_never_followed_by_the_host(attack: PythonTool, tmp_path: Path) -> None:
-    (tmp_path / "id_rsa").write_text(SECRET)
-    run(attack, f"os.symlink({str(tmp_path / 'id_rsa')!r}, 'link'); os.symlink({str(tmp_path)!r}, 'folder')\n"
-                f"os.mkfifo('fifo'); os.symlink({str(tmp_path / 'new.png')!r}, 'out_1.png')")  # fmt: skip
-    for name in ("link", "folder/id_rsa", "fifo", f"../{tmp_path.name}/id_rsa", str(tmp_path / "id_rsa"), "", "."):
-        with pytest.raises(OSError):
-            attack.read_file(name)
+    run(attack, f"os.symlink({str(tmp_path / 'new.png')!r}, 'out_1.png')")
     picture = run(attack, "display({'image/png': 'aGVsbG8='}, raw=True)")
     assert picture.text == "[image saved: /mnt/data/out_2.png]"
-    assert not (tmp_path / "new.png").exists() and attack.read_file("out_2.png") == b"hello"
-    run(attack, "for n in ('link', 'folder', 'fifo', 'out_1.png', 'out_2.png'): os.unlink(n)")
+    assert not (tmp_path / "new.png").exists() and (attack.folder / "out_2.png").read_bytes() == b"hello"
+    run(attack, "os.unlink('out_1.png'); os.unlink('out_2.png')")
 
 
 # -- hostile row 26: our own death -------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from tools.sandbox import PYTHON_LIMITS, Job, Unconfined, _seatbelt, _seccomp, h
 from tools.sandbox._bwrap import Bwrap, find
 from tools.sandbox._interpreter import _PARTS, _existing, _prefixes_behind
 from tools.sandbox._landlock import Landlock
-from tools.sandbox.usage import Usage, usage_of_folders, usage_of_processes
+from tools.sandbox.usage import Usage, usage_in_all, usage_of_folders
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are Linux's")
 
@@ -295,12 +295,12 @@ def _open_descriptors() -> int:
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
-def test_usage_of_processes() -> None:
+def test_usage_of_all_processes() -> None:
     with subprocess.Popen(["sh", "-c", "sleep 60 & sleep 60"], start_new_session=True) as shell:
         try:
-            while usage_of_processes(shell.pid).processes < 3:
+            while usage_in_all(shell.pid, 1 << 40, 100).processes < 3:
                 assert shell.poll() is None
-            assert usage_of_processes(shell.pid).memory_bytes > 100_000
+            assert usage_in_all(shell.pid, 1 << 40, 100).memory_bytes > 100_000
         finally:
             os.killpg(shell.pid, 9)
 
