@@ -93,7 +93,7 @@ class PythonTool:
 
     @property
     def folder(self) -> Path:
-        """The host's folder behind `/mnt/data`, made at the first look. What lies in it is the model's: follow no link."""
+        """The host's folder behind `/mnt/data`, made at the first look. Its content is the model's: follow no link."""
         if self._folder is None:
             self._folder = SessionFolder(self._data_dir)
         return self._folder.path

@@ -15,7 +15,7 @@ from tools.sandbox import _seccomp
 from tools.sandbox._interpreter import Interpreter
 from tools.sandbox._launcher import launcher_command
 from tools.sandbox.confinement import Confinement, ConfinementName
-from tools.sandbox.job import DATA_PATH, MIB, SHELL_LIMITS, Job, Launch
+from tools.sandbox.job import DATA_PATH, MIB, SHELL_LIMITS, Job, Launch, pipe_with
 from tools.sandbox.private import PUBLIC_STATE, on_the_way, private_files, private_folders, private_in_workspace
 
 _KERNELS_HOME = "/home/user"
@@ -63,7 +63,7 @@ class Bwrap(Confinement):
 
     def _around(self, inside: _Inside) -> Launch:
         variables = [word for name, value in inside.env.items() for word in ("--setenv", name, value)]
-        filter_fd = _pipe_with(_seccomp.build("bwrap"))
+        filter_fd = pipe_with(_seccomp.build("bwrap"))
         command = (*_KILLED_FIRST, self.program, *_NAMESPACES, *(("--disable-userns",) if self.nested else ()),
                    # uid 0 inside would be root's own files outside
                    *(("--uid", _UNPRIVILEGED, "--gid", _UNPRIVILEGED) if os.geteuid() == 0 else ()),
@@ -192,11 +192,3 @@ def _bind_as_it_lies(path: Path) -> list[object]:
     if path.is_symlink():
         return ["--symlink", path.readlink(), path]
     return ["--ro-bind", path, path] if path.is_dir() else []
-
-
-def _pipe_with(data: bytes) -> int:
-    """The reading end of a pipe that holds `data` (small enough for its buffer) and then ends."""
-    reading, writing = os.pipe()
-    os.write(writing, data)
-    os.close(writing)
-    return reading

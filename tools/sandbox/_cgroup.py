@@ -16,9 +16,8 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Protocol
 
-from tools.sandbox.job import Launch
+from tools.sandbox.job import Launch, pipe_with
 
 _ROOT = Path("/sys/fs/cgroup")
 _PROGRAMS = (Path("/usr/bin/systemd-run"), Path("/bin/systemd-run"), Path("/run/current-system/sw/bin/systemd-run"))
@@ -40,14 +39,6 @@ cd "/sys/fs/cgroup$group" && echo "$(cat memory.max pids.max memory.oom.group)" 
 """
 
 
-class Groups(Protocol):
-    """A way to make control groups."""
-
-    def around(self, launch: Launch, *, memory_bytes: int, processes: int) -> Launch:
-        """The same launch in a group of its own with these limits. Raises `OSError` where it can't be made."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Scopes:
     """Scopes of this user's systemd. They end with their last process. `flags`: those that this systemd-run knows."""
@@ -57,6 +48,7 @@ class Scopes:
     flags: tuple[str, ...] = ()
 
     def around(self, launch: Launch, *, memory_bytes: int, processes: int) -> Launch:
+        """The same launch in a group of its own with these limits. Raises `OSError` where it can't be made."""
         with closing(socket.socket(socket.AF_UNIX)) as bus:  # it may end before we do, and leave its file behind
             bus.settimeout(1)
             bus.connect(str(self.bus))
@@ -71,9 +63,7 @@ class Scopes:
 
     def probe(self) -> bool:
         """Whether a scope keeps its limits, and passes on a descriptor, the input, the arguments and nothing else."""
-        reading, writing = os.pipe()
-        os.write(writing, b"handed down\n")
-        os.close(writing)
+        reading = pipe_with(b"handed down\n")
         inner = Launch(("/bin/sh", "-c", _PROBE, "sh", str(reading)), {"PATH": "/usr/bin:/bin"}, (reading,))
         try:
             launch = self.around(inner, memory_bytes=1 << 28, processes=64)
@@ -84,8 +74,8 @@ class Scopes:
         finally:
             os.close(reading)
         words = done.stdout.split()
-        expected = [str(1 << 28), str(64 + _MORE_PROCESSES), "1", "handed", "down", "said", "$HOME", "${HOME}"]
-        return words[: len(expected)] == expected and not any(word.startswith("DBUS_") for word in words)
+        wanted = [str(1 << 28), str(64 + _MORE_PROCESSES), "1", "handed", "down", "said", "$HOME", "${HOME}"]
+        return words[: len(wanted)] == wanted and not any(word.startswith("DBUS_") for word in words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +85,7 @@ class Delegated:
     parent: Path
 
     def around(self, launch: Launch, *, memory_bytes: int, processes: int) -> Launch:
+        """As `Scopes.around`."""
         group = self.parent / f"ossia-{os.getpid()}-{next(_numbers)}"
         group.mkdir()
         bounds = {"memory.max": memory_bytes, "memory.oom.group": 1, "pids.max": processes + _MORE_PROCESSES}
@@ -144,7 +135,7 @@ def in_group(launch: Launch, *, memory_bytes: int, processes: int) -> tuple[Laun
 
 
 @cache
-def found() -> Groups | None:
+def found() -> Scopes | Delegated | None:
     """How control groups can be made here. Determined once; that starts a scope if the user's systemd answers."""
     if not (_ROOT / "cgroup.controllers").exists():  # macOS; cgroup v1, where nothing is delegated
         return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -90,8 +89,6 @@ def _reach(job: Job) -> tuple[list[Path], list[Path]]:
 
 def abi_version() -> int:
     """Landlock's version in this kernel, 0 without it."""
-    if sys.platform != "linux":
-        return 0
     try:
         import landlockpy
     except ImportError:

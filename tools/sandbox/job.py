@@ -167,6 +167,14 @@ class Launch:
     group: Path | None = None
 
 
+def pipe_with(data: bytes) -> int:
+    """The reading end of a pipe that holds `data` (small enough for its buffer) and then ends."""
+    reading, writing = os.pipe()
+    os.write(writing, data)
+    os.close(writing)
+    return reading
+
+
 @cache
 def _landlocks_site() -> list[str]:
     spec = importlib.util.find_spec("landlockpy")

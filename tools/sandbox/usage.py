@@ -158,7 +158,7 @@ def own_memory_bytes() -> int:
 
 
 def _tree(root: int) -> Iterator[tuple[Path, int, int]]:
-    """Each process's folder in /proc, resident bytes and threads. By each thread's children: never the whole machine."""
+    """Each process's folder in /proc, resident bytes and threads; it costs as much as the tree is large."""
     pending = [root]
     while pending:
         process = Path("/proc", str(pending.pop()))
