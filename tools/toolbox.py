@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from tools.approval.policy import Policy, Ruling, acts
-from tools.calls.arguments import PATCH_TOOL, ArgumentReader, patch_in
+from tools.calls.arguments import ArgumentReader
+from tools.calls.foreign_arguments import PATCH_TOOL, patch_in
 from tools.calls.names import resolve_name, unknown_name
 from tools.spec import (
     ApprovalAsked,
@@ -38,7 +39,6 @@ REFUSED_AGAIN = "User denied this very call before: they were not asked again. C
 DRY_RUN = "Not executed (dry run). It would:"
 
 CHANGED = "The user changed this call to:"
-_BY_USER = "you changed the call"
 
 _Run = Generator[ToolEvent, Decision | None, ToolResult]
 
@@ -201,7 +201,7 @@ class Toolbox:
         if found.name is None:
             raise ToolFailed(unknown_name(call.name, self._tools))
         tool, args = self._tools[found.name], self._readers[found.name].read(call.arguments)
-        patch = patch_in(tool.spec, args) if PATCH_TOOL in self._tools else None
+        patch = patch_in(found.name, args) if PATCH_TOOL in self._tools else None
         if patch is not None:
             tool, args = self._tools[PATCH_TOOL], self._readers[PATCH_TOOL].read(patch)
         return tool, args
@@ -252,7 +252,7 @@ def _question(ready: _Ready, ruling: Ruling, fault: str, rejected: str) -> Appro
     return ApprovalAsked(
         replace(ready.call, name=ready.tool.spec.name),
         ready.preview,
-        ruling.reason if ruling.action == "ask" else _BY_USER,
+        ruling.reason if ruling.action == "ask" else "you changed the call",
         ruling.firm,
         ruling.rules,
         fault=fault,

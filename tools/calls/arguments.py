@@ -7,12 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from tools.calls import loose_json
-from tools.calls.coerce import Misfit, fitted
-from tools.calls.foreign_arguments import from_other_tools, patch_in_command
+from tools.calls.coerce import Misfit, fitted, mapping
+from tools.calls.foreign_arguments import from_other_tools
 from tools.spec import ToolFailed, ToolSpec
 
-PATCH_TOOL = "functions.apply_patch"
-SHELL_TOOL = "functions.shell"
 NO_ARGUMENTS: Mapping[str, object] = {"type": "object", "properties": {}, "additionalProperties": False}
 """The schema of a tool that has none."""
 
@@ -72,15 +70,15 @@ class ArgumentReader:
         """The one argument that raw text stands for; "" if the arguments themselves are a text; None: there is none."""
         if self._schema.get("type") == "string":
             return ""
-        properties = _mapping(self._schema.get("properties"))
+        properties = mapping(self._schema.get("properties"))
         required = self._schema.get("required")
         keys = list(required) if isinstance(required, list | tuple) and required else list(properties)
-        is_text = len(keys) == 1 and _mapping(properties.get(keys[0])).get("type") == "string"
+        is_text = len(keys) == 1 and mapping(properties.get(keys[0])).get("type") == "string"
         return keys[0] if is_text else None
 
     def _unwrapped(self, value: object) -> object:
         """The inner arguments of `{"name": …, "parameters": {…}}`, unless the tool has such arguments itself."""
-        own = _mapping(self._schema.get("properties"))
+        own = mapping(self._schema.get("properties"))
         if not isinstance(value, dict) or not own.keys().isdisjoint(_WRAPPERS) or self._spec.parameters is None:
             return value
         for key in _WRAPPERS:
@@ -111,17 +109,5 @@ class ArgumentReader:
         return json.dumps(self._schema, ensure_ascii=False, default=str)[:_SHOWN_CHARS]
 
 
-def patch_in(spec: ToolSpec, args: object) -> str | None:
-    """The patch, if a shell was given one in place of a command; else None."""
-    if spec.name != SHELL_TOOL or not isinstance(args, dict):
-        return None
-    command = args.get("command")
-    return patch_in_command(command) if isinstance(command, str) else None
-
-
 def _short(text: str) -> str:
     return text if len(text) <= _SHOWN_CHARS else f"{text[: _SHOWN_CHARS // 2]} … {text[-_SHOWN_CHARS // 2 :]}"
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

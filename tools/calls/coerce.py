@@ -36,12 +36,12 @@ def fitted(value: object, schema: Mapping[str, object], *, depth: int = 0) -> ob
     if isinstance(value, dict):
         return _fitted_object(value, schema, depth)
     if isinstance(value, list):
-        items = _mapping(schema.get("items"))
+        items = mapping(schema.get("items"))
         return [fitted(item, items, depth=depth + 1) for item in value]
     if isinstance(value, str):
         if "\0" in value:
             raise Misfit("the arguments hold a NUL character")
-        return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
+        return _encodable(value)
     return value
 
 
@@ -99,9 +99,9 @@ def _of_text(text: str, kinds: frozenset[str]) -> object:
 
 
 def _fitted_object(value: dict[str, object], schema: Mapping[str, object], depth: int) -> dict[str, object]:
-    properties = _mapping(schema.get("properties"))
+    properties = mapping(schema.get("properties"))
     more = schema.get("additionalProperties")
-    rest: Mapping[str, object] = _mapping(more)
+    rest: Mapping[str, object] = mapping(more)
     value = {_own_name(key, value, properties): item for key, item in value.items()}
     unknown = [key for key in value if key not in properties]
     is_closed = more is False or (more is None and bool(properties) and _OPEN.isdisjoint(schema))
@@ -113,7 +113,7 @@ def _fitted_object(value: dict[str, object], schema: Mapping[str, object], depth
     required = schema.get("required")
     musts = set(required) if isinstance(required, list | tuple) else set()
     return {
-        _text(key): fitted(item, _mapping(properties.get(key, rest)), depth=depth + 1)
+        _encodable(key): fitted(item, mapping(properties.get(key, rest)), depth=depth + 1)
         for key, item in value.items()
         if not (item is None and key not in musts and _refuses_null(properties.get(key)))
     }
@@ -140,13 +140,14 @@ def _unknown(names: list[str], properties: Mapping[str, object]) -> str:
 
 
 def _refuses_null(schema: object) -> bool:
-    kinds = _kinds(_mapping(schema))
+    kinds = _kinds(mapping(schema))
     return bool(kinds) and "null" not in kinds
 
 
-def _text(key: str) -> str:
-    return key if key.isascii() else key.encode("utf-8", "replace").decode("utf-8")
+def _encodable(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
+def mapping(value: object) -> Mapping[str, Any]:
+    """The value if it is a mapping, else an empty one."""
     return value if isinstance(value, Mapping) else {}

@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Mapping
 
-_SHELL, _PATCH = "functions.shell", "functions.apply_patch"
+_SHELL, PATCH_TOOL = "functions.shell", "functions.apply_patch"
 
 # Other programs' names for our arguments. Used only if ours isn't given and the tool has no argument of that name.
 _OTHER_NAMES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
@@ -43,7 +43,7 @@ def from_other_tools(name: str, value: object, schema: Mapping[str, object]) -> 
     """
     properties = schema.get("properties")
     own = properties if isinstance(properties, Mapping) else {}
-    if name == _PATCH:
+    if name == PATCH_TOOL:
         patch = _one_patch(value)
         return value if patch is None else {"patch": patch} if "patch" in own else patch
     if isinstance(value, list):
@@ -120,11 +120,14 @@ def _mend_range(args: dict[str, object], own: Mapping[str, object]) -> None:
         args["limit"] = last - start + 1
 
 
-def patch_in_command(command: str) -> str | None:
-    """A patch sent in place of a command: bare, after `apply_patch`, or as its here-document.
+def patch_in(name: str, args: object) -> str | None:
+    """A patch sent to the shell in place of a command: bare, after `apply_patch`, or as its here-document; else None.
 
     Nothing else may be around it: `cd x && apply_patch …` is a command.
     """
+    command = args.get("command") if name == _SHELL and isinstance(args, dict) else None
+    if not isinstance(command, str):
+        return None
     text = command.strip()
     heredoc = _HEREDOC.fullmatch(text)
     if heredoc:

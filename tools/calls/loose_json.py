@@ -43,27 +43,23 @@ def first_value(text: str) -> object:
     """The one JSON value in a text. Raises NotJsonError, also if there are two values."""
     try:
         return _decoded(text)
-    except _Twice as error:
-        raise NotJsonError(str(error)) from None
+    except NotJsonError:
+        raise
     except (ValueError, RecursionError) as error:
         first = error
     try:
-        return _decoded(_repaired(text))
-    except _Twice as error:
-        raise NotJsonError(str(error)) from None
+        return _decoded(_TOKEN.sub(_mended, text))
+    except NotJsonError:
+        raise
     except (ValueError, RecursionError):
         raise NotJsonError(f"not valid JSON ({first})") from None
-
-
-class _Twice(ValueError):
-    pass
 
 
 def _decoded(text: str) -> object:
     decoder = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite, strict=False)
     value, end = decoder.raw_decode(text)
     if any(opening in text[end:] for opening in "{["):
-        raise _Twice("more than one JSON value. Send one call with one JSON object")
+        raise NotJsonError("more than one JSON value. Send one call with one JSON object")
     return value
 
 
@@ -73,16 +69,9 @@ def _refuse(name: str) -> object:
 
 def _finite(text: str) -> float:
     number = float(text)
-    return number if math.isfinite(number) else _refuse_number(text)
-
-
-def _refuse_number(text: str) -> float:
-    raise ValueError(f"{text} is too large a number")
-
-
-def _repaired(text: str) -> str:
-    """The text with its unambiguous mistakes repaired."""
-    return _TOKEN.sub(_mended, text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is too large a number")
+    return number
 
 
 def _mended(match: re.Match[str]) -> str:

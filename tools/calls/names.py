@@ -89,11 +89,6 @@ def _readings(written: str) -> Iterator[str]:
     glued = [name[: -len(leak)].rstrip("._-") for leak in _LEAKED if name.lower().endswith(leak)]
     for reading in (name, *glued):
         yield reading
-        prefix = next(_stripped(reading), None)
-        while prefix is not None:
-            yield prefix
-            prefix = next(_stripped(prefix), None)
-
-
-def _stripped(name: str) -> Iterator[str]:
-    return (name.removeprefix(prefix) for prefix in _PREFIXES if name.startswith(prefix))
+        while reading.startswith(_PREFIXES):
+            reading = next(reading.removeprefix(prefix) for prefix in _PREFIXES if reading.startswith(prefix))
+            yield reading

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tools.calls.arguments import ArgumentReader, patch_in
+from tools.calls.arguments import ArgumentReader
+from tools.calls.foreign_arguments import patch_in
 from tools.spec import ToolFailed, ToolSpec
 
 DOUBLE = ToolSpec(
@@ -225,8 +226,8 @@ def test_a_megabyte_is_read() -> None:
     ],
 )
 def test_a_patch_in_place_of_a_command(command: str, patch: str | None) -> None:
-    assert patch_in(SHELL, {"command": command}) == patch
-    assert patch_in(READ, {"command": command}) is None
+    assert patch_in(SHELL.name, {"command": command}) == patch
+    assert patch_in(READ.name, {"command": command}) is None
 
 
 _JSON = st.recursive(
