@@ -173,7 +173,7 @@ def suggested_rules(spec: ToolSpec, preview: Preview) -> tuple[str, ...]:
     if not preview.subjects:
         return (name,)
     rules = tuple(f"{name}:{subject}" for subject in dict.fromkeys(preview.subjects))
-    return rules if all(map(_is_exact, rules, [spec] * len(rules), [preview] * len(rules))) else ()
+    return rules if all(_is_exact(rule, spec, preview) for rule in rules) else ()
 
 
 def _is_exact(text: str, spec: ToolSpec, preview: Preview) -> bool:
@@ -247,16 +247,13 @@ def _safely(matches: Callable[[str, str], bool], pattern: str, subject: str) -> 
 
 
 def _strictest(rules: list[Rule], action: Action, spec: ToolSpec, preview: Preview) -> tuple[Match, str]:
-    """Whether a rule of this action (deny or ask) is about the call, and which one.
-
-    A pattern with nothing to match against counts as "maybe": it must not be ignored silently.
-    """
+    """Whether a rule of this action (deny or ask) is about the call, and which one."""
     _, matches = _matchers(spec, preview)
     best: tuple[Match, str] = ("no", "")
     for rule in (rule for rule in rules if rule.action == action):
         if rule.pattern is None:
             return "yes", str(rule)
-        found: set[Match] = set() if preview.subjects else {"maybe"}
+        found: set[Match] = set() if preview.subjects else {"maybe"}  # with nothing to match it must not be ignored
         for subject in preview.subjects:
             try:
                 found.add(matches(rule.pattern, subject))
@@ -284,11 +281,6 @@ def _is_browser(spec: ToolSpec) -> bool:
     return spec.provenance == "built-in" and spec.name.startswith("browser.")
 
 
-def _is_users(spec: ToolSpec) -> bool:
-    """A function of the user's own: they wrote it, or named it, to be called."""
-    return spec.provenance == "user"
-
-
 def _effects(spec: ToolSpec, preview: Preview) -> frozenset[Effect]:
     """What this call can do; code that declares no effects can do anything."""
     effects = spec.effects if preview.effects is None else preview.effects
@@ -309,7 +301,7 @@ def _default(spec: ToolSpec, preview: Preview) -> Ruling:
     effects = _effects(spec, preview)
     if _is_browser(spec) and effects <= {"read", "send"}:
         return Ruling("allow", "it reads the web")
-    if _is_users(spec):
+    if spec.provenance == "user":  # they wrote it, or named it, to be called
         return Ruling("allow", f"it is a function of yours ({spec.source})")
     if effects <= {"read"} and spec.provenance != "mcp":
         return Ruling("allow", "it only reads" if effects else "it is confined")

@@ -19,8 +19,7 @@ MAX_CHARS = 10_000
 
 # Literal outside quotes in sh, dash, bash and zsh; `~` and `^` only inside a word (`HEAD~1`).
 _PLAIN = r"[\w\-./,:=+@%]|(?<=[A-Za-z0-9~^])[~^]"
-_WORD = re.compile(rf"""(?:{_PLAIN}|'[^']*'|"[^"$`\\!]*")+""")
-_BLANKS = re.compile(r"[ \t]*")
+_WORD = re.compile(rf"""((?:{_PLAIN}|'[^']*'|"[^"$`\\!]*")+)[ \t]*""")
 _FILLERS = frozenset("\u115f\u1160\u3164\uffa0")  # letters by their category, but invisible
 _QUOTED = re.compile(r"""'([^']*)'|"([^"]*)\"""")
 _RESERVED = frozenset(
@@ -43,20 +42,14 @@ def words_of(command: str) -> tuple[str, ...] | None:
     if len(command) > MAX_CHARS or not command.replace("\t", " ").isprintable() or not _FILLERS.isdisjoint(command):
         return None
     words: list[str] = []
-    position = _end_of_blanks(command, 0)
+    command, position = command.lstrip(" \t"), 0
     while position < len(command):
         match = _WORD.match(command, position)
-        if match is None or match[0].startswith("=") or (not words and "=" in match[0]):
+        if match is None or match[1].startswith("=") or (not words and "=" in match[1]):
             return None
-        words.append(_QUOTED.sub(lambda quoted: quoted[1] if quoted[2] is None else quoted[2], match[0]))
-        position = _end_of_blanks(command, match.end())
+        words.append(_QUOTED.sub(lambda quoted: quoted[1] if quoted[2] is None else quoted[2], match[1]))
+        position = match.end()
     return tuple(words) if words and words[0] and words[0] not in _RESERVED else None
-
-
-def _end_of_blanks(text: str, start: int) -> int:
-    match = _BLANKS.match(text, start)
-    assert match is not None
-    return match.end()
 
 
 @lru_cache(maxsize=256)

@@ -112,50 +112,50 @@ class _File:
     """`trust.json`, read again for each query."""
 
     def __init__(self, data_dir: Path) -> None:
-        self.path = data_dir / FILE
+        self._path = data_dir / FILE
 
-    def read(self) -> _Content:
+    @property
+    def problem(self) -> str:
+        """Why nothing in it holds although it may hold something: a line for the user. "" when all is well."""
+        try:
+            self._read()
+        except TrustError as error:
+            return str(error)
+        return ""
+
+    def _read(self) -> _Content:
         """Raises TrustError if it can't be read or is damaged."""
         try:
-            text = self.path.read_text(encoding="utf-8")
+            text = self._path.read_text(encoding="utf-8")
         except (FileNotFoundError, NotADirectoryError):
             return _Content()
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it isn't UTF-8"
-            raise TrustError(f"{self.path} can't be read ({reason}): {_MOVE}") from error
+            raise TrustError(f"{self._path} can't be read ({reason}): {_MOVE}") from error
         try:
             value: Any = json.loads(text)
             if value["version"] != VERSION:
-                raise TrustError(f"{self.path} is of version {value['version']!r}, expected {VERSION}: {_MOVE}")
+                raise TrustError(f"{self._path} is of version {value['version']!r}, expected {VERSION}: {_MOVE}")
             digests, rules = dict(value["folders"]), dict(value["rules"])
             texts = [*digests, *digests.values(), *rules, *(text for listed in rules.values() for text in listed)]
             if not all(isinstance(text, str) for text in texts) or any(isinstance(one, str) for one in rules.values()):
                 raise TypeError
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise TrustError(f"{self.path} is damaged: {_MOVE}") from error
+            raise TrustError(f"{self._path} is damaged: {_MOVE}") from error
         return _Content(digests, rules)
 
-    @property
-    def problem(self) -> str:
-        """Why it can't be read; "" when it can, or isn't there."""
-        try:
-            self.read()
-        except TrustError as error:
-            return str(error)
-        return ""
-
     @contextmanager
-    def change(self) -> Iterator[_Content]:
+    def _change(self) -> Iterator[_Content]:
         """Read the file, let the block change its content, write it back. Raises TrustError, also if it is damaged."""
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with _locked(self.path.with_suffix(".lock")):
-                content = self.read()
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with _locked(self._path.with_suffix(".lock")):
+                content = self._read()
                 yield content
                 value = {"version": VERSION, "folders": content.digests, "rules": content.rules}
-                write_whole(self.path, json.dumps(value, indent=1, sort_keys=True) + "\n")
+                write_whole(self._path, json.dumps(value, indent=1, sort_keys=True) + "\n")
         except OSError as error:
-            raise TrustError(f"{self.path}: {cannot(error, 'written')}") from error
+            raise TrustError(f"{self._path}: {cannot(error, 'written')}") from error
 
 
 _MOVE = "it is not used; move it away to begin a new one"
@@ -179,7 +179,7 @@ def _key(folder: Path | None) -> str:
     return "" if folder is None else str(folder.resolve())
 
 
-class TrustStore:
+class TrustStore(_File):
     """The folders that the user trusts.
 
     store = TrustStore(data_dir)
@@ -187,18 +187,10 @@ class TrustStore:
     store.state(Path("project"))                          # "trusted", until .ossia/ or AGENTS.md in it change
     """
 
-    def __init__(self, data_dir: Path) -> None:
-        self._file = _File(data_dir)
-
-    @property
-    def problem(self) -> str:
-        """Why nothing is trusted even if the user trusted it: a line for the user. "" when all is well."""
-        return self._file.problem
-
     def state(self, folder: Path) -> TrustState:
         """Is this very folder (not one above it) trusted? If the file can't be read, nothing is: see `problem`."""
         try:
-            digest = self._file.read().digests.get(_key(folder))
+            digest = self._read().digests.get(_key(folder))
         except TrustError:
             return "unknown"
         if digest is None:
@@ -211,30 +203,22 @@ class TrustStore:
     def trust(self, folder: Path, offer: Offer | None = None) -> None:
         """Trust a folder as it was when `offer` was taken; None: as it is now. Raises TrustError."""
         digest = (offer or look(folder)).digest
-        with self._file.change() as content:
+        with self._change() as content:
             content.digests[_key(folder)] = digest
 
     def revoke(self, folder: Path) -> bool:
         """Stop trusting a folder, and forget the rules that were stored for it. False: there was nothing to forget."""
-        with self._file.change() as content:
+        with self._change() as content:
             had = [content.digests.pop(_key(folder), None), content.rules.pop(_key(folder), None)]
         return had != [None, None]
 
     def folders(self) -> tuple[Path, ...]:
         """The folders that were ever trusted; `state` says whether they still are. Raises TrustError."""
-        return tuple(map(Path, sorted(self._file.read().digests)))
+        return tuple(map(Path, sorted(self._read().digests)))
 
 
-class Grants:
+class Grants(_File):
     """The rules that the user stored with "always", for each workspace, and for the runs that have none."""
-
-    def __init__(self, data_dir: Path) -> None:
-        self._file = _File(data_dir)
-
-    @property
-    def problem(self) -> str:
-        """Why no stored rule holds although there may be some: a line for the user. "" when all is well."""
-        return self._file.problem
 
     def add(self, rules: Iterable[str], *, workspace: Path | None = None) -> None:
         """Store rules in the form of `--allow` (`"shell:git status"`).
@@ -242,7 +226,7 @@ class Grants:
         Raises ValueError for what is no rule, and TrustError if they can't be stored.
         """
         texts = [str(parse_rule(text, "allow", origin="stored")) for text in rules]
-        with self._file.change() as content:
+        with self._change() as content:
             stored = content.rules.setdefault(_key(workspace), [])
             stored += [text for text in texts if text not in stored]
 
@@ -252,17 +236,17 @@ class Grants:
         Empty if the file can't be read: see `problem`.
         """
         try:
-            return _parsed(self._file.read().rules.get(_key(workspace), []))
+            return _parsed(self._read().rules.get(_key(workspace), []))
         except TrustError:
             return ()
 
     def by_workspace(self) -> Mapping[Path | None, tuple[Rule, ...]]:
         """All stored rules. Raises TrustError."""
-        return {Path(key) if key else None: _parsed(texts) for key, texts in sorted(self._file.read().rules.items())}
+        return {Path(key) if key else None: _parsed(texts) for key, texts in sorted(self._read().rules.items())}
 
     def forget(self, rule: str) -> bool:
         """Drop a rule wherever it is stored. False: it wasn't stored. Raises TrustError."""
-        with self._file.change() as content:
+        with self._change() as content:
             had = any(rule in texts for texts in content.rules.values())
             kept = {key: [text for text in texts if text != rule] for key, texts in content.rules.items()}
             content.rules = {key: texts for key, texts in kept.items() if texts}
