@@ -21,12 +21,9 @@ from typing import Literal
 from tools.no_links import FILE, FOLDER, open_top
 from tools.spec import ToolFailed
 
-_MAX_PATH_CHARS = 4_096  # Linux's limit
+_MAX_PATH_CHARS, _MAX_LINKS = 4_096, 40  # Linux's limits
 MAX_FILE_BYTES = 16 << 20
 """The most that one file may have that is read or written whole."""
-
-_MAX_LINKS = 40
-"""Linux's limit."""
 
 PlaceKind = Literal["file", "folder", "other", "missing"]
 
@@ -136,15 +133,13 @@ class _Walk:
 
     def _target(self, part: str) -> list[str]:
         target = os.readlink(part, dir_fd=self._folders[-1])
-        if posixpath.isabs(target):
-            below = _below(self._root, target)
-            if below is None:
-                raise _leads_out(self._given)
-            while len(self._folders) > 1:
-                os.close(self._folders.pop())
-            self.names.clear()
-            return below
-        return _split(target)
+        if not posixpath.isabs(target):
+            return _split(target)
+        below = _below(self._root, target, self._given)
+        while len(self._folders) > 1:
+            os.close(self._folders.pop())
+        self.names.clear()
+        return below
 
     def _take_missing(self, parts: list[str]) -> None:
         if ".." in parts:
@@ -171,26 +166,21 @@ def _parts(root: Path, given: str) -> list[str]:
         os.fsencode(given)
     except UnicodeEncodeError:
         raise ToolFailed(f"Error: {given!r} can't be a file's name. Send a plain path.") from None
-    if not posixpath.isabs(given):
-        return _split(given)
-    below = _below(root, given)
-    if below is None:
-        raise _leads_out(given)
-    return below
+    return _below(root, given, given) if posixpath.isabs(given) else _split(given)
 
 
 def _split(path: str) -> list[str]:
     return [part for part in path.split("/") if part not in ("", ".")]
 
 
-def _below(root: Path, path: str) -> list[str] | None:
+def _below(root: Path, path: str, given: str) -> list[str]:
     """The parts of an absolute path below the root, even if it spells the root by another name (macOS: /tmp)."""
     size = len(root.parts)
     for candidate in (path, os.path.realpath(path)):
         parts = PurePath(candidate).parts
         if parts[:size] == root.parts:
             return list(parts[size:])
-    return None
+    raise _leads_out(given)
 
 
 # -- opening what was located: by its real name, no part of which may be a link ----------------------------------------
@@ -264,23 +254,15 @@ def _read_file(root: Path, name: str, max_bytes: int) -> Content:
         folder = stack.enter_context(opened_folder(root, folder_name))
         _require_file(os.stat(last, dir_fd=folder, follow_symlinks=False).st_mode, name)  # a device may act on open()
         descriptor = os.open(last, FILE, dir_fd=folder)
-        file = stack.enter_context(os.fdopen(descriptor, "rb", buffering=0))
+        file = stack.enter_context(os.fdopen(descriptor, "rb"))
         status = os.fstat(descriptor)
         _require_file(status.st_mode, name)
         require_inside(folder, descriptor, name)
-        data = b"" if status.st_size > max_bytes else _read(file.fileno(), max_bytes + 1)
+        data = b"" if status.st_size > max_bytes else file.read(max_bytes + 1)
         if status.st_size > max_bytes or len(data) > max_bytes:
             size = f"{max(status.st_size, len(data)) / 1e6:.1f} MB"
             raise ToolFailed(f"Error: {name!r} has {size}, and at most {max_bytes / 1e6:.1f} MB are read. Try grep.")
         return Content(data, stat.S_IMODE(status.st_mode), (status.st_uid, status.st_gid))
-
-
-def _read(descriptor: int, max_bytes: int) -> bytes:
-    pieces, room = [], max_bytes
-    while room > 0 and (piece := os.read(descriptor, min(room, 1 << 20))):
-        pieces.append(piece)
-        room -= len(piece)
-    return b"".join(pieces)
 
 
 def _require_file(mode: int, name: str) -> None:

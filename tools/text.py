@@ -49,6 +49,12 @@ def one_line(text: str, max_chars: int) -> str:
     return flat if len(flat) <= max_chars else f"{flat[: max(0, max_chars - 1)].rstrip()}…"
 
 
+def escaped(name: str) -> str:
+    """A name on one line: control characters, and bytes that aren't UTF-8, as escapes."""
+    plain = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in plain)
+
+
 def has_unseen(text: str) -> bool:
     """Whether it holds invisible characters, such as controls and zero-width spaces."""
     return _UNSEEN.search(text) is not None
@@ -96,22 +102,17 @@ class Bounded:
         self._head_room -= len(taken)
         if taken:
             self._head.append(taken)
-        self._add_to_tail(text[len(taken) :])
-
-    def _add_to_tail(self, text: str) -> None:
-        if not text:
+        if len(taken) == len(text):
             return
-        self._tail.append(text)
-        self._tail_chars += len(text)
-        while self._tail_chars - self._tail_limit >= len(self._tail[0]):
-            gone = len(self._tail.popleft())
-            self._tail_chars -= gone
-            self.omitted += gone
-        surplus = self._tail_chars - self._tail_limit
-        if surplus > 0:
+        self._tail.append(text[len(taken) :])
+        self._tail_chars += len(text) - len(taken)
+        surplus = max(0, self._tail_chars - self._tail_limit)
+        self._tail_chars -= surplus
+        self.omitted += surplus
+        while surplus and surplus >= len(self._tail[0]):
+            surplus -= len(self._tail.popleft())
+        if surplus:
             self._tail[0] = self._tail[0][surplus:]
-            self._tail_chars -= surplus
-            self.omitted += surplus
 
     @property
     def head(self) -> str:
@@ -120,6 +121,14 @@ class Bounded:
     @property
     def tail(self) -> str:
         return "".join(self._tail)
+
+    def cleaned(self, max_tokens: int, count: Callable[[str], int], *, first: Callable[[str], str] = str) -> str:
+        """All of it for a model: through `first`, cleaned and trimmed, without line ends at its end."""
+        head, tail = self.head, self.tail
+        if not self.omitted:  # as one text: a path or an escape sequence may lie across the seam
+            head, tail = head + tail, ""
+        head, tail = clean(first(head)), clean(first(tail))
+        return trim(head, tail, self.omitted, max_tokens=max_tokens, count_tokens=count).rstrip("\n")
 
     def ends_a_line(self) -> bool:
         last = self._tail[-1] if self._tail else (self._head[-1] if self._head else "\n")

@@ -17,6 +17,7 @@ from typing import Literal
 from tools.approval import sensitive
 from tools.approval.sensitive import Place, of_later, plain
 from tools.own import way
+from tools.text import escaped
 from tools.undo.restore import put_back
 from tools.undo.snapshot import Bytes
 from tools.undo.tree import State, Tree
@@ -179,7 +180,7 @@ class _Putting:
         planted = [path for path in found.paths if self._planted(path)]
         if not planted:
             if "/" not in root and root in found.paths and not self._exists(root):
-                self._lines.append(f"a command deleted {shown(root)}, {found.place.why}")
+                self._lines.append(f"a command deleted {escaped(root)}, {found.place.why}")
             return
         aside = self._new_name(root)
         if root in planted:
@@ -193,9 +194,9 @@ class _Putting:
 
     def _move(self, found: _Found, path: str, aside: str, paths: list[str]) -> None:
         """Move what is at `path`, and put back what was at those of `paths` that lie in it."""
-        name, why = shown(path), found.place.why
+        name, why = escaped(path), found.place.why
         if path in self._links:
-            name = f"{name} (where {shown(self._links[path].path)} leads)"
+            name = f"{name} (where {escaped(self._links[path].path)} leads)"
         try:
             self._tree.move(path, aside)
         except OSError as error:
@@ -205,19 +206,19 @@ class _Putting:
         inside = [one for one in paths if one == path or one.startswith(f"{path}/")]
         was = {one: self._before[one] for one in inside if self._before[one].kind != "absent"}
         if not was:
-            self._lines.append(f"a command made {name}, {why}: it was put aside as {shown(aside)}")
+            self._lines.append(f"a command made {name}, {why}: it was put aside as {escaped(aside)}")
         elif put_back(was, self._kept, self._tree):
             self._lines.append(f"a command changed {name}, {why}: what was there couldn't be kept, and what the "
-                               f"command made of it was put aside as {shown(aside)}")  # fmt: skip
+                               f"command made of it was put aside as {escaped(aside)}")  # fmt: skip
         else:
             self._lines.append(f"a command changed {name}, {why}: it is as it was again, and what the command "
-                               f"made of it was put aside as {shown(aside)}")  # fmt: skip
+                               f"made of it was put aside as {escaped(aside)}")  # fmt: skip
 
     def _tell(self, found: _Found) -> None:
-        name, planted = shown(found.place.path), [path for path in found.paths if self._planted(path)]
+        name, planted = escaped(found.place.path), [path for path in found.paths if self._planted(path)]
         if found.how == "packages":
             some = f"{len(planted)} files" if len(planted) > 1 else "a file"
-            self._lines.append(f"a command put {some} into {name} {found.place.why}: {shown(planted[0])}")
+            self._lines.append(f"a command put {some} into {name} {found.place.why}: {escaped(planted[0])}")
         elif found.how == "repository":
             root = found.place.path
             verb = "made" if self._is_new(root) or self._is_new(f"{root}/HEAD") else "changed"
@@ -231,9 +232,3 @@ class _Putting:
         last = os.fsdecode(os.fsencode(last)[:_MAX_NAME_BYTES])
         name = f"{last}-made-by-a-command-{secrets.token_hex(3)}"
         return f"{folder}/{name}" if folder else name
-
-
-def shown(path: str) -> str:
-    """A path on one line: control characters, and bytes that aren't UTF-8, as escapes."""
-    plain_text = path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in plain_text)

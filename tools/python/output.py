@@ -14,7 +14,7 @@ from tools.python._kernel_inside import HEAD_CHARS, OMITTED, TAIL_CHARS
 from tools.sandbox import DATA_PATH
 from tools.sandbox.hostile_folder import save_new
 from tools.spec import Attachment, ToolOutput
-from tools.text import Bounded, clean, trim
+from tools.text import Bounded
 
 if TYPE_CHECKING:
     from tools.python._kernel import KernelMessage
@@ -107,11 +107,7 @@ class Cell:
 
     def text(self, max_tokens: int, count_tokens: Callable[[str], int]) -> str:
         """All of it as the model reads it."""
-        head, tail = self._output.head, self._output.tail
-        if not self._output.omitted:  # as one text: a path or an escape sequence may lie across the seam
-            head, tail = head + tail, ""
-        head, tail = (clean(self.for_model(part)) for part in (head, tail))
-        return trim(head, tail, self._output.omitted, max_tokens=max_tokens, count_tokens=count_tokens).rstrip("\n")
+        return self._output.cleaned(max_tokens, count_tokens, first=self.for_model)
 
 
 def _lines(traceback: object) -> str:

@@ -32,9 +32,3 @@ def as_lines(text: str) -> list[str]:
 def count(number: int, noun: str) -> str:
     """`count(1, "line")` is `"1 line"`, `count(1200, "line")` is `"1,200 lines"`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def one_line(name: str) -> str:
-    """A name on one line: control characters, and bytes that aren't UTF-8, as escapes."""
-    plain = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in plain)

@@ -15,8 +15,9 @@ from typing import Any
 from tools.approval import sensitive
 from tools.safe_files import MAX_FILE_BYTES, Place, locate, opened_folder
 from tools.spec import Preview, Stop, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec, interrupted
+from tools.text import escaped
 from tools.work import _grep_inside
-from tools.work._folder import as_mapping, count, one_line, workspace_of
+from tools.work._folder import as_mapping, count, workspace_of
 from tools.work._glob import as_expression
 from tools.work.list_dir import CLOSED
 
@@ -62,8 +63,7 @@ class Grep:
         if place.kind not in ("file", "folder"):
             there = "there is no" if place.kind == "missing" else "no plain file is at"
             raise ToolFailed(f"Error: {there} {path!r}. list_dir shows what is there.")
-        inside = f"{place.name}/x" if place.kind == "folder" else place.name  # everything below .ssh is secret
-        caution = f"it searches {place.name}, which often holds secrets" if sensitive.of_reading(inside) else ""
+        caution = f"it searches {place.name}, which often holds secrets" if _is_secret(place) else ""
         summary = f"search {place.name} for {pattern!r}"
         return Preview(summary, subjects=place.subjects, caution=caution, plan=place)
 
@@ -74,7 +74,7 @@ class Grep:
         assert isinstance(place, Place), "it is of our own preview"
         job = self._job(as_mapping(args), place)
         hits, end = self._search(job, workspace.root, place, context.stop)
-        shown = [f"{one_line(path)}:{number}: {line}" for path, number, line in hits]
+        shown = [f"{escaped(path)}:{number}: {line}" for path, number, line in hits]
         remarks = [f"[{interrupted(context.stop)}]"] if context.stop.stopped else self._remarks(hits, end)
         text = "\n".join((*shown, *remarks))
         return ToolResult(text, brings=workspace.brings)
@@ -146,12 +146,13 @@ class Grep:
             number, names = end["passed"][kind]
             if number and not (kind == "closed" and hits):
                 more = f" and {number - len(names)} more" if number > len(names) else ""
-                remarks.append(f"[passed over ({what}): {', '.join(map(one_line, names))}{more}]")
+                remarks.append(f"[passed over ({what}): {', '.join(map(escaped, names))}{more}]")
         return remarks
 
 
 def _is_secret(place: Place) -> bool:
-    return bool(sensitive.of_reading(place.name if place.kind == "file" else f"{place.name}/x"))
+    name = place.name if place.kind == "file" else f"{place.name}/x"  # everything below .ssh is secret
+    return bool(sensitive.of_reading(name))
 
 
 def _read(output: bytes) -> tuple[list[tuple[str, int, str]], dict[str, Any] | None]:

@@ -10,7 +10,8 @@ from typing import Any
 
 from tools.safe_files import locate, opened_folder
 from tools.spec import Preview, Stop, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
-from tools.work._folder import as_mapping, one_line, workspace_of
+from tools.text import escaped
+from tools.work._folder import as_mapping, workspace_of
 
 CLOSED = frozenset(
     {
@@ -86,7 +87,7 @@ def _names(root: Path, folder: str, depth: int, stop: Stop, front: str = "") -> 
     for name, is_folder, target in entries:
         if stop.stopped:
             return
-        yield f"{one_line(front + name)}{'/' if is_folder else ''}{f' -> {one_line(target)}' if target else ''}"
+        yield f"{escaped(front + name)}{'/' if is_folder else ''}{f' -> {escaped(target)}' if target else ''}"
         if is_folder and depth > 1 and name not in CLOSED:
             yield from _names(root, f"{folder}/{name}", depth - 1, stop, f"{front}{name}/")
     if more:

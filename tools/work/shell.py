@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,7 +18,7 @@ from tools.sandbox import SHELL_LIMITS, Confinement, ConfinementName, Job, Limit
 from tools.sandbox._process import CommandProcess
 from tools.sandbox.private import GUARDED, too_wide
 from tools.spec import Preview, Stop, Taint, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec, interrupted
-from tools.text import Bounded, clean, trim
+from tools.text import Bounded
 from tools.workspace import Workspace
 
 NAME = "functions.shell"
@@ -205,7 +205,7 @@ class ShellTool:
             forget()
             process.close()
         remark = _remark(process.ended_by, status, timeout_s, context.stop)
-        text = output.text(self._max_tokens, context.count_tokens)
+        text = output.kept.cleaned(self._max_tokens, context.count_tokens)
         text = "\n".join(part for part in (text, remark) if part) or NO_OUTPUT
         return ToolResult(text, error=bool(remark), brings=brings)
 
@@ -216,24 +216,17 @@ class _Output:
     def __init__(self, call_id: str) -> None:
         self._call_id = call_id
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._kept = Bounded()
+        self.kept = Bounded()
         self._room = _MAX_STREAMED_CHARS
 
     def take(self, chunk: bytes, *, last: bool = False) -> Generator[ToolOutput, None, None]:
         text = self._decoder.decode(chunk, last)
-        self._kept.add(text)
+        self.kept.add(text)
         shown = text[: self._room]
         if shown:
             self._room -= len(shown)
             cut = "\n[... more output, not shown while it runs]\n" if not self._room else ""
             yield ToolOutput(self._call_id, shown + cut)
-
-    def text(self, max_tokens: int, count_tokens: Callable[[str], int]) -> str:
-        head, tail = self._kept.head, self._kept.tail
-        if not self._kept.omitted:  # cleaned as one text: an escape sequence may cross the seam
-            head, tail = head + tail, ""
-        head, tail = clean(head), clean(tail)
-        return trim(head, tail, self._kept.omitted, max_tokens=max_tokens, count_tokens=count_tokens).rstrip("\n")
 
 
 def _remark(ended_by: str, status: int, timeout_s: float, stop: Stop) -> str:
