@@ -11,10 +11,9 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from tools.approval.later import linked, put_aside
@@ -23,7 +22,7 @@ from tools.undo.restore import Skipped, Undone, undo_turn
 from tools.undo.scan import Before, Changes, Scanner
 from tools.undo.snapshot import Store, TooMuch, make_private
 from tools.undo.tree import Opened, State, Tree
-from tools.undo.turns import Pending, Turn, TurnFolder, TurnFolders
+from tools.undo.turns import Turn, TurnFolder, TurnFolders
 
 __all__ = ["Before", "Journal", "Skipped", "Turn", "Undone"]
 
@@ -134,12 +133,12 @@ class Journal:
                 f"({self._limits.file_bytes >> 20} MB): change it with a command instead"
             )
         turn = self._current()
-        if not turn.has(name):
+        if name not in turn.before:
             state = self._tree.state(name, keep=turn.bytes.keep)
             if state.kind in ("fifo", "other") or not state.readable:
                 raise ToolFailed(f"Error: {name} is no plain file that can be read, so it isn't changed")
             parents = [name[:i] for i, character in enumerate(name) if character == "/"]
-            missing = [parent for parent in parents if not turn.has(parent) and self._tree.status(parent) is None]
+            missing = [parent for parent in parents if parent not in turn.before and self._tree.status(parent) is None]
             turn.add_before({**dict.fromkeys(missing, State()), name: state})
             turn.unrecorded.update(missing)
         turn.unrecorded.add(name)
@@ -201,16 +200,16 @@ class Journal:
                     changes = self._scanner.changes(before, opened)
                     told = put_aside(self._tree, changes.before, self._store.bytes, before.links,
                                      git_is_free=git_is_free)  # fmt: skip
-                    self._note(self._scanner.changes(before, opened) if told else changes, self._current)
+                    if told:
+                        changes = self._scanner.changes(before, opened)
+                if changes.before:
+                    self._note(changes, self._current())
                 return told
             finally:
                 self._running = False
                 before.pending.done()
 
-    def _note(self, changes: Changes, make_turn: Callable[[], TurnFolder]) -> None:
-        if not changes.before:
-            return
-        turn = make_turn()
+    def _note(self, changes: Changes, turn: TurnFolder) -> None:
         for state in changes.before.values():
             if state.kind == "file":
                 turn.bytes.take(state.hash, self._store.bytes)
@@ -246,11 +245,9 @@ class Journal:
             before = Before(known, pending.repositories, closed, pending)
             with Opened(self._tree) as opened:
                 changes = self._scanner.changes(before, opened)
-            self._note(changes, partial(self._turn_of, pending))
+            if changes.before:
+                self._note(changes, pending.turn or self._turns.new(pending.label))
             pending.done()
-
-    def _turn_of(self, pending: Pending) -> TurnFolder:
-        return pending.turn or self._turns.new(pending.label)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -145,7 +146,5 @@ def _each(work: _Work, paths: Iterable[str], action: Callable[[str], None]) -> N
         try:
             action(path)
         except OSError as error:
-            import errno
-
             full = error.errno in (errno.ENOTEMPTY, errno.EEXIST)
             work.skipped[path] = NOT_EMPTY if full else error.strerror or str(error)

@@ -5,6 +5,7 @@ What lies there was made by a model's tools, so any part of any path may have be
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import secrets
@@ -64,7 +65,7 @@ class Tree:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            if _is_a_link(error):
+            if error.errno == errno.ELOOP:  # a link, on macOS; Linux says ENOTDIR
                 return None
             raise
 
@@ -87,19 +88,10 @@ class Tree:
         if not stat.S_ISREG(status.st_mode):
             return State("fifo" if stat.S_ISFIFO(status.st_mode) else "other", mode, owner=owner)
         try:
-            with self._opened(path) as descriptor:
-                return State("file", mode, (keep or hash_of)(descriptor), owner=owner)
+            with self._above(path) as (folder, name), os.fdopen(open_file(name, folder), "rb") as file:
+                return State("file", mode, (keep or _hash_of)(file.fileno()), owner=owner)
         except PermissionError:
             return State("file", mode, f"{UNREAD}{status.st_ctime_ns}", owner=owner)
-
-    @contextmanager
-    def _opened(self, path: str) -> Iterator[int]:
-        with self._above(path) as (folder, name):
-            descriptor = open_file(name, folder)
-        try:
-            yield descriptor
-        finally:
-            os.close(descriptor)
 
     # -- putting back --------------------------------------------------------------------------------------------------
 
@@ -152,8 +144,10 @@ class Tree:
         """
 
         def action(folder: int, name: str) -> None:
-            now = _status_at(folder, name)
-            if now is not None and stat.S_ISREG(now.st_mode) and now.st_nlink > 1:
+            now = None
+            with suppress(FileNotFoundError):
+                now = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            if now and stat.S_ISREG(now.st_mode) and now.st_nlink > 1:
                 os.chmod(name, 0o600, dir_fd=folder)
                 flags = os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
                 _fill(os.open(name, flags, dir_fd=folder), source, state)
@@ -260,19 +254,11 @@ class Opened:
         self._found.clear()
 
 
-def hash_of(descriptor: int) -> str:
-    """sha256 of what a descriptor reads, to its end."""
+def _hash_of(descriptor: int) -> str:
     digest = hashlib.sha256()
     while chunk := os.read(descriptor, _CHUNK_BYTES):
         digest.update(chunk)
     return digest.hexdigest()
-
-
-def _status_at(folder: int, name: str) -> os.stat_result | None:
-    try:
-        return os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return None
 
 
 def _fill(descriptor: int, source: Path, state: State) -> None:
@@ -285,8 +271,3 @@ def _fill(descriptor: int, source: Path, state: State) -> None:
                 os.fchown(descriptor, *state.owner)
         os.fchmod(descriptor, state.mode)
 
-
-def _is_a_link(error: OSError) -> bool:
-    import errno
-
-    return error.errno == errno.ELOOP  # on macOS; Linux says ENOTDIR

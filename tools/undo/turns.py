@@ -52,9 +52,6 @@ class TurnFolder:
     def exists(self) -> bool:
         return self._list.exists()
 
-    def has(self, path: str) -> bool:
-        return path in self.before
-
     def add_before(self, states: Mapping[str, State]) -> None:
         """Add states. A turn's first one counts: paths that it already has are left out."""
         new = {path: state for path, state in states.items() if path not in self.before}
