@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 HEAD_CHARS, TAIL_CHARS = 150_000, 50_000
@@ -151,17 +152,13 @@ def _threads_keep_their_cell() -> None:
 
     def starting(start: Any) -> Any:
         def start_in_context(thread: Any) -> None:
-            thread.run = _in_context(contextvars.copy_context(), thread.run)
+            thread.run = partial(contextvars.copy_context().run, thread.run)
             start(thread)
 
         return start_in_context
 
     _replace(threading.Thread, "start", starting)
     threading.Thread.starts_in_context = True  # type: ignore[attr-defined]
-
-
-def _in_context(context: contextvars.Context, run: Any) -> Any:
-    return lambda: context.run(run)
 
 
 class _Pipes:

@@ -58,10 +58,7 @@ def caution(changes: Sequence[Change], names: Sequence[str], workspace: Workspac
 
 
 def _of_what_leads_there(changes: Sequence[Change], root: Path) -> Caution | None:
-    """Cautions about what runs or instructs later, but not by its own name.
-
-    That is what a bare repository holds, and what a link at the workspace's top leads to.
-    """
+    """Cautions about what a bare repository holds, and what a link at the workspace's top leads to."""
     made = {change.name for change in changes if change.after is not None}
     links = linked_at_the_top(root)
     for change in changes:
@@ -106,7 +103,6 @@ def apply(changes: Sequence[Change], workspace: Workspace) -> None:
         reason = str(error) if isinstance(error, ToolFailed) else f"Error: writing failed: {_explain(error)}."
         state = f"Still changed: {', '.join(stuck)}" if stuck else "Nothing was changed"
         raise ToolFailed(f"{reason} {state}.") from error
-    writing.finish()
 
 
 def _explain(error: OSError) -> str:
@@ -150,38 +146,22 @@ class _Writing:
     def undo(self) -> list[str]:
         """Undo what was done; returns the names of files for which that failed."""
         stuck = []
-        for change in reversed(self._done):
+        for change in self._done[::-1]:
+            back = Change(change.name, None, change.before and change.before.data, like=change.before)
             try:
-                self._restore(change)
+                self.stage(back)
+                self.commit(back)
             except (OSError, ToolFailed):
                 stuck.append(change.name)
-        self._clear()
+        for name in self._staged.values():
+            folder_name, last = posixpath.split(name)
+            with suppress(OSError, ToolFailed), opened_folder(self._root, folder_name) as folder:
+                os.unlink(last, dir_fd=folder)
         for name in reversed(self._made):
             folder_name, last = posixpath.split(name)
             with suppress(OSError, ToolFailed), opened_folder(self._root, folder_name) as folder:
                 os.rmdir(last, dir_fd=folder)
         return stuck
-
-    def _restore(self, change: Change) -> None:
-        folder_name, last = posixpath.split(change.name)
-        with opened_folder(self._root, folder_name) as folder:
-            if change.before is None:
-                os.unlink(last, dir_fd=folder)
-                return
-            temporary = f".ossia-{secrets.token_hex(6)}.tmp"
-            self._staged[change.name] = posixpath.join(folder_name, temporary)
-            _write(folder, temporary, change.before.data, change.before)
-            os.replace(temporary, last, src_dir_fd=folder, dst_dir_fd=folder)
-            del self._staged[change.name]
-
-    def _clear(self) -> None:
-        for name in self._staged.values():
-            folder_name, last = posixpath.split(name)
-            with suppress(OSError, ToolFailed), opened_folder(self._root, folder_name) as folder:
-                os.unlink(last, dir_fd=folder)
-
-    def finish(self) -> None:
-        assert not self._staged, "every staged file was renamed"
 
 
 def _write(folder: int, name: str, data: bytes, like: Content | None) -> None:

@@ -57,13 +57,6 @@ class _Plan:
     lines: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Refusal:
-    """Why the patch doesn't fit. It quotes the files, so the policy treats it like reading them."""
-
-    text: str
-
-
 class ApplyPatch:
     """Applies a patch in the format that gpt-oss knows (V4A), exactly or not at all.
 
@@ -87,7 +80,8 @@ class ApplyPatch:
             text = f"Error: {misfit}. Nothing was changed. Read the file, then send the whole patch again."
             summary, why = f"look at {names[-1]}: the patch doesn't fit", sensitive.of_reading(*names)
             reads: frozenset[Effect] = frozenset({"read"})
-            return Preview(summary, str(misfit), subjects=names, effects=reads, caution=why, plan=_Refusal(text))
+            # it quotes the files, so the policy treats it like reading them
+            return Preview(summary, str(misfit), subjects=names, effects=reads, caution=why, plan=text)
         diff, names = "".join(diff.text for diff in planner.diffs), planner.subjects
         added = sum(diff.added for diff in planner.diffs)
         removed = sum(diff.removed for diff in planner.diffs)
@@ -101,8 +95,8 @@ class ApplyPatch:
         yield from ()
         workspace = workspace_of(context)
         plan = (context.preview or self.preview(args, context=context)).plan
-        if isinstance(plan, _Refusal):
-            return ToolResult(plan.text, error=True, brings=workspace.brings)
+        if isinstance(plan, str):  # why it doesn't fit
+            return ToolResult(plan, error=True, brings=workspace.brings)
         assert isinstance(plan, _Plan), "it is of our own preview"
         if all(change.before is not None and change.before.data == change.after for change in plan.changes):
             return ToolResult("The files are as the patch wants them already; nothing was written.")
