@@ -58,13 +58,19 @@ def own_in(root: Path, parts: Iterable[Path]) -> Own:
     around = next((place for place in ways if root.is_relative_to(place)), None)
     if around is not None:
         return Own((root,), f"it lies in {around}, which ossia itself is made of")
-    inside: list[Path] = []
-    for place in sorted({place for place in ways if place.is_relative_to(root)}):
-        if not any(place.is_relative_to(above) for above in inside):
-            inside.append(place)
+    inside = outermost(place for place in ways if place.is_relative_to(root))
     bare = any(Path(prefix).resolve() == root for prefix in _prefixes()) and not (root / "pyvenv.cfg").exists()
     problem = f"{root} is the prefix of the Python that runs ossia" if bare else ""
     return Own(tuple(inside), problem)
+
+
+def outermost(paths: Iterable[Path]) -> list[Path]:
+    """The paths that lie in none of the others, sorted."""
+    found: list[Path] = []
+    for path in sorted(set(paths)):
+        if not any(path.is_relative_to(above) for above in found):
+            found.append(path)
+    return found
 
 
 def parts_of_this_python(root: Path) -> list[Path]:

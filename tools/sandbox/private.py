@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
+from tools.own import outermost
 from tools.sandbox.job import Job
 
 GUARDED = (".git", ".ossia")
@@ -29,7 +29,7 @@ def private_folders(job: Job) -> list[Path]:
     """Folders outside the workspace that the command finds empty: real paths, none below another."""
     wanted = [*map(Path, PRIVATE_FOLDERS), *([job.home] if job.home else []), *job.hidden]
     found = {real for path in wanted if (real := path.resolve()).is_dir() and real != Path("/")}
-    return _outermost(path for path in found if not path.is_relative_to(job.folder))
+    return outermost(path for path in found if not path.is_relative_to(job.folder))
 
 
 def private_files() -> list[Path]:
@@ -49,7 +49,7 @@ def private_in_workspace(job: Job) -> list[Path]:
     """What the command doesn't see of the workspace itself: our own data; secrets, if it is the home folder."""
     secrets = [job.folder / name for name in _SECRETS_IN_HOME] if job.home and job.home.resolve() == job.folder else []
     inside = {path.resolve() for path in (*job.hidden, *secrets) if path.exists() and not path.is_symlink()}
-    return _outermost(path for path in inside if path.is_relative_to(job.folder) and path != job.folder)
+    return outermost(path for path in inside if path.is_relative_to(job.folder) and path != job.folder)
 
 
 def too_wide(root: Path, home: Path | None) -> str:
@@ -61,12 +61,3 @@ def too_wide(root: Path, home: Path | None) -> str:
     if home is not None and home.resolve() != root and home.resolve().is_relative_to(root):
         return f"{root} holds whole home folders"
     return ""
-
-
-def _outermost(paths: Iterable[Path]) -> list[Path]:
-    """The paths that lie in none of the others, sorted."""
-    found: list[Path] = []
-    for path in sorted(set(paths)):
-        if not any(path.is_relative_to(above) for above in found):
-            found.append(path)
-    return found

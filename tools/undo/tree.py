@@ -270,4 +270,3 @@ def _fill(descriptor: int, source: Path, state: State) -> None:
             with suppress(OSError):  # only root may give a file away
                 os.fchown(descriptor, *state.owner)
         os.fchmod(descriptor, state.mode)
-
