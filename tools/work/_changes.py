@@ -147,7 +147,8 @@ class _Writing:
         """Undo what was done; returns the names of files for which that failed."""
         stuck = []
         for change in self._done[::-1]:
-            back = Change(change.name, None, change.before and change.before.data, like=change.before)
+            data = change.before.data if change.before else None
+            back = Change(change.name, None, data, like=change.before)
             try:
                 self.stage(back)
                 self.commit(back)
