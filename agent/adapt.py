@@ -45,7 +45,7 @@ def as_call(completion: Completion, *, call_id: Callable[[], str], specs: Mappin
         return None
     assert message.recipient is not None
     call = ToolCall(call_id(), message.recipient, message.text)
-    name = resolve_name(message.recipient, specs).name
+    name = resolve_name(message.recipient, specs)
     return Wish(message, call, _fault(message, specs.get(name) if name else None))
 
 

@@ -148,10 +148,7 @@ class Toolbox:
     def _checked(
         self, call: ToolCall, context: ToolContext, fault: str | None
     ) -> Generator[ToolEvent, Decision | None, tuple[ToolCall, int, ToolResult]]:
-        """Everything from the model's call to its result: the call as it ran, the ms that the tool took, the result.
-
-        0 ms: it never ran.
-        """
+        """The call as it ran, the ms that the tool took (0: it never ran), the result."""
         if fault is not None:
             return call, 0, ToolResult(fault, error=True)
         wished = self._previewed(call, context)
@@ -168,7 +165,6 @@ class Toolbox:
         return ready.call, ms, result
 
     def _started(self, ready: _Ready) -> Generator[ToolEvent, Decision | None, tuple[int, ToolResult]]:
-        """Run what was approved."""
         yield ToolStarted(ready.call)
         started = time.monotonic()
         try:
@@ -197,11 +193,11 @@ class Toolbox:
 
     def _read(self, call: ToolCall) -> tuple[Tool, object]:
         """The tool that is meant, and its arguments. A patch for a shell is a call of `apply_patch`, if that is on."""
-        found = resolve_name(call.name, self._tools)
-        if found.name is None:
+        name = resolve_name(call.name, self._tools)
+        if name is None:
             raise ToolFailed(unknown_name(call.name, self._tools))
-        tool, args = self._tools[found.name], self._readers[found.name].read(call.arguments)
-        patch = patch_in(found.name, args) if PATCH_TOOL in self._tools else None
+        tool, args = self._tools[name], self._readers[name].read(call.arguments)
+        patch = patch_in(name, args) if PATCH_TOOL in self._tools else None
         if patch is not None:
             tool, args = self._tools[PATCH_TOOL], self._readers[PATCH_TOOL].read(patch)
         return tool, args

@@ -9,8 +9,6 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
-from typing import Literal
 
 _CUT = re.compile(r"<\||[\s<>\"'`({\[,;:|]")
 _LEAKED = ("json", "commentary", "analysis", "final", "code", "constrain")
@@ -33,40 +31,26 @@ _ALIASES = {
 """Other names for our tools, compared with a name's last part. The first tool that is on is meant."""
 
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
-    """The tool that is meant, by its whole name, and how it was found. None: none of those that are on.
+def resolve_name(written: str, known: Collection[str]) -> str | None:
+    """The tool in `known` (whole names) that a recipient means; None: none of those that are on.
 
-    `kind`: "exact", as it is written; "repaired", by removing what doesn't belong to it; "alias", another name for it.
-    """
-
-    name: str | None
-    kind: Literal["exact", "repaired", "alias", "unknown"]
-
-
-def resolve_name(written: str, known: Collection[str]) -> Resolved:
-    """The tool in `known` (whole names) that a recipient means; never one that is off.
-
-        resolve_name("functions.shell", known)                      →  exact
-        resolve_name("read_file<|channel|>commentary", known)       →  functions.read_file, repaired
-        resolve_name("shelljson", known)                            →  functions.shell, repaired
-        resolve_name("functions.browser.search", known)             →  browser.search, repaired
-        resolve_name("container.exec", known)                       →  functions.shell, alias
+        resolve_name("read_file<|channel|>commentary", known)       →  functions.read_file
+        resolve_name("shelljson", known)                            →  functions.shell
+        resolve_name("functions.browser.search", known)             →  browser.search
+        resolve_name("container.exec", known)                       →  functions.shell
     """
     if written in known:
-        return Resolved(written, "exact")
+        return written
     names = tuple(dict.fromkeys(_readings(written[:_MAX_CHARS])))
     by_lower = {name.lower(): name for name in known}
     for name in names:
         for whole in (name, f"functions.{name}"):
             found = whole if whole in known else by_lower.get(whole.lower())
             if found is not None:
-                return Resolved(found, "repaired")
+                return found
     lowered = {name.lower() for name in names}
-    for meant, aliases in _ALIASES.items():
-        if meant in known and not lowered.isdisjoint(aliases):
-            return Resolved(meant, "alias")
-    return Resolved(None, "unknown")
+    aliased = (meant for meant, aliases in _ALIASES.items() if meant in known and not lowered.isdisjoint(aliases))
+    return next(aliased, None)
 
 
 def unknown_name(written: str, known: Collection[str]) -> str:

@@ -55,7 +55,7 @@ class KernelMessage:
 class Kernel:
     """One life of a kernel. Starts at construction; `wait_ready` before the first `execute`.
 
-    One thread at a time talks to it; `wake`, `kill` and `ended` are thread-safe.
+    One thread at a time talks to it; `wake` and `process` are thread-safe.
     """
 
     def __init__(self, confinement: Confinement, interpreter: Interpreter, *, data: Path, limits: Limits) -> None:
@@ -85,22 +85,14 @@ class Kernel:
     def _socket_path(self, channel: str) -> Path:
         return self.job.sockets / f"k-{_CHANNELS.index(channel) + 1}"
 
-    @property
-    def ended(self) -> bool:
-        return self.process.ended
-
     def wake(self) -> None:
         """Make `receive` return now."""
         with contextlib.suppress(OSError):  # closed, or so full that it wakes anyway
             self._wake_writer.send(b"w", socket.MSG_DONTWAIT)
 
-    def kill(self, reason: str = "") -> None:
-        """End the kernel and everything it started."""
-        self.process.kill(reason)
-
     def close(self) -> None:
-        """Kill it and release everything."""
-        self.kill()
+        """End it with everything it started, and release everything."""
+        self.process.kill()
         self._context.destroy(linger=0)
         while self._ends:
             os.close(self._ends.popitem()[1])
@@ -147,11 +139,11 @@ class Kernel:
             self._sockets.clear()
 
     def _must_live(self, deadline: float) -> None:
-        if self.ended:
+        if self.process.ended:
             said = [part for part in (self.process.reason, self.process.log) if part]
             raise KernelFailed(f"the kernel didn't start: {': '.join(said)}")
         if time.monotonic() > deadline:
-            self.kill("doesn't answer")
+            self.process.kill("doesn't answer")
             raise KernelFailed("the kernel didn't start in time")
 
     def _pin(self) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tools.files import locks
 from tools.sandbox import hostile_folder
 
 _NAME = re.compile(r"python-[0-9a-f]{8}")
@@ -33,7 +34,7 @@ class SessionFolder:
         self._mark = data_dir / f"{name}.lock"
         self._lock = os.open(self._mark, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            _locks(self._lock)
+            locks(self._lock)
             self.path = hostile_folder.make_private(data_dir / name)
         except OSError:
             self._unlock()
@@ -78,23 +79,12 @@ def _not_in_use(folder: Path) -> Iterator[bool]:
         yield True
         return
     try:
-        free = _locks(lock)
+        free = locks(lock)
         yield free
         if free and not folder.exists():
             mark.unlink(missing_ok=True)
     finally:
         os.close(lock)
-
-
-def _locks(descriptor: int) -> bool:
-    """Lock it until it is closed, however that comes; whether that went."""
-    import fcntl
-
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
 
 
 def _changed_since(folder: Path, before: float) -> bool:

@@ -161,7 +161,7 @@ class PythonTool:
         """End the kernel. A call that is running ends with "kernel died"."""
         self._closed = True
         if (kernel := self._kernel) is not None:
-            kernel.kill("the program is ending")
+            kernel.process.kill("the program is ending")
         with self._lock:
             self._drop_kernel()
             if self._folder is not None:
@@ -196,7 +196,7 @@ class PythonTool:
             left = deadline - time.monotonic()
             if left <= 0:
                 return "timeout"
-            ended = kernel.ended  # first: what it sent before may still be on its way
+            ended = kernel.process.ended  # first: what it sent before may still be on its way
             messages = kernel.receive(min(left, 0.05 if ended else self._timing.idle_s))
             for message in messages:
                 yield from cell.take(message)
@@ -214,7 +214,7 @@ class PythonTool:
             kept = self._interrupt(kernel, cell, self._timing.grace_s if outcome == "timeout" else
                                    self._timing.stop_grace_s)  # fmt: skip
         if not kept:
-            kernel.kill()
+            kernel.process.kill()
             reason = kernel.process.reason
             self._drop_kernel()
         if outcome == "timeout":
@@ -239,7 +239,7 @@ class PythonTool:
     def _collect(self, kernel: Kernel, cell: Cell, end: float) -> bool:
         while not (cell.replied and cell.idle):
             left = end - time.monotonic()
-            if left <= 0 or kernel.ended:
+            if left <= 0 or kernel.process.ended:
                 return False
             for message in kernel.receive(left):
                 for _ in cell.take(message):
@@ -255,11 +255,11 @@ class PythonTool:
         if self._kernel is not None and self._ready and not stop.stopped:
             kernel = self._kernel
             try:
-                if not kernel.ended:
+                if not kernel.process.ended:
                     kernel.process.busy.set()  # from now on it can send
                     return self._connected(kernel, kernel.reconnect, self._timeout_s, stop)
             except KernelFailed as error:
-                kernel.kill(str(error))
+                kernel.process.kill(str(error))
             why = kernel.process.reason
             self._lost = f"[WARN] the kernel died since the last call ({why}); variables lost, {DATA_PATH} kept"
             self._drop_kernel()

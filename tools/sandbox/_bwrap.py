@@ -51,12 +51,9 @@ class Bwrap(Confinement):
     """Runs a job under `bwrap`. `nested`: this bwrap knows --disable-userns (0.8 and later)."""
 
     name: ClassVar[ConfinementName] = "bwrap"
+    data_path: ClassVar[str | None] = DATA_PATH
     program: Path
     nested: bool = True
-
-    @property
-    def data_path(self) -> str | None:
-        return DATA_PATH
 
     def launch(self, job: Job) -> Launch:
         return self._around(_kernel(job, job.interpreter) if job.interpreter else _command(job))

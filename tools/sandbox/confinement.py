@@ -16,17 +16,14 @@ ConfinementName = Literal["bwrap", "landlock", "seatbelt", "unconfined", "off"]
 class Confinement:
     """A way to run the model's code, or its commands (`runs`), on this machine.
 
-    `reason` is empty for the strongest way; else it says why a stronger one is missing and how to get it.
+    `reason` is empty for the strongest way; else it says why a stronger one is missing and how to get it. `data_path`:
+    what a kernel sees as `/mnt/data`; None where it sees the folder under its real name.
     """
 
     name: ClassVar[ConfinementName]
+    data_path: ClassVar[str | None] = None
     runs: Runs
     reason: str = ""
-
-    @property
-    def data_path(self) -> str | None:
-        """What a kernel sees as `/mnt/data`; None where it sees the folder under its real name."""
-        return None
 
     @property
     def confines(self) -> tuple[str, ...]:

@@ -89,7 +89,7 @@ class Journal:
         if not self._folder.exists():
             return ()
         with self._locked():
-            return tuple(folder.turn for folder in reversed(self._turns.all()))
+            return tuple(folder.turn for folder in self._turns.newest_first())
 
     def undo(self, *, force: bool = False, skip: bool = False, dry_run: bool = False) -> Undone | None:
         """Restore the files that the last turn changed; None if there is no turn.
@@ -102,7 +102,7 @@ class Journal:
         with self._locked():
             if self._turn is not None:
                 self._record_after()
-            folder = self._turns.last()
+            folder = next(self._turns.newest_first(), None)
             if folder is None:
                 return None
             undone = undo_turn(folder, self._tree, force=force, skip=skip, dry_run=dry_run)

@@ -10,11 +10,12 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools.files import locks
 from tools.undo.snapshot import UNREADABLE, Bytes, append, make_private, private_file, row_of, state_of
 from tools.undo.tree import State
 
@@ -143,12 +144,9 @@ class TurnFolders:
         made.make(label[:_MAX_LABEL_CHARS])
         return made
 
-    def all(self) -> list[TurnFolder]:
-        """All turns, oldest first. A folder without a list, or with an empty one, is left from a crash: no turn."""
-        return [turn for path in self._paths() if (turn := self._loaded(path)) is not None]
-
-    def last(self) -> TurnFolder | None:
-        return next((turn for path in reversed(self._paths()) if (turn := self._loaded(path)) is not None), None)
+    def newest_first(self) -> Iterator[TurnFolder]:
+        """All turns. A folder without a list, or with an empty one, is left from a crash: no turn."""
+        return (turn for path in reversed(self._paths()) if (turn := self._loaded(path)) is not None)
 
     def prune(self, turns: int, total_bytes: int) -> None:
         """Keep the last `turns`, or as many of them as fit, the last one in any case."""
@@ -179,17 +177,13 @@ class TurnFolders:
 
     def left_behind(self) -> list[Pending]:
         """The commands whose process ended before they were done."""
-        import fcntl
-
         found = []
         for path in self._names("running-"):
             descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:  # it is running
+            if locks(descriptor):
+                found.append(self._pending(path, descriptor))
+            else:  # it is running
                 os.close(descriptor)
-                continue
-            found.append(self._pending(path, descriptor))
         return found
 
     def _pending(self, path: Path, descriptor: int) -> Pending:

@@ -355,7 +355,7 @@ def test_closed_it_leaves_nothing_but_the_files(tmp_path: Path) -> None:
     assert kernel is not None
     made.close()
     made.close()
-    assert kernel.ended and not kernel.job.fixed.exists()
+    assert kernel.process.ended and not kernel.job.fixed.exists()
     assert list(tmp_path.iterdir()) == []
     assert run(made, "1").text == "[ERROR] python is closed"
 
