@@ -61,10 +61,7 @@ def remove_left_files(folder: int, name: str, pattern: re.Pattern[str]) -> None:
 
 
 def _made(parent: Path | None) -> tuple[Path, int]:
-    """A folder and its lock. If somebody removes it as a leftover before it is locked, another one is made.
-
-    Raises OSError where nothing can be locked: too many open files, a filesystem without locks.
-    """
+    """A folder and its lock; a new one if it is removed as a leftover before that. Raises OSError if none is locked."""
     for _ in range(_TRIES):
         path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent)).resolve()
         lock = _locked(path)

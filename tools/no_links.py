@@ -34,10 +34,7 @@ def open_top(folder: Path, flags: int = FOLDER) -> int:
 
 @contextmanager
 def opened_below(top: Path, parts: Iterable[str], flags: int = FOLDER) -> Iterator[int]:
-    """A descriptor of the folder `top/part/part…`, each part opened from the one before; closed afterwards.
-
-    Raises `OSError`; if a part is a link, with ELOOP or ENOTDIR.
-    """
+    """A descriptor of `top/part/part…`, each part opened from the one before. Raises `OSError`, also for a link."""
     here = open_top(top, flags)
     try:
         for part in parts:

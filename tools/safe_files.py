@@ -272,10 +272,7 @@ def _require_file(mode: int, name: str) -> None:
 
 
 def require_inside(top: int, descriptor: int, name: str) -> None:
-    """Check again what was opened: the path that the kernel knows it by must lie below that of `top`.
-
-    Only a folder that was moved out of the workspace during the walk fails here.
-    """
+    """Check again what was opened, by the path that the kernel knows: a folder may have been moved out meanwhile."""
     outer, inner = _real_name(top), _real_name(descriptor)
     if outer is not None and inner is not None and not f"{inner}/".startswith(f"{outer.rstrip('/')}/"):
         raise ToolFailed(f"Error: {name!r} no longer lies in the workspace. Look at it again.")

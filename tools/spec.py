@@ -39,12 +39,10 @@ class Stop(Protocol):
     @property
     def stopped(self) -> bool:
         """True once the turn is to end. It never becomes False again."""
-        ...
 
     @property
     def stop_reason(self) -> StopReason | None:
         """Who stopped it; None while it goes on."""
-        ...
 
     def on_stop(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call `callback` once, from whatever thread stops the turn (at once if it is stopped already).
@@ -52,7 +50,6 @@ class Stop(Protocol):
         Returns a function that removes the callback. The callback must be quick and must not raise: it may set a flag,
         close a socket, interrupt a kernel.
         """
-        ...
 
 
 def interrupted(stop: Stop) -> str:
@@ -265,15 +262,12 @@ class Tool(Protocol):
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:
         """What would happen, without doing it."""
-        ...
 
     def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
         """Do it: yield output as it comes, return the result. Ends soon after a stop, and at once when closed."""
-        ...
 
     def close(self) -> None:
         """Release everything (processes, files). May be called more than once."""
-        ...
 
 
 class ToolFailed(Exception):

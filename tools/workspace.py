@@ -18,7 +18,6 @@ class BeforeCommand(Protocol):
     @property
     def repositories(self) -> tuple[str, ...]:
         """Each `.git` in it, which a command must not be able to change."""
-        ...
 
 
 class Keeper(Protocol):
@@ -30,18 +29,12 @@ class Keeper(Protocol):
         Only the first call of a turn for a path counts. Kept are its bytes and mode, or that it didn't exist (and which
         folders above it didn't). Raises `ToolFailed` when it can't be kept: then nothing may be changed.
         """
-        ...
 
     def commands_cannot_be_undone(self) -> str:
         """Why a command's changes couldn't be undone now, in words for people; empty if they can."""
-        ...
 
     def before_command(self) -> BeforeCommand | None:
-        """Keep all that a command may change; None where that is too much.
-
-        Raises `ToolFailed` when it can't be kept: then nothing may be run.
-        """
-        ...
+        """Keep all that a command may change; None if that is too much. Raises `ToolFailed`: then run nothing."""
 
     def after_command(self, before: Any, *, git_is_free: bool = False) -> tuple[str, ...]:
         """Note what the command changed. `before`: as the same keeper's `before_command` gave it.
@@ -49,7 +42,6 @@ class Keeper(Protocol):
         Returns a line for each thing it left that runs or instructs later. `git_is_free`: the command was able to write
         to the workspace's own `.git`.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,18 +94,12 @@ def plain(name: str) -> str:
 
 
 def of_reading(*names: str) -> str:
-    """Why a person must agree before these files are read; `""` if there is no reason.
-
-    `of_reading("src/.env")` is `"it reads src/.env, which often holds secrets"`.
-    """
+    """Why a person must agree before these are read: "it reads src/.env, which often holds secrets"; "": no reason."""
     return next((f"it reads {name}, which often holds secrets" for name in names if SECRET.search(plain(name))), "")
 
 
 def of_writing(*names: str) -> Caution:
-    """The same for files that are written, moved or deleted. Firm if their content is run or obeyed later.
-
-    Of several reasons, the first firm one; if none is firm, the first.
-    """
+    """The same before they are changed: the first firm reason (it is run or obeyed later), or the first if none is."""
     found = [caution for name in names if (caution := _of_writing(name)).reason]
     return next((caution for caution in found if caution.firm), found[0] if found else Caution())
 

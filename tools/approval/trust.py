@@ -221,20 +221,14 @@ class Grants(_File):
     """The rules that the user stored with "always", for each workspace, and for the runs that have none."""
 
     def add(self, rules: Iterable[str], *, workspace: Path | None = None) -> None:
-        """Store rules in the form of `--allow` (`"shell:git status"`).
-
-        Raises ValueError for what is no rule, and TrustError if they can't be stored.
-        """
+        """Store rules as `--allow` takes them. Raises ValueError for what is none, TrustError if it can't be done."""
         texts = [str(parse_rule(text, "allow", origin="stored")) for text in rules]
         with self._change() as content:
             stored = content.rules.setdefault(_key(workspace), [])
             stored += [text for text in texts if text not in stored]
 
     def rules(self, workspace: Path | None = None) -> tuple[Rule, ...]:
-        """The stored rules for a workspace; None: those for runs without one.
-
-        Empty if the file can't be read: see `problem`.
-        """
+        """The stored rules for a workspace (None: for runs without one); empty where there is a `problem`."""
         try:
             return _parsed(self._read().rules.get(_key(workspace), []))
         except TrustError:

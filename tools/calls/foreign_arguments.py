@@ -37,10 +37,7 @@ _HEREDOC = re.compile(r"""(?:apply_?patch)\s+<<-?\s*(['"]?)(\w+)\1[ \t]*\n(.*)\n
 
 
 def from_other_tools(name: str, value: object, schema: Mapping[str, object]) -> object:
-    """The arguments of tool `name` under its own names.
-
-    `{"cmd": ["bash", "-lc", "ls"]}` becomes `{"command": "ls"}`.
-    """
+    """The arguments of tool `name` by its own names: `{"cmd": ["bash", "-lc", "ls"]}` becomes `{"command": "ls"}`."""
     properties = schema.get("properties")
     own = properties if isinstance(properties, Mapping) else {}
     if name == PATCH_TOOL:

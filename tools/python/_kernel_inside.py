@@ -162,10 +162,7 @@ def _threads_keep_their_cell() -> None:
 
 
 class _Pipes:
-    """Reads what child processes write to descriptors 1 and 2.
-
-    In place of ipykernel's reader, whose output may come after the cell's end, and which echoes it all.
-    """
+    """Reads descriptors 1 and 2 in place of ipykernel, which echoes it all and may do so after the cell's end."""
 
     def __init__(self) -> None:
         self._busy: dict[int, bool] = {}

@@ -64,7 +64,9 @@ class Cell:
             yield from self._add(str(content.get("text", "")), stream)
         elif message.kind == "error":
             self.failed = True
-            yield from self._add_line(_lines(content.get("traceback")), "stderr")
+            traceback = content.get("traceback")
+            lines = traceback if isinstance(traceback, list) else [traceback]
+            yield from self._add_line("\n".join(map(str, lines)), "stderr")
         elif message.kind in ("execute_result", "display_data"):
             yield from self._take_data(content.get("data"))
         if self._fault and not self.failed and self.replied and self.idle:  # IPython couldn't show it: a SystemExit
@@ -108,7 +110,3 @@ class Cell:
     def text(self, max_tokens: int, count_tokens: Callable[[str], int]) -> str:
         """All of it as the model reads it."""
         return self._output.cleaned(max_tokens, count_tokens, first=self.for_model)
-
-
-def _lines(traceback: object) -> str:
-    return "\n".join(map(str, traceback)) if isinstance(traceback, list) else str(traceback)

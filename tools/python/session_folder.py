@@ -64,7 +64,8 @@ def _remove_old(data_dir: Path, *, before: float, kept_newest: int) -> None:
             return
         if found[folder].st_ctime < before:
             with suppress(OSError), _not_in_use(folder) as free:
-                if free and not _changed_since(folder, before):
+                entries = hostile_folder.walk(folder) if free else ()
+                if free and all(entry and entry.status.st_ctime < before for entry in entries):
                     hostile_folder.remove(folder)
                     removed += 1
 
@@ -85,7 +86,3 @@ def _not_in_use(folder: Path) -> Iterator[bool]:
             mark.unlink(missing_ok=True)
     finally:
         os.close(lock)
-
-
-def _changed_since(folder: Path, before: float) -> bool:
-    return any(entry is None or entry.status.st_ctime >= before for entry in hostile_folder.walk(folder))

@@ -146,10 +146,7 @@ class PythonTool:
                 clear_setid_bits(folder)
 
     def begin_anew(self, *, told: bool) -> None:
-        """Forget the variables and the folder, for another conversation. `told`: the next result says so.
-
-        Not during a call.
-        """
+        """Forget variables and folder, for another conversation; `told`: the next result says so. Not during a call."""
         with self._lock:
             self._drop_kernel()
             if self._folder is not None:

@@ -146,10 +146,7 @@ class Journal:
     # -- the shell's writes --------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Copy the workspace's files ahead of the first command. It may take seconds: call it on its own thread.
-
-        A failure isn't reported here, but by `commands_cannot_be_undone`.
-        """
+        """Copy all ahead of the first command, which takes seconds. `commands_cannot_be_undone` tells a failure."""
         with suppress(OSError), self._locked():
             if not self._running and self._scanner.look_first() and not self._turns.any_running():
                 self._store.collect()
@@ -164,10 +161,7 @@ class Journal:
             return f"its state can't be kept ({error.strerror or error})"
 
     def before_command(self) -> Before | None:
-        """Keep the state of the whole workspace, for `after_command`; None if it holds too much.
-
-        Raises `ToolFailed` if it can't be kept (a full disk): then the command must not run.
-        """
+        """Keep the state of the whole workspace; None if it holds too much (see `Keeper`). Raises `ToolFailed`."""
         try:
             with self._locked():
                 if self._turn is not None:

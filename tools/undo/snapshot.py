@@ -248,7 +248,8 @@ class Store:
                 if not rest:
                     self._seen.pop(path, None)
                     continue
-                known = _from_row(rest)
+                (mode, inode, size, changed, status_changed), state, listed = rest
+                known = Known((mode, inode, size, changed, status_changed), state_of(state), bool(listed))
             except UNREADABLE:
                 continue
             self._seen[path] = known
@@ -306,8 +307,3 @@ def state_of(row: list[Any]) -> State:
 
 def _row(path: str, known: Known) -> bytes:
     return json.dumps([path, known.key, row_of(known.state), known.listed]).encode() + b"\n"
-
-
-def _from_row(rest: list[Any]) -> Known:
-    (mode, inode, size, changed, status_changed), state, listed = rest
-    return Known((mode, inode, size, changed, status_changed), state_of(state), bool(listed))

@@ -70,10 +70,7 @@ class Tree:
             raise
 
     def state(self, path: str, *, keep: Callable[[int], str] | None = None) -> State:
-        """What lies there now. `keep` reads a file from a descriptor and returns its hash; None: it is only hashed.
-
-        Raises `OSError` if it can't be read.
-        """
+        """What lies there now. `keep` reads a descriptor and returns the hash; None: only hashed. Raises `OSError`."""
         status = self.status(path)
         return State() if status is None else self.state_of(path, status, keep=keep)
 
@@ -138,16 +135,13 @@ class Tree:
         self._change(path, lambda folder, name: os.mkfifo(name, 0o600, dir_fd=folder))
 
     def write(self, path: str, state: State, source: Path) -> None:
-        """Make a file with the bytes of `source` and the mode and owner of `state`, whole or not at all.
-
-        A file with several names (hard links) is written in place, so that it keeps them.
-        """
+        """Make a file with the bytes of `source` and the mode and owner of `state`, whole or not at all."""
 
         def action(folder: int, name: str) -> None:
             now = None
             with suppress(FileNotFoundError):
                 now = os.stat(name, dir_fd=folder, follow_symlinks=False)
-            if now and stat.S_ISREG(now.st_mode) and now.st_nlink > 1:
+            if now and stat.S_ISREG(now.st_mode) and now.st_nlink > 1:  # in place, so that it keeps its other names
                 os.chmod(name, 0o600, dir_fd=folder)
                 flags = os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
                 _fill(os.open(name, flags, dir_fd=folder), source, state)
