@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import cast
+from collections.abc import Generator, Mapping
+from typing import Any, cast
 
-from tools.spec import ToolContext, ToolFailed
+from tools.spec import Effect, Preview, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
 from tools.workspace import Workspace
+
+
+class FileTool:
+    """A tool for the workspace's files: its result comes at once, made from the `plan` of its preview."""
+
+    def __init__(self, name: str, description: str, parameters: Mapping[str, object], effect: Effect = "read") -> None:
+        self.spec = ToolSpec(name, description, parameters, effects=frozenset({effect}), provenance="built-in")
+
+    def preview(self, args: object, *, context: ToolContext) -> Preview:
+        raise NotImplementedError
+
+    def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
+        yield from ()
+        plan = (context.preview or self.preview(args, context=context)).plan
+        return self._result(args, plan, workspace_of(context), context)
+
+    def _result(self, args: object, plan: Any, workspace: Workspace, context: ToolContext) -> ToolResult:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        pass
 
 
 def workspace_of(context: ToolContext) -> Workspace:

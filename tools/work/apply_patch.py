@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from dataclasses import dataclass
 
 from tools.approval import sensitive
 from tools.safe_files import MAX_FILE_BYTES, Content, Place, locate
-from tools.spec import Effect, Preview, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
+from tools.spec import Effect, Preview, ToolContext, ToolFailed, ToolResult
 from tools.work import _diff
 from tools.work._changes import Change, apply, caution, current, of_ossia, require_name
-from tools.work._folder import count, workspace_of
+from tools.work._folder import FileTool, count, workspace_of
 from tools.work._hunks import Misfit, apply_hunks
 from tools.work._v4a import Add, Delete, Section, Update, parse
 from tools.work.text import Text, decode, describe
@@ -57,7 +56,7 @@ class _Plan:
     lines: tuple[str, ...]
 
 
-class ApplyPatch:
+class ApplyPatch(FileTool):
     """Applies a patch in the format that gpt-oss knows (V4A), exactly or not at all.
 
     A file keeps its line ends, its encoding and its permissions. Refused are: adding a file that exists, a path that
@@ -65,9 +64,7 @@ class ApplyPatch:
     """
 
     def __init__(self) -> None:
-        self.spec = ToolSpec(
-            "functions.apply_patch", _DESCRIPTION, _PARAMETERS, effects=frozenset({"write"}), provenance="built-in"
-        )
+        super().__init__("functions.apply_patch", _DESCRIPTION, _PARAMETERS, "write")
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:
         workspace = workspace_of(context)
@@ -91,20 +88,13 @@ class ApplyPatch:
         return Preview(summary, diff, "diff", subjects=names, caution=warned.reason, firm=warned.firm,
                        own=of_ossia(names, workspace), plan=plan)  # fmt: skip
 
-    def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
-        yield from ()
-        workspace = workspace_of(context)
-        plan = (context.preview or self.preview(args, context=context)).plan
+    def _result(self, args: object, plan: _Plan | str, workspace: Workspace, context: ToolContext) -> ToolResult:
         if isinstance(plan, str):  # why it doesn't fit
             return ToolResult(plan, error=True, brings=workspace.brings)
-        assert isinstance(plan, _Plan), "it is of our own preview"
         if all(change.before is not None and change.before.data == change.after for change in plan.changes):
             return ToolResult("The files are as the patch wants them already; nothing was written.")
         apply(plan.changes, workspace)
         return ToolResult("\n".join(("Done.", *plan.lines)))
-
-    def close(self) -> None:
-        pass
 
 
 class _Planner:

@@ -7,19 +7,19 @@ import os
 import posixpath
 import subprocess
 import sys
-from collections.abc import Generator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 from tools.approval import sensitive
 from tools.safe_files import MAX_FILE_BYTES, Place, locate, opened_folder
-from tools.spec import Preview, Stop, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec, interrupted
+from tools.spec import Preview, Stop, ToolContext, ToolFailed, ToolResult, interrupted
 from tools.text import escaped
 from tools.work import _grep_inside
-from tools.work._folder import as_mapping, count, workspace_of
+from tools.work._folder import FileTool, as_mapping, count, workspace_of
 from tools.work._glob import as_expression
 from tools.work.list_dir import CLOSED
+from tools.workspace import Workspace
 
 _PARAMETERS = {
     "type": "object",
@@ -39,7 +39,7 @@ _DESCRIPTION = (
 _MAX_MEMORY_BYTES = 1 << 30
 
 
-class Grep:
+class Grep(FileTool):
     """Gives `path:line: text` for each matching line, sorted by path; at most `max_hits`.
 
     The expression is Python's. It runs in a separate process (`python`) that is killed after `timeout_s`; what was
@@ -50,9 +50,7 @@ class Grep:
     def __init__(
         self, *, timeout_s: int = 20, max_hits: int = 200, max_line_chars: int = 300, python: str = sys.executable
     ) -> None:
-        self.spec = ToolSpec(
-            "functions.grep", _DESCRIPTION, _PARAMETERS, effects=frozenset({"read"}), provenance="built-in"
-        )
+        super().__init__("functions.grep", _DESCRIPTION, _PARAMETERS)
         self._timeout_s, self._max_hits, self._max_line_chars = timeout_s, max_hits, max_line_chars
         self._command = (python, "-I", "-S", "-X", "utf8", _grep_inside.__file__)
 
@@ -67,20 +65,13 @@ class Grep:
         summary = f"search {place.name} for {pattern!r}"
         return Preview(summary, subjects=place.subjects, caution=caution, plan=place)
 
-    def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
-        yield from ()
-        workspace = workspace_of(context)
-        place = (context.preview or self.preview(args, context=context)).plan
-        assert isinstance(place, Place), "it is of our own preview"
-        job = self._job(as_mapping(args), place)
-        hits, end = self._search(job, workspace.root, place, context.stop)
+    def _result(self, args: object, plan: Place, workspace: Workspace, context: ToolContext) -> ToolResult:
+        job = self._job(as_mapping(args), plan)
+        hits, end = self._search(job, workspace.root, plan, context.stop)
         shown = [f"{escaped(path)}:{number}: {line}" for path, number, line in hits]
         remarks = [f"[{interrupted(context.stop)}]"] if context.stop.stopped else self._remarks(hits, end)
         text = "\n".join((*shown, *remarks))
         return ToolResult(text, brings=workspace.brings)
-
-    def close(self) -> None:
-        pass
 
     def _job(self, asked: Any, place: Place) -> dict[str, object]:
         return {

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from tools.safe_files import locate, opened_folder
-from tools.spec import Preview, Stop, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
+from tools.spec import Preview, Stop, ToolContext, ToolFailed, ToolResult
 from tools.text import escaped
-from tools.work._folder import as_mapping, workspace_of
+from tools.work._folder import FileTool, as_mapping, workspace_of
+from tools.workspace import Workspace
 
 CLOSED = frozenset(
     {
@@ -34,7 +35,7 @@ _DESCRIPTION = (
 )
 
 
-class ListDir:
+class ListDir(FileTool):
     """Gives the names in a folder, one a line, sorted; folders end in `/`, links show where they lead.
 
     With `depth`, also what lies below, by its path from that folder; never through links, nor into `.git` and the like.
@@ -42,9 +43,7 @@ class ListDir:
     """
 
     def __init__(self, *, max_names: int = 500) -> None:
-        self.spec = ToolSpec(
-            "functions.list_dir", _DESCRIPTION, _PARAMETERS, effects=frozenset({"read"}), provenance="built-in"
-        )
+        super().__init__("functions.list_dir", _DESCRIPTION, _PARAMETERS)
         self._max_names = max_names
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:
@@ -56,19 +55,13 @@ class ListDir:
             raise ToolFailed(f"Error: {path!r} is not a folder. Use read_file.")
         return Preview(f"list {place.name}", subjects=place.subjects, plan=place.name)
 
-    def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
-        yield from ()
-        workspace = workspace_of(context)
-        preview = context.preview or self.preview(args, context=context)
+    def _result(self, args: object, plan: str, workspace: Workspace, context: ToolContext) -> ToolResult:
         asked: Any = as_mapping(args)
         depth = min(int(asked.get("depth", 1)), MAX_DEPTH)
-        names = list(islice(_names(workspace.root, str(preview.plan), depth, context.stop), self._max_names + 1))
+        names = list(islice(_names(workspace.root, plan, depth, context.stop), self._max_names + 1))
         if len(names) > self._max_names:
             names[-1] = f"[more than {self._max_names:,} names: list a folder below, or use grep]"
         return ToolResult("\n".join(names) or "(empty folder)", brings=workspace.brings)
-
-    def close(self) -> None:
-        pass
 
 
 def _names(root: Path, folder: str, depth: int, stop: Stop, front: str = "") -> Iterator[str]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tools.approval import sensitive
 from tools.safe_files import Place, locate, read_bytes
-from tools.spec import Preview, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
-from tools.work._folder import as_lines, as_mapping, count, workspace_of
+from tools.spec import Preview, ToolContext, ToolFailed, ToolResult
+from tools.work._folder import FileTool, as_lines, as_mapping, count, workspace_of
 from tools.work.text import decode, describe
+from tools.workspace import Workspace
 
 _PARAMETERS = {
     "type": "object",
@@ -27,7 +28,7 @@ _DESCRIPTION = (
 )
 
 
-class ReadFile:
+class ReadFile(FileTool):
     """Gives a text file as it is, or `limit` lines of it from line `start`.
 
     At most `max_tokens`, in whole lines; a last line in brackets says what is missing and how to go on, e.g.
@@ -35,9 +36,7 @@ class ReadFile:
     """
 
     def __init__(self, *, max_tokens: int = 6_000) -> None:
-        self.spec = ToolSpec(
-            "functions.read_file", _DESCRIPTION, _PARAMETERS, effects=frozenset({"read"}), provenance="built-in"
-        )
+        super().__init__("functions.read_file", _DESCRIPTION, _PARAMETERS)
         self._max_tokens = max_tokens
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:
@@ -47,18 +46,12 @@ class ReadFile:
         caution = sensitive.of_reading(*place.subjects)
         return Preview(f"read {place.name}", subjects=place.subjects, caution=caution, plan=place.name)
 
-    def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
-        yield from ()
-        workspace = workspace_of(context)
-        preview = context.preview or self.preview(args, context=context)
-        text = _text(workspace.root, str(preview.plan))
+    def _result(self, args: object, plan: str, workspace: Workspace, context: ToolContext) -> ToolResult:
+        text = _text(workspace.root, plan)
         asked: Any = as_mapping(args)
         lines = as_lines(text.replace("\r\n", "\n"))
         shown = _shown(lines, int(asked.get("start", 1)), asked.get("limit"), self._max_tokens, context.count_tokens)
         return ToolResult(shown or "(empty file)", brings=workspace.brings)
-
-    def close(self) -> None:
-        pass
 
 
 def _require_file(place: Place, given: str) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-
 from tools.approval.sensitive import Caution
 from tools.safe_files import MAX_FILE_BYTES, Content, locate
-from tools.spec import Preview, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
+from tools.spec import Preview, ToolContext, ToolFailed, ToolResult
 from tools.work import _diff
 from tools.work._changes import Change, apply, caution, current, of_ossia, require_name
-from tools.work._folder import as_lines, as_mapping, count, workspace_of
+from tools.work._folder import FileTool, as_lines, as_mapping, count, workspace_of
 from tools.work.text import Text, decode, describe
+from tools.workspace import Workspace
 
 _PARAMETERS = {
     "type": "object",
@@ -24,7 +23,7 @@ _DESCRIPTION = (
 )
 
 
-class WriteFile:
+class WriteFile(FileTool):
     """Writes a text file whole. Shows the difference first, and writes nothing if the file has changed since.
 
     An existing file keeps its permissions, its encoding, and CRLF if all its lines end so. If the path is a link that
@@ -32,9 +31,7 @@ class WriteFile:
     """
 
     def __init__(self) -> None:
-        self.spec = ToolSpec(
-            "functions.write_file", _DESCRIPTION, _PARAMETERS, effects=frozenset({"write"}), provenance="built-in"
-        )
+        super().__init__("functions.write_file", _DESCRIPTION, _PARAMETERS, "write")
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:
         asked, workspace = as_mapping(args), workspace_of(context)
@@ -55,22 +52,15 @@ class WriteFile:
         return Preview(summary, diff.text, "diff", subjects=place.subjects, caution=why.reason, firm=why.firm,
                        own=of_ossia(place.subjects, workspace), plan=change)  # fmt: skip
 
-    def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
-        yield from ()
-        workspace = workspace_of(context)
-        preview = context.preview or self.preview(args, context=context)
-        change = preview.plan
-        assert isinstance(change, Change) and change.after is not None, "it is of our own preview"
-        if change.before is not None and change.before.data == change.after:
-            return ToolResult(f"{change.name} has this content already; nothing was written.")
-        apply([change], workspace)
-        verb = "Changed" if change.before is not None else "Made"
-        text = decode(change.after)
+    def _result(self, args: object, plan: Change, workspace: Workspace, context: ToolContext) -> ToolResult:
+        assert plan.after is not None, "it is of our own preview"
+        if plan.before is not None and plan.before.data == plan.after:
+            return ToolResult(f"{plan.name} has this content already; nothing was written.")
+        apply([plan], workspace)
+        verb = "Changed" if plan.before is not None else "Made"
+        text = decode(plan.after)
         lines = count(len(as_lines(text.text)) if text is not None else 0, "line")
-        return ToolResult(f"{verb} {change.name} ({lines}, {count(len(change.after), 'byte')}).")
-
-    def close(self) -> None:
-        pass
+        return ToolResult(f"{verb} {plan.name} ({lines}, {count(len(plan.after), 'byte')}).")
 
 
 def _encoded(content: str, before: Content | None, name: str) -> bytes:
