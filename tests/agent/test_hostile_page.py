@@ -134,7 +134,7 @@ def test_private_text_does_not_leave_by_the_choice_among_links(tmp_path: Path) -
         asked = [request.path for request in site.requests]
     assert done.returncode == 0, done.stderr.decode()
     assert asked == ["/bytes", *(f"/{byte:03}" for byte in SECRET[-8:].encode()[:3])]
-    told = "browser.open was refused: private text is in this conversation, and this could carry it out"
+    told = "browser.open was refused: the model has read private text, and this could send it out"
     assert told in done.stderr.decode()
 
 

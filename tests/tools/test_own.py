@@ -115,7 +115,7 @@ def test_a_person_must_agree_to_a_change_of_ossia_itself(root: Path, name: str, 
     (root / "way").symlink_to("engine")
     own = own_in(root, [root / "engine"])
     (asked,) = _call(root, name, arguments, own).asked
-    assert asked.firm and asked.preview.caution.endswith(", which ossia itself is made of")
+    assert asked.firm and asked.preview.caution.endswith(", which is part of ossia itself")
 
 
 @pytest.mark.parametrize(("pattern", "questions"), [("**", 1), ("**/*.py", 1), ("*.py", 1), ("engine/**", 0)])

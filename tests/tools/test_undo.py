@@ -187,7 +187,7 @@ def test_a_file_that_the_user_changed_since_stays(journal: Journal, root: Path, 
     journal.end_turn()
     (root / "a.py").write_bytes(b"the user's own")
     (root / "b.py").write_bytes(b"the user's too")
-    refused = (Skipped("a.py", "it was changed since"), Skipped("b.py", "it was changed since"))
+    refused = (Skipped("a.py", "changed since"), Skipped("b.py", "changed since"))
     assert journal.undo() == Undone("t", removed=("c.py",), skipped=refused)
     assert (root / "a.py").read_bytes() == b"the user's own"
     assert journal.undo() == Undone("t", skipped=refused)  # it stays to be decided
@@ -204,7 +204,7 @@ def test_skip_leaves_it_and_goes_on(journal: Journal, root: Path) -> None:
         write(journal, root / f"{number}.py", b"x")
         journal.end_turn()
     (root / "2.py").write_bytes(b"mine")
-    assert journal.undo(skip=True) == Undone("turn 2", skipped=(Skipped("2.py", "it was changed since"),))
+    assert journal.undo(skip=True) == Undone("turn 2", skipped=(Skipped("2.py", "changed since"),))
     assert journal.undo() == Undone("turn 1", removed=("1.py",))
     assert (root / "2.py").read_bytes() == b"mine"
 
@@ -215,7 +215,7 @@ def test_a_file_of_the_users_in_a_made_folder_stays(journal: Journal, root: Path
     journal.end_turn()
     (root / "made" / "mine").write_text("mine")
     assert journal.undo(force=True) == Undone(
-        "t", removed=("made/x",), skipped=(Skipped("made", "the folder holds other files now"),)
+        "t", removed=("made/x",), skipped=(Skipped("made", "the folder now holds other files"),)
     )
     assert (root / "made" / "mine").read_text() == "mine"
 
@@ -354,7 +354,7 @@ def test_what_no_copy_can_be_had_of_is_named(journal: Journal, root: Path) -> No
         journal.begin_turn("t")
         command(journal, root, "rm sock fifo; echo x > new")
         journal.end_turn()
-        lost = (Skipped("sock", "what was there before couldn't be kept"),)
+        lost = (Skipped("sock", "its earlier content wasn't kept"),)
         assert journal.undo() == Undone("t", restored=("fifo",), removed=("new",), skipped=lost)
 
 
@@ -369,7 +369,7 @@ def test_unreadable_files_and_folders(journal: Journal, root: Path) -> None:
     command(journal, root, "chmod 600 secret; echo x > secret; chmod 700 closed; rm closed/inner; echo x > closed/new")
     journal.end_turn()
     undone = journal.undo()
-    lost = Skipped("secret", "what was there before couldn't be kept")
+    lost = Skipped("secret", "its earlier content wasn't kept")
     assert undone == Undone("t", restored=("closed", "closed/inner"), removed=("closed/new",), skipped=(lost,))
     assert (root / "closed").stat().st_mode & 0o777 == 0
     (root / "closed").chmod(0o700)

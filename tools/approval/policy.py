@@ -24,8 +24,8 @@ ACTIONS: Mapping[str, Action] = {"auto": "allow", "ask": "ask", "never": "deny"}
 """The words of the config."""
 
 _NAME = re.compile(r"[A-Za-z0-9_.*?-]+")
-FROM_OUTSIDE = "text from outside is in this conversation, and may be what asked for it"
-_CARRIES_OUT = "private text is in this conversation, and this could carry it out"
+FROM_OUTSIDE = "the model has read text from outside"
+_CARRIES_OUT = "the model has read private text, and this could send it out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,11 @@ def parse_rule(text: str, action: Action, *, origin: Origin = "user") -> Rule:
     """
     name, colon, pattern = (part.strip() for part in text.partition(":"))
     if not _NAME.fullmatch(name):
-        raise ValueError(f"expected NAME or NAME:PATTERN, e.g. shell:git status*, came {text!r}")
+        raise ValueError(f"must be NAME or NAME:PATTERN, such as shell:git status*, not {text!r}")
     if not colon:
         return Rule(name, action, None, origin)
     if not pattern:
-        raise ValueError(f"{text!r} has no pattern behind the colon: write {name!r} for every call")
+        raise ValueError(f"{text!r} has no pattern after the colon: write {name!r} to match every call")
     fault = _fault_of(name, pattern, action)
     if fault:
         raise ValueError(f"{text!r} {fault}")
@@ -72,12 +72,12 @@ def _fault_of(name: str, pattern: str, action: Action) -> str:
         try:
             shell_words.pattern_words(pattern)
         except ValueError as error:
-            return f"is no pattern of a command: {error}"
+            return f"isn't a valid command pattern: {error}"
         bare = pattern.replace("*", "x").replace("?", "x")
         if action == "allow" and shell_words.words_of(bare) is None:
-            return "can never allow anything: a command with ;, |, &, $, redirections or globs is always asked"
+            return "can never allow anything: commands with ;, |, &, $, redirections or globs are always asked about"
     elif action == "allow" and ".." in pattern.split("/"):
-        return "can never allow anything: paths are those of the workspace, without .."
+        return "can never allow anything: paths must be relative to the workspace, without .."
     elif action == "allow" and re.fullmatch(r"[\w+.-]+://[^/?#*]+[^/?#]*\*", pattern):
         return f"would allow other hosts too: write {pattern.rstrip('*')}/*"
     return ""
@@ -116,7 +116,7 @@ class Policy:
         if denied == "yes":
             return Ruling("deny", f"the rule {by}")
         if denied == "maybe" and not self._remembers(spec, preview, arguments):
-            return Ruling("ask", f"it may be what the rule {by} denies", firm=True)
+            return Ruling("ask", f"the rule {by} may forbid it", firm=True)
         user = [rule for rule in rules if rule.action == "allow" and rule.origin == "user"]
         exempt = _allowed(user, spec, preview)
         firm = "" if exempt else _taint_reason(spec, preview, taint)
@@ -128,10 +128,10 @@ class Policy:
         if self._remembers(spec, preview, arguments):
             return Ruling("allow", "allowed for this session")
         if preview.unconfined and not exempt:
-            return Ruling("ask", "nothing confines it", firm=True)
+            return Ruling("ask", "it runs unconfined", firm=True)
         asked, by = _strictest(rules, "ask", spec, preview)
         if asked != "no":
-            return Ruling("ask", f"the rule {by}")
+            return Ruling("ask", f"the rule {by} says to ask")
         if warned:
             return Ruling("ask", preview.caution)
         allowing = [rule for rule in rules if rule.action == "allow"]
@@ -302,7 +302,7 @@ def _default(spec: ToolSpec, preview: Preview) -> Ruling:
     if _is_browser(spec) and effects <= {"read", "send"}:
         return Ruling("allow", "it reads the web")
     if spec.provenance == "user":  # they wrote it, or named it, to be called
-        return Ruling("allow", f"it is a function of yours ({spec.source})")
+        return Ruling("allow", f"it is your own function ({spec.source})")
     if effects <= {"read"} and spec.provenance != "mcp":
         return Ruling("allow", "it only reads" if effects else "it is confined")
     can = " and ".join(sorted(effects - {"read"})) or "do anything: it runs elsewhere"

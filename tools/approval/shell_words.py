@@ -57,7 +57,7 @@ def pattern_words(pattern: str) -> tuple[str, ...]:
     """The words of a pattern. Raises ValueError where a quote isn't closed, or there is no word."""
     words = tuple(shlex.split(pattern))
     if not words:
-        raise ValueError("there is no word in it")
+        raise ValueError("it is empty")
     return words
 
 

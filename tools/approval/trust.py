@@ -79,23 +79,23 @@ def _names(folder: Path) -> Iterator[str]:
             raise TrustError(f"{folder / name} can't be listed: {error.strerror}") from error
         count += len(entries)
         if count > MAX_FILES:
-            raise TrustError(f"{folder / FOLDER} holds more than {MAX_FILES} files: move what isn't needed out of it")
+            raise TrustError(f"{folder / FOLDER} has more than {MAX_FILES} files: move out what isn't needed")
         waiting += [f"{name}/{entry}" for entry in entries]
 
 
 def _read(path: Path, name: str, max_bytes: int) -> bytes:
     try:
         if path.is_symlink():
-            raise TrustError(f"{path} is a link, whose content could change unseen: put a copy in its place")
+            raise TrustError(f"{path} is a link, and its target could change unnoticed: replace it with a copy")
         descriptor = open_file(path)
     except NotAPlainFile:
-        raise TrustError(f"{path} is no plain file: move it out of {FOLDER}") from None
+        raise TrustError(f"{path} isn't a regular file: move it out of {FOLDER}") from None
     except OSError as error:
         raise TrustError(f"{path} can't be read: {error.strerror}") from error
     with os.fdopen(descriptor, "rb") as file:
         content = file.read(max_bytes + 1)
     if len(content) > max_bytes:
-        raise TrustError(f"{name} and the files beside it have more than {MAX_BYTES >> 20} MiB: too much to look at")
+        raise TrustError(f"{name} and the files beside it exceed {MAX_BYTES >> 20} MiB: move out what isn't needed")
     return content
 
 
@@ -135,7 +135,7 @@ class _File:
         try:
             value: Any = json.loads(text)
             if value["version"] != VERSION:
-                raise TrustError(f"{self._path} is of version {value['version']!r}, expected {VERSION}: {_MOVE}")
+                raise TrustError(f"{self._path} must have version {VERSION}, not {value['version']!r}: {_MOVE}")
             digests, rules = dict(value["folders"]), dict(value["rules"])
             texts = [*digests, *digests.values(), *rules, *(text for listed in rules.values() for text in listed)]
             if not all(isinstance(text, str) for text in texts) or any(isinstance(one, str) for one in rules.values()):
@@ -158,7 +158,7 @@ class _File:
             raise TrustError(f"{self._path}: {cannot(error, 'written')}") from error
 
 
-_MOVE = "it is not used; move it away to begin a new one"
+_MOVE = "it is ignored; move it away to start a new one"
 
 
 @contextmanager

@@ -77,24 +77,24 @@ class Environment:
         wanted = [*self.defaults, *_CONFINEMENT, *packages]
         bad = next((package for package in packages if package.startswith("-")), None)
         if bad is not None:
-            raise EnvironmentFailed(f"expected the name of a package, got {bad!r}")
+            raise EnvironmentFailed(f"must be a package name, not {bad!r}")
         self.folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not self._python.exists():
             ours = sys.executable
             make = [uv, "venv", "--quiet", "--python", ours] if uv else [ours, "-m", "venv", "--clear"]
-            _run([*make, str(self.folder)], log, "the environment can't be made")
+            _run([*make, str(self.folder)], log, "can't create the environment")
         install = (
             [uv, "pip", "install", "--compile-bytecode", "--python", str(self._python)]
             if uv
             else [str(self._python), "-m", "pip", "install", "--disable-pip-version-check"]
         )
-        _run([*install, "--", *wanted], log, "the packages can't be installed")
+        _run([*install, "--", *wanted], log, "can't install the packages")
         self._marker.touch()
 
     def packages(self) -> tuple[Package, ...]:
         """What is installed, by name. Raises EnvironmentFailed when there is no environment."""
         if self.executable is None:
-            raise EnvironmentFailed("the model's Python has no packages of its own: `ossia python setup` gives it some")
+            raise EnvironmentFailed("the model's Python has no packages yet: run `ossia python setup`")
         return packages_of(self.executable)
 
     @property
@@ -141,4 +141,4 @@ def _run(command: Sequence[str], log: IO[str], problem: str) -> None:
     except OSError as error:
         raise EnvironmentFailed(f"{problem}: {command[0]}: {error.strerror}") from None
     if done.returncode != 0:
-        raise EnvironmentFailed(f"{problem} (exit status {done.returncode}): what stands above says why; try again")
+        raise EnvironmentFailed(f"{problem} (exit status {done.returncode}): see the output above, then try again")

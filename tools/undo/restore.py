@@ -13,9 +13,9 @@ from tools.undo.snapshot import Bytes
 from tools.undo.tree import State, Tree
 from tools.undo.turns import TurnFolder
 
-CHANGED = "it was changed since"
-NOT_KEPT = "what was there before couldn't be kept"
-NOT_EMPTY = "the folder holds other files now"
+CHANGED = "changed since"
+NOT_KEPT = "its earlier content wasn't kept"
+NOT_EMPTY = "the folder now holds other files"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Skipped:
 class Undone:
     """What undo did. `restored`: paths with their old content or mode again. `removed`: those that the turn had made.
 
-    `Undone("fix the tests", restored=("a.py",), removed=("b.py",), skipped=(Skipped("c.py", "it was changed since"),))`
+    `Undone("fix the tests", restored=("a.py",), removed=("b.py",), skipped=(Skipped("c.py", "changed since"),))`
     """
 
     label: str

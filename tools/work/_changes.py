@@ -48,7 +48,7 @@ def current(root: Path, name: str) -> Content | None:
 def caution(changes: Sequence[Change], names: Sequence[str], workspace: Workspace) -> Caution:
     """Why a person must agree to these changes, if they must. `names`: the files' names as shown."""
     if ours := of_ossia(names, workspace):
-        return Caution(f"it changes {ours[0]}, which ossia itself is made of", firm=True)
+        return Caution(f"it changes {ours[0]}, which is part of ossia itself", firm=True)
     protected = next((change.name for change in changes if change.before and not change.before.mode & 0o222), "")
     by_mode = f"it changes {protected}, which is write-protected" if protected else ""
     why = sensitive.of_writing(*names)

@@ -144,7 +144,7 @@ class ShellTool:
         if not plan.cannot or self._warned:
             return result
         self._warned = True
-        return replace(result, notices=(f"what commands change here can't be undone: {plan.cannot}", *result.notices))
+        return replace(result, notices=(f"commands can't be undone here: {plan.cannot}", *result.notices))
 
     def _look(self, root: Path, *, kept: bool) -> Look | None:
         """Looks for what runs or instructs later where no keeper does: in the workspace's own `.git`, or all of it."""

@@ -46,7 +46,7 @@ class WriteFile(FileTool):
         diff = _diff.unified(before.data if before else None, change.after, name=place.name)
         why = caution([change], place.subjects, workspace)
         if before is not None and not why.reason and decode(before.data) is None:
-            why = Caution(f"it replaces {describe(before.data)}, by text")
+            why = Caution(f"it replaces {describe(before.data)}, with text")
         verb = "change" if before is not None else "make"
         summary = f"{verb} {place.name} (+{diff.added} -{diff.removed} lines)"
         return Preview(summary, diff.text, "diff", subjects=place.subjects, caution=why.reason, firm=why.firm,

@@ -52,7 +52,7 @@ def test_what_must_be_answered_each_time() -> None:
     assert [key for key, _ in question.keys] == ["y", "n", "e"]
     assert question.careful and question.reason == f"asked each time: {FROM_OUTSIDE}; {hint}" and question.note == ""
     assert "a  always" not in question.explanation and "only a rule that you wrote" in question.explanation
-    assert hint not in question_of(_asked("python", "x", reason="nothing confines it", firm=True), hint=hint).reason
+    assert hint not in question_of(_asked("python", "x", reason="it runs unconfined", firm=True), hint=hint).reason
 
 
 def test_what_it_explains() -> None:

@@ -102,7 +102,7 @@ def test_a_new_servers_words_count_as_text_from_outside_until_they_were_shown(ho
     )
     for _ in range(2):
         written, said = run()
-        assert not written and "write_file was refused: text from outside is in this conversation" in said
+        assert not written and "write_file was refused: the model has read text from outside" in said
         warnings = [line for line in said.splitlines() if "mcp" in line]
         assert warnings == [f"ossia: warning: {told}"]
     elsewhere = ossia_text("mcp", "test", "theirs", cwd=home)

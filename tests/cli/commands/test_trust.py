@@ -121,12 +121,12 @@ def test_bad_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> 
 def test_what_is_in_the_way_is_one_line(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / ".ossia" / "link").symlink_to("/etc/passwd")
     assert invoke(["trust", str(project), "--yes"]) == 1
-    assert capsys.readouterr().err.endswith("is a link, whose content could change unseen: put a copy in its place\n")
+    assert capsys.readouterr().err.endswith("is a link, and its target could change unnoticed: replace it with a copy\n")
     paths.data_dir().mkdir(parents=True)
     (paths.data_dir() / "trust.json").write_text("{")
     for arguments in (["--list"], [str(project), "--yes"], ["--revoke", str(project)]):
         assert invoke(["trust", *arguments]) == 1
-        assert "trust.json is damaged: it is not used; move it away" in capsys.readouterr().err
+        assert "trust.json is damaged: it is ignored; move it away" in capsys.readouterr().err
 
 
 def test_settings_that_are_none_are_said(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

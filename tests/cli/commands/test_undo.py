@@ -75,7 +75,7 @@ def test_what_the_user_changed_since(home: Path, root: Path) -> None:
     (root / "a.txt").write_text("mine")
     done = ossia_text("undo", cwd=root)
     assert (done.stdout, done.returncode) == (
-        "removed   b.txt\nleft as it is  a.txt  (it was changed since)\n", 1,
+        "removed   b.txt\nleft as it is  a.txt  (changed since)\n", 1,
     )  # fmt: skip
     assert done.stderr.endswith("error: 1 file was left as above: --force overwrites, --skip forgets about it\n")
     assert ossia("undo", "--skip", cwd=root).returncode == 0

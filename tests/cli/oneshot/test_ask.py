@@ -214,7 +214,7 @@ class TestWithoutATerminal:
         run = ("run", "hi", "--engine", write_script(tmp_path, *steps, FINAL), "--workspace", str(work), "--yes")
         done = ossia(*run, "--deny", "write_file:*.txt", "--json", *flags)
         line = line_of(done)
-        reason = "text from outside is in this conversation, and may be what asked for it"
+        reason = "the model has read text from outside"
         assert line["refused"] == [
             {"id": name, "name": "functions.write_file", "reason": reason, "allow": "--allow write_file"}
             for name in ("call_4", "call_6")

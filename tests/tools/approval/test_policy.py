@@ -252,11 +252,11 @@ def test_a_rule_is_read(text: str, rule: Rule) -> None:
 @pytest.mark.parametrize(
     ("text", "action", "complaint"),
     [
-        ("", "allow", "expected NAME or NAME:PATTERN"),
-        (":ls", "allow", "expected NAME or NAME:PATTERN"),
-        ("git status", "allow", "expected NAME or NAME:PATTERN"),
-        ("shell:", "allow", "no pattern behind the colon"),
-        ("shell:git 'status", "deny", "no pattern of a command"),
+        ("", "allow", "must be NAME or NAME:PATTERN"),
+        (":ls", "allow", "must be NAME or NAME:PATTERN"),
+        ("git status", "allow", "must be NAME or NAME:PATTERN"),
+        ("shell:", "allow", "no pattern after the colon"),
+        ("shell:git 'status", "deny", "a valid command pattern"),
         ("shell:ls; rm", "allow", "can never allow anything"),
         ("shell:ls > x", "allow", "can never allow anything"),
         ("write_file:../x", "allow", "can never allow anything"),

@@ -94,16 +94,16 @@ def test_what_was_shown_is_what_is_trusted(folder: Path, store: TrustStore) -> N
 
 def test_what_cannot_be_looked_at_is_not_trusted(folder: Path, store: TrustStore, tmp_path: Path) -> None:
     (folder / ".ossia" / "link").symlink_to(tmp_path)
-    with pytest.raises(TrustError, match="is a link, whose content could change unseen"):
+    with pytest.raises(TrustError, match="is a link, and its target could change unnoticed"):
         store.trust(folder)
     (folder / ".ossia" / "link").unlink()
     os.mkfifo(folder / ".ossia" / "fifo")
-    with pytest.raises(TrustError, match="is no plain file"):
+    with pytest.raises(TrustError, match="isn't a regular file"):
         store.trust(folder)
     (folder / ".ossia" / "fifo").unlink()
     with (folder / ".ossia" / "large").open("wb") as file:
         file.truncate(9 << 20)
-    with pytest.raises(TrustError, match="more than 8 MiB"):
+    with pytest.raises(TrustError, match="exceed 8 MiB"):
         store.trust(folder)
     (folder / ".ossia" / "large").unlink()
     for number in range(MAX_FILES):
@@ -197,7 +197,7 @@ def test_the_file_is_private_and_has_a_version(tmp_path: Path, folder: Path, sto
         (b'{"version": 1, "folders": {}, "rules": {"": "shell"}}', "is damaged"),
         (b'{"version": 1, "folders": {}, "rules": {"": [1]}}', "is damaged"),
         (b'{"version": 1, "x": ' + b"[" * 5000, "is damaged"),
-        (b'{"version": 2, "folders": {}, "rules": {}}', "is of version 2, expected 1"),
+        (b'{"version": 2, "folders": {}, "rules": {}}', "must have version 1, not 2"),
         (b"\xff", "it isn't UTF-8"),
     ],
 )
@@ -212,7 +212,7 @@ def test_a_damaged_file_grants_nothing_and_is_kept(
     assert (store.state(folder), grants.rules(folder)) == ("unknown", ())
     assert problem in store.problem and problem in grants.problem and "move it away" in store.problem
     for change in (lambda: store.trust(folder), lambda: grants.add(["shell:ls"]), lambda: store.revoke(folder)):
-        with pytest.raises(TrustError, match="it is not used; move it away"):
+        with pytest.raises(TrustError, match="it is ignored; move it away"):
             change()
     assert path.read_bytes() == content
 

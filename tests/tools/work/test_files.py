@@ -381,7 +381,7 @@ def test_a_picture_is_replaced_only_after_a_question(tmp_path: Path) -> None:
     folder = Folder(tmp_path / "w", rules=(Rule("write_file", "allow"),))
     folder.write("a.png", b"\x89PNG\0")
     folder.call("write_file", path="a.png", content="x")
-    assert [asked.preview.caution for asked in folder.asked] == ["it replaces a PNG picture, 0.0 kB, by text"]
+    assert [asked.preview.caution for asked in folder.asked] == ["it replaces a PNG picture, 0.0 kB, with text"]
 
 
 def test_what_cannot_be_kept_is_not_written(folder: Folder) -> None:

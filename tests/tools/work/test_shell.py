@@ -232,7 +232,7 @@ def test_the_question_says_what_cannot_be_undone(shell: Shell) -> None:
 def test_without_a_question_the_first_result_says_what_cannot_be_undone(shell: Shell) -> None:
     shell.journal = Journal(shell.data, shell.root, limits=KeepLimits(command_files=2))
     (told,) = shell.run("echo x").result.notices
-    assert told.startswith("what commands change here can't be undone: the workspace holds more than 2 files")
+    assert told.startswith("commands can't be undone here: the workspace holds more than 2 files")
     assert shell.run("echo x").result.notices == ()
 
 
