@@ -79,7 +79,7 @@ def _names(folder: Path) -> Iterator[str]:
             raise TrustError(f"{folder / name} can't be listed: {error.strerror}") from error
         count += len(entries)
         if count > MAX_FILES:
-            raise TrustError(f"{folder / FOLDER} has more than {MAX_FILES} files: move out what isn't needed")
+            raise TrustError(f"{folder / FOLDER} holds more than {MAX_FILES} files: move out what isn't needed")
         waiting += [f"{name}/{entry}" for entry in entries]
 
 

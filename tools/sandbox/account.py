@@ -11,95 +11,95 @@ from tools.sandbox.job import Runs
 
 _SIGNALS_ABI = 6
 """The Landlock version that also confines signals (Linux 6.12)."""
-_RARER_CALLS = "the kernel's rarer calls (ptrace, mounts, bpf, io_uring, namespaces): refused"
-_COMMANDS_ENVIRONMENT = "the environment: PATH, LANG, HOME, TERM and no more"
-_COMMANDS_WRITE = "files: writes the workspace, but for its .git, its .ossia and ossia itself, and a temporary home"
+_RARER_CALLS = "system calls: the rarer ones are refused (ptrace, mounts, bpf, io_uring, namespaces)"
+_COMMANDS_ENVIRONMENT = "environment: PATH, LANG, HOME, TERM and the like, nothing of yours"
+_COMMANDS_WRITE = "files: can write to the workspace, except .git, .ossia and ossia itself, and to a temporary home"
 
 CONFINES: dict[tuple[str, Runs], tuple[str, ...]] = {
     ("bwrap", "python"): (
-        "files: reads the system's programs and this Python; writes /mnt/data, and /tmp in memory; no home folder",
+        "files: can read the system's programs and this Python; can write to /mnt/data and an in-memory /tmp; no home",
         "network: none, not even this machine's own services or their sockets",
         "processes: sees and signals only its own; all of them end with the kernel",
         _RARER_CALLS,
     ),
     ("bwrap", "shell"): (
-        "files: writes the workspace, but for its .git, .ossia and ossia itself; an empty /tmp and home in memory",
-        "files: reads the system; homes, /run, /var, /mnt, /media, keys and passwords in /etc are empty",
+        "files: can write to the workspace, except .git, .ossia and ossia itself; /tmp and home are empty, in memory",
+        "files: can read the system; homes, /run, /var, /mnt, /media, keys and passwords in /etc appear empty",
         "network: none, not even this machine's own services",
-        "processes: sees and signals only its own; all of them end with the call, also those in the background",
+        "processes: sees and signals only its own; all of them end with the call, background ones too",
         _COMMANDS_ENVIRONMENT,
         _RARER_CALLS,
     ),
     ("landlock", "python"): (
-        "files: reads the system's programs and this Python; writes its data folder and a temporary one",
-        "network: no sockets but its own; connecting is refused, also to sockets that have a path",
+        "files: can read the system's programs and this Python; can write to its data folder and a temporary one",
+        "network: only its own sockets; connecting is refused, to Unix sockets too",
         "processes: can't read, trace or signal yours; its own end with the kernel",
         _RARER_CALLS,
     ),
     ("landlock", "shell"): (
         _COMMANDS_WRITE,
-        "files: reads the system's programs and settings, no homes, no keys and passwords",
-        "network: no sockets but its own; connecting is refused, also to sockets that have a path",
+        "files: can read the system's programs and settings; no homes, keys or passwords",
+        "network: only its own sockets; connecting is refused, to Unix sockets too",
         "processes: can't read, trace or signal yours; its own end with the call",
         _COMMANDS_ENVIRONMENT,
         _RARER_CALLS,
     ),
     ("seatbelt", "python"): (
-        "files: reads the system's programs and this Python; writes its data folder and a temporary one",
-        "network: none but its own sockets in its own folder",
+        "files: can read the system's programs and this Python; can write to its data folder and a temporary one",
+        "network: only its own sockets in its own folder",
         "processes: signals only its own",
     ),
     ("seatbelt", "shell"): (
         _COMMANDS_WRITE,
-        "files: reads the system's programs, no homes",
+        "files: can read the system's programs; no homes",
         "network: none",
         "processes: signals only its own",
         _COMMANDS_ENVIRONMENT,
     ),
 }
 
-_PATHS_CAN_BE_SEEN = "files: whether any path exists, its size and its times can be seen (its content can't)"
-_MODES = "files: changing modes, owners and times does nothing and reports success"
-_NUMBERS = "processes: whether a process number is in use can be seen, nothing else of it"
-_MACHINE = "the machine's name, uptime and mounts, its ports and sockets in use, and where links point can be seen"
-_ABSTRACT = "network: a name in the abstract socket namespace can be taken"
-_NOT_CHECKED = "this profile is not run in the project's checks"
-_NAMES = "files: names and times of files can be seen"
-_DEPRECATED = "sandbox-exec is deprecated by Apple, without a replacement"
+_PATHS_CAN_BE_SEEN = "files: whether a path exists, its size and its times are visible (its content isn't)"
+_MODES = "files: changing modes, owners and times has no effect but reports success"
+_NUMBERS = "processes: whether a process ID is in use is visible, nothing more"
+_MACHINE = "the machine's name, uptime, mounts, ports and sockets in use, and where links point, are visible"
+_ABSTRACT = "network: a name in the abstract socket namespace can be claimed"
+_NOT_CHECKED = "this profile isn't tested in the project's checks"
+_NAMES = "files: names and times of files are visible"
+_DEPRECATED = "sandbox-exec is deprecated by Apple and has no replacement"
 
 _GAPS: dict[tuple[str, Runs], tuple[str, ...]] = {
     ("bwrap", "shell"): (
-        "files: the rest of the system can be read, with whatever lies outside the folders named above",
-        "files: programs below your home aren't there (rustup, pyenv, uv's Pythons)",
+        "files: the rest of the system can be read, including whatever lies outside the folders named above",
+        "files: programs in your home aren't available (rustup, pyenv, uv's Pythons)",
         "sockets of other programs that lie in the workspace or in an unusual place can be reached",
     ),
     ("landlock", "python"): (
         _PATHS_CAN_BE_SEEN,
-        "files: there is no /mnt/data; the text `/mnt/data` in code and output is replaced",
+        "files: there is no /mnt/data; `/mnt/data` in code and output is replaced by the real path, and back",
         _MODES,
         _NUMBERS,
-        "processes: those that fork and end faster than they can be counted may outlive the kernel",
+        "processes: those that fork and exit faster than they can be counted may outlive the kernel",
         _MACHINE,
         _ABSTRACT,
-        "no terminals and no shared memory: `pty` and the locks of `multiprocessing` don't work",
+        "no terminals or shared memory: `pty` and the locks of `multiprocessing` don't work",
     ),
     ("landlock", "shell"): (
-        "files: nothing can be made, renamed or deleted right in a folder that leads to the workspace's .git, its "
-        ".ossia or to ossia itself",
-        "files: the .git of a repository further down can be changed; its settings and hooks are put back",
+        "files: nothing can be created, renamed or deleted directly in a folder on the way to the workspace's .git, "
+        ".ossia or ossia itself",
+        "files: the .git of a nested repository can be changed; its settings and hooks are put back",
         _PATHS_CAN_BE_SEEN,
         _MODES,
         _NUMBERS,
-        "processes: those that fork and end faster than they can be counted may outlive the call",
+        "processes: those that fork and exit faster than they can be counted may outlive the call",
         _MACHINE,
         _ABSTRACT,
     ),
     ("seatbelt", "python"): (
         _NOT_CHECKED,
-        "files: there is no /mnt/data; the text `/mnt/data` in code and output is replaced",
+        "files: there is no /mnt/data; `/mnt/data` in code and output is replaced by the real path, and back",
         _NAMES,
         "processes: one that leaves the kernel's process group outlives it",
-        "memory: checked once a second; the limit of a process is not enforced by macOS",
+        "memory: checked once a second; macOS doesn't enforce a limit per process",
         _DEPRECATED,
     ),
     ("seatbelt", "shell"): (
@@ -123,27 +123,27 @@ def gaps(name: str, runs: Runs, *, abi: int = _SIGNALS_ABI) -> tuple[str, ...]:
 
 def gaps_on_linux(name: str, runs: Runs, *, abi: int, memory_is_held: str, as_root: bool) -> tuple[str, ...]:
     """The same for any Linux; docs/confinement.md shows it and explains more."""
-    time = "processor time: only the time limit of a call holds it"
+    time = "processor time: limited only by a call's time limit"
     of_both: tuple[str, ...]
     if runs == "python":
         of_both = (
             time,
-            f"memory: 4 GiB a process at once, 4 GiB in all {memory_is_held}",
+            f"memory: 4 GiB per process at once, 4 GiB in all {memory_is_held}",
             "disk space: checked four times a second; deleted files that are only mapped, or hidden from a plain "
             "user's look, aren't counted (1 GiB of the disk stays free)",
         )
     else:
         of_both = (
-            "files: what it writes in the workspace you may run later: look at it first (Makefile, scripts, hooks of a "
-            "repository that it made)",
-            "files: a file of the workspace that is a hard link to one outside is both",
+            "files: you may run later what it wrote in the workspace (Makefile, scripts, hooks of a repository that it "
+            "made): look at it first",
+            "files: writing to a hard link in the workspace also changes the same file outside",
             time,
             f"memory: 4 GiB in all {memory_is_held}",
             "disk space: checked four times a second, 4 GiB in all",
         )
-    lines = [*_GAPS.get((name, runs), ()), *of_both, "a fault of the Linux kernel itself"]
+    lines = [*_GAPS.get((name, runs), ()), *of_both, "bugs in the Linux kernel itself"]
     if as_root:
-        lines.append("processes: as root their number is only checked, four times a second")
+        lines.append("processes: as root, their number is only checked four times a second")
     if name == "landlock" and abi < _SIGNALS_ABI:
         lines.append(f"processes: yours can be signalled (Landlock ABI {abi}; Linux 6.12 closes this)")
     return tuple(lines)
