@@ -65,16 +65,25 @@ def bounded(text: str, max_tokens: int, count_tokens: Callable[[str], int]) -> s
 
     Three quarters are head. It is cut by characters in proportion, so it may come out a little shorter than necessary.
     """
-    if len(text) <= max_tokens and len(text.encode()) <= max_tokens:  # a token has at least one byte
+    keep = fitting(text, max_tokens, count_tokens, both_ends=True)
+    if keep == len(text):
         return text
-    keep = min(len(text), max_tokens * _CHARS_PER_TOKEN)
+    return without_middle(text, keep * 3 // 4, keep // 4) if keep else _omission(len(text))
+
+
+def fitting(text: str, max_tokens: int, count_tokens: Callable[[str], int], *, both_ends: bool = False) -> int:
+    """How many characters of the start, or of head and tail as in `bounded`, fit: close to the most that would."""
+    keep = len(text)
+    if keep <= max_tokens and len(text.encode("utf-8", "replace")) <= max_tokens:  # a token has at least one byte
+        return keep
+    keep = min(keep, max_tokens * _CHARS_PER_TOKEN)
     while keep:
-        head, tail = (keep, 0) if keep == len(text) else (keep * 3 // 4, keep // 4)
+        head, tail = (keep * 3 // 4, keep // 4) if both_ends and keep < len(text) else (keep, 0)
         tokens = count_tokens(text[:head] + text[len(text) - tail :])
         if tokens <= max_tokens:
-            return without_middle(text, head, tail)
+            break
         keep = min(keep * max_tokens // tokens, keep - 1)
-    return _omission(len(text))
+    return keep
 
 
 def without_middle(text: str, head: int, tail: int) -> str:

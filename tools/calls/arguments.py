@@ -81,15 +81,13 @@ class ArgumentReader:
         own = mapping(self._schema.get("properties"))
         if not isinstance(value, dict) or not own.keys().isdisjoint(_WRAPPERS) or self._spec.parameters is None:
             return value
+        me = (self._spec.name, self._spec.name.rpartition(".")[2])
         for key in _WRAPPERS:
             names = value.keys() - {key}
             inner = value.get(key)
-            if isinstance(inner, dict) and names <= _WRAPPER_NAMES and all(self._is_me(value[name]) for name in names):
+            if isinstance(inner, dict) and names <= _WRAPPER_NAMES and all(value[name] in me for name in names):
                 return inner
         return value
-
-    def _is_me(self, name: object) -> bool:
-        return name in (self._spec.name, self._spec.name.rpartition(".")[2])
 
     def _check(self, args: object) -> None:
         if self._validator is None:

@@ -77,14 +77,10 @@ def _finite(text: str) -> float:
 def _mended(match: re.Match[str]) -> str:
     if match["single"] is not None:
         inner = match["single"][1:-1] if match["single"].endswith("'") else match["single"][1:]
-        return '"' + _STRING_IN_SINGLE.sub(_in_double_quotes, inner) + '"'
+        return '"' + _STRING_IN_SINGLE.sub(lambda one: {"\\'": "'", '"': '\\"'}.get(one[0], one[0]), inner) + '"'
     if match["comma"] is not None:
         return ""
     if match["word"] is not None:
         word, colon = match["word"], match["colon"]
         return _CONSTANTS.get(word, word) if colon is None else f'"{word}"{colon}'
     return match[0]
-
-
-def _in_double_quotes(match: re.Match[str]) -> str:
-    return {"\\'": "'", '"': '\\"'}.get(match[0], match[0])

@@ -276,8 +276,7 @@ class PythonTool:
     ) -> Kernel | None:
         forget = stop.on_stop(kernel.wake)
         try:
-            given_up = lambda: stop.stopped or self._closed  # noqa: E731
-            return kernel if connect(time.monotonic() + within_s, given_up) else None
+            return kernel if connect(time.monotonic() + within_s, lambda: stop.stopped or self._closed) else None
         finally:
             forget()
 

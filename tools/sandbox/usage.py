@@ -152,7 +152,7 @@ def _proportional_memory(root: int) -> int:
 def own_memory_bytes() -> int:
     """Resident memory of this process, 0 where it can't be read."""
     try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * _page_bytes()
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
         return 0
 
@@ -164,7 +164,7 @@ def _tree(root: int) -> Iterator[tuple[Path, int, int]]:
         process = Path("/proc", str(pending.pop()))
         try:
             threads = list((process / "task").iterdir())
-            memory = int((process / "statm").read_text().split()[1]) * _page_bytes()
+            memory = int((process / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
             for thread in threads:
                 pending += map(int, (thread / "children").read_text().split())
         except (OSError, IndexError):  # it ended meanwhile
@@ -181,10 +181,6 @@ def _from_ps(root: int) -> Iterator[int]:
     while frontier:
         yield from (1024 * kib for pid, _, kib in rows if pid in frontier)
         frontier = {pid for pid, parent, _ in rows if parent in frontier}
-
-
-def _page_bytes() -> int:
-    return os.sysconf("SC_PAGE_SIZE")
 
 
 def gib(number: int) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from tools.approval import sensitive
 from tools.safe_files import Place, locate, read_bytes
 from tools.spec import Preview, ToolContext, ToolFailed, ToolResult
+from tools.text import fitting
 from tools.work._folder import FileTool, as_lines, as_mapping, count, workspace_of
 from tools.work.text import decode, describe
 from tools.workspace import Workspace
@@ -84,7 +85,7 @@ def _shown(
         raise ToolFailed(f"Error: the file has {count(len(lines), 'line')}, so there is no line {start}.")
     wanted = lines[first:] if limit is None else lines[first : first + int(limit)]
     shown = "".join(wanted)
-    chars = _fitting(shown, max_tokens, count_tokens)
+    chars = fitting(shown, max_tokens, count_tokens)
     if chars == len(shown) and first + len(wanted) == len(lines):
         return shown
     whole = shown[:chars].count("\n") if chars < len(shown) else len(wanted)
@@ -96,14 +97,3 @@ def _shown(
     last = first + whole
     rest = f"; go on with start={last + 1}" if last < len(lines) else ""
     return f"{text}{'' if text.endswith(chr(10)) else chr(10)}[lines {first + 1}-{last} of {len(lines):,}{rest}]"
-
-
-def _fitting(text: str, max_tokens: int, count_tokens: Callable[[str], int]) -> int:
-    """How many characters from the start fit into `max_tokens`: close to the most that would."""
-    chars = len(text)
-    if len(text.encode("utf-8", "replace")) <= max_tokens:  # a token has at least one byte
-        return chars
-    chars = min(chars, 16 * max_tokens)  # a token of more than 16 characters is rare
-    while chars and (tokens := count_tokens(text[:chars])) > max_tokens:
-        chars = min(chars - 1, chars * max_tokens // tokens)
-    return chars
