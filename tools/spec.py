@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final, Literal, Protocol
 
 from tools.workspace import Workspace
@@ -23,13 +22,10 @@ outside: somebody else wrote it (the web, MCP, a folder that isn't trusted). pri
 workspace, the local library, python's output) and could be leaked by a URL or a search.
 """
 
-
 StopReason = Literal["user", "time"]
 """Who stopped a turn: the user, or its time limit."""
 
-INTERRUPTED: Final[Mapping[StopReason, str]] = MappingProxyType(
-    {"user": "interrupted by the user", "time": "interrupted: out of time"}
-)
+INTERRUPTED: Final[Mapping[StopReason, str]] = {"user": "interrupted by the user", "time": "interrupted: out of time"}
 """How the model is told that a call was stopped."""
 
 

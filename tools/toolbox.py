@@ -40,8 +40,6 @@ DRY_RUN = "Not executed (dry run). It would:"
 
 CHANGED = "The user changed this call to:"
 
-_Run = Generator[ToolEvent, Decision | None, ToolResult]
-
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
@@ -61,9 +59,6 @@ class _Ready:
     def wish(self) -> tuple[str, str]:
         """What is asked for, in one form however it was written: `("functions.shell", '{"command": "ls"}')`."""
         return self.tool.spec.name, json.dumps(self.args, sort_keys=True)
-
-
-_Asking = Generator[ToolEvent, Decision | None, tuple[_Ready, ToolResult | None]]
 
 
 class Toolbox:
@@ -122,7 +117,7 @@ class Toolbox:
         fault: str | None = None,
         taint: frozenset[Taint] = frozenset(),
         said: str = "",
-    ) -> _Run:
+    ) -> Generator[ToolEvent, Decision | None, ToolResult]:
         """Run one call. Yields what happens, the last event being `ToolFinished`; returns the result.
 
         After `ApprovalAsked` the generator expects a `Decision` for that call; anything else refuses. One with new
@@ -202,7 +197,7 @@ class Toolbox:
             tool, args = self._tools[PATCH_TOOL], self._readers[PATCH_TOOL].read(patch)
         return tool, args
 
-    def _approved(self, wished: _Ready) -> _Asking:
+    def _approved(self, wished: _Ready) -> Generator[ToolEvent, Decision | None, tuple[_Ready, ToolResult | None]]:
         """The call, with None if it may run, else with the result that answers it.
 
         Arguments that the user wrote in place of the model's are previewed and checked like any others, but always

@@ -29,15 +29,13 @@ _PACKAGES = re.compile(r"^(?:.*/)?(node_modules|site-packages|dist-packages)/")
 _GIT = (".git", "git~1")
 _OF_A_BARE = re.compile(r"\.git/(?:config|hooks)\Z")
 
-_How = Literal["aside", "repository", "packages", "told"]
-
 
 @dataclass(slots=True)
 class _Found:
     """A place in which a command changed something, and the paths that it changed there."""
 
     place: Place
-    how: _How
+    how: Literal["aside", "repository", "packages", "told"]
     paths: list[str] = field(default_factory=list)
 
 

@@ -25,7 +25,6 @@ ACTIONS: Mapping[str, Action] = {"auto": "allow", "ask": "ask", "never": "deny"}
 
 _NAME = re.compile(r"[A-Za-z0-9_.*?-]+")
 FROM_OUTSIDE = "the model has read text from outside"
-_CARRIES_OUT = "the model has read private text, and this could send it out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +292,7 @@ def _taint_reason(spec: ToolSpec, preview: Preview, taint: frozenset[Taint]) -> 
     Text from outside alone is no reason to ask before reading the web: else no search result could be opened.
     """
     if "private" in taint and "send" in _effects(spec, preview):
-        return _CARRIES_OUT
+        return "the model has read private text, and this could send it out"
     return FROM_OUTSIDE if "outside" in taint and acts(spec, preview) else ""
 
 

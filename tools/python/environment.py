@@ -21,7 +21,6 @@ _CONFINEMENT = ("landlockpy>=0.2,<0.3",) if sys.platform == "linux" else ()  # i
 _TOOLING = {"pip", "setuptools", "wheel", "ipykernel", "uv", "landlockpy"}
 _NAMED = 60
 """How many packages the model is told of."""
-_LIST_TIMEOUT_S = 30
 
 _LIST = """\
 import importlib.metadata, json, re
@@ -110,7 +109,7 @@ def packages_of(executable: Path) -> tuple[Package, ...]:
     """What another Python has installed. Raises EnvironmentFailed when it doesn't start."""
     try:
         done = subprocess.run([str(executable), "-I", "-c", _LIST], capture_output=True, text=True, check=True,
-                              stdin=subprocess.DEVNULL, timeout=_LIST_TIMEOUT_S)  # fmt: skip
+                              stdin=subprocess.DEVNULL, timeout=30)  # fmt: skip
         return tuple(Package(*row) for row in json.loads(done.stdout))
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         raise EnvironmentFailed(f"{executable} doesn't start as a Python ({why(error)}): name another one") from None

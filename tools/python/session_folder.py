@@ -14,8 +14,6 @@ from tools.files import locks
 from tools.sandbox import hostile_folder
 
 _NAME = re.compile(r"python-[0-9a-f]{8}")
-_KEPT_S = 30 * 24 * 3600.0
-_KEPT_NEWEST = 20
 _REMOVED_AT_ONCE = 5
 """At most this many old folders are removed for each new one: each may hold 100,000 files."""
 
@@ -28,7 +26,7 @@ class SessionFolder:
     reach it.
     """
 
-    def __init__(self, data_dir: Path, *, kept_s: float = _KEPT_S, kept_newest: int = _KEPT_NEWEST) -> None:
+    def __init__(self, data_dir: Path, *, kept_s: float = 30 * 24 * 3600.0, kept_newest: int = 20) -> None:
         data_dir.mkdir(parents=True, exist_ok=True)
         name = f"python-{secrets.token_hex(4)}"
         self._mark = data_dir / f"{name}.lock"
