@@ -7,6 +7,7 @@ git does with its "racily clean" files).
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -207,7 +208,7 @@ class Store:
         try:
             state = self._tree.state(path, keep=self.bytes.keep)
         except OSError as error:
-            if error.errno in (28, 122):  # ENOSPC, EDQUOT: our disk is full, the file is not at fault
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):  # our disk is full, the file is not at fault
                 raise
             state = State("file", stat.S_IMODE(key[0]), f"{UNREAD}{key[4]}")
         return Known(NEVER if key[4] >= now_ns - _SAME_TICK_NS else key, state)
