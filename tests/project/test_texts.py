@@ -47,7 +47,7 @@ def test_the_page_on_confinement_names_every_gap() -> None:
     """`python -m tests.readme` writes it."""
     text = _text("docs/confinement.md")
     assert readme.with_gaps(text) == text
-    assert "| processor time: only the time limit of a call holds it | × | × |  |" in text
+    assert "| processor time: limited only by a call's time limit | × | × |  |" in text
 
 
 def test_the_chats_page_lists_its_commands() -> None:

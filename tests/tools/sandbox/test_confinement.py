@@ -764,6 +764,6 @@ def test_every_gap_is_described() -> None:
     from tools.sandbox._landlock import Landlock
 
     text = Landlock("python", abi=4).describe()
-    for gap_ in ("path exists", "no /mnt/data", "changing modes", "process number", "machine's name", "multiprocessing",
+    for gap_ in ("path exists", "no /mnt/data", "changing modes", "process ID", "machine's name", "multiprocessing",
                  "signalled"):  # fmt: skip
         assert gap_ in text
