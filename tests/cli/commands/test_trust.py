@@ -121,7 +121,8 @@ def test_bad_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> 
 def test_what_is_in_the_way_is_one_line(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / ".ossia" / "link").symlink_to("/etc/passwd")
     assert invoke(["trust", str(project), "--yes"]) == 1
-    assert capsys.readouterr().err.endswith("is a link, and its target could change unnoticed: replace it with a copy\n")
+    told = "is a link, and its target could change unnoticed: replace it with a copy\n"
+    assert capsys.readouterr().err.endswith(told)
     paths.data_dir().mkdir(parents=True)
     (paths.data_dir() / "trust.json").write_text("{")
     for arguments in (["--list"], [str(project), "--yes"], ["--revoke", str(project)]):
