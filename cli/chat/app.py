@@ -45,7 +45,7 @@ async def run(talk: Conversation) -> None:
     talk.background.begin()
     greet(talk, talk.face)
     talk.begin()
-    await talk.face.run()
+    await talk.face.screen.run()
 
 
 def finish(talk: Conversation) -> int:
@@ -53,7 +53,7 @@ def finish(talk: Conversation) -> int:
     talk.give_back()
     if talk.model.fault:
         raise talk.model.fault
-    code = ExitCode.INTERRUPTED if talk.face.interrupted else ExitCode.ANSWERED
+    code = ExitCode.INTERRUPTED if talk.face.screen.interrupted else ExitCode.ANSWERED
     look_to_the_end(lambda _: None)  # the screen is given back: nothing may be written any more
     if talk.worker.busy:  # in a C call: it loads weights, or reads a long prompt
         end_now(code)

@@ -153,18 +153,18 @@ class Conversation(State):
     def _say_waiting(self, typed: Waiting) -> None:
         """Say a line with what goes along with it. That is read first, on the worker: a page may take a while."""
         text = UserText(typed.text, typed.text)
-        self.face.said(typed.shown)
+        self.face.view.user(typed.shown)
         if not self.attaching.needed(typed):
             return self.say(text, replaces=typed.replaces)
         self.control, use = Control(), self.use
         control = self.control
         workspace = self.folder.workspace if self.folder else None
         room = use.total_tokens - use.used_tokens - use.reserve_tokens if use else None
-        self.face.begin()
+        self.face.view.begin()
 
         def done(future: Future[UserText | None]) -> None:
             self.control = None
-            self.face.end()
+            self.face.view.end()
             message = future.result()  # a bug of ours on the worker's thread becomes a traceback here
             if message is None or control.stopped:
                 waiting = list(self.queue)  # what was typed after it may depend on it
@@ -188,7 +188,7 @@ class Conversation(State):
         self.ahead.date_it()
         self.model.reads()
         self.control = control
-        self.face.begin()
+        self.face.view.begin()
         self.transcript.add_user(text.typed)
         tools, settings = assembly.tools, self.settings
         assembly.warn_of_control_names(text.text, "your text")
@@ -328,7 +328,7 @@ class Conversation(State):
     def _see(self, event: Event) -> None:
         self.transcript.see(event)
         self.tally.see(event)
-        self.face.see(event)
+        self.face.view.see(event)
         if isinstance(event, ApprovalAsked):
             self.approvals.ask(event)
         elif isinstance(event, ToolFinished | TurnEnded):

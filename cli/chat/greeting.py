@@ -19,7 +19,7 @@ def greet(talk: Conversation, face: Face) -> None:
 def recall(talk: Conversation, face: Face, turns: int = 2) -> None:
     """Show the last turns of the session again."""
     first = len(talk.session.ends) - turns
-    face.recall(item for item in talk.transcript.items if item.turn >= first)
+    face.view.recall(item for item in talk.transcript.items if item.turn >= first)
     if first > 0:
         how = "/save FILE writes" if face.plain else "Ctrl-O shows"
         face.note(f"{how} what was said before: {count(first, 'turn')}")

@@ -56,7 +56,7 @@ def run_for_user(talk: Conversation, face: Face, command: str) -> None:
         return face.note("expected a command behind the !, as in !git status", "yellow")
     control = Control()
     talk.background.begin_job(control.stop)
-    face.said(f"!{command}")
+    face.view.user(f"!{command}")
 
     def done(ran: Ran) -> None:
         talk.background.end_job()

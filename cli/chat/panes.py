@@ -11,7 +11,7 @@ from cli.chat.status import Status, one_row
 
 if TYPE_CHECKING:
     from cli.chat.conversation import Conversation
-    from cli.chat.drawn import DrawnFace
+    from cli.chat.face import Face
     from cli.terminal.markdown.paint import Row
 
 _WAITING = 4
@@ -22,9 +22,7 @@ _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 class ChatPanes:
     """The chat as its screen sees it (`cli.terminal.screen.Panes`). `titled` gets the terminal's title."""
 
-    def __init__(
-        self, talk: Conversation, face: DrawnFace, *, titled: Callable[[str], object] = lambda title: None
-    ) -> None:
+    def __init__(self, talk: Conversation, face: Face, *, titled: Callable[[str], object] = lambda title: None) -> None:
         self._talk, self._face, self._titled = talk, face, titled
         self._status = Status(talk, face)
 

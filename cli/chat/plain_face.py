@@ -2,58 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, ClassVar
 
 from cli.chat.commands.common import Block
-from cli.chat.drawn import DrawnFace
+from cli.chat.face import Face
 from cli.chat.panes import ChatPanes
 from cli.terminal.markdown.paint import Painter
 from cli.terminal.pictures import Pictures
 from cli.terminal.plain_screen import PlainScreen
-from cli.terminal.question import Question
 from cli.terminal.vt import terminal_size
 
 if TYPE_CHECKING:
     from cli.chat.conversation import Conversation
 
 
-class PlainFace(DrawnFace):
-    """See `cli.chat.face.Face`. Thinking is shown once it is over, and only with `--think on`."""
+class PlainFace(Face):
+    """Thinking is shown once it is over, and only with `--think on`."""
 
     plain: ClassVar[bool] = True
+    screen: PlainScreen
     input_text: ClassVar[str] = ""
 
     def __init__(self, talk: Conversation) -> None:
         painter = Painter(terminal_size().columns, colour=False)
         super().__init__(talk, painter, Pictures("off"))
         self.view.keys = False
-        panes = ChatPanes(talk, self)
-        self.screen = PlainScreen(panes, painter, submit=self.submit, interrupt=self.interrupt)
+        self.screen = PlainScreen(ChatPanes(talk, self), painter, submit=self.submit, interrupt=self.interrupt)
 
     @property
     def rows(self) -> int:
         return terminal_size().rows
 
-    def wake(self) -> None:
-        self.screen.wake()
+    def task(self, work: Coroutine[object, object, None]) -> None:
+        self.screen.create_background_task(work)
 
-    def ring(self) -> None:
-        """Ring, even here: a bell is no escape sequence."""
-        self.screen.bell()
-
-    # -- questions -----------------------------------------------------------------------------------------------------
-
-    @property
-    def asks(self) -> bool:
-        return self.screen.question.open
-
-    def ask(self, question: Question, answered: Callable[[str], None]) -> None:
-        self.screen.question.ask(question, answered)
-
-    def withdraw(self) -> None:
-        self.screen.question.withdraw()
+    def read(self, *parts: tuple[str, str]) -> None:
+        block = Block(self)
+        for name, text in parts:
+            block.row(name, "bold")
+            block.text(text)
+        block.show()
 
     # -- the input: the terminal's own ---------------------------------------------------------------------------------
 
@@ -66,30 +55,4 @@ class PlainFace(DrawnFace):
 
     def keep_history(self, kept: bool) -> None: ...
 
-    def copy(self, text: str) -> bool:
-        return False
-
-    def aside(self) -> AbstractAsyncContextManager[None]:
-        return self.screen.aside()
-
-    def task(self, work: Coroutine[object, object, None]) -> None:
-        self.screen.create_background_task(work)
-
-    def read(self, *parts: tuple[str, str]) -> None:
-        block = Block(self)
-        for name, text in parts:
-            block.row(name, "bold")
-            block.text(text)
-        block.show()
-
-    # -- the life of it ------------------------------------------------------------------------------------------------
-
-    async def run(self) -> None:
-        await self.screen.run()
-
-    @property
-    def interrupted(self) -> bool:
-        return self.screen.interrupted
-
-    def leave(self) -> None:
-        self.screen.leave()
+    def copy(self, text: str) -> None: ...

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Coroutine
-from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, ClassVar
 
 from prompt_toolkit.input import Input
 
 from cli import paths
-from cli.chat.drawn import DrawnFace
+from cli.chat.face import Face
 from cli.chat.keys import chat_keys, chat_sources
 from cli.chat.panes import ChatPanes
 from cli.terminal.input.editor import Editor
@@ -19,21 +18,20 @@ from cli.terminal.input.external import edit
 from cli.terminal.input.history import History
 from cli.terminal.markdown.paint import Painter, knows_links
 from cli.terminal.pictures import Pictures, cell_size, way_of
-from cli.terminal.question import Question, QuestionPane
+from cli.terminal.question import QuestionPane
 from cli.terminal.screen import FRAME_S, Screen
 from cli.terminal.vt import Output
 
 if TYPE_CHECKING:
     from cli.chat.conversation import Conversation
-    from cli.chat.face import Think
-    from cli.chat.pager.items import Item
     from cli.chat.pager.transcript import Transcript
 
 
-class ScreenFace(DrawnFace):
-    """See `cli.chat.face.Face`. `input`, `output`, `frame_s`: for tests, in place of the terminal's."""
+class ScreenFace(Face):
+    """`input`, `output`, `frame_s`: for tests, in place of the terminal's."""
 
     plain: ClassVar[bool] = False
+    screen: Screen
 
     def __init__(
         self,
@@ -52,7 +50,7 @@ class ScreenFace(DrawnFace):
             self.submit,
             history=History(paths.history_file(), private=talk.settings.private),
             sources=chat_sources(talk),
-            edit=lambda text: edit(text, aside=self.aside, environ=talk.environ),
+            edit=lambda text: edit(text, aside=self.screen.aside, environ=talk.environ),
             note=self.note,
         )
         self.panes = ChatPanes(talk, self, titled=lambda title: self.screen.title(title))
@@ -65,32 +63,12 @@ class ScreenFace(DrawnFace):
     def rows(self) -> int:
         return self.screen.output.get_size().rows
 
-    def wake(self) -> None:
-        self.screen.wake()
-
-    def ring(self) -> None:
-        """The terminal's bell."""
-        self.screen.bell()
-
-    def set_thinking(self, how: Think) -> None:
-        super().set_thinking(how)
-        self.screen.refresh()
+    def task(self, work: Coroutine[object, object, None]) -> None:
+        self.screen.app.create_background_task(work)
 
     def toggle_thinking(self) -> None:
         """Show the thinking, or hide it again."""
-        self.set_thinking("off" if self.thinking != "off" else "on")
-
-    # -- questions -----------------------------------------------------------------------------------------------------
-
-    @property
-    def asks(self) -> bool:
-        return self.question.open
-
-    def ask(self, question: Question, answered: Callable[[str], None]) -> None:
-        self.question.ask(question, answered)
-
-    def withdraw(self) -> None:
-        self.question.withdraw()
+        self.set_thinking("off" if self.view.think != "off" else "on")
 
     # -- the input -----------------------------------------------------------------------------------------------------
 
@@ -110,21 +88,13 @@ class ScreenFace(DrawnFace):
         self.wake()
 
     def clear_input(self) -> None:
-        """Empty the line."""
         self.editor.clear()
 
     def keep_history(self, kept: bool) -> None:
         self.editor.history.private = not kept
 
-    def aside(self) -> AbstractAsyncContextManager[None]:
-        return self.screen.aside()
-
-    def task(self, work: Coroutine[object, object, None]) -> None:
-        self.screen.app.create_background_task(work)
-
-    def copy(self, text: str) -> bool:
+    def copy(self, text: str) -> None:
         self.screen.copy(text)
-        return True
 
     # -- other screens -------------------------------------------------------------------------------------------------
 
@@ -136,29 +106,14 @@ class ScreenFace(DrawnFace):
             transcript.add_note(f"── {name}\n{text}")
         self.task(self._show(transcript, follow=False))
 
-    async def open_transcript(self, start: Item | None = None) -> None:
+    async def open_transcript(self) -> None:
         """Show the whole session on the alternate screen; the turn goes on behind it."""
         if not self.screen.away:
-            await self._show(self.talk.transcript, start=start)
+            await self._show(self.talk.transcript)
 
-    async def _show(self, transcript: Transcript, *, start: Item | None = None, follow: bool = True) -> None:
+    async def _show(self, transcript: Transcript, *, follow: bool = True) -> None:
         from cli.chat.pager.pager import show
 
         async with self.screen.aside():
-            screen = self.screen
-            await show(
-                transcript, self.painter, output=screen.output, input=screen.app.input, start=start,
-                page=self.talk.page, follow=follow,
-            )  # fmt: skip
-
-    # -- the life of it ------------------------------------------------------------------------------------------------
-
-    async def run(self) -> None:
-        await self.screen.run()
-
-    @property
-    def interrupted(self) -> bool:
-        return self.screen.interrupted
-
-    def leave(self) -> None:
-        self.screen.leave()
+            output, input, page = self.screen.output, self.screen.app.input, self.talk.page
+            await show(transcript, self.painter, output=output, input=input, page=page, follow=follow)

@@ -13,7 +13,7 @@ from cli.words import bar, short, speed_of
 
 if TYPE_CHECKING:
     from cli.chat.conversation import Conversation
-    from cli.chat.drawn import DrawnFace
+    from cli.chat.face import Face
     from cli.terminal.markdown.paint import Row
 
 _BAR_CELLS = 8
@@ -22,7 +22,7 @@ _BAR_CELLS = 8
 class Status:
     """Reads the chat; `row` is the bottom line, `title` the terminal's."""
 
-    def __init__(self, talk: Conversation, face: DrawnFace) -> None:
+    def __init__(self, talk: Conversation, face: Face) -> None:
         self._talk, self._face = talk, face
 
     @property

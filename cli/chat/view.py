@@ -24,7 +24,6 @@ from agent.events import (
     TurnEnded,
 )
 from agent.kinds import is_answer
-from cli.chat.face import Think
 from cli.chat.pager.items import Item
 from cli.clean import clean, one_line
 from cli.runtime.failures import failure_rows
@@ -39,6 +38,8 @@ from tools.spec import ApprovalAsked, ToolCall, ToolResult
 if TYPE_CHECKING:
     from agent.citations import Citations, Cited
 
+Think = Literal["off", "on", "peek"]
+"""How thinking is shown: "off", one line says that it goes on; "on", all of it; "peek", its last rows."""
 Block = Literal["user", "aside", "text", ""]
 """What the last rows were: a blank row stands between two kinds, and between two texts."""
 

@@ -156,10 +156,6 @@ class Screen(ScreenBase):
             self._print_held()
             self.app._redraw()
 
-    def refresh(self) -> None:
-        """Draw the live part again."""
-        self.commit([])
-
     @asynccontextmanager
     async def aside(self) -> AsyncIterator[None]:
         """Inside the block a pager or an editor has the terminal; what is committed meanwhile comes after it.

@@ -48,7 +48,7 @@ def effort(talk: Conversation, face: Face, argument: str) -> None:
 def think(talk: Conversation, face: Face, argument: str) -> None:
     """`/think [on|off|peek]`."""
     if not argument:
-        return face.note(f"think {face.thinking}: /think on, off or peek changes it, Ctrl-T toggles it")
+        return face.note(f"think {face.view.think}: /think on, off or peek changes it, Ctrl-T toggles it")
     return _set(talk, face, "think", argument.lower())
 
 
@@ -158,7 +158,7 @@ def _value(talk: Conversation, face: Face, key: str) -> object:
     options, part = talk.session.options, _IN_CHAT[key].part
     if part in ("options", "sampling"):
         return getattr(options if part == "options" else options.sampling, key)
-    return face.thinking if key == "think" else getattr(talk.settings, key)
+    return face.view.think if key == "think" else getattr(talk.settings, key)
 
 
 def _shown(value: object) -> str:

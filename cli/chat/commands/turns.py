@@ -50,7 +50,7 @@ def retry(talk: Conversation, face: Face, argument: str) -> None:
     asked = _question(talk, turn)
     talk.go_back(turn)
     typed = asked.message.text if asked.typed is None else asked.typed
-    face.said(typed or one_line(asked.message.text, 200))
+    face.view.user(typed or one_line(asked.message.text, 200))
     talk.say(UserText(asked.message.text, typed, asked.brings))
 
 

@@ -31,7 +31,6 @@ from cli.runtime.progress import fitted
 from cli.terminal.markdown.paint import Painter
 
 if TYPE_CHECKING:
-    from cli.chat.pager.items import Item
     from cli.chat.pager.transcript import Transcript
 
 POLL_S = 0.2
@@ -46,20 +45,16 @@ async def show(
     output: Output,
     input: Input | None = None,
     follow: bool = True,
-    start: Item | None = None,
     page: Page | None = None,
     poll_s: float = POLL_S,
 ) -> None:
     """Show the transcript until the reader leaves. To be called inside `Screen.aside()`.
 
-    `follow`: begin at its end and stay there, whatever comes; else at its top. `start`: the item to begin with, opened.
-    `page` gives the page behind a cursor of the browser, for footnotes. `painter` says whether there are colours; it is
-    not changed.
+    `follow`: begin at its end and stay there, whatever comes; else at its top. `page` gives the page behind a cursor of
+    the browser, for footnotes. `painter` says whether there are colours; it is not changed.
     """
     pager = Pager(transcript, Painter(painter.width, colour=painter.colour, links=False), page=page)
     pager.view.follow = follow
-    if start is not None:
-        pager.open(start)
     await pager.run(output=output, input=input, poll_s=poll_s)
 
 
@@ -99,13 +94,6 @@ class Pager:
             watch.cancel()
             with suppress(asyncio.CancelledError):
                 await watch
-
-    def open(self, item: Item) -> None:
-        """Begin with this item, all of it shown."""
-        block = self.view.block_of(item)
-        if block is not None:
-            block.opened = block.foldable(self.view.switches)
-            self.view.to(block)
 
     async def _watch(self, app: Application[None], poll_s: float) -> None:
         while True:

@@ -114,10 +114,6 @@ class View:
     def pieces(self, block: Block) -> list[Piece]:
         return block.pieces(self.switches)
 
-    def block_of(self, item: Item) -> Block | None:
-        self.sync()
-        return next((block for block in self.blocks if block.item is item), None)
-
     # -- drawing -------------------------------------------------------------------------------------------------------
 
     def draw(self, width: int, height: int) -> list[Line]:

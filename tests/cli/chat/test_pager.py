@@ -27,8 +27,7 @@ from agent.events import (
     TurnEnded,
 )
 from cli.chat.pager.calls import call_rows, calls_rows
-from cli.chat.pager.items import Item
-from cli.chat.pager.pager import Pager, show
+from cli.chat.pager.pager import show
 from cli.chat.pager.scroll import View
 from cli.chat.pager.transcript import Transcript
 from cli.terminal.fold import folded
@@ -641,20 +640,6 @@ def test_a_long_result_is_bounded_and_says_so() -> None:
     assert call_rows(of(called(deep, "x")).calls()[0], Painter(80))
 
 
-def test_it_can_begin_with_an_item() -> None:
-    """`/calls 3` and then Ctrl-O: at that call, opened."""
-
-    async def test() -> None:
-        transcript = of(*(a_turn(f"Question {n}") for n in range(9)))
-        pager = Pager(transcript, Painter(80))
-        item: Item = transcript.calls()[4]
-        pager.open(item)
-        rows = ["".join(text for _, text, *_ in row) for row in pager.draw(80, 40)]
-        assert rows[1] == "▸ python · 1.2 s · 30 lines, 79 bytes" and "29" in rows
-
-    paging(test)
-
-
 def test_over_a_chat_that_goes_on(tmp_path: Path) -> None:
     """The turn runs on under the pager, which shows what comes; what was finished meanwhile is printed afterwards."""
 
@@ -665,7 +650,7 @@ def test_over_a_chat_that_goes_on(tmp_path: Path) -> None:
 
             async def look() -> None:
                 face, output = stage.face, stage.terminal.output
-                async with face.aside():
+                async with face.screen.aside():
                     await show(stage.talk.transcript, face.painter, output=output, input=stage.keys, poll_s=0)
 
             await stage.type("Go.\r")
