@@ -17,7 +17,8 @@ class Background:
     def __init__(self, *, wake: Callable[[], object], failed: Callable[[Exception], object]) -> None:
         self._wake, self._failed = wake, failed
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._cancel: Callable[[], object] | None = None  # ends the job under way: what Ctrl-C does
+        self.job: Callable[[], object] | None = None
+        """Ends the job under way, e.g. a download: what Ctrl-C does when no turn is. There is one at a time."""
         self._tasks: set[asyncio.Task[None]] = set()  # the loop itself holds them only weakly
 
     def begin(self) -> None:
@@ -38,26 +39,6 @@ class Background:
                 self.on_loop(lambda: then(result))
 
         threading.Thread(target=work, daemon=True).start()
-
-    @property
-    def has_job(self) -> bool:
-        """Is a job under way, e.g. a download? That is what Ctrl-C ends when no turn is; there is one at a time."""
-        return self._cancel is not None
-
-    def begin_job(self, cancel: Callable[[], object]) -> None:
-        """A job begins, which `cancel` ends."""
-        self._cancel = cancel
-
-    def end_job(self) -> None:
-        """The job is over."""
-        self._cancel = None
-
-    def cancel_job(self) -> bool:
-        """End the job. False: there is none."""
-        if self._cancel is None:
-            return False
-        self._cancel()
-        return True
 
     def task(self, work: Coroutine[object, object, None]) -> None:
         """Run it beside the screen, on the loop's thread, for as long as the loop runs."""

@@ -237,10 +237,10 @@ class Conversation(State):
 
     def interrupt(self) -> bool:
         """Ctrl-C: stop the turn, or else the job that is under way. False: neither is."""
-        if self.control:
-            self.stop()
-            return True
-        return self.background.cancel_job()
+        end = self.stop if self.control else self.background.job
+        if end:
+            end()
+        return end is not None
 
     def stop(self) -> None:
         """Stop the turn under way; what was said stays. Queued lines go back into the input."""

@@ -49,22 +49,22 @@ def put_back(face: Face, shown: str) -> None:
 def run_for_user(talk: Conversation, face: Face, command: str) -> None:
     """Run a command of the user's; its output is shown, and goes along with their next message."""
     attaching = talk.attaching
-    if talk.background.has_job:
+    if talk.background.job:
         put_back(face, f"!{command}")
         return face.note(f"`{attaching.running or 'something'}` still runs: Ctrl-C ends it", "yellow")
     if not command:
         return face.note("expected a command behind the !, as in !git status", "yellow")
     control = Control()
-    talk.background.begin_job(control.stop)
+    talk.background.job = control.stop
     face.view.user(f"!{command}")
 
     def done(ran: Ran) -> None:
-        talk.background.end_job()
+        talk.background.job = None
         face.show(face.painter.text(ran.output.strip("\n") or "(no output)"))
         face.note(f"{attaching.keep(ran).shown} · goes along with your next message, Ctrl-C drops it")
 
     def failed(error: Exception) -> None:
-        talk.background.end_job()
+        talk.background.job = None
         put_back(face, f"!{command}")
         talk.tell(error)
 

@@ -50,9 +50,8 @@ class ChatModel:
         """What the user can do about a call that failed."""
         if self.assembly is None:
             return ""
-        off = self.tools_off
-        fixes = self.assembly.tools.fixes(self._chat.settings, chat=True, turned_off=lambda name: name in off)
-        return fixes.of(done)
+        turned_off = self.tools_off.__contains__
+        return self.assembly.tools.fixes(self._chat.settings, chat=True, turned_off=turned_off).of(done)
 
     # -- loading -------------------------------------------------------------------------------------------------------
 
@@ -195,10 +194,6 @@ class ChatModel:
         if self.assembly:
             self.load_session_cache(self.assembly)
             self.enter(self.assembly)
-
-    def turn_off(self, names: frozenset[str]) -> None:
-        """These tools are off, all others on."""
-        self.tools_off = names
 
     def load_session_cache(self, assembly: Assembly) -> None:
         """Bring back what was kept of a session that goes on."""

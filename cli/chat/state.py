@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +12,9 @@ from agent.control import Control
 from agent.sessions.session import Session
 from agent.worker import Worker
 from cli.chat.background import Background
-from cli.chat.notices import Notices
-from cli.clean import one_line
+from cli.clean import clean, one_line
 from cli.own import environment_for
+from cli.runtime.progress import Display
 from cli.settings.config import THIS_CHAT, Resolved
 from cli.settings.table import Settings
 from cli.settings.workspace import Folder
@@ -34,6 +34,30 @@ class Waiting(Typed):
     """A line that waits to be said. `replaces`: the turn that it replaces; None: it comes after the others."""
 
     replaces: int | None = None
+
+
+class Notices(Display):
+    """What the program says while it loads: lines that go to `post`, from whatever thread. `verbose`: details too."""
+
+    def __init__(self, post: Callable[[str, str], None], *, verbose: bool) -> None:
+        super().__init__(
+            terminal=True, asides=True, lively=False, thinking=False, colour=False, verbose=verbose, quiet=False
+        )
+        self._post = post
+
+    def note(self, text: str) -> None:
+        self._post(text.removeprefix("ossia: "), "dim")
+
+    def warn(self, text: str) -> None:
+        self._post(text, "yellow")
+
+    def aside(self, text: str, *, whole: bool = False) -> None:
+        self._post(text, "dim")
+
+    @property
+    def doing(self) -> str:
+        """What is being done, e.g. `connecting to MCP servers: files`; "" when nothing is."""
+        return clean(self.line.text)
 
 
 class State:

@@ -53,7 +53,7 @@ def _show(face: Face, roots: Sequence[Root]) -> None:
 
 
 def _add(talk: Conversation, face: Face, place: str) -> None:
-    if talk.background.has_job:
+    if talk.background.job:
         raise CommandError("something else is under way: Ctrl-C ends it")
     targets = [target_of(place)] if place else []
     settings, report = talk.settings, _Report(talk, face)
@@ -67,13 +67,13 @@ def _add(talk: Conversation, face: Face, place: str) -> None:
             index(library, targets, report, network)
 
     def over(error: Exception | None = None) -> None:
-        talk.background.end_job()
+        talk.background.job = None
         talk.doing("")
         report.tell()
         if error is not None and not isinstance(error, Stopped):
             talk.tell(error)
 
-    talk.background.begin_job(report.stop)
+    talk.background.job = report.stop
     talk.background.run(work, lambda _: over(), over)
 
 

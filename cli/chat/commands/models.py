@@ -129,7 +129,7 @@ def _pull(talk: Conversation, face: Face, name: str) -> None:
     wanted = download_of(name)
     if wanted is None:
         expected(" or ".join(one.name for one in DOWNLOADS), name)
-    if talk.background.has_job:
+    if talk.background.job:
         raise CommandError("something else is under way: Ctrl-C ends it")
     stopped: list[bool] = []
 
@@ -151,7 +151,7 @@ def _pull(talk: Conversation, face: Face, name: str) -> None:
 
     def over(tell: Callable[[], None]) -> None:
         if not stopped:
-            talk.background.end_job()
+            talk.background.job = None
             talk.doing("")
             tell()
 
@@ -160,7 +160,7 @@ def _pull(talk: Conversation, face: Face, name: str) -> None:
         over(lambda: face.note(f"stopped; what came is kept, /model pull {name} goes on from there"))
         stopped.append(True)
 
-    talk.background.begin_job(stop)
+    talk.background.job = stop
     talk.doing(f"looking for {name}")
     talk.background.run(
         work,

@@ -45,7 +45,7 @@ def turn_on(talk: Conversation, face: Face, names: Sequence[str]) -> None:
         def on(tools: Toolset) -> None:
             every = tools.toolbox.every_spec
             meant = [_matching(name, every) for name in names] if names else [talk.model.tools_off]
-            talk.model.turn_off(talk.model.tools_off.difference(*meant))
+            talk.model.tools_off = talk.model.tools_off.difference(*meant)
 
         return _collect(talk, face, values, on)
 
@@ -114,7 +114,7 @@ def _offer(talk: Conversation, face: Face, change: Callable[[Sequence[ToolSpec]]
 
     def act() -> None:
         assert talk.assembly is not None
-        talk.model.turn_off(change(talk.assembly.tools.toolbox.every_spec))
+        talk.model.tools_off = change(talk.assembly.tools.toolbox.every_spec)
         talk.model.enter(talk.assembly)
         _tell(face, talk.assembly.tools)
 
@@ -133,7 +133,7 @@ def _collect(
 
         def collected(tools: Toolset) -> None:
             if only:  # there were no tools: trained ones that nobody asked for come along, and stay off
-                talk.model.turn_off(frozenset(spec.name for spec in tools.toolbox.every_spec if spec.trained))
+                talk.model.tools_off = frozenset(spec.name for spec in tools.toolbox.every_spec if spec.trained)
             then(tools)
             if moved:
                 _follow_folder(talk, resolved, folder)

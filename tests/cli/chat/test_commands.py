@@ -367,7 +367,7 @@ def test_a_model_is_downloaded_and_a_download_is_stopped(tmp_path: Path, monkeyp
             assert "/model: something else is under way: Ctrl-C ends it" in text_of(stage)
             await stage.type("\x03")
             await stage.until(lambda: "stopped; what came is kept" in text_of(stage))
-            assert not stage.talk.background.has_job and stage.face.screen.app.is_running
+            assert not stage.talk.background.job and stage.face.screen.app.is_running
             hold.set()
 
     with Hub({file: ETUDE_PATH.read_bytes()}, repo=repo, hold=hold) as hub:
@@ -698,7 +698,7 @@ def test_documents_are_indexed_from_the_chat(tmp_path: Path) -> None:
             await send_until(stage, "/docs", "/docs add brings them up to date")
             assert any(re.fullmatch(r" +1 document +0.0 MB  /.*", row) for row in stage.rows)
             await send_until(stage, "/docs add", "documents: 1 unchanged")
-            assert not stage.talk.background.has_job
+            assert not stage.talk.background.job
 
     chatting(case)
 
