@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from cli.chat.conversation import Conversation
 from cli.chat.face import Face
-from cli.chat.greeting import greet
+from cli.chat.welcome import greet
 from cli.exits import ExitCode
 from cli.runtime.ending import end_now, look_to_the_end
 from cli.runtime.session import Resume, open_session

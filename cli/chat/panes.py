@@ -1,13 +1,17 @@
-"""What the chat's screen shows around the open block: what goes on, what waits, the bottom line."""
+"""What the chat's screen shows around the open block: what goes on, what waits, the bottom line, the title."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from itertools import islice
 from typing import TYPE_CHECKING
 
-from cli.chat.status import Status, one_row
+from rich.segment import Segment
+from rich.style import Style
+
+from cli.clean import clean, one_line
+from cli.runtime.progress import fitted
+from cli.words import bar, short, speed_of
 
 if TYPE_CHECKING:
     from cli.chat.conversation import Conversation
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
 _WAITING = 4
 """So many waiting lines are shown, and so many attachments. The rest is counted: what goes on stays in sight."""
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_BAR_CELLS = 8
 
 
 class ChatPanes:
@@ -24,11 +29,10 @@ class ChatPanes:
 
     def __init__(self, talk: Conversation, face: Face, *, titled: Callable[[str], object] = lambda title: None) -> None:
         self._talk, self._face, self._titled = talk, face, titled
-        self._status = Status(talk, face)
 
     def frame(self) -> list[Row]:
         self._talk.take_in()
-        self._titled(self._status.title)
+        self._titled(self._title())
         return self._face.view.take()
 
     def live(self, max_rows: int) -> list[Row]:
@@ -39,18 +43,37 @@ class ChatPanes:
         rows: list[Row] = [[]]  # air between the answer and the input
         if self._doing:
             spin = _SPINNER[int(time.monotonic() * 10) % len(_SPINNER)]
-            rows.append(one_row(f"{spin} {self._doing}", width, "dim"))
+            rows.append(_one_row(f"{spin} {self._doing}", width, "dim"))
         if face.replaces is not None:
             line = f"turn {face.replaces + 1}: Enter puts this in its place, Esc leaves all as it is"
-            rows.append(one_row(line, width, "dim italic"))
-        rows += _few([f"attached: {one.shown}" for one in talk.attaching.pending[:_WAITING]],
-                     len(talk.attaching.pending), width, "dim")  # fmt: skip
-        rows += _few([f"queued: {typed.shown}" for typed in islice(talk.queue, _WAITING)],
-                     len(talk.queue), width, "dim italic")  # fmt: skip
-        return rows
+            rows.append(_one_row(line, width, "dim italic"))
+        rows += _few([f"attached: {one.shown}" for one in talk.attaching.pending], width, "dim")
+        return rows + _few([f"queued: {typed.shown}" for typed in talk.queue], width, "dim italic")
 
     def bottom(self) -> Row:
-        return self._status.row()
+        """`gpt-oss-20b · medium · ▕██▎     ▏ 3.1k of 131k · 42 tok/s`, as much of it as the columns hold."""
+        chat, view = self._talk, self._face.view
+        effort = chat.session.options.effort
+        parts = [chat.assembly.engine.name if chat.assembly else chat.settings.model or "…", effort]
+        if chat.ahead.progress:
+            done, total = chat.ahead.progress
+            parts.append(f"reading ahead {done} of {total}")
+        if chat.use:
+            used, total = view.context_tokens or chat.use.used_tokens, chat.use.total_tokens
+            parts.append(f"▕{bar(used / max(total, 1), _BAR_CELLS).ljust(_BAR_CELLS)}▏ {short(used)} of {short(total)}")
+        if chat.folder:
+            parts.append(one_line(clean(chat.folder.workspace.root.name)))
+        if chat.store is None or chat.store.problem:
+            parts.append("not stored")
+        if view.tokens_per_s:
+            parts.append(speed_of(view.tokens_per_s))
+        text = ""
+        for part in parts:
+            longer = f"{text} · {part}" if text else part
+            if len(longer) + 2 > self._face.painter.width:
+                break
+            text = longer
+        return [Segment(f"  {text}", Style(dim=True))]
 
     @property
     def animated(self) -> bool:
@@ -65,7 +88,21 @@ class ChatPanes:
             return f"reading {talk.attaching.reading}"
         return view.activity() or talk.notices.doing or talk.attaching.running
 
+    def _title(self) -> str:
+        """`ossia: idle`, `ossia: thinking`, `ossia: asks`."""
+        view = self._face.view
+        if self._face.asks:
+            return "ossia: asks"
+        if view.busy:
+            return f"ossia: {view.activity().partition(' ')[0]}"
+        return "ossia: idle" if self._talk.assembly else "ossia: loading"
 
-def _few(lines: list[str], total: int, width: int, style: str) -> list[Row]:
-    more = [f"… and {total - len(lines):,} more"] if total > len(lines) else []
-    return [one_row(line, width, style) for line in (*lines, *more)]
+
+def _few(lines: list[str], width: int, style: str) -> list[Row]:
+    more = [f"… and {len(lines) - _WAITING:,} more"] if len(lines) > _WAITING else []
+    return [_one_row(line, width, style) for line in (*lines[:_WAITING], *more)]
+
+
+def _one_row(text: str, width: int, style: str) -> Row:
+    """The text on one row, cut to what `width` columns hold."""
+    return [Segment(fitted(clean(one_line(text)), width - 1), Style.parse(style))]

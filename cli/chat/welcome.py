@@ -1,7 +1,8 @@
 """What the chat says when it begins: what answers, whether it fits, the keys, where it goes on. Three lines at most.
 
-It is said before a model is loaded, so it goes by the names and sizes of files, and by the system's tables. llama.cpp
-is not loaded for it: what a GPU has free isn't known yet.
+Then come warnings, and the last turns of a resumed session. It is said before a model is loaded, so it goes by the
+names and sizes of files, and by the system's tables. llama.cpp is not loaded for it: what a GPU has free isn't known
+yet.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli.clean import clean, one_line
+from cli.words import count
 
 if TYPE_CHECKING:
     from agent.models.find import Found, Locations
     from agent.models.memory import Memory
+    from cli.chat.conversation import Conversation
+    from cli.chat.face import Face
     from cli.settings.table import Settings
 
 KEYS = "/help · Ctrl-T thinking · Ctrl-O transcript · Ctrl-C stop"
@@ -28,6 +32,44 @@ MB, 120b: 680 MB)."""
 _LINE_BITS_PER_S = 100_000_000
 _GPU_FILES = ("/dev/nvidia0", "/dev/kfd")  # there may be memory that the system's tables don't count
 _TITLE_CHARS, _NAME_CHARS = 40, 60
+
+
+def greet(talk: Conversation, face: Face) -> None:
+    """Find out on a thread what there is to say, then show it."""
+    talk.background.run(lambda: _lines(talk, face), lambda lines: _show(talk, face, lines))
+
+
+def recall(talk: Conversation, face: Face, turns: int = 2) -> None:
+    """Show the last turns of the session again."""
+    first = len(talk.session.ends) - turns
+    face.view.recall(item for item in talk.transcript.items if item.turn >= first)
+    if first > 0:
+        how = "/save FILE writes" if face.plain else "Ctrl-O shows"
+        face.note(f"{how} what was said before: {count(first, 'turn')}")
+
+
+def _lines(talk: Conversation, face: Face) -> list[str]:
+    opened, turns, title = talk.opened, len(talk.session.ends), None
+    if opened.resumed:
+        stored = opened.store.find(opened.session_id) if opened.store and opened.session_id else None
+        title = stored.title if stored else "a private copy"
+    folder = talk.folder.workspace.root if talk.folder else None
+    facts = gather(talk.settings, workspace=folder, title=title, turns=turns)
+    return greeting(facts, keys=PLAIN_KEYS if face.plain else KEYS)
+
+
+def _show(talk: Conversation, face: Face, lines: list[str]) -> None:
+    for line in lines:
+        face.note(line)
+    for warning in (*talk.resolved.warnings, *filter(None, [talk.opened.problem])):
+        face.note(warning, "yellow")
+    if talk.session.options.response_format:
+        face.note("answers are JSON by this session's schema: /schema off ends that")
+    if talk.opened.resumed:
+        recall(talk, face)
+
+
+# -- the lines ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +107,7 @@ def greeting(facts: Facts, *, keys: str = KEYS) -> list[str]:
     """
     where = [f"workspace {facts.workspace}"] if facts.workspace else []
     if facts.title is not None:
-        turns = f"{facts.turns} turn{'' if facts.turns == 1 else 's'}"
-        where.append(f"goes on: {one_line(facts.title, _TITLE_CHARS)} ({turns})")
+        where.append(f"goes on: {one_line(facts.title, _TITLE_CHARS)} ({count(facts.turns, 'turn')})")
     lines = [f"ossia {facts.version} · {_model(facts)}", keys, " · ".join(where)]
     return [clean(one_line(line)) for line in lines if line]
 

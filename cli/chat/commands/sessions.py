@@ -12,7 +12,7 @@ from agent.sessions.session import Session
 from agent.sessions.store import SessionStore
 from cli import paths
 from cli.chat.commands.common import Block, Choice, CommandError, expected, turn_of
-from cli.chat.greeting import recall
+from cli.chat.welcome import recall
 from cli.runtime.session import OpenSession
 from cli.terminal.question import Question
 from cli.words import count
