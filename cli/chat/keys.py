@@ -36,7 +36,7 @@ def chat_keys(talk: Conversation, face: ScreenFace) -> KeyBindings:
 
     queued = Condition(lambda: bool(talk.queue) and not face.editor.text)
     bind("c-c", "<sigint>")(face.interrupt)
-    bind("c-d", filter=face.editor.empty)(talk.leave)
+    bind("c-d", filter=Condition(lambda: not face.editor.text))(talk.leave)
     bind("c-t")(face.toggle_thinking)
     bind("c-g")(talk.answer_now)
     bind("c-o")(face.open_transcript)

@@ -106,10 +106,6 @@ class PlainScreen(ScreenBase):
     # -- what a chat calls --------------------------------------------------------------------------------------------
 
     @property
-    def columns(self) -> int:
-        return terminal_size().columns
-
-    @property
     def away(self) -> bool:
         """Does another program have the terminal now?"""
         return not self._here.is_set()
@@ -228,7 +224,7 @@ class PlainScreen(ScreenBase):
         self._scheduled = False
         if self._loop is None or self.away:
             return
-        self.painter.width = self.columns
+        self.painter.width = terminal_size().columns
         self.commit(self._panes.frame())
         if self.question.open:
             self._prompt(self.question.prompt)

@@ -12,7 +12,6 @@ import signal
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
 
 from prompt_toolkit.application.run_in_terminal import in_terminal
@@ -48,18 +47,6 @@ _FAULT_CHARS = 200
 _TITLE_CHARS = 100
 
 
-@dataclass(frozen=True, slots=True)
-class _Drawing:
-    """What one redraw shows around the question and the input: made once, as the layout asks for it several times."""
-
-    live: list[Row]
-    activity: list[Row]
-    bottom: list[Row]
-
-
-_NOTHING = _Drawing([], [], [])
-
-
 class Screen(ScreenBase):
     """The screen. `keys` are the chat's own; `painter` draws with the terminal's width.
 
@@ -91,7 +78,8 @@ class Screen(ScreenBase):
         self._frame_s, self._next_frame_at = frame_s, 0.0
         self._held: list[Row] = []
         self._guest: asyncio.Task[Any] | None = None
-        self._drawing = _NOTHING
+        # What one redraw shows around the question and the input: made once, as the layout asks for it several times.
+        self._live, self._activity, self._bottom = list[Row](), list[Row](), list[Row]()
         self._title = ""
         self.app = App(
             layout=self._layout(),
@@ -105,11 +93,7 @@ class Screen(ScreenBase):
         self.app.ttimeoutlen, self.app.timeoutlen = 0.05, 0.3  # Esc: 50 ms, not 500
         self.app.before_render += lambda app: self._prepare()
         self.app.key_processor.before_key_press += lambda processor: question.saw_key()
-        painter.width = self.columns
-
-    @property
-    def columns(self) -> int:
-        return self.output.get_size().columns
+        painter.width = self.output.get_size().columns
 
     @property
     def settled(self) -> bool:
@@ -182,7 +166,7 @@ class Screen(ScreenBase):
         text = clean(one_line(text, _TITLE_CHARS))
         if text != self._title:
             self._title = text
-            self.output.set_title(clean(one_line(text)))
+            self.output.set_title(text)
             self.output.flush()
 
     def bell(self) -> None:
@@ -246,18 +230,16 @@ class Screen(ScreenBase):
         self.painter.width = size.columns
         spare = 1 if size.rows > 6 else 0
         room = size.rows - spare - self.question.height() - self.editor.height(size.rows)
-        bottom = self._safely(lambda: [self._panes.bottom()])
-        room -= len(bottom)
+        self._bottom = self._safely(lambda: [self._panes.bottom()])
+        room -= len(self._bottom)
         activity = self._safely(self._panes.activity)
-        activity = activity[max(0, len(activity) - room) :] if room > 0 else []
-        room -= len(activity)
-        live = self._safely(lambda: self._panes.live(room))[-room:] if room > 0 else []
-        self._drawing = _Drawing(live, activity, bottom)
+        self._activity = activity[max(0, len(activity) - room) :] if room > 0 else []
+        room -= len(self._activity)
+        self._live = self._safely(lambda: self._panes.live(room))[-room:] if room > 0 else []
 
     def _layout(self) -> Layout:
-        live = self._window(lambda: self._drawing.live)
-        activity = self._window(lambda: self._drawing.activity)
-        bottom = self._window(lambda: self._drawing.bottom)
+        live, activity = self._window(lambda: self._live), self._window(lambda: self._activity)
+        bottom = self._window(lambda: self._bottom)
         parts = [live, self.question.container, activity, self.editor.container, bottom]
         return Layout(HSplit(parts), focused_element=self.editor.window)
 

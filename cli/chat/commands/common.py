@@ -68,13 +68,13 @@ def later(done_now: bool) -> str:
     return "" if done_now else " from the next turn"
 
 
-def turn_of(talk: Conversation, text: str, *, otherwise: int | None = None) -> int:
-    """The turn that an argument names, counted from 1; we count from 0. `otherwise`: what no argument means."""
+def turn_of(talk: Conversation, text: str) -> int:
+    """The turn that an argument names, counted from 1; we count from 0. Without one it is the last."""
     turns = len(talk.session.ends)
     if not turns:
         raise CommandError("nothing was said yet")
-    if not text and otherwise is not None:
-        return otherwise
+    if not text:
+        return turns - 1
     if not text.isdecimal() or not 1 <= int(text) <= turns:
         expected(f"a turn from 1 to {turns}" if turns > 1 else "turn 1, there is no other", text)
     return int(text) - 1
@@ -85,16 +85,6 @@ def loaded(talk: Conversation) -> Assembly:
     if talk.assembly is None:
         raise CommandError("the model isn't loaded yet: try again when it is")
     return talk.assembly
-
-
-def turns_of(talk: Conversation) -> list[Choice]:
-    """The turns as choices: `("3", "What is 48*17?")`, the last one first."""
-    users: dict[int, str] = {}
-    for entry in talk.session.entries:
-        if entry.message.role == "user":
-            typed = entry.message.text if entry.typed is None else entry.typed
-            users[entry.turn] = one_line(typed, 60)
-    return [(str(turn + 1), text) for turn, text in sorted(users.items(), reverse=True)][:50]
 
 
 def path_of(text: str) -> Path:

@@ -67,8 +67,11 @@ def resume(talk: Conversation, face: Face, argument: str) -> None:
         if info.id == talk.opened.session_id:
             raise CommandError(f"{info.id} is the conversation you are in: /sessions lists the others")
         session = store.resume(info.id) if talk.store else store.load(info.id)
-    opened = OpenSession(session, talk.store, info.id if talk.store else None, resumed=True)
-    return _go_on(talk, face, opened, info.title)
+    session_id = info.id if talk.store else None
+    talk.switch(OpenSession(session, talk.store, session_id, resumed=True))
+    talk.model.forget_variables()
+    face.note(f"{session_id or 'not stored'}: {info.title}")
+    return recall(talk, face)
 
 
 def search(talk: Conversation, face: Face, argument: str) -> None:
@@ -102,7 +105,7 @@ def title(talk: Conversation, face: Face, argument: str) -> None:
 def fork(talk: Conversation, face: Face, argument: str) -> None:
     """`/fork [TURN]`: a new session with the turns up to this one; the old one stays as it is."""
     store, session_id = _stored(talk)
-    turns = turn_of(talk, argument, otherwise=len(talk.session.ends) - 1) + 1
+    turns = turn_of(talk, argument) + 1
     fewer = turns < len(talk.session.ends)
     forked = store.fork(session_id, turns=turns)
     talk.switch(OpenSession(store.resume(forked), store, forked, resumed=True))
@@ -154,13 +157,6 @@ def _reading(talk: Conversation) -> Iterator[SessionStore]:
         yield store
     finally:
         store.close()
-
-
-def _go_on(talk: Conversation, face: Face, opened: OpenSession, name: str) -> None:
-    talk.switch(opened)
-    talk.model.forget_variables()
-    face.note(f"{opened.session_id or 'not stored'}: {name}")
-    recall(talk, face)
 
 
 def _store_again(talk: Conversation, face: Face) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from agent.sessions.session import Entry, UserText
-from cli.chat.commands.common import Block, Choice, CommandError, expected, loaded, turn_of, turns_of
+from cli.chat.commands.common import Block, Choice, CommandError, expected, loaded, turn_of
 from cli.clean import one_line
 from cli.terminal.input.typed import as_text
 from cli.words import count
@@ -14,7 +15,7 @@ from cli.words import count
 if TYPE_CHECKING:
     from cli.chat.conversation import Conversation
     from cli.chat.face import Face
-    from tools.undo.journal import Undone
+    from tools.undo.journal import Turn, Undone
 
 COPIES: Sequence[Choice] = (
     ("code", "the last block of code in the answer"),
@@ -45,7 +46,7 @@ def retry(talk: Conversation, face: Face, argument: str) -> None:
     """`/retry`: ask the last question again; the answer it got goes."""
     if argument:
         expected("nothing behind /retry", argument, "/edit TURN goes back further")
-    turn = turn_of(talk, "", otherwise=len(talk.session.ends) - 1)
+    turn = turn_of(talk, "")
     loaded(talk)
     asked = _question(talk, turn)
     talk.go_back(turn)
@@ -56,12 +57,11 @@ def retry(talk: Conversation, face: Face, argument: str) -> None:
 
 def edit(talk: Conversation, face: Face, argument: str) -> None:
     """`/edit [TURN]`: put a question back into the input; once sent, it replaces that turn and those after it."""
-    turn = turn_of(talk, argument, otherwise=len(talk.session.ends) - 1)
+    turn = turn_of(talk, argument)
     asked = _question(talk, turn)
     if not asked.typed and "outside" in asked.brings:  # sent from the input it would count as the user's own words
         raise CommandError(f"turn {turn + 1} is somebody else's text: /retry asks it as that")
-    typed = (asked.message.text if asked.typed is None else asked.typed) or asked.message.text
-    face.put_into_input(as_text(typed), replaces=turn)
+    face.put_into_input(as_text(asked.typed or asked.message.text), replaces=turn)
 
 
 def undo(talk: Conversation, face: Face, argument: str) -> None:
@@ -107,8 +107,13 @@ def copy(talk: Conversation, face: Face, argument: str) -> None:
 
 
 def turns(talk: Conversation, prefix: str) -> Sequence[Choice]:
-    """What `/edit` and `/fork` can be completed with."""
-    return turns_of(talk)
+    """What `/edit` and `/fork` can be completed with: `("3", "What is 48*17?")`, the last turn first."""
+    users: dict[int, str] = {}
+    for entry in talk.session.entries:
+        if entry.message.role == "user":
+            typed = entry.message.text if entry.typed is None else entry.typed
+            users[entry.turn] = one_line(typed, 60)
+    return [(str(turn + 1), text) for turn, text in sorted(users.items(), reverse=True)][:50]
 
 
 # -- within ------------------------------------------------------------------------------------------------------------
@@ -129,8 +134,7 @@ def _copied(talk: Conversation, argument: str) -> tuple[str, str]:
     if word not in ("", "code", "thinking") and not word.isdecimal():
         expected("code, thinking, or the number of a turn", argument)
     number = word if word.isdecimal() else rest.strip()
-    last = len(talk.session.ends) - 1
-    turn = turn_of(talk, number, otherwise=last)
+    turn = turn_of(talk, number)
     kind = "thinking" if word == "thinking" else "answer"
     said = [item.text for item in talk.transcript.items if item.kind == kind and item.turn == turn]
     texts = [text for text in said if text.strip()]
@@ -141,8 +145,7 @@ def _copied(talk: Conversation, argument: str) -> tuple[str, str]:
         raise CommandError(f"turn {turn + 1} has no {kind}")
     if word == "code":
         return "the code", _last_code(texts[-1])
-    whole = "\n\n".join(texts) if kind == "thinking" else _cited(talk, texts[-1])
-    return f"the {kind}", whole
+    return f"the {kind}", "\n\n".join(texts) if kind == "thinking" else _cited(talk, texts[-1])
 
 
 def _cited(talk: Conversation, text: str) -> str:
@@ -165,16 +168,11 @@ def _last_code(text: str) -> str:
     return fences[-1]
 
 
-def _show_turns(face: Face, turns: Sequence[object]) -> None:
-    from datetime import datetime
-
-    from tools.undo.journal import Turn
-
+def _show_turns(face: Face, turns: Sequence[Turn]) -> None:
     if not turns:
         return face.note("there is nothing to undo")
     block = Block(face, "What can be undone, the last turn first")
     for turn in turns:
-        assert isinstance(turn, Turn)
         when = datetime.fromtimestamp(turn.changed_at)
         block.row(f"  {when:%Y-%m-%d %H:%M}  {count(len(turn.paths), 'file'):>9}  {one_line(turn.label, _LABEL_CHARS)}")
     return block.show()
@@ -192,6 +190,3 @@ def _show_undone(face: Face, undone: Undone, *, skipping: bool) -> None:
         block.row("  /undo force overwrites them, /undo skip forgets about them", "dim")
     block.row("  what was said stays: /retry or /edit go back in the conversation", "dim")
     block.show()
-
-
-__all__ = ["COPIES", "UNDOS", "answer", "copy", "edit", "quit_", "retry", "turns", "undo"]

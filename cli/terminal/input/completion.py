@@ -18,6 +18,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.utils import get_cwidth
 
+from cli import paths
 from cli.clean import clean, one_line
 from cli.mentions import open_mention, written
 
@@ -137,7 +138,7 @@ def find_paths(typed: str, folders: Sequence[Path]) -> list[Found]:
     above = f"{above}/" if "/" in typed else ""
     if typed in ("~", ".", ".."):
         return [Found(f"{typed}/", f"{typed}/")]
-    base = Path(above).expanduser() if above.startswith("~") and _has_home(above) else Path(above)
+    base = paths.expanded(above)
     found: dict[str, tuple[int, bool, str, Found]] = {}
     for folder in [base] if base.is_absolute() else [folder / base for folder in folders]:
         for name, is_folder in _listed(folder):
@@ -147,14 +148,6 @@ def find_paths(typed: str, folders: Sequence[Path]) -> list[Found]:
                 shown = Found(path, f"{name}{'/' * is_folder}")
                 found.setdefault(path, (rank, name in _LAST, name.lower(), shown))
     return [shown for *_, shown in sorted(found.values(), key=lambda one: one[:3])[:_MAX_FOUND]]
-
-
-def _has_home(above: str) -> bool:
-    try:
-        Path(above).expanduser()
-    except RuntimeError:  # ~nobody
-        return False
-    return True
 
 
 def _listed(folder: Path) -> list[tuple[str, bool]]:

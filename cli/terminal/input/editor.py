@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from prompt_toolkit.application import get_app
-from prompt_toolkit.buffer import Buffer, CompletionState
+from prompt_toolkit.buffer import CompletionState
 from prompt_toolkit.completion import CompleteEvent, get_common_complete_suffix
 from prompt_toolkit.filters import Condition, Filter, emacs_mode, has_focus, vi_insert_mode, vi_navigation_mode
 from prompt_toolkit.formatted_text import StyleAndTextTuples
@@ -57,10 +57,10 @@ class Editor:
         self._last_choices: CompletionState | None = None
         self._completions = Completions(sources or Sources())
         wanted = Condition(lambda: not self._search.open and self._completions.wanted(self.buffer.document))
-        self._line = Line(self._pastes, self.history, self._completions, complete_while_typing=wanted)
-        self._search = Search(self._line, self.history, lambda: get_app().layout.focus(self.window))
+        self.buffer = Line(self._pastes, self.history, self._completions, complete_while_typing=wanted)
+        self._search = Search(self.buffer, self.history, lambda: get_app().layout.focus(self.window))
         self.window = Window(
-            BufferControl(self._line, input_processors=[Cleaned()]),
+            BufferControl(self.buffer, input_processors=[Cleaned()]),
             height=lambda: Dimension(min=1, max=self._max_rows()),
             wrap_lines=True,
             dont_extend_height=True,
@@ -73,19 +73,9 @@ class Editor:
         ANSI_SEQUENCES.update(dict.fromkeys(_SHIFT_ENTER, Keys.ControlJ))
 
     @property
-    def buffer(self) -> Buffer:
-        """prompt_toolkit's side of it."""
-        return self._line
-
-    @property
     def text(self) -> str:
         """What stands in the line, with placeholders."""
         return self.buffer.text
-
-    @property
-    def empty(self) -> Condition:
-        """True while nothing is typed."""
-        return Condition(lambda: not self.buffer.text)
 
     def set(self, text: str) -> None:
         """Put `text` into the line, the cursor behind it. Placeholders in it keep their meaning.

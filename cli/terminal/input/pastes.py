@@ -49,7 +49,8 @@ class Pastes:
 
     def within(self, shown: str) -> dict[str, str]:
         """The placeholders in a text, and what they stand for."""
-        return {name: self._kept[name] for name in self._names(shown)}
+        names = (shown[start:end] for start, end in self.spans(shown))
+        return {name: self._kept[name] for name in names}
 
     def spans(self, shown: str) -> list[tuple[int, int]]:
         """Where placeholders begin and end in a text."""
@@ -70,6 +71,3 @@ class Pastes:
             return self.fold(pastes[name]) if name in pastes else f"[a paste of {found[1]} characters, not kept]"
 
         return _NAME.sub(ours_for, shown)
-
-    def _names(self, shown: str) -> list[str]:
-        return [shown[start:end] for start, end in self.spans(shown)]

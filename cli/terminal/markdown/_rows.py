@@ -105,7 +105,7 @@ def row(spans: Iterable[Span]) -> Row:
         elif text:
             joined.append(([text], look))
     done = [Segment(_safe("".join(texts)), look) for texts, look in joined]
-    while done and not (done[-1].style and done[-1].style.reverse):
+    while done:
         text = done[-1].text.rstrip(" ")
         if text:
             done[-1] = Segment(text, done[-1].style)

@@ -13,7 +13,6 @@ from cli.clean import clean
 from cli.terminal.markdown.segment import Chunk
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
     from rich.segment import Segment
 
     from cli.terminal.markdown._rows import Span
@@ -56,14 +55,6 @@ class Painter:
         look = _rows.style(style) if self.colour else _rows.PLAIN
         lines = clean(text).expandtabs(_rows.TAB).split("\n")
         return [_rows.row(part) for line in lines for part in _rows.wrapped([(line, look)], self.width, fold=fold)]
-
-    def rows(self, renderable: RenderableType) -> list[Row]:
-        """What rich makes of it at the width, without backgrounds."""
-        from cli.terminal.markdown import _rows
-        from cli.terminal.markdown._console import console
-
-        lines = console(self.width).render_lines(renderable, pad=False)
-        return [_rows.row((one.text, one.style or _rows.PLAIN) for one in line if not one.control) for line in lines]
 
     def ansi(self, row: Row) -> str:
         """The row for the terminal, without a line end: text, SGR and OSC 8 links; text alone without colour."""
