@@ -95,7 +95,7 @@ class Conversation(State):
     def leave(self) -> None:
         """End the chat."""
         self.stop()
-        self.face.leave()
+        self.face.screen.leave()
 
     # -- what waits for the end of a turn, what turns wait for ---------------------------------------------------------
 

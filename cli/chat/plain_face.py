@@ -6,7 +6,7 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, ClassVar
 
 from cli.chat.commands.common import Block
-from cli.chat.face import Face
+from cli.chat.drawn import DrawnFace
 from cli.chat.panes import ChatPanes
 from cli.terminal.markdown.paint import Painter
 from cli.terminal.pictures import Pictures
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cli.chat.conversation import Conversation
 
 
-class PlainFace(Face):
+class PlainFace(DrawnFace):
     """Thinking is shown once it is over, and only with `--think on`."""
 
     plain: ClassVar[bool] = True

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from prompt_toolkit.input import Input
 
 from cli import paths
-from cli.chat.face import Face
+from cli.chat.drawn import DrawnFace
 from cli.chat.keys import chat_keys, chat_sources
 from cli.chat.panes import ChatPanes
 from cli.terminal.input.editor import Editor
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cli.chat.pager.transcript import Transcript
 
 
-class ScreenFace(Face):
+class ScreenFace(DrawnFace):
     """`input`, `output`, `frame_s`: for tests, in place of the terminal's."""
 
     plain: ClassVar[bool] = False
