@@ -46,7 +46,7 @@ class Approvals:
         try:
             decision = decision_of(asked, key, store)
         except TrustError as error:  # then it holds for this session only
-            chat.face.note(f"the rule is not stored: {error}", "yellow")
+            chat.face.note(f"rule not stored, it holds for this session only: {error}", "yellow")
             key, decision = "s", decision_of(asked, "s", store)
         chat.worker.answer(decision)
         if told := told_of(asked, key):

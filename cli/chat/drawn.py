@@ -83,5 +83,5 @@ class DrawnFace(Face):
         if self.input_text:
             return self.clear_input()
         if self.talk.attaching.drop():
-            return self.note("nothing is attached any more")
-        return self.note("Ctrl-C again leaves")
+            return self.note("attachments dropped")
+        return self.note("press Ctrl-C again to leave")

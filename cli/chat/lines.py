@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cli.chat.face import Face
     from cli.terminal.input.typed import Typed
 
-_SENT = "sent to the model, as all that has no slash"
+_SENT = "sent to the model (commands begin with /)"
 HABITS = {
     **dict.fromkeys(("exit", "quit", "bye", ":q"), f"{_SENT}: /quit or Ctrl-D leaves"),
     **dict.fromkeys(("help", "?"), f"{_SENT}: /help lists the commands"),
@@ -51,9 +51,9 @@ def run_for_user(talk: Conversation, face: Face, command: str) -> None:
     attaching = talk.attaching
     if talk.background.job:
         put_back(face, f"!{command}")
-        return face.note(f"`{attaching.running or 'something'}` still runs: Ctrl-C ends it", "yellow")
+        return face.note(f"`{attaching.running or 'something'}` is still running: Ctrl-C ends it", "yellow")
     if not command:
-        return face.note("expected a command behind the !, as in !git status", "yellow")
+        return face.note("! needs a command, as in !git status", "yellow")
     control = Control()
     talk.background.job = control.stop
     face.view.user(f"!{command}")
@@ -61,7 +61,7 @@ def run_for_user(talk: Conversation, face: Face, command: str) -> None:
     def done(ran: Ran) -> None:
         talk.background.job = None
         face.show(face.painter.text(ran.output.strip("\n") or "(no output)"))
-        face.note(f"{attaching.keep(ran).shown} · goes along with your next message, Ctrl-C drops it")
+        face.note(f"{attaching.keep(ran).shown} · will be sent with your next message, Ctrl-C drops it")
 
     def failed(error: Exception) -> None:
         talk.background.job = None

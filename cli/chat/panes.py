@@ -45,7 +45,7 @@ class ChatPanes:
             spin = _SPINNER[int(time.monotonic() * 10) % len(_SPINNER)]
             rows.append(_one_row(f"{spin} {self._doing}", width, "dim"))
         if face.replaces is not None:
-            line = f"turn {face.replaces + 1}: Enter puts this in its place, Esc leaves all as it is"
+            line = f"Enter replaces turn {face.replaces + 1} with this, Esc cancels"
             rows.append(_one_row(line, width, "dim italic"))
         rows += _few([f"attached: {one.shown}" for one in talk.attaching.pending], width, "dim")
         return rows + _few([f"queued: {typed.shown}" for typed in talk.queue], width, "dim italic")

@@ -49,7 +49,7 @@ class PlainFace(DrawnFace):
     def put_into_input(self, text: str, *, replaces: int | None = None) -> None:
         if replaces is not None:
             self._replaces = replaces
-            self.note(f"turn {replaces + 1}, your next line takes its place: {text.strip()}")
+            self.note(f"your next line replaces turn {replaces + 1}: {text.strip()}")
 
     def clear_input(self) -> None: ...
 

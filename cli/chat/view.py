@@ -156,7 +156,7 @@ class ChatView:
                 self._close_message()
                 self.note(f"sampled again: {reason}")
             case LetGo(what, reason):
-                self.note(f"the guide let go of the {what}: {reason}")
+                self.note(f"the guide stopped constraining the {what}: {reason}")
             case Progress():
                 self._progress = event
                 if event.phase == "prefill":
@@ -247,7 +247,7 @@ class ChatView:
         self._add("aside", [*self._painter.text(head, "dim italic"), *shown])
 
     def _thought_line(self, thought: str, tokens: int | None) -> str:
-        parts = [thought, count(tokens, 'token') if tokens else "", "Ctrl-O shows it" if self.keys else ""]
+        parts = [thought, count(tokens, "token") if tokens else "", "Ctrl-O shows it" if self.keys else ""]
         return " · ".join(filter(None, parts))
 
     def _finished(self, done: ToolFinished) -> None:

@@ -45,7 +45,7 @@ def recall(talk: Conversation, face: Face, turns: int = 2) -> None:
     face.view.recall(item for item in talk.transcript.items if item.turn >= first)
     if first > 0:
         how = "/save FILE writes" if face.plain else "Ctrl-O shows"
-        face.note(f"{how} what was said before: {count(first, 'turn')}")
+        face.note(f"{how} {count(first, 'earlier turn')}")
 
 
 def _lines(talk: Conversation, face: Face) -> list[str]:
@@ -64,7 +64,7 @@ def _show(talk: Conversation, face: Face, lines: list[str]) -> None:
     for warning in (*talk.resolved.warnings, *filter(None, [talk.opened.problem])):
         face.note(warning, "yellow")
     if talk.session.options.response_format:
-        face.note("answers are JSON by this session's schema: /schema off ends that")
+        face.note("answers are JSON that matches this session's schema: /schema off ends that")
     if talk.opened.resumed:
         recall(talk, face)
 
@@ -107,7 +107,7 @@ def greeting(facts: Facts, *, keys: str = KEYS) -> list[str]:
     """
     where = [f"workspace {facts.workspace}"] if facts.workspace else []
     if facts.title is not None:
-        where.append(f"goes on: {one_line(facts.title, _TITLE_CHARS)} ({count(facts.turns, 'turn')})")
+        where.append(f'resumed "{one_line(facts.title, _TITLE_CHARS)}" ({count(facts.turns, "turn")})')
     lines = [f"ossia {facts.version} · {_model(facts)}", keys, " · ".join(where)]
     return [clean(one_line(line)) for line in lines if line]
 
@@ -121,7 +121,7 @@ def _model(facts: Facts) -> str:
     if not facts.bytes:
         return name
     fits = facts.free_bytes is None or facts.bytes + _MORE_BYTES <= facts.free_bytes
-    fit = "fits" if fits else f"more than the {size_text(facts.free_bytes or 0)} of memory that are free"
+    fit = "fits" if fits else f"too large for the {size_text(facts.free_bytes or 0)} of free memory"
     return f"{name} found ({size_text(facts.bytes)}), {fit}"
 
 
@@ -133,9 +133,9 @@ def _offered(facts: Facts) -> str:
     if offer is None:
         return study
     needs = f"needs {needed_gb(offer.bytes)} GB of memory"
-    free = f", {size_text(facts.free_bytes)} are free" if facts.free_bytes is not None else ""
+    free = f", {size_text(facts.free_bytes)} free" if facts.free_bytes is not None else ""
     if offer.here:
-        return f"{study}; {offer.name} is here, but {needs}{free}: /model {offer.name} takes it all the same"
+        return f"{study}; {offer.name} is here, but {needs}{free}: /model {offer.name} uses it anyway"
     minutes = round(offer.bytes * 8 / _LINE_BITS_PER_S / 60)
     get = f"{size_text(offer.bytes)}, about {minutes} min at 100 Mbit/s, {needs}{free}"
     return f"no gpt-oss model on this machine: {study}; {offer.name} ({get}): /model pull {offer.name}"

@@ -60,7 +60,7 @@ class PlainQuestion:
         return "  ".join(f"[{key}] {clean(word)}" for key, word in (*self._question.keys, *explain)) + ": "
 
     def take(self, line: str) -> None:
-        """A line came. If it is no answer, say what was expected: the question stays."""
+        """A line came. If it is no answer, say what would be: the question stays."""
         assert self._question is not None
         question, answer = self._question, line.strip().lower()
         key = next((key for key, word in question.keys if answer in (key, word.lower())), None)
@@ -70,7 +70,7 @@ class PlainQuestion:
         elif answer == EXPLAIN and question.explanation:
             self._say(clean(question.explanation))
         else:
-            self._say(f"expected {', '.join(key for key, _ in question.keys)}")
+            self._say(f"must be one of {', '.join(key for key, _ in question.keys)}")
 
 
 class PlainScreen(ScreenBase):

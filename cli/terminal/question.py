@@ -30,7 +30,7 @@ _READABLE_ROWS = 3  # left for the text; else the note moves from below the keys
 _NOTE_ROWS = 2
 _COLOURED_CHARS = 50_000  # a longer code is shown plainly: it would take a second
 _TAB = 4
-_IGNORED = "keys go to the line: pause to answer"
+_IGNORED = "keys go to the input line: pause, then answer"
 
 
 @dataclass(frozen=True, slots=True)

@@ -275,6 +275,6 @@ class Screen(ScreenBase):
         """Tell of the first fault in a drawing, once."""
         if self.drawing_fault is None:
             self.drawing_fault = error
-            told = one_line(f"a part can't be drawn ({type(error).__name__}: {error}): it is kept, /copy gives it")
+            told = one_line(f"a part can't be shown ({type(error).__name__}: {error}): /copy copies it")
             self._held.append([Segment(clean(told)[:_FAULT_CHARS])])
             self.wake()

@@ -19,16 +19,22 @@ Choice = tuple[str, str]
 
 
 class CommandError(Exception):
-    """A command can't be carried out. One line: what was expected, what came, what to do next. Raw outside text."""
+    """A command can't be carried out. One line: what is wrong and what to do next. Raw outside text."""
 
 
 class Stopped(Exception):
     """Raised in a job on another thread, once the user doesn't want to wait for it any longer."""
 
 
-def expected(what: str, came: str, next_step: str = "") -> NoReturn:
-    """Raise the `CommandError` for a wrong argument: `expected low, medium or high, got 'hgih'`."""
-    raise CommandError(f"expected {what}, got {one_line(came, 80)!r}{f': {next_step}' if next_step else ''}")
+def must_be(what: str, came: str, next_step: str = "") -> NoReturn:
+    """Raise the `CommandError` for a wrong argument: `must be low, medium or high, not 'hgih'`."""
+    raise CommandError(f"must be {what}, not {one_line(came, 80)!r}{f': {next_step}' if next_step else ''}")
+
+
+def no_argument(argument: str, next_step: str = "") -> None:
+    """For a command that takes none: raise CommandError if one was given."""
+    if argument:
+        raise CommandError(f"takes no argument{f': {next_step}' if next_step else ''}")
 
 
 class Block:
@@ -72,18 +78,18 @@ def turn_of(talk: Conversation, text: str) -> int:
     """The turn that an argument names, counted from 1; we count from 0. Without one it is the last."""
     turns = len(talk.session.ends)
     if not turns:
-        raise CommandError("nothing was said yet")
+        raise CommandError("nothing has been said yet")
     if not text:
         return turns - 1
     if not text.isdecimal() or not 1 <= int(text) <= turns:
-        expected(f"a turn from 1 to {turns}" if turns > 1 else "turn 1, there is no other", text)
+        must_be(f"a turn from 1 to {turns}" if turns > 1 else "1, the only turn", text)
     return int(text) - 1
 
 
 def loaded(talk: Conversation) -> Assembly:
     """What is loaded. Raises CommandError while nothing is."""
     if talk.assembly is None:
-        raise CommandError("the model isn't loaded yet: try again when it is")
+        raise CommandError("the model is still loading: try again in a moment")
     return talk.assembly
 
 
@@ -95,5 +101,5 @@ def path_of(text: str) -> Path:
     if len(bare) > 1 and bare[0] == bare[-1] and bare[0] in "\"'":
         bare = bare[1:-1]
     if not bare or "\0" in bare:
-        expected("a file's name", text)
+        must_be("a file name", text)
     return paths.expanded(bare)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cli.chat.commands.common import Block, Choice, CommandError, Stopped, expected
+from cli.chat.commands.common import Block, Choice, CommandError, Stopped, must_be
 from cli.exits import ExitCode, ExitError
 from cli.runtime.library import CHANGES, Account, faults, index, open_library, target_of
 from cli.words import count
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tools.library.indexing import Event
     from tools.library.library import Library, Root
 
-WORDS: Sequence[Choice] = (("add", "a folder, a file or a page; alone: bring all up to date"),)
+WORDS: Sequence[Choice] = (("add", "a folder, a file or a web page; alone: update all"),)
 _NAMED = 5
 
 
@@ -26,7 +26,7 @@ def docs(talk: Conversation, face: Face, argument: str) -> None:
     if not argument:
         return talk.background.run(_roots, lambda roots: _show(face, roots))
     if word != "add":
-        expected("add FOLDER, or nothing", argument)
+        must_be("add PLACE, or nothing", argument)
     return _add(talk, face, place.strip())
 
 
@@ -48,13 +48,13 @@ def _show(face: Face, roots: Sequence[Root]) -> None:
     block = Block(face, "Documents that the model can search")
     for root in roots:
         block.row(f"  {count(root.documents, 'document'):>16}  {size_text(root.characters):>9}  {root.place}")
-    block.row("  /docs add brings them up to date", "dim")
+    block.row("  /docs add updates them", "dim")
     return block.show()
 
 
 def _add(talk: Conversation, face: Face, place: str) -> None:
     if talk.background.job:
-        raise CommandError("something else is under way: Ctrl-C ends it")
+        raise CommandError("another job is running: Ctrl-C ends it")
     targets = [target_of(place)] if place else []
     settings, report = talk.settings, _Report(talk, face)
     network = {"allow_host": list(settings.allow_host), "proxy": settings.proxy}
@@ -102,8 +102,8 @@ class _Report(Account):
 
     def show(self, done: int, total: int, root: Root) -> None:
         """Say how far it is, where the chat shows what goes on."""
-        so_far = f"{done:,} of {total:,} · {root.place} · Ctrl-C keeps what is done"
-        self._talk.doing(so_far if total else f"looking through {root.place}")
+        so_far = f"{done:,} of {total:,} · {root.place} · Ctrl-C stops and keeps what is done"
+        self._talk.doing(so_far if total else f"scanning {root.place}")
         self._face.wake()
 
     def tell(self) -> None:
@@ -114,6 +114,6 @@ class _Report(Account):
             block.row(fault, "yellow")
         if len(self._faults) > _NAMED:
             block.row(f"and {len(self._faults) - _NAMED} more that couldn't be read", "yellow")
-        stopped = "stopped; /docs add goes on from there: " if self._stopped else ""
+        stopped = "stopped, /docs add continues: " if self._stopped else ""
         block.row(f"documents: {stopped}{sums or 'nothing was added'}", "dim")
         block.show()

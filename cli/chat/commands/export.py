@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from agent.errors import SessionMissing
 from agent.sessions.store import SessionInfo
-from cli.chat.commands.common import Choice, CommandError, expected, path_of
+from cli.chat.commands.common import Choice, CommandError, must_be, path_of
 from cli.export.forms import Form, default_form, export
 from cli.terminal.question import Question
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 FORMS: Sequence[Choice] = (
     ("md", "Markdown, to read"),
-    ("html", "a page, to read"),
-    ("json", "all of it, to go on with: ossia sessions import"),
+    ("html", "a web page, to read"),
+    ("json", "everything, to continue later: ossia sessions import"),
     ("harmony", "a conversation as openai-harmony writes it"),
-    ("chat", "messages of the Chat API"),
+    ("chat", "Chat API messages"),
 )
 _SUFFIXES: dict[str, str] = {"md": "md", "html": "html"}
 
@@ -30,7 +30,7 @@ _SUFFIXES: dict[str, str] = {"md": "md", "html": "html"}
 def save(talk: Conversation, face: Face, argument: str) -> None:
     """`/save FILE`: as md, html or json, by the suffix of the name."""
     if not argument:
-        raise CommandError("expected a file: /save talk.md (or .html, .json)")
+        raise CommandError("needs a file name: /save talk.md (or .html, .json)")
     path = path_of(argument)
     _write(talk, face, path, _form_by(path), thinking=False)
 
@@ -44,7 +44,7 @@ def export_(talk: Conversation, face: Face, argument: str) -> None:
     form: Form | None = words.pop(0) if words and words[0] in known else None  # type: ignore[assignment]
     name = " ".join(words).strip()
     if name and "." not in name and form is None:
-        expected(f"{', '.join(sorted(known))} or a file's name", name)
+        must_be(f"{', '.join(sorted(known))} or a file name", name)
     path = path_of(name) if name else Path(_name_of(talk, form or "md"))
     _write(talk, face, path, form or _form_by(path), thinking=thinking)
 
@@ -60,24 +60,24 @@ def forms(talk: Conversation, prefix: str) -> Sequence[Choice] | None:
 def _form_by(path: Path) -> Form:
     """The format that the name asks for; a name without a suffix, or with one for text, asks for Markdown."""
     if path.suffix.lower() not in ("", ".md", ".markdown", ".txt", ".html", ".htm", ".json"):
-        expected("a name that ends in .md, .html or .json", path.name)
+        must_be("a name that ends in .md, .html or .json", path.name)
     return default_form(path.name)
 
 
 def _write(talk: Conversation, face: Face, path: Path, form: Form, *, thinking: bool) -> None:
     if not talk.session.entries:
-        raise CommandError("nothing was said yet")
+        raise CommandError("nothing has been said yet")
     if path.is_dir():
-        raise CommandError(f"expected a file, {path} is a folder")
+        raise CommandError(f"{path} is a folder: give it a file name")
     if not path.parent.is_dir():
-        raise CommandError(f"expected a file in a folder that is there, there is no {path.parent}")
+        raise CommandError(f"folder {path.parent} doesn't exist")
     if not path.exists():
         return _write_now(talk, face, path, form, thinking=thinking)
     if talk.control is not None:
-        raise CommandError(f"{path} is there already: another name, or again after this turn")
+        raise CommandError(f"{path} already exists: use another name, or try again after this turn")
     return talk.ask(
-        Question(f"Overwrite {path}?", "it is there already", keys=(("y", "overwrite"), ("n", "leave it"))),
-        lambda key: _write_now(talk, face, path, form, thinking=thinking) if key == "y" else face.note("not written"),
+        Question(f"Overwrite {path}?", "it already exists", keys=(("y", "overwrite"), ("n", "keep it"))),
+        lambda key: _write_now(talk, face, path, form, thinking=thinking) if key == "y" else face.note("not saved"),
     )
 
 
@@ -86,7 +86,7 @@ def _write_now(talk: Conversation, face: Face, path: Path, form: Form, *, thinki
 
     write_text(str(path), export(talk.session, _info(talk), form, thinking))
     told = " with its thinking" if thinking or form in ("json", "harmony") else ""
-    face.note(f"written{told}: {path.absolute()}")
+    face.note(f"saved{told}: {path.absolute()}")
 
 
 def _info(talk: Conversation) -> SessionInfo | None:

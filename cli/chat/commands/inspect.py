@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from agent.engine.base import Forced
-from cli.chat.commands.common import Block, CommandError, expected, loaded
+from cli.chat.commands.common import Block, CommandError, loaded, no_argument
 from cli.clean import one_line
 from cli.runtime.assemble import memory_lines
 from cli.words import FORCED, bar, count, short
@@ -38,8 +38,7 @@ _PARTS = {
 
 def context(talk: Conversation, face: Face, argument: str) -> None:
     """`/context`: how full it is, part by part; which older text was shortened; the memory that all of it takes."""
-    if argument:
-        expected("nothing behind /context", argument)
+    no_argument(argument)
     loaded(talk)
     use = talk.use
     if use is None:
@@ -51,7 +50,7 @@ def context(talk: Conversation, face: Face, argument: str) -> None:
             share = bar(part.tokens / max(use.used_tokens, 1), _BAR_CELLS)
             block.row(f"  {_PARTS[part.name]:<14} {part.tokens:>8,}  {share}")
     free = max(0, use.total_tokens - use.used_tokens)
-    block.row(f"  {'free':<14} {free:>8,}  {use.reserve_tokens:,} are kept for the answer", "dim")
+    block.row(f"  {'free':<14} {free:>8,}  {use.reserve_tokens:,} reserved for the answer", "dim")
     _replaced(block, talk.session)
     if talk.assembly and talk.assembly.plan:
         head, parts = memory_lines(talk.assembly.plan)
@@ -62,11 +61,10 @@ def context(talk: Conversation, face: Face, argument: str) -> None:
 
 def stats(talk: Conversation, face: Face, argument: str) -> None:
     """`/stats`: tokens, speeds and times, of the last turn and of all."""
-    if argument:
-        expected("nothing behind /stats", argument)
+    no_argument(argument)
     tally = talk.tally
     if not tally.chat.turns:
-        return face.note("nothing was answered yet")
+        return face.note("nothing has been answered yet")
     block = Block(face, "Last turn" if talk.control is None else "This turn so far")
     _sums(block, tally.turn, tally.turn_s)
     if tally.chat.turns > 1:
@@ -79,11 +77,10 @@ def stats(talk: Conversation, face: Face, argument: str) -> None:
 
 def raw(talk: Conversation, face: Face, argument: str) -> None:
     """`/raw`: the last prompt and what the model wrote, as Harmony with its control tokens."""
-    if argument:
-        expected("nothing behind /raw", argument)
+    no_argument(argument)
     assembly, messages = loaded(talk), len(talk.session.entries)
     if not messages:
-        raise CommandError("nothing was said yet")
+        raise CommandError("nothing has been said yet")
     talk.background.run(lambda: harmony_of(talk.session, assembly), lambda parts: _show_raw(face, *parts))
 
 
@@ -144,7 +141,7 @@ def _show_raw(face: Face, prompt: str, reply: str) -> None:
 def _replaced(block: Block, session: Session) -> None:
     """What no longer stands in the prompt as it was said. It is still in the session."""
     if session.summary:
-        block.row(f"  a summary stands for the first {count(session.summary.turns, 'turn')}:", "yellow")
+        block.row(f"  a summary replaces the first {count(session.summary.turns, 'turn')}:", "yellow")
         block.row(f"    {one_line(session.summary.text, 400)}", "dim")
     for entry in session.entries:
         if entry.shortened is not None:
@@ -165,4 +162,4 @@ def _sums(block: Block, sums: Sums, turn_s: float | None) -> None:
     if sums.lost:
         block.row(f"    of these {sums.lost:,} for the second time: the cache had held them")
     if sums.trimmed:
-        block.row(f"  older text made room {count(sums.trimmed, 'time')}: /context shows what")
+        block.row(f"  older text was shortened {count(sums.trimmed, 'time')}: /context shows it")

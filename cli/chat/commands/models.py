@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from cli.chat.commands.common import Block, Choice, CommandError, Stopped, expected
+from cli.chat.commands.common import Block, Choice, CommandError, Stopped, must_be
 from cli.exits import exit_code
 
 if TYPE_CHECKING:
@@ -82,8 +82,8 @@ def _show(talk: Conversation, face: Face, found: Sequence[_Row]) -> None:
         block.row(f"{'›' if name == now else ' '} {name:<{width}}  {size:>8}  {fit:<13}  {path}")
     for download in DOWNLOADS:
         if all(row[0] != download.name for row in found):
-            block.row(f"  /model pull {download.name} gets it, {size_text(download.download_bytes)}", "dim")
-    block.row("  /model NAME, or the path of a GGUF file, goes on with it", "dim")
+            block.row(f"  /model pull {download.name} downloads it, {size_text(download.download_bytes)}", "dim")
+    block.row("  /model NAME switches to one; NAME can be the path of a GGUF file", "dim")
     block.show()
 
 
@@ -119,7 +119,7 @@ def _load(talk: Conversation, face: Face, name: str, found: str) -> None:
         talk.model.load(tools=before.tools)
 
     talk.change_settings(model=name, engine="llama")
-    face.note(f"{found}: the conversation goes on with it")
+    face.note(f"switching to {found}")
     talk.model.load(tools=before.tools, failed=failed)
 
 
@@ -128,9 +128,9 @@ def _pull(talk: Conversation, face: Face, name: str) -> None:
 
     wanted = download_of(name)
     if wanted is None:
-        expected(" or ".join(one.name for one in DOWNLOADS), name)
+        must_be(" or ".join(one.name for one in DOWNLOADS), name)
     if talk.background.job:
-        raise CommandError("something else is under way: Ctrl-C ends it")
+        raise CommandError("another job is running: Ctrl-C ends it")
     stopped: list[bool] = []
 
     def work() -> str:
@@ -157,13 +157,13 @@ def _pull(talk: Conversation, face: Face, name: str) -> None:
 
     def stop() -> None:
         """For the user it stops at once; the thread goes on until its next byte, which may take a while to come."""
-        over(lambda: face.note(f"stopped; what came is kept, /model pull {name} goes on from there"))
+        over(lambda: face.note(f"stopped; partial download kept, /model pull {name} continues it"))
         stopped.append(True)
 
     talk.background.job = stop
     talk.doing(f"looking for {name}")
     talk.background.run(
         work,
-        lambda path: over(lambda: face.note(f"{path}: /model {name} uses it")),
+        lambda path: over(lambda: face.note(f"downloaded to {path}: /model {name} uses it")),
         lambda error: over(lambda: talk.tell(error)),
     )

@@ -13,7 +13,11 @@ if TYPE_CHECKING:
     from cli.chat.conversation import Conversation
     from cli.chat.face import Face
 
-_FROM = {"user": "of this chat, its command line or the config", "stored": "an always", "folder": "of the workspace"}
+_FROM = {
+    "user": "from this chat, its flags or the config",
+    "stored": 'from an "always" answer',
+    "folder": "from the workspace",
+}
 
 
 def allow(talk: Conversation, face: Face, argument: str) -> None:
@@ -29,7 +33,7 @@ def allow(talk: Conversation, face: Face, argument: str) -> None:
 def rules(talk: Conversation, prefix: str) -> Sequence[Choice]:
     """What `/allow` can be completed with."""
     if not prefix.startswith("remove "):
-        return (("list", "the rules that hold"), ("remove", "take a rule back"))
+        return (("list", "the rules in effect"), ("remove", "remove a rule"))
     policy = talk.assembly.tools.policy.rules if talk.assembly else ()
     return [(f"remove {rule}", _FROM[rule.origin]) for rule in policy if rule.action == "allow"]
 
@@ -50,18 +54,18 @@ def _add(talk: Conversation, face: Face, text: str) -> None:
 
 def _remove(talk: Conversation, face: Face, text: str) -> None:
     if not text:
-        raise CommandError("expected a rule: /allow remove RULE, as /allow lists them")
+        raise CommandError("needs a rule: /allow remove RULE, as /allow lists it")
     own = text in talk.settings.allow
     if own:
         talk.change_settings(allow=tuple(rule for rule in talk.settings.allow if rule != text))
     forgotten = talk.assembly is not None and talk.assembly.tools.grants.forget(text)
     if not own and not forgotten:
-        raise CommandError(f"no such rule is of this chat or an always: {text!r} (the config's are changed there)")
+        raise CommandError(f"no such rule in this chat: {text!r} (rules of the config are changed there)")
     if talk.assembly:
         policy = talk.assembly.tools.policy
         policy.rules = tuple(rule for rule in policy.rules if not _is(rule, text))
         policy.forget()  # the answer that stored the rule also allowed it for this session
-    face.note(f"asked about again: {text}")
+    face.note(f"will ask again: {text}")
 
 
 def _is(rule: Rule, text: str) -> bool:
@@ -71,8 +75,8 @@ def _is(rule: Rule, text: str) -> bool:
 def _show(talk: Conversation, face: Face) -> None:
     rules = talk.assembly.tools.policy.rules if talk.assembly else ()
     if not rules:
-        return face.note("no rule holds: /allow shell:git status allows one command, /allow write_file:docs/** files")
-    block = Block(face, "Rules (the strictest that matches holds)")
+        return face.note("no rules yet: /allow shell:git status allows one command, /allow write_file:docs/** files")
+    block = Block(face, "Rules (the strictest match wins)")
     for rule in rules:
         block.row(f"  {ACTION_WORDS[rule.action]:<5}  {rule}  ({_FROM[rule.origin]})")
     return block.show()

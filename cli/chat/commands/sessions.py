@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from agent.sessions.session import Session
 from agent.sessions.store import SessionStore
 from cli import paths
-from cli.chat.commands.common import Block, Choice, CommandError, expected, turn_of
+from cli.chat.commands.common import Block, Choice, CommandError, must_be, no_argument, turn_of
 from cli.chat.welcome import recall
 from cli.runtime.session import OpenSession
 from cli.terminal.question import Question
@@ -29,8 +29,7 @@ def new(talk: Conversation, face: Face, argument: str) -> None:
     """`/new`: a conversation without what was said before; settings and tools stay as they are."""
     from cli.runtime.options import fresh_options
 
-    if argument:
-        raise CommandError(f"expected nothing behind /new, got {argument!r}: send it as the new one's first line")
+    no_argument(argument, "send the text as the first line of the new conversation")
     before = talk.opened
     session = Session(fresh_options(talk.resolved, talk.folder))
     workspace = str(talk.folder.workspace.root) if talk.folder else None
@@ -38,23 +37,23 @@ def new(talk: Conversation, face: Face, argument: str) -> None:
     talk.switch(OpenSession(session, talk.store, session_id))
     talk.model.forget_variables()
     back = f" · /resume {before.session_id} goes back" if before.session_id and before.session.entries else ""
-    face.note(f"a new conversation{back}")
+    face.note(f"new conversation{back}")
 
 
 def sessions(talk: Conversation, face: Face, argument: str) -> None:
     """`/sessions [N]`: the stored ones, the last used first."""
     if argument and not (argument.isdecimal() and int(argument)):
-        expected("how many to show", argument, "/search TEXT finds one")
+        must_be("the number of sessions to list", argument, "/search TEXT finds one")
     shown = min(int(argument or _SHOWN), _MAX_SHOWN)
     with _reading(talk) as store:
         found = store.list(limit=shown)
     if not found:
-        return face.note("no session is stored yet")
+        return face.note("no stored sessions yet")
     block = Block(face, "Sessions")
     for info in found:
         mark = "›" if info.id == talk.opened.session_id else " "
         block.row(f"{mark} {info.id}  {_when(info.updated):>10}  {count(info.turns, 'turn'):>9}  {info.title}")
-    block.row("  /resume ID goes on with one, /search TEXT finds one", "dim")
+    block.row("  /resume ID continues one, /search TEXT finds one", "dim")
     return block.show()
 
 
@@ -65,7 +64,7 @@ def resume(talk: Conversation, face: Face, argument: str) -> None:
     with _reading(talk) as store:
         info = store.find(argument)
         if info.id == talk.opened.session_id:
-            raise CommandError(f"{info.id} is the conversation you are in: /sessions lists the others")
+            raise CommandError(f"you are already in {info.id}: /sessions lists the others")
         session = store.resume(info.id) if talk.store else store.load(info.id)
     session_id = info.id if talk.store else None
     talk.switch(OpenSession(session, talk.store, session_id, resumed=True))
@@ -77,18 +76,18 @@ def resume(talk: Conversation, face: Face, argument: str) -> None:
 def search(talk: Conversation, face: Face, argument: str) -> None:
     """`/search TEXT`: the stored sessions in which something was said."""
     if not argument:
-        raise CommandError("expected words to look for: /search llamas")
+        raise CommandError("needs words to look for, as in /search llamas")
     with _reading(talk) as store:
         hits = store.search(argument, limit=_SHOWN)
     if not hits:
-        return face.note(f"no stored session has {argument!r}")
+        return face.note(f"no stored session contains {argument!r}")
     block = Block(face, f"Sessions with {argument!r}")
     for hit in hits:
         more = f" · {count(hit.matches, 'message')}" if hit.matches > 1 else ""
         block.row(f"  {hit.info.id}  {_when(hit.info.updated):>10}  {hit.info.title}{more}")
         if hit.kind != "title":
             block.row(f"            {hit.kind}: {hit.snippet}", "dim")
-    block.row("  /resume ID goes on with one", "dim")
+    block.row("  /resume ID continues one", "dim")
     return block.show()
 
 
@@ -96,7 +95,7 @@ def title(talk: Conversation, face: Face, argument: str) -> None:
     """`/title [TEXT]`: give this conversation a title; alone it tells the title."""
     store, session_id = _stored(talk)
     if not talk.session.entries:
-        raise CommandError("nothing was said yet: a title can be given once there is something to find again")
+        raise CommandError("nothing has been said yet: the title can be set after the first turn")
     if argument:
         store.rename(session_id, argument)
     face.note(f"{session_id} is called {store.find(session_id).title!r}")
@@ -111,7 +110,7 @@ def fork(talk: Conversation, face: Face, argument: str) -> None:
     talk.switch(OpenSession(store.resume(forked), store, forked, resumed=True))
     if fewer:
         recall(talk, face, 1)
-    face.note(f"{forked}: a fork with {count(turns, 'turn')} · /resume {session_id} goes back")
+    face.note(f"this is now {forked}, a copy of {count(turns, 'turn')} · /resume {session_id} goes back")
 
 
 def private(talk: Conversation, face: Face, argument: str) -> None:
@@ -119,7 +118,7 @@ def private(talk: Conversation, face: Face, argument: str) -> None:
     if argument == "off":
         return _store_again(talk, face)
     if argument not in ("", "on"):
-        expected("/private or /private off", argument)
+        must_be("off, or nothing", argument)
     if talk.store is None:
         return face.note("this chat isn't stored: /private off stores it")
     opened, entries = talk.opened, talk.session.entries
@@ -127,7 +126,7 @@ def private(talk: Conversation, face: Face, argument: str) -> None:
     talk.store.close()
     before = (opened.session_id, entries) if opened.session_id and entries else None
     talk.store_as(OpenSession(opened.session, resumed=opened.resumed, before=before), private=True)
-    said = f"; what was said so far stays: `ossia sessions rm {opened.session_id}` takes it out" if before else ""
+    said = f"; what was said so far stays stored: `ossia sessions rm {opened.session_id}` deletes it" if before else ""
     return face.note(f"private: nothing is stored from now on{said}")
 
 
@@ -162,7 +161,7 @@ def _reading(talk: Conversation) -> Iterator[SessionStore]:
 def _store_again(talk: Conversation, face: Face) -> None:
     """Store the conversation again. What was said in private is stored with it only if the user says so."""
     if talk.store is not None:
-        return face.note(f"this chat is stored, as {talk.opened.session_id}")
+        return face.note(f"this chat is already stored, as {talk.opened.session_id}")
     before, entries = talk.opened.before, talk.session.entries
     if before and before[1] == entries:
         store = SessionStore(paths.sessions_file(), now=time.time)
@@ -172,8 +171,8 @@ def _store_again(talk: Conversation, face: Face) -> None:
     turns = count(len(talk.session.ends), "turn")
     talk.ask(
         Question(
-            "Store this whole conversation, with what was said in private?",
-            f"it has {turns}; a part of it can't be stored without the rest",
+            "Store this whole conversation, including what was said in private?",
+            f"it has {turns}, and can only be stored as a whole",
             keys=(("y", "store it"), ("n", "keep it private")),
         ),
         lambda key: _keep_all(talk, face) if key == "y" else face.note("it stays private"),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cli.chat.commands.common import Block, Choice, CommandError, expected, later
+from cli.chat.commands.common import Block, Choice, CommandError, later, must_be
 from cli.settings.kinds import Value
 from cli.settings.table import SETTINGS
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 EFFORTS: Sequence[Choice] = (
     ("low", "answers quickly, thinks little"),
     ("medium", "the model's default"),
-    ("high", "thinks longest, for what is hard"),
+    ("high", "thinks longest, for hard questions"),
 )
 THINKS: Sequence[Choice] = (
     ("on", "the thinking is shown as it comes"),
-    ("off", "one line says that it thinks"),
+    ("off", "one line says that it is thinking"),
     ("peek", "its last lines are shown"),
 )
 SCHEMAS: Sequence[Choice] = (("off", "answers in free text"),)
 SYSTEMS: Sequence[Choice] = (
-    ("off", "no instructions of yours"),
-    ("edit", "in your editor ($VISUAL, $EDITOR)"),
+    ("off", "remove your instructions"),
+    ("edit", "write them in your editor ($VISUAL, $EDITOR)"),
 )
 _IN_CHAT = {key: one.in_chat for key, one in SETTINGS.items() if one.in_chat}
 _PARTS = ("options", "sampling", "limits", "screen")
@@ -69,10 +69,10 @@ def set_(talk: Conversation, face: Face, argument: str) -> None:
         return system(talk, face, text.strip())
     key = {"temp": "temperature"}.get(name, name).lower().replace("-", "_")
     if key not in _HELP:
-        expected(f"one of {', '.join(_HELP)}", name)
+        must_be(f"one of {', '.join(_HELP)}", name)
     if not text.strip():
         now = _shown(_value(talk, face, key))
-        return face.note(f"{key} {now}: {_HELP[key]}; expected {SETTINGS[key].kind.expected}")
+        return face.note(f"{key} {now}: {_HELP[key]}; must be {SETTINGS[key].kind.expected}")
     return _set(talk, face, key, text.strip())
 
 
@@ -90,7 +90,7 @@ def system(talk: Conversation, face: Face, argument: str) -> None:
         block.text(talk.session.options.instructions or own or "")
         block.show()
     else:
-        face.note("there are no instructions: /system TEXT sets some")
+        face.note("no instructions: /system TEXT sets them")
 
 
 def schema(talk: Conversation, face: Face, argument: str) -> None:
@@ -98,17 +98,17 @@ def schema(talk: Conversation, face: Face, argument: str) -> None:
     if not argument:
         answer = talk.session.options.response_format
         if answer is None:
-            return face.note("answers are free text: /schema FILE or /schema {…} has them in JSON by a JSON Schema")
-        block = Block(face, "Answers are JSON by this schema (/schema off ends that)")
+            return face.note("answers are free text: /schema FILE or /schema {…} makes them JSON that matches a schema")
+        block = Block(face, "Answers are JSON that matches this schema (/schema off ends that)")
         block.text(json.dumps(answer.schema, ensure_ascii=False, indent=2))
         return block.show()
     from cli.runtime.schema import read_schema
 
     def use(found: ResponseFormat | None) -> None:
         now = talk.change_options(lambda options: replace(options, response_format=found))
-        face.note(f"{'answers are JSON by your schema' if found else 'answers are free text'}{later(now)}")
+        face.note(f"{'answers are JSON that matches your schema' if found else 'answers are free text'}{later(now)}")
         if found and talk.assembly and not talk.assembly.responder.guided:
-            face.note("nothing holds the model to it here (the guide is off): look at what it writes", "yellow")
+            face.note("the guide is off, so nothing enforces the schema: check the answers", "yellow")
 
     if argument.lower() in _OFF:
         return use(None)
@@ -150,7 +150,7 @@ def _read(key: str, text: str) -> Value:
     except ValueError:
         if text.lower() in _OFF:
             return default
-        expected(kind.expected, text, f"/set {key} default puts {_shown(default)} back")
+        must_be(kind.expected, text, f"/set {key} default restores {_shown(default)}")
 
 
 def _value(talk: Conversation, face: Face, key: str) -> object:
@@ -186,14 +186,14 @@ def _set_system(talk: Conversation, face: Face, text: str | None) -> None:
     now = talk.change_options(
         lambda options: replace(options, instructions=fresh.instructions, brings=options.brings | fresh.brings)
     )
-    face.note(f"{'your instructions are set' if text else 'no instructions of yours'}{later(now)}")
+    face.note(f"{'your instructions are set' if text else 'your instructions are removed'}{later(now)}")
 
 
 def _edited(talk: Conversation, face: Face, text: str | None) -> None:
     from cli.exits import ExitError
 
     if text is None:
-        return face.note("the instructions stay as they were")
+        return face.note("instructions unchanged")
     try:
         return _set_system(talk, face, text.strip() or None)
     except (ExitError, CommandError) as error:

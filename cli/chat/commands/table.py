@@ -58,7 +58,7 @@ def run_command(talk: Conversation, face: Face, line: str, *, shown: str | None 
             put_back(face, shown)
         return face.note(_unknown(name), "red")
     if command.between_turns and talk.control is not None:
-        return face.note(f"/{command.name} is for after this turn: Ctrl-C stops it, Up brings the line back", "yellow")
+        return face.note(f"/{command.name} can't run during a turn: Ctrl-C stops it, Up brings the line back", "yellow")
     face.note(f"› {one_line(shown, 200)}", "dim bold")
     try:
         command.act(talk, face, argument)
@@ -138,98 +138,98 @@ def _near(name: str) -> str | None:
 
 def _unknown(name: str) -> str:
     near = _near(name)
-    meant = f": did you mean /{near}?" if near else ";"
-    return f"there is no command /{one_line(name, 40)}{meant} /help lists them, // begins a text with a slash"
+    meant = f": did you mean /{near}?" if near else ":"
+    return f"unknown command /{one_line(name, 40)}{meant} /help lists them, // sends a text that starts with /"
 
 
-_THINK = "Ctrl-T shows and hides it at any moment; Ctrl-O shows the thinking of past turns."
-_TOOLS = """on, off: all of them; on NAME…, off NAME…: these, e.g. /tools off browser shell
-web URL: search the web with a SearXNG of yours, or a service: brave, exa, mojeek, serper, tavily, you
-workspace DIR: functions that read and change files there; workspace off
-FILE.py: the functions in a file of yours"""
+_THINK = "Ctrl-T shows or hides it at any time; Ctrl-O shows the thinking of past turns."
+_TOOLS = """on, off: all tools; on NAME…, off NAME…: only these, e.g. /tools off browser shell
+web URL: search the web with your own SearXNG, or with a service: brave, exa, mojeek, serper, tavily, you
+workspace DIR: work on the files of a folder; workspace off ends that
+FILE.py: add the functions in a Python file of yours"""
 
 GROUPS: Sequence[tuple[str, Sequence[Command]]] = (
     (
         "Talk",
         (
-            Command("answer", "", "end the thinking: the answer begins (Ctrl-G)", turns.answer),
+            Command("answer", "", "stop thinking and answer now (Ctrl-G)", turns.answer),
             Command("retry", "", "ask the last question again", turns.retry, True, aliases=("regenerate",)),
-            Command("edit", "[TURN]", "change a question; what came after it goes", turns.edit, True,
-                    "The text comes into the input; nothing goes before it is sent.", turns.turns),
-            Command("undo", "[list|force|skip]", "give back the files that the last turn changed", turns.undo, True,
-                    "Files only: what was said stays.", lambda talk, prefix: turns.UNDOS),
-            Command("copy", "[code|thinking|TURN]", "an answer to the clipboard, as Markdown", turns.copy,
+            Command("edit", "[TURN]", "edit an earlier message; later turns are removed", turns.edit, True,
+                    "The message goes into the input line; nothing is removed until you send it.", turns.turns),
+            Command("undo", "[list|force|skip]", "restore the files that the last turn changed", turns.undo, True,
+                    "Files only: the conversation stays as it is.", lambda talk, prefix: turns.UNDOS),
+            Command("copy", "[code|thinking|TURN]", "copy an answer to the clipboard, as Markdown", turns.copy,
                     arguments=lambda talk, prefix: turns.COPIES),
-            Command("image", "[FILE]", "show a picture, or the last that a call made", pictures.image,
-                    more="The model sees no pictures: gpt-oss reads text.", arguments=lambda talk, prefix: None),
+            Command("image", "[FILE]", "show a picture, or the last one a tool made", pictures.image,
+                    more="The model can't see pictures: gpt-oss reads only text.", arguments=lambda talk, prefix: None),
             Command("quit", "", "leave (Ctrl-D)", turns.quit_, aliases=("exit", "bye", "q")),
         ),
     ),
     (
         "Conversations",
         (
-            Command("new", "", "begin another one", sessions.new, True, aliases=("clear", "reset")),
-            Command("sessions", "[N]", "those that are stored", sessions.sessions, aliases=("history",)),
-            Command("resume", "[ID|TEXT]", "go on with one", sessions.resume, True,
+            Command("new", "", "start a new conversation", sessions.new, True, aliases=("clear", "reset")),
+            Command("sessions", "[N]", "list the stored conversations", sessions.sessions, aliases=("history",)),
+            Command("resume", "[ID|TEXT]", "continue a stored conversation", sessions.resume, True,
                     arguments=sessions.stored_sessions, aliases=("load",)),
-            Command("search", "TEXT", "find one by what was said", sessions.search),
-            Command("title", "[TEXT]", "what this one is called", sessions.title, aliases=("rename",)),
-            Command("fork", "[TURN]", "a new one with the turns up to here, or to TURN", sessions.fork, True,
-                    "The old one stays as it is.", turns.turns),
-            Command("save", "FILE", "write it as .md, .html or .json", export.save,
+            Command("search", "TEXT", "find stored conversations by what was said", sessions.search),
+            Command("title", "[TEXT]", "show or set this conversation's title", sessions.title, aliases=("rename",)),
+            Command("fork", "[TURN]", "copy this conversation up to now, or up to TURN", sessions.fork, True,
+                    "The original stays as it is.", turns.turns),
+            Command("save", "FILE", "save it as .md, .html or .json", export.save,
                     arguments=lambda talk, prefix: None),
-            Command("export", "[FORMAT] [FILE]", "the same; [thinking] behind it takes that along", export.export_,
-                    more="FORMAT is md, html, json, harmony or chat; json and harmony always hold the thinking.",
+            Command("export", "[FORMAT] [FILE]", "same as /save; add `thinking` to include it", export.export_,
+                    more="FORMAT is md, html, json, harmony or chat; json and harmony always include the thinking.",
                     arguments=export.forms),
             Command("private", "[off]", "store nothing from now on", sessions.private, True,
-                    "off: the conversation is stored again; with what was said in private only if you say so.",
+                    "off stores it again; what was said in private is included only if you say so.",
                     lambda talk, prefix: (("off", "store it again"),)),
         ),
     ),
     (
         "How it answers (from the next turn)",
         (
-            Command("model", "[NAME|pull NAME]", "another model; alone: those there are", models.model,
-                    more="The conversation goes on. A name, or the path of a GGUF file.", arguments=models.names,
+            Command("model", "[NAME|pull NAME]", "switch models; alone: list them", models.model,
+                    more="The conversation continues. NAME can be the path of a GGUF file.", arguments=models.names,
                     aliases=("models",)),
             Command("effort", "[low|medium|high]", "how long it thinks", settings.effort,
                     arguments=lambda talk, prefix: settings.EFFORTS),
-            Command("think", "[on|off|peek]", "show the thinking, hide it, or its last lines", settings.think,
+            Command("think", "[on|off|peek]", "show the thinking, hide it, or peek at its end", settings.think,
                     more=_THINK, arguments=lambda talk, prefix: settings.THINKS),
-            Command("system", "[TEXT|off|edit]", "your instructions", settings.system,
-                    more="@FILE reads them from a file; those of a workspace stay beside them.",
+            Command("system", "[TEXT|off|edit]", "your instructions to the model", settings.system,
+                    more="@FILE reads them from a file; a workspace's own instructions still apply.",
                     arguments=lambda talk, prefix: settings.SYSTEMS),
-            Command("schema", "[FILE|JSON|off]", "answers in JSON by a JSON Schema", settings.schema, True,
-                    "The thinking before an answer stays free.",
+            Command("schema", "[FILE|JSON|off]", "answer in JSON that matches a JSON Schema", settings.schema, True,
+                    "The schema applies to the answer, not to the thinking.",
                     lambda talk, prefix: settings.SCHEMAS if "off".startswith(prefix) else None),
-            Command("temp", "[VALUE]", "the temperature; 0 is always the likeliest word", settings.temperature,
+            Command("temp", "[VALUE]", "temperature; 0 always picks the likeliest token", settings.temperature,
                     aliases=("temperature",)),
-            Command("set", "[NAME VALUE]", "one of all values; alone: shows them", settings.set_,
+            Command("set", "[NAME VALUE]", "change a setting; alone: show them all", settings.set_,
                     arguments=settings.values),
         ),
     ),
     (
         "Tools",
         (
-            Command("tools", "[on|off NAME…]", "what is on, and how to turn on what is off", tools.tools,
+            Command("tools", "[on|off NAME…]", "list the tools, turn them on or off", tools.tools,
                     more=_TOOLS, arguments=tools.words),
-            Command("calls", "[N]", "the calls of this conversation; N: one, whole", tools.calls,
+            Command("calls", "[N]", "list the tool calls; N: show one in full", tools.calls,
                     arguments=tools.numbered),
-            Command("allow", "[RULE|remove RULE]", "calls that aren't asked about in this chat", rules.allow,
+            Command("allow", "[RULE|remove RULE]", "allow calls without asking, in this chat", rules.allow,
                     more="shell:git status*, write_file:docs/**, browser.open:https://docs.python.org/*",
                     arguments=rules.rules, aliases=("approvals", "permissions")),
             Command("docs", "[add PLACE]", "your documents, for the model to search", documents.docs,
-                    more="PLACE is a folder, a file or a web page; add alone brings all up to date.",
+                    more="PLACE is a folder, a file or a web page; `add` alone updates them all.",
                     arguments=documents.words),
         ),
     ),
     (
         "Look inside",
         (
-            Command("context", "", "how full it is, part by part", inspect.context),
+            Command("context", "", "how full the context is, part by part", inspect.context),
             Command("stats", "", "tokens, speeds and times", inspect.stats, aliases=("status",)),
             Command("raw", "", "the last prompt and reply, as Harmony", inspect.raw),
-            Command("help", "[COMMAND]", "this", help_, aliases=("?", "h"),
+            Command("help", "[COMMAND]", "this list, or more about one command", help_, aliases=("?", "h"),
                     arguments=lambda talk, prefix: [(one.name, one.help) for one in _ALL]),
         ),
     ),
@@ -238,15 +238,15 @@ GROUPS: Sequence[tuple[str, Sequence[Command]]] = (
 
 KEYS: Sequence[Choice] = (
     ("Ctrl-C", "stop; twice: leave"),
-    ("Ctrl-T, Ctrl-O", "show the thinking; read all of the conversation"),
-    ("Ctrl-G", "end the thinking, answer now"),
-    ("Alt-Enter, Ctrl-X Ctrl-E", "another line; write in your editor"),
-    ("@FILE, !COMMAND", "take a file or a command's output along"),
+    ("Ctrl-T, Ctrl-O", "show the thinking; read the whole conversation"),
+    ("Ctrl-G", "stop thinking, answer now"),
+    ("Alt-Enter, Ctrl-X Ctrl-E", "new line; write in your editor"),
+    ("@FILE, !COMMAND", "include a file or a command's output"),
 )
 
 PLAIN_KEYS: Sequence[Choice] = (
     KEYS[0],
-    ('"""', "begins a text of several lines, and ends it"),
+    ('"""', "starts and ends a text of several lines"),
     KEYS[-1],
 )
 """On a terminal where whole lines are read, not keys."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cli.chat.commands.common import CommandError, expected, path_of
+from cli.chat.commands.common import CommandError, must_be, path_of
 from cli.exits import ExitCode, ExitError
 from cli.runtime.families import TRAINED, chosen_tools
 from cli.runtime.toolset import Toolset
@@ -59,7 +59,7 @@ def web(talk: Conversation, face: Face, value: str) -> None:
     """Search the web with what `value` names; "off": no more."""
     if not value:
         state = f"web search goes to {talk.settings.web}" if talk.settings.web else "web search is off"
-        return face.note(f"{state}: /tools web URL, of a SearXNG, or brave, exa, mojeek, serper, tavily, you; off")
+        return face.note(f"{state}: /tools web takes a SearXNG's URL, brave, exa, mojeek, serper, tavily, you, or off")
     if value == "off":
         return _collect(talk, face, {"web": None})
     values = {"web": SETTINGS["web"].kind.check(value), "no_tools": False, "tools": talk.settings.tools}
@@ -73,7 +73,7 @@ def workspace(talk: Conversation, face: Face, value: str) -> None:
     if not value:
         if talk.folder:
             return face.note(f"the workspace is {talk.folder.workspace.root}: /tools workspace off leaves it")
-        raise CommandError("expected a folder: /tools workspace DIR")
+        raise CommandError("needs a folder: /tools workspace DIR")
     folder = None if value == "off" else str(path_of(value).absolute())
     return _collect(talk, face, {"workspace": folder, "no_tools": False})
 
@@ -81,7 +81,7 @@ def workspace(talk: Conversation, face: Face, value: str) -> None:
 def functions(talk: Conversation, face: Face, path: Path) -> None:
     """Offer the functions in a file."""
     if not path.is_file():
-        raise CommandError(f"expected a file of functions, there is no {path}")
+        raise CommandError(f"file {path} doesn't exist")
     names = (*(talk.settings.tools or ()), str(path.absolute()))
     _collect(talk, face, {"tools": tuple(dict.fromkeys(names)), "no_tools": False})
 
@@ -98,7 +98,7 @@ def _meant(names: Sequence[str], every: Sequence[ToolSpec]) -> frozenset[str]:
     for name in names:
         matching = _matching(name, every)
         if not matching:
-            expected(f"a tool ({', '.join(spec.name for spec in every) or 'there is none'})", name)
+            must_be(f"a tool ({', '.join(spec.name for spec in every) or 'there is none'})", name)
         found.update(matching)
     return frozenset(found)
 

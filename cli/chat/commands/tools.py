@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cli import paths
-from cli.chat.commands.common import Block, Choice, expected, path_of
+from cli.chat.commands.common import Block, Choice, CommandError, must_be, path_of
 from cli.chat.commands.tool_changes import functions, turn_off, turn_on, web, workspace
 from cli.runtime.families import TRAINED, chosen_tools
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from cli.chat.face import Face
 
 WORDS: Sequence[Choice] = (
-    ("on", "all that were turned off; on NAME…: these"),
-    ("off", "all of them; off NAME…: these"),
-    ("web", "search the web: a SearXNG's address, or brave, exa, …"),
+    ("on", "turn all on again; on NAME…: only these"),
+    ("off", "turn all off; off NAME…: only these"),
+    ("web", "search the web with a SearXNG's URL, or brave, exa, …"),
     ("workspace", "work on the files of a folder"),
 )
 
@@ -47,7 +47,7 @@ def tools(talk: Conversation, face: Face, argument: str) -> None:
     if word == "workspace":
         return workspace(talk, face, rest.strip())
     if not argument.endswith(".py"):
-        expected("on, off, web, workspace or a FILE.py", argument, "/tools alone shows what there is")
+        must_be("on, off, web, workspace or a FILE.py", argument, "/tools alone lists the tools")
     return functions(talk, face, path_of(argument))
 
 
@@ -58,8 +58,10 @@ def calls(talk: Conversation, face: Face, argument: str) -> None:
     items = talk.transcript.calls()
     if not argument:
         return face.show(calls_rows(talk.transcript, face.painter))
+    if not items:
+        raise CommandError("there are no calls yet")
     if not argument.isdecimal() or not 1 <= int(argument) <= len(items):
-        expected(f"a call from 1 to {len(items)}" if items else "no number: there are no calls yet", argument)
+        must_be(f"a call from 1 to {len(items)}", argument)
     return face.show(call_rows(items[int(argument) - 1], face.painter))
 
 
@@ -67,7 +69,7 @@ def words(talk: Conversation, prefix: str) -> Sequence[Choice] | None:
     """What `/tools` can be completed with; None: paths."""
     word, blank, rest = prefix.partition(" ")
     if word == "workspace" and blank:
-        return None if rest else [(f"{word} off", "no workspace any more")]
+        return None if rest else [(f"{word} off", "leave the workspace")]
     if not blank:
         return WORDS
     every = talk.assembly.tools.toolbox.every_spec if talk.assembly else ()
@@ -89,7 +91,7 @@ def _show(talk: Conversation, face: Face) -> None:
     specs = assembly.tools.toolbox.specs if assembly else ()
     block = Block(face, "Tools that are on")
     if assembly is None:
-        block.row("  they are being collected", "dim")
+        block.row("  still loading", "dim")
     elif not specs:
         block.row("  none", "dim")
     width = max((len(spec.name) for spec in specs), default=0)
@@ -106,7 +108,7 @@ def _show(talk: Conversation, face: Face) -> None:
     block.show()
 
 
-_ASKED = {"auto": "not asked about", "ask": "asked about", "never": "denied"}
+_ASKED = {"auto": "runs without asking", "ask": "asks first", "never": "denied"}
 
 
 def _what_is_off(talk: Conversation) -> list[_Off]:

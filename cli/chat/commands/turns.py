@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from agent.sessions.session import Entry, UserText
-from cli.chat.commands.common import Block, Choice, CommandError, expected, loaded, turn_of
+from cli.chat.commands.common import Block, Choice, CommandError, loaded, must_be, no_argument, turn_of
 from cli.clean import one_line
 from cli.terminal.input.typed import as_text
 from cli.words import count
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from tools.undo.journal import Turn, Undone
 
 COPIES: Sequence[Choice] = (
-    ("code", "the last block of code in the answer"),
-    ("thinking", "what was thought before it"),
+    ("code", "the last code block in the answer"),
+    ("thinking", "the thinking before it"),
 )
 UNDOS: Sequence[Choice] = (
-    ("list", "what can be undone, the last turn first"),
-    ("force", "also files that were changed since"),
+    ("list", "what can be undone, latest first"),
+    ("force", "also files that were changed since then"),
     ("skip", "forget about files that can't be undone"),
 )
 _LABEL_CHARS = 60
@@ -32,9 +32,9 @@ _LABEL_CHARS = 60
 def answer(talk: Conversation, face: Face, argument: str) -> None:
     """`/answer`: end the thinking, the answer begins."""
     if talk.control is None:
-        raise CommandError("nothing is being answered")
+        raise CommandError("no answer is under way")
     talk.answer_now()
-    face.note("the answer begins")
+    face.note("answering now")
 
 
 def quit_(talk: Conversation, face: Face, argument: str) -> None:
@@ -44,8 +44,7 @@ def quit_(talk: Conversation, face: Face, argument: str) -> None:
 
 def retry(talk: Conversation, face: Face, argument: str) -> None:
     """`/retry`: ask the last question again; the answer it got goes."""
-    if argument:
-        expected("nothing behind /retry", argument, "/edit TURN goes back further")
+    no_argument(argument, "/edit TURN goes back further")
     turn = turn_of(talk, "")
     loaded(talk)
     asked = _question(talk, turn)
@@ -60,23 +59,23 @@ def edit(talk: Conversation, face: Face, argument: str) -> None:
     turn = turn_of(talk, argument)
     asked = _question(talk, turn)
     if not asked.typed and "outside" in asked.brings:  # sent from the input it would count as the user's own words
-        raise CommandError(f"turn {turn + 1} is somebody else's text: /retry asks it as that")
+        raise CommandError(f"turn {turn + 1} isn't your own text, so it can't be edited: /retry asks it again")
     face.put_into_input(as_text(asked.typed or asked.message.text), replaces=turn)
 
 
 def undo(talk: Conversation, face: Face, argument: str) -> None:
     """`/undo [list|force|skip]`: give back the files that the last turn changed. What was said stays."""
     if argument not in ("", *(word for word, _ in UNDOS)):
-        expected("list, force, skip or nothing", argument)
+        must_be("list, force, skip or nothing", argument)
     if talk.folder is None:
-        raise CommandError("there is no workspace whose files could have changed: /tools workspace DIR gives one")
+        raise CommandError("there is no workspace: /tools workspace DIR sets one")
     journal, root = talk.folder.journal, talk.folder.workspace.root
     if argument == "list":
         return talk.background.run(journal.turns, lambda turns: _show_turns(face, turns))
 
     def show(undone: Undone | None) -> None:
         if undone is None:
-            return face.note(f"there is nothing to undo in {root}")
+            return face.note(f"nothing to undo in {root}")
         return _show_undone(face, undone, skipping=argument == "skip")
 
     return talk.background.run(lambda: journal.undo(force=argument == "force", skip=argument == "skip"), show)
@@ -97,9 +96,9 @@ def copy(talk: Conversation, face: Face, argument: str) -> None:
         if by:
             face.note(f"copied {what}: {size} ({', '.join(by)})")
         elif asked:
-            face.note(f"{what} went to the terminal's clipboard: {size}; a terminal that doesn't do that says nothing")
+            face.note(f"sent {what} to the terminal's clipboard: {size}; not every terminal accepts it")
         elif face.plain:
-            face.note(f"there is no clipboard here for {what}: /export writes a file", "yellow")
+            face.note(f"can't copy {what}, this terminal has no clipboard: /export writes a file", "yellow")
         else:
             face.note(f"{what} is too long for the terminal's clipboard: {size}; /export writes a file", "yellow")
 
@@ -124,7 +123,7 @@ def _question(talk: Conversation, turn: int) -> Entry:
     found = (one for one in talk.session.entries if one.turn == turn and one.message.role == "user")
     asked = next(found, None)
     if asked is None:
-        raise CommandError(f"turn {turn + 1} has no question: /edit takes another one")
+        raise CommandError(f"turn {turn + 1} has no question: /edit TURN takes another turn")
     return asked
 
 
@@ -132,7 +131,7 @@ def _copied(talk: Conversation, argument: str) -> tuple[str, str]:
     """What is copied, in words, and its text."""
     word, _, rest = argument.partition(" ")
     if word not in ("", "code", "thinking") and not word.isdecimal():
-        expected("code, thinking, or the number of a turn", argument)
+        must_be("code, thinking or a turn number", argument)
     number = word if word.isdecimal() else rest.strip()
     turn = turn_of(talk, number)
     kind = "thinking" if word == "thinking" else "answer"
@@ -164,14 +163,14 @@ def _last_code(text: str) -> str:
 
     fences = [token.content for token in MarkdownIt("commonmark").parse(text) if token.type in ("fence", "code_block")]
     if not fences:
-        raise CommandError("the answer has no block of code: /copy takes all of it")
+        raise CommandError("the answer has no code block: /copy alone copies all of it")
     return fences[-1]
 
 
 def _show_turns(face: Face, turns: Sequence[Turn]) -> None:
     if not turns:
-        return face.note("there is nothing to undo")
-    block = Block(face, "What can be undone, the last turn first")
+        return face.note("nothing to undo")
+    block = Block(face, "What can be undone, latest first")
     for turn in turns:
         when = datetime.fromtimestamp(turn.changed_at)
         block.row(f"  {when:%Y-%m-%d %H:%M}  {count(len(turn.paths), 'file'):>9}  {one_line(turn.label, _LABEL_CHARS)}")
@@ -188,5 +187,5 @@ def _show_undone(face: Face, undone: Undone, *, skipping: bool) -> None:
         block.row(f"  left as it is  {one.path}  ({one.reason})", "yellow")
     if undone.skipped and not skipping:
         block.row("  /undo force overwrites them, /undo skip forgets about them", "dim")
-    block.row("  what was said stays: /retry or /edit go back in the conversation", "dim")
+    block.row("  the conversation is unchanged: /retry or /edit go back in it", "dim")
     block.show()

@@ -39,7 +39,7 @@ def call_rows(item: Item, painter: Painter) -> list[Row]:
     rows = painter.text(headline(item), style_of(item))
     rows += _block(shown, painter)
     if item.ran is not None:
-        rows += painter.text("changed by you before it ran:", "dim")
+        rows += painter.text("you changed it before it ran:", "dim")
         rows += _block(shown_arguments(item, item.ran), painter)
     if result := item.text or item.output:
         whole = painter.text(result.rstrip("\n"))
@@ -62,7 +62,7 @@ def headline(item: Item, max_chars: int | None = None) -> str:
     arguments = short_arguments(made_with, max_chars) if max_chars else ""
     parts = [f"{mark} {one_line(item.name)}{'  ' if arguments else ''}{arguments}"]
     if item.state != "done":
-        parts.append({"open": "being written", "asked": "waits for you", "running": "runs"}[item.state])
+        parts.append({"open": "being written", "asked": "waiting for you", "running": "running"}[item.state])
     elif not item.answered and not item.text:
         parts.append("never ran")
     else:

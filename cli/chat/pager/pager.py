@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from cli.chat.pager.transcript import Transcript
 
 POLL_S = 0.2
-_KEYS = ("q leaves", "/ search", "Enter opens", "[ ] turns", "n N next", "Tab next to open")
+_KEYS = ("q leaves", "/ search", "Enter opens", "[ ] turns", "n N next", "Tab next fold")
 _HIT, _THIS_HIT, _FOLD = "underline bold", "reverse", "reverse"
 
 

@@ -99,7 +99,7 @@ def _sections(item: Item, switches: Switches, *, opened: bool) -> list[Section]:
         case "note":
             return [Section("plain", item.text or " ", "dim yellow" if item.name else "dim", gap=True)]
         case "summary":
-            head = f"summary: it stands in the prompt for the {item.turn + 1} turns above"
+            head = f"summary: replaces the {item.turn + 1} turns above in the prompt"
             return [Section("line", head, "cyan", gap=True), *_markdown(item.text)]
         case _:
             return [*_markdown(item.text, first_gap=True), *_cut_mark(item)]
@@ -174,7 +174,7 @@ def _call(item: Item, *, shown: bool, opened: bool) -> list[Section]:
     done = [Section("line", headline(item), style_of(item), gap=True)]
     done += _arguments(shown_arguments(item), opened=opened)
     if item.ran is not None:
-        done.append(Section("line", "changed by you before it ran:", "dim"))
+        done.append(Section("line", "you changed it before it ran:", "dim"))
         done += _arguments(shown_arguments(item, item.ran), opened=opened)
     done += _result(item, opened=opened)
     return [*done, *(Section("line", one_line(str(attachment.path)), "dim") for attachment in item.attachments)]

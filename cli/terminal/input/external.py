@@ -58,8 +58,8 @@ async def _run(command: list[str], environ: Mapping[str, str]) -> None:
             raise EditorFailed(f"{_shown(command[0])} can't be started: {reason}; set $EDITOR") from None
         status = await process.wait()
     if status:
-        how = f"ended with status {status}" if status > 0 else f"was ended by signal {-status}"
-        raise EditorFailed(f"{_shown(command[0])} {how}: the text stays as it was")
+        how = f"exited with status {status}" if status > 0 else f"was killed by signal {-status}"
+        raise EditorFailed(f"{_shown(command[0])} {how}: your text is unchanged")
 
 
 def _command(environ: Mapping[str, str]) -> list[str]:
@@ -70,10 +70,10 @@ def _command(environ: Mapping[str, str]) -> list[str]:
         try:
             return shlex.split(value, posix=os.name != "nt") or [value]
         except ValueError as error:
-            raise EditorFailed(f"${name}: expected a command, got {_shown(value)} ({error})") from None
+            raise EditorFailed(f"${name} must be a command, not {_shown(value)} ({error})") from None
     found = next((name for name in _USUAL if shutil.which(name, path=environ.get("PATH"))), None)
     if found is None:
-        raise EditorFailed(f"there is no editor: set $EDITOR (neither of {', '.join(_USUAL)} is there)")
+        raise EditorFailed(f"no editor found: set $EDITOR (tried {', '.join(_USUAL)})")
     return [found]
 
 
@@ -81,7 +81,7 @@ def _read(path: Path, before: str) -> str | None:
     try:
         text = path.read_bytes().decode("utf-8", "replace").replace("\r\n", "\n")
     except OSError as error:
-        raise EditorFailed(f"the edited text can't be read: {error.strerror}; the line stays as it was") from None
+        raise EditorFailed(f"the edited text can't be read: {error.strerror}; your text is unchanged") from None
     text = text if before.endswith("\n") else text.removesuffix("\n")
     return None if text == before else text
 

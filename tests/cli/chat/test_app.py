@@ -141,7 +141,7 @@ def test_two_ctrl_c_leave() -> None:
     async def case() -> None:
         async with ChatScreen() as stage:
             await stage.type("\x03")
-            await stage.until(lambda: "Ctrl-C again leaves" in stage.rows)
+            await stage.until(lambda: "press Ctrl-C again to leave" in stage.rows)
             await stage.type("\x03")
             await stage.until(lambda: not stage.face.screen.app.is_running)
 
@@ -212,7 +212,7 @@ def test_older_turns_become_a_summary_that_is_said_and_shown(tmp_path: Path) -> 
             await stage.settle()
             text = " ".join(" ".join(stage.rows).split())
             assert "the first 2 turns replaced by a summary (the model's own" in text
-            assert "a summary stands for the first 2 turns: They spoke of llamas." in text
+            assert "a summary replaces the first 2 turns: They spoke of llamas." in text
             assert stage.talk.session.ends == ("answered",) * 3 and "Llamas are kind." in stage.rows
             asked = [item.text for item in stage.talk.transcript.items if item.kind == "user"]
             assert asked == ["one", "two", "three"], "the session has all of it"

@@ -96,7 +96,7 @@ def test_help_fits_eighty_columns_and_forty(tmp_path: Path) -> None:
             await stage.resize(40, 24)
             await send(stage, "/help retry")
             await send(stage, "/help")
-            assert {"    ask the last question again", "    another line; write in your editor"} <= set(stage.rows)
+            assert {"    ask the last question again", "    new line; write in your editor"} <= set(stage.rows)
 
     chatting(case)
 
@@ -115,11 +115,11 @@ def test_what_is_no_command_is_said_and_not_lost(tmp_path: Path) -> None:
     async def case() -> None:
         async with ChatScreen(engine=write_script(tmp_path, answer("A file."), answer("Yes."))) as stage:
             await send(stage, "/efort high")
-            assert "there is no command /efort: did you mean /effort?" in text_of(stage)
+            assert "unknown command /efort: did you mean /effort?" in text_of(stage)
             assert stage.face.editor.text == "/efort high"
             stage.face.editor.clear()
             await send(stage, "/etc/passwd is what?")
-            assert "there is no command /etc/passwd; /help lists them, // begins" in text_of(stage)
+            assert "unknown command /etc/passwd: /help lists them, // sends" in text_of(stage)
             assert stage.face.editor.text == "/etc/passwd is what?"
             await stage.type("\x01/")  # to its beginning, one more slash
             await send(stage, "")
@@ -172,8 +172,8 @@ def test_every_command_works_while_the_model_loads(tmp_path: Path) -> None:
             await send(stage, "/effort high", "/edit", "/copy")
             await send_until(stage, "/docs", "no documents yet")
             await send_until(stage, "/model", "Models on this machine")
-            assert "/retry: nothing was said yet" in text_of(stage)
-            assert "/context: the model isn't loaded yet: try again when it is" in text_of(stage)
+            assert "/retry: nothing has been said yet" in text_of(stage)
+            assert "/context: the model is still loading: try again in a moment" in text_of(stage)
             assert "Traceback" not in text_of(stage)
             await stage.type("hello\r")
             script = {"version": 1, "steps": [answer("Here I am.")]}
@@ -201,10 +201,10 @@ def test_wrong_arguments_and_hostile_text_are_one_clean_line(tmp_path: Path, mon
             text = text_of(stage)
             await send(stage, f"/save {'x' * 300}", f"/image {'x' * 300}", f"/docs add {'x' * 300}")
             assert text_of(stage).count(": File name too long") >= 2
-            assert "/fork: expected turn 1, there is no other, got '7'" in text
-            assert "/set: expected one of effort, temperature, top_p" in text
-            assert "/set: expected a number above 0, up to 1, got '2': /set top_p default puts 1 back" in text
-            assert "/undo: expected list, force, skip or nothing, got 'all'" in text
+            assert "/fork: must be 1, the only turn, not '7'" in text
+            assert "/set: must be one of effort, temperature, top_p" in text
+            assert "/set: must be a number above 0, up to 1, not '2': /set top_p default restores 1" in text
+            assert "/undo: must be list, force, skip or nothing, not 'all'" in text
 
     chatting(case)
 
@@ -251,8 +251,8 @@ def test_answers_by_a_schema(tmp_path: Path) -> None:
                 "answer", {"type": "object", "properties": {"name": {"type": "string"}}}
             )
             told = text_of(stage)
-            assert "answers are free text: /schema FILE" in told and "answers are JSON by your schema" in told
-            assert "nothing holds the model to it here" in told  # a script can't be held to anything
+            assert "answers are free text: /schema FILE" in told and "answers are JSON that matches your schema" in told
+            assert "the guide is off, so nothing enforces the schema" in told  # a script can't be held to anything
             assert any(row.strip() == '"name": {' for row in stage.rows)
             await send(stage, '/schema {"not": {}}')
             assert "/schema: this schema can't be used: the keyword 'not' can't be" in text_of(stage)
@@ -314,7 +314,7 @@ def test_instructions_are_written_in_the_users_editor(tmp_path: Path, monkeypatc
         async with ChatScreen(engine=write_script(tmp_path, answer("Hi."))) as stage:
             await send_until(stage, "/system edit", "your instructions are set")
             assert stage.talk.session.options.instructions == "Be brief."
-            await send_until(stage, "/system edit", "the instructions stay as they were")
+            await send_until(stage, "/system edit", "instructions unchanged")
 
     chatting(case)
 
@@ -338,13 +338,13 @@ def test_another_model_takes_the_conversation_over_or_everything_stays(tmp_path:
             copied.unlink()
             await stage.until(lambda: "back to script" in text_of(stage) and talk.assembly is not None)
             assert (talk.settings.engine, talk.settings.model) == (script, "etude")
-            await send_until(stage, "/model etude", "etude: the conversation goes on with it")
+            await send_until(stage, "/model etude", "switching to etude")
             await stage.until(lambda: talk.assembly is not None)
             assert talk.assembly is not None and talk.assembly.engine.name == "etude"
             await send(stage, "What is 48*17?")
             assert talk.session.ends == ("answered", "answered")
             await send(stage, "/model pull llama-3")
-            assert "/model: expected gpt-oss-20b or gpt-oss-120b, got 'llama-3'" in text_of(stage)
+            assert "/model: must be gpt-oss-20b or gpt-oss-120b, not 'llama-3'" in text_of(stage)
 
     chatting(case)
 
@@ -364,9 +364,9 @@ def test_a_model_is_downloaded_and_a_download_is_stopped(tmp_path: Path, monkeyp
             await stage.type("/model pull gpt-oss-20b\r")
             await stage.until(lambda: " of 4.1 MB" in text_of(stage))
             await send(stage, "/model pull gpt-oss-120b", "/effort low")  # the chat goes on beside it
-            assert "/model: something else is under way: Ctrl-C ends it" in text_of(stage)
+            assert "/model: another job is running: Ctrl-C ends it" in text_of(stage)
             await stage.type("\x03")
-            await stage.until(lambda: "stopped; what came is kept" in text_of(stage))
+            await stage.until(lambda: "stopped; partial download kept" in text_of(stage))
             assert not stage.talk.background.job and stage.face.screen.app.is_running
             hold.set()
 
@@ -391,7 +391,7 @@ def test_retry_and_edit_go_back(tmp_path: Path) -> None:
             assert [row for row in stage.rows if row == "› two"] == ["› two", "› two"]
             await send(stage, "/edit 1")
             assert stage.face.editor.text == "one" and len(talk.session.ends) == 2
-            assert "turn 1: Enter puts this in its place, Esc leaves all as it is" in stage.rows
+            assert "Enter replaces turn 1 with this, Esc cancels" in stage.rows
             await stage.type("\x1b")
             await stage.until(lambda: stage.face.editor.text == "")
             await stage.settle()
@@ -406,7 +406,7 @@ def test_retry_and_edit_go_back(tmp_path: Path) -> None:
             assert users == ["one", "two and a half"]
             assert [item.text for item in talk.transcript.items if item.kind == "user"] == users
             await send(stage, "/edit 9")
-            assert "/edit: expected a turn from 1 to 2, got '9'" in text_of(stage)
+            assert "/edit: must be a turn from 1 to 2, not '9'" in text_of(stage)
 
     chatting(case)
 
@@ -418,7 +418,7 @@ def test_what_changes_the_conversation_waits_for_the_turn(tmp_path: Path) -> Non
             await stage.until(lambda: stage.face.view.busy and stage.face.view.tokens > 5)
             session = stage.talk.session
             await stage.type("/new\r")
-            later = "/new is for after this turn: Ctrl-C stops it, Up brings the line back"
+            later = "/new can't run during a turn: Ctrl-C stops it, Up brings the line back"
             await stage.until(lambda: later in stage.rows)
             assert stage.face.editor.text == "" and stage.talk.session is session
             await stage.type("\x1b[A")
@@ -427,7 +427,7 @@ def test_what_changes_the_conversation_waits_for_the_turn(tmp_path: Path) -> Non
             await stage.type("/stats\r/context\r/calls\r/answer\r")
             await stage.until(lambda: "Now." in stage.rows)
             await stage.settle()
-            assert "This turn so far" in stage.rows and "the answer begins" in stage.rows
+            assert "This turn so far" in stage.rows and "answering now" in stage.rows
 
     chatting(case)
 
@@ -447,8 +447,8 @@ def test_answers_are_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
                 "**Two**.",
                 code.replace("\x07", ""),
             ]
-            await stage.until(lambda: "the answer went to the terminal's clipboard: 8 characters" in text_of(stage))
-            assert "/copy: expected code, thinking, or the number of a turn, got 'everything'" in text_of(stage)
+            await stage.until(lambda: "sent the answer to the terminal's clipboard: 8 characters" in text_of(stage))
+            assert "/copy: must be code, thinking or a turn number, not 'everything'" in text_of(stage)
 
     chatting(case)
 
@@ -480,19 +480,19 @@ def test_conversations_are_listed_found_resumed_and_forked(tmp_path: Path) -> No
             first = talk.opened.session_id
             assert f"{first} is called 'About llamas'" in stage.rows
             await send(stage, "/title The \x1b[2J llama talk", "/new")
-            assert f"a new conversation · /resume {first} goes back" in stage.rows
+            assert f"new conversation · /resume {first} goes back" in stage.rows
             assert talk.session.entries == () and talk.transcript.items == []
             await send(stage, "About bread", "/sessions", "/search ALPACAS", "/search nothing-like-it")
             second = talk.opened.session_id
             listed = [row for row in stage.rows if str(first) in row or str(second) in row]
             assert any(row.startswith(f"› {second} ") and row.endswith("About bread") for row in listed)
             assert "user: And alpacas" in text_of(stage)
-            assert "no stored session has 'nothing-like-it'" in stage.rows
+            assert "no stored session contains 'nothing-like-it'" in stage.rows
             await send(stage, "/resume llama talk")
             assert talk.opened.session_id == first and len(talk.session.ends) == 2
             assert stage.rows.count("› And alpacas") == 2  # once more, above the input
             await send(stage, f"/resume {first}", "/resume", "/resume zzzz")
-            assert f"{first} is the conversation you are in" in text_of(stage)
+            assert f"you are already in {first}" in text_of(stage)
             assert "/resume: no session is called 'zzzz': /sessions lists those there are" in text_of(stage)
             await send(stage, "/fork 1", "And now?")
             forked = talk.opened.session_id
@@ -546,7 +546,7 @@ def test_a_conversation_is_written_to_a_file(tmp_path: Path, monkeypatch: pytest
     async def case() -> None:
         async with ChatScreen(engine=write_script(tmp_path, answer("They are **kind**.")), clock=clock) as stage:
             await send(stage, "/save x.md", "Llamas, what?", "/save 'my talk.md'", "/save talk.html", "/export")
-            assert "/save: nothing was said yet" in stage.rows
+            assert "/save: nothing has been said yet" in stage.rows
             assert "They are **kind**." in Path("my talk.md").read_text()
             assert "Hm, llamas." not in Path("my talk.md").read_text()
             assert "<strong>kind</strong>" in Path("talk.html").read_text()
@@ -555,11 +555,11 @@ def test_a_conversation_is_written_to_a_file(tmp_path: Path, monkeypatch: pytest
             assert json.loads(Path("all.json").read_text())["title"] == "Llamas, what?"
             assert "Hm, llamas." in Path("thoughts.md").read_text()
             assert isinstance(json.loads(Path("llamas-what.json").read_text()), list | dict)
-            assert "/export: expected chat, harmony, html, json, md or a file's name, got 'pdf'" in text_of(stage)
+            assert "/export: must be chat, harmony, html, json, md or a file name, not 'pdf'" in text_of(stage)
             await send(stage, "/save talk.pdf", f"/save {tmp_path}", "/save talk.html/x.md")
-            assert "expected a name that ends in .md, .html or .json, got 'talk.pdf'" in text_of(stage)
-            assert f"expected a file, {tmp_path} is a folder" in text_of(stage)
-            assert "expected a file in a folder that is there, there is no talk.html" in text_of(stage)
+            assert "must be a name that ends in .md, .html or .json, not 'talk.pdf'" in text_of(stage)
+            assert f"{tmp_path} is a folder: give it a file name" in text_of(stage)
+            assert "folder talk.html doesn't exist" in text_of(stage)
             Path("there.md").write_text("mine")
             await send(stage, "/save there.md")
             assert chat_asks(stage) and Path("there.md").read_text() == "mine"
@@ -595,7 +595,7 @@ def test_tools_are_turned_on_and_off_without_loading_the_model_again(tmp_path: P
             assert "web search /tools web URL (a SearXNG; or brave, exa, … with a key)" in text_of(stage)
             await send_until(stage, f"/tools {tmp_path / 'own.py'}", "1 tool on: functions.double")
             await send(stage, "Double 21", "/calls", "/calls 1", "/calls 2")
-            assert "▸ functions.double" in text_of(stage) and "got '2'" in text_of(stage)
+            assert "▸ functions.double" in text_of(stage) and "a call from 1 to 1, not '2'" in text_of(stage)
             await send_until(stage, "/tools off double", "0 tools on")
             await send_until(stage, f"/tools workspace {folder}", "functions.apply_patch")
             assert talk.assembly is not None and talk.assembly.engine is engine
@@ -606,11 +606,11 @@ def test_tools_are_turned_on_and_off_without_loading_the_model_again(tmp_path: P
             await send_until(stage, "/undo list", "1 file Write it")
             await send_until(stage, "/undo", "restored a.txt")
             assert (folder / "a.txt").read_text() == "before\n"
-            await send_until(stage, "/undo", "there is nothing to undo")
+            await send_until(stage, "/undo", "nothing to undo")
             await send_until(stage, "/tools workspace /nowhere-at-all", "expected a folder, it isn't there")
             await send_until(stage, "/tools web nothing-known", "expected a SearXNG's address")
             assert talk.folder is not None and talk.settings.web is None and talk.assembly.engine is engine
-            await send_until(stage, "/tools off nothing", "/tools: expected a tool (browser.search")
+            await send_until(stage, "/tools off nothing", "/tools: must be a tool (browser.search")
             await send(stage, "/tools bogus", "/tools on")
             assert "functions.double" in talk.assembly.tools.toolbox.by_name
 
@@ -645,8 +645,8 @@ def test_rules_are_allowed_listed_and_removed(tmp_path: Path) -> None:
             assert "auto   shell:git status" in "\n".join(stage.rows)
             assert "/allow: 'shell:rm -rf * && x' can never allow anything" in text_of(stage)
             await send(stage, "/allow remove shell:git status", "/allow remove shell:git status", "/allow list")
-            assert "asked about again: shell:git status" in stage.rows
-            assert "no such rule is of this chat or an always: 'shell:git status'" in text_of(stage)
+            assert "will ask again: shell:git status" in stage.rows
+            assert "no such rule in this chat: 'shell:git status'" in text_of(stage)
             assert stage.talk.settings.allow == ()
 
     chatting(case)
@@ -676,7 +676,7 @@ def test_what_is_always_allowed_is_listed_and_can_be_taken_back_at_once(tmp_path
                 await stage.settle()
                 if key == "a":
                     await send(stage, "/allow", "/allow remove write_file:a.txt")
-                    assert "auto   write_file:a.txt  (an always)" in "\n".join(stage.rows)
+                    assert "auto   write_file:a.txt  (from an \"always\" answer)" in "\n".join(stage.rows)
             await stage.type("write\r")
             await stage.until(lambda: "Three." in text_of(stage))
 
@@ -692,10 +692,10 @@ def test_documents_are_indexed_from_the_chat(tmp_path: Path) -> None:
         async with ChatScreen(engine=write_script(tmp_path, answer("Hi."))) as stage:
             await send_until(stage, "/docs add", "the library is empty: /docs add FOLDER")
             await send(stage, "/docs remove x", "/docs add /nowhere-at-all")
-            assert "/docs: expected add FOLDER, or nothing, got 'remove x'" in text_of(stage)
+            assert "/docs: must be add PLACE, or nothing, not 'remove x'" in text_of(stage)
             assert "/docs: /nowhere-at-all: no such file or folder" in text_of(stage)
             await send_until(stage, f"/docs add {folder}", "documents: 1 added")
-            await send_until(stage, "/docs", "/docs add brings them up to date")
+            await send_until(stage, "/docs", "/docs add updates them")
             assert any(re.fullmatch(r" +1 document +0.0 MB  /.*", row) for row in stage.rows)
             await send_until(stage, "/docs add", "documents: 1 unchanged")
             assert not stage.talk.background.job
@@ -711,7 +711,7 @@ def test_the_prompt_its_parts_and_its_cost_can_be_seen(tmp_path: Path) -> None:
         script = write_script(tmp_path, answer("\x1b[31mOne."), answer(counted("Two ", 450) + "."))
         async with ChatScreen(engine=script, rows=40) as stage:
             await send(stage, "/raw", "/stats", "hi", "/context", "/stats")
-            assert "/raw: nothing was said yet" in stage.rows and "nothing was answered yet" in stage.rows
+            assert "/raw: nothing has been said yet" in stage.rows and "nothing has been answered yet" in stage.rows
             assert any(re.match(r"  what you said +\d+  █*", row) for row in stage.rows)
             assert re.search(r"Context: \d+ of 131,072 tokens, 0 %", text_of(stage))
             assert "1 step, 0 calls (0.0 s in tools)" in text_of(stage)
@@ -722,7 +722,7 @@ def test_the_prompt_its_parts_and_its_cost_can_be_seen(tmp_path: Path) -> None:
             await send(stage, "again")
             stage.talk.session.summarise(Summary("They said \x1b[2J hi.", 1))
             await send(stage, "/context")
-            assert "a summary stands for the first 1 turn: They said ␛[2J hi." in text_of(stage)
+            assert "a summary replaces the first 1 turn: They said ␛[2J hi." in text_of(stage)
             await stage.type("/raw\r")  # too long for the screen: it is read aside
             await stage.until(lambda: stage.face.screen.away)
             await stage.until(lambda: any("The last prompt" in row for row in stage.terminal.display))
@@ -758,11 +758,11 @@ def test_a_picture_is_shown_by_its_path(tmp_path: Path) -> None:
     async def case() -> None:
         async with ChatScreen(engine=write_script(tmp_path, answer("Hi."))) as stage:
             await send(stage, "/image", f"/image {tmp_path / 'nothing.png'}")
-            assert "/image: no call made a picture yet" in text_of(stage)
-            assert "expected a picture file, there is no" in text_of(stage)
+            assert "/image: no tool has made a picture yet" in text_of(stage)
+            assert "nothing.png doesn't exist" in text_of(stage)
             (tmp_path / "notes.png").write_text("no picture")
             await send(stage, f"/image {tmp_path / 'notes.png'}")
-            assert "expected a picture (PNG, JPEG, GIF, WEBP)" in text_of(stage)
+            assert "must be a picture (PNG, JPEG, GIF, WEBP)" in text_of(stage)
             await send_until(stage, f"/image {picture}", f"[picture: {picture}]"[:60])
 
     chatting(case)

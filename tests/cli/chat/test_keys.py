@@ -64,10 +64,10 @@ def test_ctrl_c_empties_the_input_and_ctrl_d_leaves_when_it_is_empty() -> None:
             await stage.until(lambda: stage.face.editor.text == "")
             clock.now += 2
             await stage.type(CTRL_C)
-            await stage.until(lambda: "Ctrl-C again leaves" in stage.rows)
+            await stage.until(lambda: "press Ctrl-C again to leave" in stage.rows)
             clock.now += 2
             await stage.type(CTRL_C)  # too late to be the second of two
-            await stage.until(lambda: stage.rows.count("Ctrl-C again leaves") == 2)
+            await stage.until(lambda: stage.rows.count("press Ctrl-C again to leave") == 2)
             assert stage.face.screen.app.is_running
             await stage.type(CTRL_D)
             await stage.until(lambda: not stage.face.screen.app.is_running)
@@ -167,7 +167,7 @@ def test_a_command_that_has_to_wait_keeps_its_line(tmp_path: Path) -> None:
             await stage.type("!sleep 600\r")
             await stage.until(lambda: stage.talk.attaching.running)
             await stage.type("!echo hi\r")
-            await stage.until(lambda: "still runs: Ctrl-C ends it" in shown(stage))
+            await stage.until(lambda: "is still running: Ctrl-C ends it" in shown(stage))
             assert stage.face.editor.text == "!echo hi"
 
     chatting(case)
@@ -265,7 +265,7 @@ def test_files_and_commands_go_along(tmp_path: Path, monkeypatch: pytest.MonkeyP
             await stage.type("!echo looked at\r")
             await stage.until(lambda: "attached: !echo" in shown(stage))
             await stage.type(CTRL_C)
-            await stage.until(lambda: "nothing is attached any more" in shown(stage))
+            await stage.until(lambda: "attachments dropped" in shown(stage))
             await stage.type("!echo a command of mine\r")
             await stage.until(lambda: "attached: !echo" in shown(stage))
             assert "a command of mine" in stage.rows

@@ -41,7 +41,7 @@ from tools.spec import Attachment, Preview, ToolCall, ToolResult
 
 PRINT = ToolCall("call_1", "python", "for i in range(30):\n    print(i)")
 NUMBERS = "\n".join(map(str, range(30)))
-CHANGED = "changed by you before it ran:"
+CHANGED = "you changed it before it ran:"
 ANSWER = "# Title\n\nIt **is** what `it` is.\n\n- one\n- two\n\n```python\nx = 1\n```\n"
 
 
@@ -198,9 +198,9 @@ def test_a_call_as_it_runs() -> None:
             ["▸ python · being written", "print(1)"],
             ["▸ python · being written", "print(1)"],
             ["▸ python · being written", "print(1)"],
-            ["▸ python · waits for you", "print(1)"],
-            ["▸ python · runs", "print(1)", CHANGED, "print(2)"],
-            ["▸ python · runs", "print(1)", CHANGED, "print(2)", *map(str, range(38, 50))],
+            ["▸ python · waiting for you", "print(1)"],
+            ["▸ python · running", "print(1)", CHANGED, "print(2)"],
+            ["▸ python · running", "print(1)", CHANGED, "print(2)", *map(str, range(38, 50))],
             ["✗ python · 0.3 s · 1 line, 2 bytes", "print(1)", CHANGED, "print(2)", "no"],
         ]
 
@@ -635,7 +635,7 @@ def test_a_long_result_is_bounded_and_says_so() -> None:
     item.ran = "print(1)"
     rows = texts(call_rows(item, Painter(80)))
     assert len(rows) < 220 and rows[-1] == "… 4,800 more rows of the result: Ctrl-O shows them"
-    assert rows[3:5] == ["changed by you before it ran:", "print(1)"]
+    assert rows[3:5] == ["you changed it before it ran:", "print(1)"]
     deep = ToolCall("call_1", "functions.f", '{"a": ' + "[" * 900 + "]" * 900 + "}")
     assert call_rows(of(called(deep, "x")).calls()[0], Painter(80))
 
@@ -669,7 +669,7 @@ def test_over_a_chat_that_goes_on(tmp_path: Path) -> None:
             sent = "".join(stage.terminal.sent)
             assert sent.count("\x1b[?1049h") == sent.count("\x1b[?1049l") == 2
             signal.raise_signal(signal.SIGINT)  # the chat still hears it
-            await stage.until(lambda: "Ctrl-C again leaves" in stage.terminal.display)
+            await stage.until(lambda: "press Ctrl-C again to leave" in stage.terminal.display)
             outside = "".join(part.partition("\x1b[?1049l")[2] for part in ("\x1b[?1049l" + sent).split("\x1b[?1049h"))
             assert all(f"Line {number} of it." in outside for number in range(30))
 

@@ -73,7 +73,7 @@ def test_a_question_is_answered_by_a_line(tmp_path: Path) -> None:
         chat.until("[n] no")
         assert "functions.write_file: " in chat.text and "+new" in chat.text
         chat.press("perhaps\r")
-        chat.until("expected y, ")
+        chat.until("must be one of y, ")
         chat.press("n\r")
         chat.until("Refused.")
         assert not (folder / "a.txt").exists()
@@ -96,9 +96,9 @@ def test_commands_need_neither_keys_nor_another_screen(tmp_path: Path) -> None:
         chat.until("kind")
         chat.until(lambda: ready(chat))
         for command, told in (
-            ("/copy", "there is no clipboard here for the answer: /export writes a file"),
+            ("/copy", "can't copy the answer, this terminal has no clipboard: /export writes a file"),
             ("/raw", "What the model wrote"),
-            ("/help", "begins a text of several lines"),
+            ("/help", "starts and ends a text of several lines"),
         ):
             chat.press(f"{command}\r")
             chat.until(told)

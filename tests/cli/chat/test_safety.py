@@ -104,7 +104,7 @@ def test_somebody_elses_question_is_not_put_into_the_users_mouth(
         async with ChatScreen(engine=script, resume=Resume(latest=True)) as stage:
             await send(stage, "/edit 1")
             assert stage.face.editor.text == "" and stage.face.replaces is None
-            assert "turn 1 is somebody else's text: /retry asks it as that" in "\n".join(stage.rows)
+            assert "turn 1 isn't your own text, so it can't be edited: /retry asks it again" in "\n".join(stage.rows)
             await send(stage, "/retry")
             session = stage.talk.session
             assert (session.said, session.taint) == ("", {"outside"})

@@ -37,7 +37,7 @@ def _line(folder: Path, *, free: int | None, gpu: bool = False, settings: Settin
 def test_a_machine_without_a_model(tmp_path: Path) -> None:
     assert _line(tmp_path, free=24 * GB) == (
         "no gpt-oss model on this machine: étude, a small study model, answers now; gpt-oss-20b "
-        "(12.1 GB, about 16 min at 100 Mbit/s, needs 13 GB of memory, 24.0 GB are free): /model pull gpt-oss-20b"
+        "(12.1 GB, about 16 min at 100 Mbit/s, needs 13 GB of memory, 24.0 GB free): /model pull gpt-oss-20b"
     )
     assert "needs 13 GB of memory): /model pull" in _line(tmp_path, free=None)
 
@@ -59,8 +59,8 @@ def test_a_model_that_is_too_large_is_passed_over_as_it_will_be(tmp_path: Path) 
     _model(tmp_path, "gpt-oss-20b-mxfp4", SIZE_20B)
     said = _line(tmp_path, free=8 * GB)
     assert said == (
-        "étude, a small study model, answers now; gpt-oss-20b is here, but needs 13 GB of memory, 8.0 GB are free: "
-        "/model gpt-oss-20b takes it all the same"
+        "étude, a small study model, answers now; gpt-oss-20b is here, but needs 13 GB of memory, 8.0 GB free: "
+        "/model gpt-oss-20b uses it anyway"
     )
     assert _line(tmp_path, free=8 * GB, gpu=True) == "gpt-oss-20b found (12.1 GB), fits", "the GPU's isn't known yet"
 
@@ -70,7 +70,7 @@ def test_a_model_that_is_too_large_is_passed_over_as_it_will_be(tmp_path: Path) 
     [
         (Settings(engine="script:/tmp/x.json"), "script"),
         (Settings(model="etude"), "étude, a small study model, answers now"),
-        (Settings(model="gpt-oss-20b"), "gpt-oss-20b found (12.1 GB), more than the 8.0 GB of memory that are free"),
+        (Settings(model="gpt-oss-20b"), "gpt-oss-20b found (12.1 GB), too large for the 8.0 GB of free memory"),
         (Settings(model="/models/gpt-oss-20b-mxfp4.gguf"), "gpt-oss-20b"),
         (Settings(model="gpt-oss-120b"), "gpt-oss-120b"),
         (Settings(model="own.gguf"), "own"),
@@ -87,12 +87,12 @@ def test_what_fits_is_more_than_the_weights(tmp_path: Path) -> None:
     _model(tmp_path, "gpt-oss-20b-mxfp4", SIZE_20B)
     asked = Settings(model="gpt-oss-20b")
     assert _line(tmp_path, free=SIZE_20B + 700_000_000, settings=asked).endswith(", fits")
-    assert _line(tmp_path, free=SIZE_20B + 699_999_999, settings=asked).endswith("of memory that are free")
+    assert _line(tmp_path, free=SIZE_20B + 699_999_999, settings=asked).endswith("of free memory")
 
 
 def test_where_it_goes_on() -> None:
     facts = Facts("1.0", "script", workspace="/home/me/work", title="How do I\nbake a cake?", turns=1)
-    where = "workspace /home/me/work · goes on: How do I bake a cake? (1 turn)"
+    where = "workspace /home/me/work · resumed \"How do I bake a cake?\" (1 turn)"
     assert greeting(facts) == ["ossia 1.0 · script", KEYS, where]
 
 

@@ -507,9 +507,9 @@ def test_the_editor_gets_the_text_whole_and_gives_it_back(tmp_path: Path) -> Non
     ("environ", "told"),
     [
         ({"EDITOR": "/nowhere/vi"}, "/nowhere/vi can't be started: No such file or directory; set $EDITOR"),
-        ({"EDITOR": "false"}, "false ended with status 1: the text stays as it was"),
-        ({"EDITOR": "'"}, "$EDITOR: expected a command, got ' (No closing quotation)"),
-        ({"PATH": "/nowhere"}, "there is no editor: set $EDITOR (neither of vi, nano is there)"),
+        ({"EDITOR": "false"}, "false exited with status 1: your text is unchanged"),
+        ({"EDITOR": "'"}, "$EDITOR must be a command, not ' (No closing quotation)"),
+        ({"PATH": "/nowhere"}, "no editor found: set $EDITOR (tried vi, nano)"),
     ],
 )
 @posix

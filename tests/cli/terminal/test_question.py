@@ -131,7 +131,7 @@ def test_no_key_answers_before_half_a_second_on_screen() -> None:
     async def scene(stage: Stage) -> None:
         await stage.press("y", after_s=QUIET_S - 0.01)
         assert (stage.answers, stage.line.text, stage.pane.open) == ([], "y", True)
-        assert "keys go to the line" in stage.shown
+        assert "keys go to the input line" in stage.shown
         await stage.press("y", after_s=WAIT)
         assert stage.answers == ["y"]
 

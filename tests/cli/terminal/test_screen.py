@@ -227,11 +227,11 @@ def test_a_fault_in_a_drawing_is_told_once_and_the_chat_goes_on(part: str) -> No
             stage.panes.broken = stage.painter.broken = part
             await stage.show("three", live=["four"])
             await stage.show(live=["five"])
-            assert any("a part can't be drawn" in line for line in stage.terminal.rows)
+            assert any("a part can't be shown" in line for line in stage.terminal.rows)
             stage.panes.broken = stage.painter.broken = ""
             await stage.show("six", live=["seven"])
             text = "\n".join(stage.terminal.rows)
-            assert text.count("a part can't be drawn (ValueError: ") == 1
+            assert text.count("a part can't be shown (ValueError: ") == 1
             assert part in ("ansi", "fragments") or "is broken␛[2J indeed)" in "".join(stage.terminal.sent)
             assert [line for line in stage.terminal.rows if line in ("one", "three", "six", "seven", "bottom")] == [
                 "one", "three", "six", "seven", "bottom",
