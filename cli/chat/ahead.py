@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import datetime
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -53,7 +52,9 @@ class ReadingAhead:
         if mode == "off" or "prefill" not in assembly.engine.capabilities:
             return
         if mode == "auto" and self._leisure is None:
-            self._leisure = self._of_machine()
+            from agent.engine.threads import default_threads
+
+            self._leisure = Leisure(chat.settings.threads or default_threads())
         leisure = self._leisure if mode == "auto" else None
         self._request = request = chat.session.request_ahead(assembly.tools.toolbox.specs)
         chat.worker.when_idle(lambda control: self._read(assembly, request, leisure, control))
@@ -120,11 +121,8 @@ class ReadingAhead:
 
     def _tell(self, error: Exception) -> None:
         """A bug of ours becomes a traceback on the loop's thread."""
-        failed: Future[None] = Future()
-        failed.set_exception(error)
-        self._chat.background.on_loop(failed.result)
 
-    def _of_machine(self) -> Leisure:
-        from agent.engine.threads import default_threads
+        def fail() -> None:
+            raise error
 
-        return Leisure(self._chat.settings.threads or default_threads())
+        self._chat.background.on_loop(fail)

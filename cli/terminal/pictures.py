@@ -25,10 +25,6 @@ if TYPE_CHECKING:
 
     from cli.terminal.markdown.paint import Painter, Row
 
-    _Row: TypeAlias = list[Segment]
-else:
-    _Row = list
-
 _Rgb: TypeAlias = tuple[int, int, int]
 Way = Literal["kitty", "sixel", "blocks", "blocks256", "off"]
 
@@ -43,7 +39,7 @@ _KONSOLE_WITH_KITTY = 220400
 _LEVELS: Final = (0, 95, 135, 175, 215, 255)  # of the 256 colours' cube
 
 
-class Drawn(_Row):
+class Drawn(list["Segment"]):
     """A row that is a picture: `escapes` is what the terminal gets for it, `height` how many rows it takes.
 
     It goes through `Screen.commit` like any other row; as text it is a word.

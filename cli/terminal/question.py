@@ -20,6 +20,7 @@ from prompt_toolkit.layout.dimension import Dimension
 from cli.clean import clean, one_line
 from cli.terminal.fold import folded
 from cli.terminal.markdown.paint import Painter, Row
+from cli.terminal.markdown.segment import Chunk
 
 QUIET_S = 0.5
 """It takes an answer once it has been on screen for this long, and no key has come for this long."""
@@ -219,15 +220,11 @@ class QuestionPane:
         lines = detail.split("\n")
         if language == "diff":
             return [_plain(line, _diff_style(line)) for line in lines]
-        coloured = self._coloured(detail, language) if language and len(detail) <= _COLOURED_CHARS else []
+        code = Chunk("code", f"{detail}\n", gap=False, info=language)
+        coloured = self._painter.chunk(code) if language and len(detail) <= _COLOURED_CHARS else []
         shown = ["".join(segment.text for segment in row) for row in coloured]
         whole = shown == [line.rstrip() for line in lines]  # colours may not change what is agreed to
         return coloured if whole else [_plain(line) for line in lines]
-
-    def _coloured(self, source: str, language: str) -> list[Row]:
-        from cli.terminal.markdown.segment import Chunk
-
-        return self._painter.chunk(Chunk("code", f"{source}\n", gap=False, info=language))
 
     def _footer(self) -> list[Row]:
         armed, width = self._armed(self._key_at), self._painter.width

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Protocol
 
 from cli.terminal.markdown.paint import Painter, Row
-from cli.terminal.signals import answered
 
 
 class Panes(Protocol):
@@ -70,7 +70,7 @@ class ScreenBase:
         loop.set_exception_handler(lambda loop, context: self._on_fault(context.get("exception")))
         ends = {"SIGTERM": self._interrupted, "SIGHUP": self._interrupted}
         try:
-            with answered(loop, ends | signals):
+            with _answered(loop, ends | signals):
                 yield loop
         finally:
             loop.set_exception_handler(before)
@@ -92,3 +92,24 @@ class ScreenBase:
         if error is not None:
             self._fault = self._fault or error
             self.leave()
+
+
+@contextmanager
+def _answered(loop: asyncio.AbstractEventLoop, answers: Mapping[str, Callable[[], object]]) -> Iterator[None]:
+    """Inside the block each of these signals calls its function; afterwards all are as they were.
+
+    One that is ignored (`nohup`) stays so; one that doesn't exist (SIGHUP on Windows) is passed over.
+    """
+    numbers = {getattr(signal, name): act for name, act in answers.items() if hasattr(signal, name)}
+    before = {number: signal.getsignal(number) for number in numbers}
+    taken = [number for number in numbers if before[number] is not signal.SIG_IGN]
+    for number in taken:
+        with suppress(NotImplementedError, RuntimeError, ValueError):  # Windows; not the main thread
+            loop.add_signal_handler(number, numbers[number])
+    try:
+        yield
+    finally:
+        for number in taken:
+            with suppress(NotImplementedError, ValueError):
+                loop.remove_signal_handler(number)
+                signal.signal(number, before[number])

@@ -60,10 +60,6 @@ class Block:
         """As many rows as it takes."""
         self.rows += self._face.painter.text(text, style)
 
-    def gap(self) -> None:
-        """An empty row."""
-        self.rows.append([])
-
     def show(self) -> None:
         """Put it on the screen."""
         self._face.show(self.rows)

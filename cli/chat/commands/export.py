@@ -24,7 +24,6 @@ FORMS: Sequence[Choice] = (
     ("harmony", "a conversation as openai-harmony writes it"),
     ("chat", "Chat API messages"),
 )
-_SUFFIXES: dict[str, str] = {"md": "md", "html": "html"}
 
 
 def save(talk: Conversation, face: Face, argument: str) -> None:
@@ -105,6 +104,6 @@ def _name_of(talk: Conversation, form: Form) -> str:
     users = (entry for entry in talk.session.entries if entry.message.role == "user")
     first = next(((entry.typed or entry.message.text) for entry in users), "")
     words = re.findall(r"[^\W_]+", (info.title if info else first).lower())
-    stem, suffix = "-".join(words)[:48].strip("-") or "conversation", _SUFFIXES.get(form, "json")
+    stem, suffix = "-".join(words)[:48].strip("-") or "conversation", form if form in ("md", "html") else "json"
     names = (f"{stem}{f'-{number}' if number > 1 else ''}.{suffix}" for number in range(1, 1000))
     return next(name for name in names if not Path(name).exists())

@@ -126,15 +126,13 @@ def _last_step(history: tuple[Message, ...]) -> tuple[int, int]:
 
 
 def _show_raw(face: Face, prompt: str, reply: str) -> None:
-    if len(prompt) + len(reply) > _MAX_SHOWN_CHARS:
-        return face.read(("The last prompt", prompt), ("What the model wrote", reply))
-    block = Block(face, f"The last prompt, {count(len(prompt), 'character')}")
-    block.text(prompt)
-    block.row(f"What the model wrote, {count(len(reply), 'character')}", "bold")
-    block.text(reply or "(nothing yet)")
-    rows = face.rows
-    if len(block.rows) < rows - 4:
-        return block.show()
+    if len(prompt) + len(reply) <= _MAX_SHOWN_CHARS:
+        block = Block(face, f"The last prompt, {count(len(prompt), 'character')}")
+        block.text(prompt)
+        block.row(f"What the model wrote, {count(len(reply), 'character')}", "bold")
+        block.text(reply or "(nothing yet)")
+        if len(block.rows) < face.rows - 4:
+            return block.show()
     return face.read(("The last prompt", prompt), ("What the model wrote", reply))
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cli.chat.commands import documents, export, inspect, models, pictures, rules, sessions, settings, tools, turns
+from cli.chat.commands import documents, export, inspect, models, rules, sessions, settings, tools, turns
 from cli.chat.commands.common import Block, Choice, CommandError
 from cli.chat.lines import put_back
 from cli.clean import one_line
@@ -160,7 +160,7 @@ GROUPS: Sequence[tuple[str, Sequence[Command]]] = (
                     "Files only: the conversation stays as it is.", lambda talk, prefix: turns.UNDOS),
             Command("copy", "[code|thinking|TURN]", "copy an answer to the clipboard, as Markdown", turns.copy,
                     arguments=lambda talk, prefix: turns.COPIES),
-            Command("image", "[FILE]", "show a picture, or the last one a tool made", pictures.image,
+            Command("image", "[FILE]", "show a picture, or the last one a tool made", tools.image,
                     more="The model can't see pictures: gpt-oss reads only text.", arguments=lambda talk, prefix: None),
             Command("quit", "", "leave (Ctrl-D)", turns.quit_, aliases=("exit", "bye", "q")),
         ),

@@ -1,19 +1,23 @@
-"""/tools, /calls: what the model can use, and what it used."""
+"""/tools, /calls, /image: what the model can use, and what it used."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cli import paths
 from cli.chat.commands.common import Block, Choice, CommandError, must_be, path_of
 from cli.chat.commands.tool_changes import functions, turn_off, turn_on, web, workspace
 from cli.runtime.families import TRAINED, chosen_tools
+from cli.terminal.pictures import FORMATS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from cli.chat.conversation import Conversation
     from cli.chat.face import Face
+
+_OTHER_ROWS = 6  # beside a picture
 
 WORDS: Sequence[Choice] = (
     ("on", "turn all on again; on NAME…: only these"),
@@ -21,15 +25,6 @@ WORDS: Sequence[Choice] = (
     ("web", "search the web with a SearXNG's URL, or brave, exa, …"),
     ("workspace", "work on the files of a folder"),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Off:
-    """Something that could be on: `_Off("web search", "/tools web URL", "or brave, exa, … with their key")`."""
-
-    name: str
-    command: str
-    why: str = ""
 
 
 def tools(talk: Conversation, face: Face, argument: str) -> None:
@@ -65,6 +60,17 @@ def calls(talk: Conversation, face: Face, argument: str) -> None:
     return face.show(call_rows(items[int(argument) - 1], face.painter))
 
 
+def image(talk: Conversation, face: Face, argument: str) -> None:
+    """`/image [FILE]`: show a picture file, or the last picture that a call made. The model sees no pictures."""
+    path = path_of(argument).resolve() if argument else _last_picture(talk)
+    if not path.is_file():
+        raise CommandError(f"file {path} doesn't exist")
+    if not face.pictures.knows(path):
+        raise CommandError(f"must be a picture ({', '.join(FORMATS)}), not {path}")
+    room = max(4, face.rows - _OTHER_ROWS)
+    talk.background.run(lambda: face.pictures.rows(path, face.painter, room), face.show)
+
+
 def words(talk: Conversation, prefix: str) -> Sequence[Choice] | None:
     """What `/tools` can be completed with; None: paths."""
     word, blank, rest = prefix.partition(" ")
@@ -81,6 +87,13 @@ def numbered(talk: Conversation, prefix: str) -> Sequence[Choice]:
     """What `/calls` can be completed with."""
     found = list(enumerate(talk.transcript.calls(), 1))[-50:]
     return [(str(number), item.name) for number, item in reversed(found)]
+
+
+def _last_picture(talk: Conversation) -> Path:
+    made = [one for item in talk.transcript.calls() for one in item.attachments if one.media_type.startswith("image/")]
+    if not made:
+        raise CommandError("no tool has made a picture yet: /image FILE shows one of yours (the model can't see it)")
+    return made[-1].path
 
 
 # -- what there is -----------------------------------------------------------------------------------------------------
@@ -102,36 +115,40 @@ def _show(talk: Conversation, face: Face) -> None:
     off = _what_is_off(talk)
     if off:
         block.row("Off", "bold")
-        width = max(len(one.name) for one in off)
-        for one in off:
-            block.row(f"  {one.name:<{width}}  {one.command}{f'  ({one.why})' if one.why else ''}")
+        width = max(len(name) for name, _, _ in off)
+        for name, command, why in off:
+            block.row(f"  {name:<{width}}  {command}{f'  ({why})' if why else ''}")
     block.show()
 
 
 _ASKED = {"auto": "runs without asking", "ask": "asks first", "never": "denied"}
 
 
-def _what_is_off(talk: Conversation) -> list[_Off]:
+def _what_is_off(talk: Conversation) -> list[tuple[str, str, str]]:
+    """What could be on: `("web search", "/tools web URL", "or brave, exa, … with a key")`."""
+    from cli.runtime.python import own_environment
+    from tools.sandbox import choose
+
     settings = talk.settings
     families = {name if name.startswith("functions.") else name.partition(".")[0] for name in talk.model.tools_off}
-    off = [_Off(name, f"/tools on {name}") for name in sorted(families)]
+    off = [(name, f"/tools on {name}", "") for name in sorted(families)]
     have = {spec.name for spec in talk.assembly.tools.toolbox.every_spec} if talk.assembly else set()
     trained = chosen_tools(settings).trained
-    off += [_Off(name, f"/tools on {name}") for name in TRAINED if name not in trained]
+    off += [(name, f"/tools on {name}", "") for name in TRAINED if name not in trained]
     if talk.assembly and "python" in trained and "python" not in have:
-        off.append(_Off("python", "ossia run --unconfined", _why_no_python(talk)))
+        off.append(("python", "ossia run --unconfined", _why_no_python(talk)))
     if not settings.web:
-        off.append(_Off("web search", "/tools web URL", "a SearXNG; or brave, exa, … with a key"))
+        off.append(("web search", "/tools web URL", "a SearXNG; or brave, exa, … with a key"))
     if talk.folder is None:
-        off.append(_Off("work in a folder", "/tools workspace DIR"))
+        off.append(("work in a folder", "/tools workspace DIR", ""))
     elif talk.assembly and "functions.shell" not in have:
-        off.append(_Off("commands", "ossia --unconfined", _why_no_shell(talk)))
+        off.append(("commands", "ossia --unconfined", choose(unconfined=settings.unconfined).reason))
     if not _has_documents():
-        off.append(_Off("your documents", "/docs add FOLDER"))
+        off.append(("your documents", "/docs add FOLDER", ""))
     if not any(name.endswith(".py") for name in settings.tools or ()):
-        off.append(_Off("your functions", "/tools FILE.py"))
-    if not settings.python and not _python_is_set_up():
-        off.append(_Off("numpy, pandas, …", "ossia python setup", "for python; in another terminal"))
+        off.append(("your functions", "/tools FILE.py", ""))
+    if not settings.python and own_environment().executable is None:
+        off.append(("numpy, pandas, …", "ossia python setup", "for python; in another terminal"))
     return off
 
 
@@ -144,12 +161,6 @@ def _why_no_python(talk: Conversation) -> str:
         return str(error)
 
 
-def _why_no_shell(talk: Conversation) -> str:
-    from tools.sandbox import choose
-
-    return choose(unconfined=talk.settings.unconfined).reason
-
-
 def _has_documents() -> bool:
     from tools.library.library import Library, LibraryError
 
@@ -157,9 +168,3 @@ def _has_documents() -> bool:
         return bool(Library(paths.library_file()).roots())
     except LibraryError:
         return True  # /docs says what is wrong with it
-
-
-def _python_is_set_up() -> bool:
-    from cli.runtime.python import own_environment
-
-    return own_environment().executable is not None

@@ -102,12 +102,12 @@ class Finder:
     _made_of: object = None
     _painted: int = 0
 
-    def step(self, forward: bool, height: int) -> bool:
-        """Go to the next hit, or the one before; wrap around at the end. False: there is none."""
+    def step(self, forward: bool, height: int) -> None:
+        """Go to the next hit, or the one before, if there is one; wrap around at the end."""
         self.wrapped = False
         pieces = self._all()
         if not pieces:
-            return False
+            return
         start = self._start(pieces)
         for away in range(len(pieces) + 1):
             number = start + (away if forward else -away)
@@ -117,8 +117,7 @@ class Finder:
                 self.wrapped = not 0 <= number < len(pieces)
                 self._at = (piece, found)
                 self._show(block, piece, found, height)
-                return True
-        return False
+                return
 
     def marks(self, line: Line) -> list[tuple[int, int, bool]]:
         """The hits on this row: where each begins and ends, and whether it is the one that the search is at."""

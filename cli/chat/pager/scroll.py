@@ -97,10 +97,10 @@ class View:
 
     # -- what there is -------------------------------------------------------------------------------------------------
 
-    def sync(self) -> bool:
-        """Take in what changed in the transcript; False when nothing did."""
+    def sync(self) -> None:
+        """Take in what changed in the transcript."""
         if self._version == self.transcript.version:
-            return False
+            return
         self._version = self.transcript.version
         known = {id(block.item): block for block in self.blocks}
         top = self.blocks[self._block] if self._block < len(self.blocks) else None
@@ -109,7 +109,6 @@ class View:
             block.index = index
         if top is not None and top.index < len(self.blocks) and self.blocks[top.index] is top:
             self._block = top.index
-        return True
 
     def pieces(self, block: Block) -> list[Piece]:
         return block.pieces(self.switches)

@@ -103,7 +103,8 @@ class History:
             size = os.lseek(descriptor, 0, os.SEEK_END)
             room = int(self._max_bytes * _KEPT_SHARE)
             os.lseek(descriptor, max(0, size - room), os.SEEK_SET)
-            lines = _all_of(descriptor).splitlines(keepends=True)[1 if size > room else 0 :]
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
+                lines = file.read().splitlines(keepends=True)[1 if size > room else 0 :]
             kept = b"".join(lines[-int(self._max_entries * _KEPT_SHARE) :])
             _replace(self._path, kept)
 
@@ -173,13 +174,6 @@ def _entry(line: bytes) -> Entry | None:
             known = pastes.items() if isinstance(pastes, dict) else ()
             return Entry(text, {name: paste for name, paste in known if isinstance(paste, str)})
     return None
-
-
-def _all_of(descriptor: int) -> bytes:
-    parts = []
-    while part := os.read(descriptor, 1 << 20):
-        parts.append(part)
-    return b"".join(parts)
 
 
 def _replace(path: Path, data: bytes) -> None:

@@ -14,11 +14,6 @@ class Fence:
         self._chars = 0
         self._context: list[str] = []
 
-    @property
-    def open(self) -> str:
-        """The lines that are in no piece yet."""
-        return "".join(self._code)
-
     def closed_by(self, line: str) -> bool:
         """Does the line end it? As many marks or more, fewer than four blanks before them, nothing behind."""
         if self._marker[0] not in line[:4]:

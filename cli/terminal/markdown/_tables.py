@@ -37,15 +37,13 @@ def table_lines(table: Table, width: int, *, colour: bool) -> list[list[Span]]:
     room = width - 3 * (len(natural) - 1)
     widths = natural if sum(natural) <= room else _narrowed(natural, room)
     if widths is None:
-        return _records(table, width, colour=colour)
+        return _records(table, width)
     rule = "─┼─".join("─" * one for one in widths)
     faint = style("dim") if colour else PLAIN
     lines = [*_row(table.head, widths, table.aligns, faint), [(rule, faint)]]
     for number, one in enumerate(table.rows):
-        drawn = _row(one, widths, table.aligns, faint)
-        if widths is not natural and number:
-            lines.append([("─┼─".join("─" * one for one in widths), faint)])
-        lines += drawn
+        lines += [[(rule, faint)]] if widths is not natural and number else []
+        lines += _row(one, widths, table.aligns, faint)
     return lines
 
 
@@ -99,7 +97,7 @@ def _aligned(part: list[Span], width: int, align: str) -> list[Span]:
     return [(" " * before, PLAIN), *part, (" " * (blanks - before), PLAIN)]
 
 
-def _records(table: Table, width: int, *, colour: bool) -> list[list[Span]]:
+def _records(table: Table, width: int) -> list[list[Span]]:
     """Each row as `head: cell` lines, an empty line between rows."""
     lines: list[list[Span]] = []
     for number, row in enumerate(table.rows or [[]]):

@@ -53,7 +53,6 @@ class Segmenter:
 
         segmenter = Segmenter()
         segmenter.feed("# Title\nSome te")   → [Chunk("heading_open", "# Title\n", gap=False)]
-        segmenter.open                       → "Some te"
         segmenter.finish()                   → [Chunk("paragraph_open", "Some te\n", gap=True)]
     """
 
@@ -66,11 +65,6 @@ class Segmenter:
         self._item: _Item | None = None
         self._continues = False  # the tail's first item goes on with the one cut last
         self._fence: Fence | None = None
-
-    @property
-    def open(self) -> str:
-        """What is not final yet; of a fence, the lines without its first one."""
-        return (self._fence.open if self._fence else "".join(self._tail)) + self._line.partial
 
     def feed(self, text: str) -> list[Chunk]:
         """The chunks that `text` finishes, often none."""
