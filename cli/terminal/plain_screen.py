@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 from cli import streams
 from cli.clean import clean, one_line
-from cli.terminal.input.typed import Typed
+from cli.terminal.input.typed import Typed, block_is_open, without_quotes
 from cli.terminal.markdown.paint import Painter, Row
 from cli.terminal.question import EXPLAIN, Question
 from cli.terminal.screen_base import Panes, ScreenBase
@@ -23,7 +23,6 @@ from cli.terminal.vt import terminal_size
 
 PROMPT = "> "
 _FRAME_S = 0.1
-_BLOCK = '"""'
 
 
 class PlainQuestion:
@@ -192,18 +191,16 @@ class PlainScreen(ScreenBase):
             return
         self._lines.append(line)
         text = "\n".join(self._lines)
-        if text.lstrip().startswith(_BLOCK) and (text.count(_BLOCK) < 2):
+        if block_is_open(text):
             return
         if line.endswith("\\") and not line.endswith("\\\\"):
             self._lines[-1] = line[:-1]
             return
         self._lines = []
-        quoted = text.strip().removeprefix(_BLOCK).removesuffix(_BLOCK).strip("\n")
-        literal = quoted != text.strip("\n") and text.lstrip().startswith(_BLOCK)
-        said = quoted if literal else text.strip()
-        if said:
+        said = without_quotes(text)
+        if said.strip():
             self._echoed = "" if self._panes.animated else said
-            self._submit(Typed(said, said, literal))
+            self._submit(Typed(said, said, literal=said != text.rstrip()))
 
     def _forget_input(self) -> None:
         """Drop what was typed before a question was shown: it is no answer to it."""

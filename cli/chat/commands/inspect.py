@@ -158,6 +158,6 @@ def _sums(block: Block, sums: Sums, turn_s: float | None) -> None:
     block.row(f"    reused {sums.reused:>9,} from the cache{share}")
     block.row(f"    read   {sums.evaluated:>9,} in {sums.prefill_s:.1f} s{pace}")
     if sums.lost:
-        block.row(f"    of these {sums.lost:,} for the second time: the cache had held them")
+        block.row(f"    {sums.lost:,} of these had to be read again: they had left the cache")
     if sums.trimmed:
         block.row(f"  older text was shortened {count(sums.trimmed, 'time')}: /context shows it")

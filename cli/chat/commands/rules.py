@@ -60,7 +60,7 @@ def _remove(talk: Conversation, face: Face, text: str) -> None:
         talk.change_settings(allow=tuple(rule for rule in talk.settings.allow if rule != text))
     forgotten = talk.assembly is not None and talk.assembly.tools.grants.forget(text)
     if not own and not forgotten:
-        raise CommandError(f"no such rule in this chat: {text!r} (rules of the config are changed there)")
+        raise CommandError(f"no such rule in this chat: {text!r} (rules from the config are changed there)")
     if talk.assembly:
         policy = talk.assembly.tools.policy
         policy.rules = tuple(rule for rule in policy.rules if not _is(rule, text))

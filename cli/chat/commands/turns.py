@@ -123,7 +123,7 @@ def _question(talk: Conversation, turn: int) -> Entry:
     found = (one for one in talk.session.entries if one.turn == turn and one.message.role == "user")
     asked = next(found, None)
     if asked is None:
-        raise CommandError(f"turn {turn + 1} has no question: /edit TURN takes another turn")
+        raise CommandError(f"turn {turn + 1} has no question: choose another with /edit TURN")
     return asked
 
 

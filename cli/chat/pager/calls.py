@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from cli.chat.pager.items import Item
 from cli.chat.pager.transcript import Transcript
 from cli.clean import clean, one_line
+from cli.runtime.progress import fitted
 from cli.terminal.markdown.paint import Painter, Row
 from cli.terminal.markdown.segment import Chunk
 from cli.words import parsed, short_arguments, size_words
@@ -114,9 +115,6 @@ def _block(shown: Shown, painter: Painter) -> list[Row]:
 
 def _list_row(number: int, digits: int, item: Item, painter: Painter) -> Row:
     """Number, name and size are shown whole if they fit; the arguments get the room that is left."""
-    from cli.runtime.progress import fitted
-
     room = painter.width - len(clean(headline(item))) - digits - 3
     text = clean(headline(item, max(4, min(_SHORT_CHARS, room))))
-    rows = painter.text(fitted(f"{number:>{digits}} {text}", painter.width), "red" if item.error else "")
-    return rows[0]
+    return painter.text(fitted(f"{number:>{digits}} {text}", painter.width), "red" if item.error else "")[0]

@@ -175,7 +175,8 @@ class View:
             self.follow = False
         else:
             self._down(rows)
-            self._to_end_if_there(height)
+            if len(self._collect(height)) <= height:
+                self.follow = True
 
     def to_start(self) -> None:
         """To the first row."""
@@ -234,10 +235,6 @@ class View:
     def _to_end(self, height: int) -> None:
         self._block, self._piece, self._row = len(self.blocks), 0, 0
         self._up(height)
-
-    def _to_end_if_there(self, height: int) -> None:
-        if len(self._collect(height)) <= height:
-            self.follow = True
 
     def _forward(self, block: int, piece: int) -> Iterator[tuple[Block, Piece]]:
         for one in self.blocks[block:]:

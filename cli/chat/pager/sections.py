@@ -15,6 +15,7 @@ from cli.clean import clean, one_line
 from cli.terminal.fold import folded
 from cli.terminal.markdown.paint import Painter, Row
 from cli.terminal.markdown.segment import Chunk, Segmenter
+from cli.words import count
 
 if TYPE_CHECKING:
     from agent.citations import Cited
@@ -215,7 +216,7 @@ def _is_long(text: str) -> bool:
 
 
 def _folded(more: int) -> list[Section]:
-    return [Section("fold", f"… {more:,} more line{'s' if more > 1 else ''} · Enter opens", "dim")] if more else []
+    return [Section("fold", f"… {count(more, 'more line')} · Enter opens", "dim")] if more else []
 
 
 # -- cutting -----------------------------------------------------------------------------------------------------------
@@ -251,20 +252,20 @@ def _cut_markdown(text: str) -> Iterator[tuple[str, bool]]:
     """
     lines = text.split("\n")
     begin, chars, fence, gap = 0, 0, "", False
-    opening = ""  # of the fence that the piece begins in
+    opening: list[str] = []  # the first line of the fence that the piece begins in
     for number, line in enumerate(lines):
         chars += len(line) + 1
         fence_now = _fence(line, fence)
         last = number + 1 == len(lines)
         if fence_now and fence:
             if chars > _CUT_CHARS and not last:
-                yield "\n".join([*([opening] if opening else []), *lines[begin : number + 1], _closing(fence)]), gap
-                begin, chars, gap, opening = number + 1, 0, False, fence
+                yield "\n".join([*opening, *lines[begin : number + 1], _closing(fence)]), gap
+                begin, chars, gap, opening = number + 1, 0, False, [fence]
         elif not last and not fence_now and _may_cut(line, lines[number + 1], chars):
-            yield "\n".join([*([opening] if opening else []), *lines[begin : number + 1]]), gap
-            begin, chars, gap, opening = number + 1, 0, not line.strip(), ""
+            yield "\n".join([*opening, *lines[begin : number + 1]]), gap
+            begin, chars, gap, opening = number + 1, 0, not line.strip(), []
         fence = fence_now
-    yield "\n".join([*([opening] if opening else []), *lines[begin:]]), gap
+    yield "\n".join([*opening, *lines[begin:]]), gap
 
 
 def _may_cut(line: str, following: str, chars: int) -> bool:

@@ -131,7 +131,8 @@ class Transcript:
             return
         item = self._step.get(delta.index)
         if item is None:
-            self._close_step()
+            for before in self._step.values():
+                self._close(before)
             item = self._step[delta.index] = self._add(model_kind(delta), "", name=item_name(delta), state="open")
             item.tokens, item.since = 0, self.clock()
         item.said.add(delta.text)
@@ -204,10 +205,6 @@ class Transcript:
             self._remove(item)
         self._step, self._step_over = {}, False
 
-    def _close_step(self) -> None:
-        for item in self._step.values():
-            self._close(item)
-
     def _close(self, item: Item) -> None:
         """Its text is whole."""
         if item.state == "open" and item.seconds is None:
@@ -249,7 +246,9 @@ class Transcript:
 
     def _ended(self, end: TurnEnd | None, why: str = "") -> None:
         self._drop_step()
-        for item in self.items[-self._since_turn() :]:
+        for item in reversed(self.items):
+            if item.turn < self._turn:
+                break
             if item.state != "done":
                 self._touch(item).state = "done"
         if end != "answered":
@@ -263,11 +262,6 @@ class Transcript:
         item.said.set(text)
         self.items.insert(at, item)
         self.version += 1
-
-    def _since_turn(self) -> int:
-        """How many items came since the turn began."""
-        past = (number for number, item in enumerate(reversed(self.items)) if item.turn < self._turn)
-        return next(past, len(self.items))
 
     def _remove(self, item: Item) -> None:
         self.items.remove(item)

@@ -23,12 +23,11 @@ from cli.terminal.input.history import Entry, History
 from cli.terminal.input.line import Cleaned, Line
 from cli.terminal.input.pastes import Pastes
 from cli.terminal.input.search import Search
-from cli.terminal.input.typed import Typed
+from cli.terminal.input.typed import Typed, block_is_open, without_quotes
 
 _MAX_ROWS, _MAX_MENU_ROWS = 8, 6
 _MAX_SET_CHARS = 20_000
 """A longer text that is put into the line (from an editor) becomes a placeholder, as a paste does."""
-_BLOCK = '"""'
 _SHIFT_ENTER = ("\x1b[13;2u", "\x1b[27;2;13~")
 """What terminals send that tell Shift-Enter from Enter: kitty's protocol, xterm's modifyOtherKeys."""
 
@@ -171,17 +170,17 @@ class Editor:
         chosen = buffer.complete_state is not None and buffer.complete_state.current_completion is not None
         if chosen and not before.startswith("/"):
             self._close_menu()
-        elif _block_is_open(buffer.text):
+        elif block_is_open(buffer.text):
             buffer.insert_text("\n")
         elif before.endswith("\\") and not before.endswith("\\\\"):
             buffer.delete_before_cursor()
             buffer.insert_text("\n")
-        elif _without_quotes(buffer.text).strip():
+        elif without_quotes(buffer.text).strip():
             self._send()
 
     def _send(self) -> None:
         written = self.buffer.text.rstrip()
-        shown = _without_quotes(written)
+        shown = without_quotes(written)
         literal = shown != written  # it began with a blank, or stood in quotes
         self.buffer.reset()
         get_app().vi_state.reset()  # vi: a new line begins in insert mode
@@ -242,18 +241,3 @@ def _rows_of(text: str, columns: int, limit: int) -> int:
     for line in text.split("\n", limit)[: limit + 1]:
         rows += max(1, -(-get_cwidth(line[: columns * limit]) // max(1, columns)))
     return min(rows, limit)
-
-
-def _block_is_open(text: str) -> bool:
-    """Does the text begin with quotes that nothing has closed?"""
-    start = text.lstrip()
-    return start.startswith(_BLOCK) and _BLOCK not in start[len(_BLOCK) :]
-
-
-def _without_quotes(text: str) -> str:
-    """The text between the quotes of a block; another text without the blanks around it."""
-    start = text.strip()
-    inner = start[len(_BLOCK) : -len(_BLOCK)]
-    if start.startswith(_BLOCK) and start.endswith(_BLOCK) and len(start) >= 2 * len(_BLOCK) and _BLOCK not in inner:
-        return inner.strip("\n")
-    return start

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer
@@ -108,8 +110,6 @@ class Cleaned(Processor):
 
 def _mapped(fragments: StyleAndTextTuples, shown: list[str], starts: list[int]) -> Transformation:
     """The fragments with `shown[i]` in place of their i-th character; `starts[i]` is where it begins."""
-    from bisect import bisect_right
-
     pieces: StyleAndTextTuples = []
     at = 0
     for style, text, *_ in fragments:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+BLOCK = '"""'
+
 
 @dataclass(frozen=True, slots=True)
 class Typed:
@@ -15,6 +17,21 @@ class Typed:
     shown: str
     text: str
     literal: bool = False
+
+
+def block_is_open(text: str) -> bool:
+    """Does the text begin with quotes that nothing has closed?"""
+    start = text.lstrip()
+    return start.startswith(BLOCK) and BLOCK not in start[len(BLOCK) :]
+
+
+def without_quotes(text: str) -> str:
+    """The text between the quotes of a block; another text without the blanks around it."""
+    start = text.strip()
+    inner = start[len(BLOCK) : -len(BLOCK)]
+    if start.startswith(BLOCK) and start.endswith(BLOCK) and len(start) >= 2 * len(BLOCK) and BLOCK not in inner:
+        return inner.strip("\n")
+    return start
 
 
 def as_text(shown: str) -> str:
