@@ -207,8 +207,7 @@ class Conversation(State):
     def _unsaid(self, *lines: Waiting) -> None:
         """Put lines that were sent but not said back into the input, before what has been typed there since.
 
-        The turns that they were to replace are still there. A terminal that only prints lines has no input: the user
-        is told instead.
+        The turns that they were to replace are still there. A plain terminal has no input: the user is told instead.
         """
         if self.face.plain:
             for line in lines:

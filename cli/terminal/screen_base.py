@@ -62,7 +62,7 @@ class ScreenBase:
         raise NotImplementedError
 
     @asynccontextmanager
-    async def _on_loop(self, signals: dict[str, Callable[[], object]]) -> AsyncIterator[asyncio.AbstractEventLoop]:
+    async def _on_loop(self, signals: dict[str, Callable[[], object]]) -> AsyncIterator[None]:
         """The screen lives inside the block. Raises what a callback on the loop raised, once `run` is through."""
         self._loop = loop = asyncio.get_running_loop()
         before = loop.get_exception_handler()
@@ -71,7 +71,7 @@ class ScreenBase:
         ends = {"SIGTERM": self._interrupted, "SIGHUP": self._interrupted}
         try:
             with _answered(loop, ends | signals):
-                yield loop
+                yield
         finally:
             loop.set_exception_handler(before)
             self._last_words()

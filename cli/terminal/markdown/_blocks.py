@@ -35,18 +35,11 @@ class Line:
     verbatim: bool = False
 
 
-class TooDeepError(ValueError):
-    """Nested so deep that the parser left something out."""
-
-
 def block_lines(source: str, width: int, look: Look, *, item: str = "") -> list[list[Span]]:
-    """The lines of one or more blocks. `item`: the number of the first item; "+": it goes on, without a marker.
-
-    Raises TooDeepError.
-    """
+    """The lines of one or more blocks. `item`: the number of the first item; "+": it goes on, without a marker."""
     tokens = parser().parse(source)
     if any(token.level >= MAX_NESTING - 1 for token in tokens):
-        raise TooDeepError(f"more than {MAX_NESTING // 2} levels")
+        raise ValueError(f"more than {MAX_NESTING // 2} levels: the parser left something out")
     return [line.spans for line in _Blocks(tokens, look, item).lines("", width)]
 
 
