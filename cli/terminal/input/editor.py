@@ -190,13 +190,12 @@ class Editor:
     async def _in_editor(self) -> None:
         """Edit the line in the user's editor, its placeholders replaced by what was pasted."""
         assert self._edit is not None
-        before = self.text
         try:
-            text = await self._edit(self.expanded(before))
+            text = await self._edit(self.expanded(self.text))
         except EditorFailed as failure:
             self._note(str(failure))
             return
-        if text is not None and text != self.expanded(before):
+        if text is not None:
             self.set(text)
 
     # -- keys ----------------------------------------------------------------------------------------------------------
@@ -207,10 +206,8 @@ class Editor:
         typing = here & (emacs_mode | vi_insert_mode)
         menu = here & Condition(lambda: self._menu_height() > 0)
 
-        def bind(*names: str, action: Callable[[], object], filter: Filter = here, eager: bool = False) -> None:
-            @keys.add(*names, filter=filter, eager=eager)
-            def _(event: KeyPressEvent) -> None:
-                action()
+        def bind(*names: str, action: Callable[[], None], filter: Filter = here, eager: bool = False) -> None:
+            keys.add(*names, filter=filter, eager=eager)(lambda event: action())
 
         def newline() -> None:
             self.buffer.insert_text("\n")

@@ -10,7 +10,7 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
-from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.key_binding.vi_state import InputMode
 from prompt_toolkit.layout import ConditionalContainer, Window
 from prompt_toolkit.layout.controls import BufferControl
@@ -105,11 +105,8 @@ class Search:
         keys = KeyBindings()
 
         def bind(names: tuple[str, ...], action: Callable[[], None], *, eager: bool = False) -> None:
-            def pressed(event: KeyPressEvent) -> None:
-                action()
-
             for name in names:
-                keys.add(name, eager=eager)(pressed)
+                keys.add(name, eager=eager)(lambda event: action())
 
         bind(("enter", "tab", "right", "left"), self._take)
         bind(("escape",), self._take, eager=True)
