@@ -87,7 +87,7 @@ def _pages(root: Path) -> list[Path]:
 
 def _modules(root: Path) -> list[Path]:
     modules = sorted((root / "tests").rglob("*.py"))
-    return [one for one in modules if one.parent.name != "etude" or one.stem in _ASKS_THE_TRAINED_MODEL]
+    return [one for one in modules if one.parent != root / "tests" / "etude" or one.stem in _ASKS_THE_TRAINED_MODEL]
 
 
 def _in_page(text: str) -> Iterator[str]:
