@@ -16,7 +16,7 @@ from cli.commands import cache, config, docs, harmony, mcp, models, python, sess
 from cli.commands.run import run
 from cli.commands.trust import trust
 from cli.commands.undo import undo
-from cli.settings.flags import with_chat_flags
+from cli.settings.flags import with_flags
 from cli.settings.table import SETTINGS
 
 app = typer.Typer(
@@ -34,7 +34,7 @@ def _print_version(asked: bool) -> None:
 
 
 @app.callback(invoke_without_command=True)
-@with_chat_flags
+@with_flags("chat")
 def ossia(
     invocation: typer.Context,
     given: dict[str, object],

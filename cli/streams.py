@@ -50,6 +50,13 @@ def stdout() -> TextIO:
     return _ours or sys.stdout
 
 
+def shown(text: str) -> str:
+    """The text as stdout gets it: cleaned on a terminal, exact into a pipe."""
+    from cli.clean import clean
+
+    return clean(text) if stdout().isatty() else text
+
+
 def end_stdout() -> None:
     """Let go of stdout, so that its reader needn't wait until this process has ended."""
     if _ours is None or _ours.isatty():

@@ -1,12 +1,17 @@
-"""What is said in the same words everywhere: sizes, a call's arguments on one line, how a turn ended."""
+"""What is said in the same words everywhere: sizes, times, a call's arguments on one line, how a turn ended."""
 
 from __future__ import annotations
 
 import json
 import re
+from datetime import datetime
+from typing import TYPE_CHECKING
 
-from agent.events import TurnEnd
 from cli.clean import one_line
+from cli.streams import stdout
+
+if TYPE_CHECKING:
+    from agent.events import TurnEnd
 
 ENDS: dict[TurnEnd | None, str] = {
     "silent": "no answer came",
@@ -34,11 +39,16 @@ def count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def size_of(count: int) -> str:
+def when(seconds: float) -> str:
+    """A moment in local time: `2026-11-22 02:27`."""
+    return datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M")
+
+
+def size_of(number: int) -> str:
     """A number of bytes: `"12 bytes"`, `"3.1 kB"`, `"1.2 MB"`."""
-    if count < 1000:
-        return f"{count} byte{'' if count == 1 else 's'}"
-    return f"{count / 1e3:.3g} kB" if count < 999_500 else f"{count / 1e6:.3g} MB"
+    if number < 1000:
+        return count(number, "byte")
+    return f"{number / 1e3:.3g} kB" if number < 999_500 else f"{number / 1e6:.3g} MB"
 
 
 def bytes_of(text: str) -> int:
@@ -51,7 +61,7 @@ def size_words(text: str) -> str:
     if not text.strip():
         return "nothing"
     lines = text.count("\n") + (not text.endswith("\n"))
-    return f"{lines:,} line{'s' if lines > 1 else ''}, {size_of(bytes_of(text))}"
+    return f"{count(lines, 'line')}, {size_of(bytes_of(text))}"
 
 
 def short_arguments(arguments: str, max_chars: int) -> str:
@@ -88,10 +98,11 @@ def bar(share: float, cells: int) -> str:
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
 
-def json_line(value: object, *, terminal: bool) -> str:
-    """JSON on one line. For a terminal, all that it could obey is escaped: that is still the same JSON."""
-    line = json.dumps(value, ensure_ascii=terminal)
-    return line.replace("\x7f", "\\u007f") if terminal else line
+def json_line(value: object) -> str:
+    """JSON on one line, for stdout. On a terminal, all that it could obey is escaped: that is still the same JSON."""
+    if stdout().isatty():
+        return json.dumps(value).replace("\x7f", "\\u007f")
+    return json.dumps(value, ensure_ascii=False)
 
 
 def short(number: int) -> str:

@@ -1,5 +1,31 @@
 """The shell commands besides the chat: `ossia run`, `ossia models`, `ossia docs` and others, a module each.
 
 `cli.app` lists them. A module named after a command reads its flags; one that ends in `_report`, `_list` or `_call`
-does its work.
+does its work. Here is what they share.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from cli.exits import ExitError
+
+
+def group(about: str) -> typer.Typer:
+    """A command that holds others, and prints its help when none of them is named."""
+    return typer.Typer(help=about, callback=_print_help, invoke_without_command=True, rich_markup_mode=None)
+
+
+def _print_help(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def exit_error(message: str, code: Literal["USAGE", "FAILED", "ENGINE"] = "USAGE") -> ExitError:
+    """The error that ends a command with one line; `code` is the name of its `ExitCode`."""
+    from cli.exits import ExitCode, ExitError
+
+    return ExitError(message, ExitCode[code])

@@ -14,9 +14,8 @@ from agent.engine.prompts import kept_in, unfinished_in
 from agent.models.memory import size_text
 from cli.clean import clean, one_line
 from cli.exits import ExitCode, ExitError
-from cli.export.parts import when
 from cli.runtime import kv_cache
-from cli.words import count
+from cli.words import count, when
 
 VERSION = 1
 """The version of what `--json` prints."""
@@ -74,8 +73,7 @@ def remove() -> tuple[int, int]:
 def print_kept(found: Sequence[KeptCache], *, json: bool) -> None:
     """One line for each, and one for all of them."""
     if json:
-        line = json_module.dumps({"version": VERSION, "kept": [asdict(one) for one in found]})
-        print(line)
+        print(json_module.dumps({"version": VERSION, "kept": [asdict(one) for one in found]}))
         return
     if not found:
         print("ossia: nothing is kept yet", file=sys.stderr)

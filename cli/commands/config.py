@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import typer
+import os
+import re
+import sys
 
-app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
+from cli.commands import group
 
-
-@app.callback(invoke_without_command=True)
-def config(context: typer.Context) -> None:
-    """Show the settings and where each one came from."""
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+app = group("Show the settings and where each one came from.")
 
 
 @app.command()
@@ -20,9 +17,6 @@ def show() -> None:
 
     The output is a valid config file: `ossia config show > config.toml` is a start.
     """
-    import os
-    import sys
-
     from cli.settings.config import resolve
     from cli.settings.table import SETTINGS
 
@@ -44,8 +38,6 @@ def show() -> None:
 @app.command()
 def path() -> None:
     """Print the path of the config file, whether it exists or not."""
-    import os
-
     from cli.settings.config import config_path
 
     print(config_path(os.environ))
@@ -57,8 +49,6 @@ def _line(key: str, value: object) -> str:
 
 def _servers() -> list[str]:
     """The MCP servers as tables, those of the file beside the config as comments. Raises `McpConfigInvalid`."""
-    import os
-
     from cli.settings.config import config_path
     from cli.settings.mcp import all_configured, mcp_table
 
@@ -74,8 +64,6 @@ def _servers() -> list[str]:
 
 
 def _key(name: str) -> str:
-    import re
-
     return name if re.fullmatch("[A-Za-z0-9_-]+", name) else _toml(name)
 
 

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
 
+from cli.commands import exit_error, group
 from cli.settings.flags import option
 
-app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
+app = group("Keep documents of yours for the model to search.")
 
 VERSION = 1
 """The version of what `--json` prints."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
-
-
-@app.callback(invoke_without_command=True)
-def docs(context: typer.Context) -> None:
-    """Keep documents of yours for the model to search."""
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
 
 
 @app.command()
@@ -38,8 +33,6 @@ def add(
     Only what has changed is read again; what is gone is taken out. Hidden files, links, what .gitignore names and what
     may hold secrets (.env, keys) are passed by. Ctrl-C keeps what is done.
     """
-    import sys
-
     from cli.commands.docs_report import Report
     from cli.runtime.library import faults, index, open_library, target_of
 
@@ -62,10 +55,10 @@ def add(
 @app.command("list")
 def list_(json: Json = False) -> None:
     """Print what was added: how many documents, how much text, where."""
-    import sys
-
     from agent.models.memory import size_text
     from cli.runtime.library import faults, open_library
+    from cli.streams import shown
+    from cli.words import json_line
 
     with faults():
         library = open_library()
@@ -73,7 +66,7 @@ def list_(json: Json = False) -> None:
     if json:
         keys = ("kind", "place", "documents", "characters")
         found = [{key: getattr(root, key) for key in keys} for root in roots]
-        _print_json({"version": VERSION, "path": str(library.path), "roots": found})
+        print(json_line({"version": VERSION, "path": str(library.path), "roots": found}))
         return
     if not roots:
         print("ossia: the library is empty; add to it: ossia docs add PATH", file=sys.stderr)
@@ -83,7 +76,7 @@ def list_(json: Json = False) -> None:
     rows.append((f"{sum(root.documents for root in roots):,}", size_text(sum(r.characters for r in roots)), "in all"))
     widths = [max(len(row[column]) for row in rows) for column in range(2)]
     for documents, text, place in rows:
-        _print(f"{documents:>{widths[0]}}  {text:>{widths[1]}}  {place}")
+        print(shown(f"{documents:>{widths[0]}}  {text:>{widths[1]}}  {place}"))
 
 
 @app.command()
@@ -91,19 +84,19 @@ def rm(
     what: Annotated[list[str], typer.Argument(metavar="PATH|URL|ID...", help="As `list` and `search` print them.")],
 ) -> None:
     """Take out what was added, all of a folder, or single documents. The files themselves stay."""
-    from cli.exits import ExitCode, ExitError
     from cli.runtime.library import faults, open_library, place_of
+    from cli.streams import shown
     from cli.words import count
 
     with faults():
         library = open_library()
         for name in what:
-            place = name if _is_id(name) else place_of(name)
-            removed = library.remove(place)
+            is_id = name.removeprefix("doc:").isdecimal()
+            removed = library.remove(name if is_id else place_of(name))
             if removed is None:
-                raise ExitError(f"{name} isn't in the library; `ossia docs list` prints what is", ExitCode.USAGE)
+                raise exit_error(f"{name} isn't in the library; `ossia docs list` prints what is")
             until = "; it stays out until it is added again" if removed.kept_out else ""
-            _print(f"{name}: {count(removed.documents, 'document')} taken out{until}")
+            print(shown(f"{name}: {count(removed.documents, 'document')} taken out{until}"))
 
 
 @app.command()
@@ -113,20 +106,21 @@ def search(
     json: Json = False,
 ) -> None:
     """Search the library as the model does. Prints the ID, title, origin and a passage of each document."""
-    import sys
     from dataclasses import asdict
 
     from cli.runtime.library import faults, open_library
+    from cli.streams import shown
+    from cli.words import json_line
 
     with faults():
         library = open_library()
         found = library.find(query, limit=limit)
         empty = not found and not library.count()
     if json:
-        _print_json({"version": VERSION, "query": query, "results": [asdict(match) for match in found]})
+        print(json_line({"version": VERSION, "query": query, "results": [asdict(match) for match in found]}))
         return
     for match in found:
-        _print(f"{match.id:>5}  {match.title}\n       {match.origin}\n       {match.snippet}\n")
+        print(shown(f"{match.id:>5}  {match.title}\n       {match.origin}\n       {match.snippet}\n"))
     if not found:
         said = "the library is empty; add to it: ossia docs add PATH" if empty else "nothing was found"
         print(f"ossia: {said}", file=sys.stderr)
@@ -135,37 +129,13 @@ def search(
 @app.command()
 def show(number: Annotated[str, typer.Argument(metavar="ID", help="As `search` prints it.")]) -> None:
     """Print the text of a document, as it was when it was indexed."""
-    from cli.exits import ExitCode, ExitError
     from cli.runtime.library import open_library
+    from cli.streams import shown
     from tools.library.library import without_links
     from tools.spec import NoStop, ToolFailed
 
     try:
         page = open_library().load(f"doc:{number.removeprefix('doc:')}", refresh=False, stop=NoStop())
     except ToolFailed as error:
-        raise ExitError(str(error).removeprefix("Error: "), ExitCode.USAGE) from None
-    _print(without_links(page.text))
-
-
-# -- names and lines ---------------------------------------------------------------------------------------------------
-
-
-def _is_id(name: str) -> bool:
-    return name.removeprefix("doc:").isdecimal()
-
-
-def _print_json(value: object) -> None:
-    import sys
-
-    from cli.words import json_line
-
-    print(json_line(value, terminal=sys.stdout.isatty()))
-
-
-def _print(text: str) -> None:
-    """Cleaned on a terminal, exact into a pipe."""
-    import sys
-
-    from cli.clean import clean
-
-    print(clean(text) if sys.stdout.isatty() else text)
+        raise exit_error(str(error).removeprefix("Error: ")) from None
+    print(shown(without_links(page.text)))

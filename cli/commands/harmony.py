@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+from cli.commands import exit_error, group
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -14,42 +18,15 @@ if TYPE_CHECKING:
     from harmony.render import DropPolicy
     from harmony.tokenizer import Tokenizer
 
-app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
+app = group("See prompts and completions as ids and text.")
 
-
-class Purpose(StrEnum):
-    """What a render is for."""
-
-    completion = "completion"
-    training = "training"
-
-
-class Drop(StrEnum):
-    """Which analysis is dropped from the prompt."""
-
-    before_last_final = "before-last-final"
-    reference = "reference"
-    none = "none"
-
-
-class Form(StrEnum):
-    """How a conversation is written."""
-
-    harmony = "harmony"
-    chat = "chat"
-
-
+Purpose = Literal["completion", "training"]
+Drop = Literal["before-last-final", "reference", "none"]
+Form = Literal["harmony", "chat"]
 Model = Annotated[
     str | None,
     typer.Option(metavar="PATH|NAME", help="Whose vocabulary. [default: a gpt-oss model found here, else tiktoken's]"),
 ]
-
-
-@app.callback(invoke_without_command=True)
-def harmony(context: typer.Context) -> None:
-    """See prompts and completions as ids and text."""
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
 
 
 @app.command()
@@ -64,7 +41,7 @@ def render(
     ] = None,
     form: Annotated[
         Form, typer.Option("--from", help="How FILE is written: as openai_harmony does, or as chat messages.")
-    ] = Form.harmony,
+    ] = "harmony",
     text: Annotated[
         bool, typer.Option("--text", help="Print the text, control tokens by name, and not the ids.")
     ] = False,
@@ -82,12 +59,10 @@ def render(
     try:
         messages = _conversation(_read_json(file), form)
         tokenizer = _tokenizer(model)
-        rendered = Codec(tokenizer).render(
-            messages, purpose=purpose.value if purpose else None, drop=_drop_policy(drop, purpose)
-        )
+        rendered = Codec(tokenizer).render(messages, purpose=purpose, drop=_drop_policy(drop, purpose))
     except (ConversationError, RenderError) as error:
         raise _unusable(file, str(error)) from None
-    _print(_text(tokenizer, rendered.ids) if text else json.dumps(rendered.ids), cleaned=not text)
+    print(_text(tokenizer, rendered.ids) if text else json.dumps(rendered.ids))
 
 
 @app.command()
@@ -106,7 +81,7 @@ def parse(
     """Print a completion as messages. It is JSON, with what had to be mended to read the ids."""
     import json
 
-    from cli.exits import ExitCode, ExitError
+    from cli.streams import shown
     from harmony.conversation import message_to_json
     from harmony.errors import ParseError
     from harmony.parse import StreamParser
@@ -119,12 +94,12 @@ def parse(
             parser.push(token)
         parser.flush()
     except ParseError as error:
-        raise ExitError(f"{_name(file)}: {error}", ExitCode.FAILED) from None
+        raise exit_error(f"{_name(file)}: {error}", "FAILED") from None
     report = {
         "messages": [message_to_json(message) for message in parser.messages],
         "repairs": [{"code": one.code, "message": one.message, "token": one.token} for one in parser.repairs],
     }
-    _print(json.dumps(report, ensure_ascii=False, indent=2))
+    print(shown(json.dumps(report, ensure_ascii=False, indent=2)))
 
 
 @app.command()
@@ -136,19 +111,17 @@ def tokens(
 
     The text is plain text, as everything from outside is: a control token that it spells is split like any word.
     """
-    content = _decoded("-", _read_bytes("-")) if text == "-" else text
+    from cli.streams import shown
+
     tokenizer = _tokenizer(model)
-    lines = [f"{token:>6}  {_shown(tokenizer.token_bytes(token) or b'')}" for token in tokenizer.encode(content)]
-    if lines:
-        _print("\n".join(lines))
+    for token in tokenizer.encode(_read_text("-") if text == "-" else text):
+        print(shown(f"{token:>6}  {_piece(tokenizer.token_bytes(token) or b'')}"))
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
 def _tokenizer(model: str | None) -> Tokenizer:
-    import os
-
     from cli.runtime.vocabulary import tokenizer_for
     from cli.settings.config import resolve
 
@@ -160,19 +133,18 @@ def _conversation(data: object, form: Form) -> tuple[Message, ...]:
     from harmony.chat_form import conversation_from_chat
     from harmony.conversation import conversation_from_json
 
-    return conversation_from_chat(data) if form is Form.chat else conversation_from_json(data)
+    return conversation_from_chat(data) if form == "chat" else conversation_from_json(data)
 
 
 def _drop_policy(drop: Drop | None, purpose: Purpose | None) -> DropPolicy:
     from harmony.render import drop_before_last_final, drop_nothing, drop_reference
 
-    chosen = drop or (Drop.before_last_final if purpose else Drop.none)
     policies: dict[Drop, DropPolicy] = {
-        Drop.before_last_final: drop_before_last_final,
-        Drop.reference: drop_reference,
-        Drop.none: drop_nothing,
+        "before-last-final": drop_before_last_final,
+        "reference": drop_reference,
+        "none": drop_nothing,
     }
-    return policies[chosen]
+    return policies[drop or ("before-last-final" if purpose else "none")]
 
 
 def _ids(file: str) -> list[int]:
@@ -188,39 +160,25 @@ def _ids(file: str) -> list[int]:
 def _read_json(file: str) -> object:
     import json
 
-    text = _decoded(file, _read_bytes(file))
     try:
-        return json.loads(text)
+        return json.loads(_read_text(file))
     except (ValueError, RecursionError) as error:
         reason = "it is nested too deep" if isinstance(error, RecursionError) else error
         raise _unusable(file, f"expected JSON: {reason}") from None
 
 
-def _read_bytes(file: str) -> bytes:
-    import sys
-    from pathlib import Path
-
-    if file == "-":
-        return b"" if sys.stdin is None else sys.stdin.buffer.read()
+def _read_text(file: str) -> str:
     try:
-        return Path(file).read_bytes()
+        return (sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _unusable(file, f"expected UTF-8 text, byte {error.start} is {error.object[error.start]:#04x}") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         reason = error.strerror if isinstance(error, OSError) else error
         raise _unusable(file, f"can't be read: {reason}") from None
 
 
-def _decoded(file: str, data: bytes) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise _unusable(file, f"expected UTF-8 text, byte {error.start} is {data[error.start]:#04x}") from None
-
-
 def _unusable(file: str, reason: str) -> Exception:
-    """The error that ends the command: one line, exit code 2."""
-    from cli.exits import ExitCode, ExitError
-
-    return ExitError(f"{_name(file)}: {reason}", ExitCode.USAGE)
+    return exit_error(f"{_name(file)}: {reason}")
 
 
 def _name(file: str) -> str:
@@ -232,24 +190,20 @@ def _name(file: str) -> str:
 
 def _text(tokenizer: Tokenizer, ids: Iterable[int]) -> str:
     """The text of `ids`. On a terminal it is cleaned, and control tokens are coloured unless NO_COLOR is set."""
-    import os
-    import sys
     from itertools import groupby
 
-    from cli.clean import clean
+    from cli.streams import shown
 
     control = set(tokenizer.vocabulary.control.values())
-    terminal = sys.stdout.isatty()
-    coloured = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     out = []
     for is_control, run in groupby(ids, control.__contains__):
-        piece = tokenizer.decode(run)
-        piece = clean(piece) if terminal else piece
+        piece = shown(tokenizer.decode(run))
         out.append(f"\x1b[36m{piece}\x1b[39m" if coloured and is_control else piece)
     return "".join(out)
 
 
-def _shown(piece: bytes) -> str:
+def _piece(piece: bytes) -> str:
     """A token for people: a JSON string, or its bytes where they aren't whole characters."""
     import json
 
@@ -257,11 +211,3 @@ def _shown(piece: bytes) -> str:
         return json.dumps(piece.decode(), ensure_ascii=False)
     except UnicodeDecodeError:
         return piece.hex(" ")
-
-
-def _print(text: str, *, cleaned: bool = True) -> None:
-    import sys
-
-    from cli.clean import clean
-
-    print(clean(text) if cleaned and sys.stdout.isatty() else text)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.commands import exit_error, group
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from tools.mcp.servers import McpServers
     from tools.mcp.status import McpStatus
@@ -18,14 +22,7 @@ _NONE = "no MCP server is configured; to add one: ossia mcp add NAME -- COMMAND"
 
 _OF_FOLDERS = "a folder's own are known in that folder, once you trust it"
 
-app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
-
-
-@app.callback(invoke_without_command=True)
-def mcp(context: typer.Context) -> None:
-    """Configure MCP servers: programs and addresses that offer tools."""
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+app = group("Configure MCP servers: programs and addresses that offer tools.")
 
 
 @app.command()
@@ -47,16 +44,12 @@ def add(
     A secret is written as '${VAR}' and comes from the environment: --env TOKEN='${MY_TOKEN}'. Paths of files that are
     there are written in full, since the server may be started elsewhere.
     """
-    import os
-    import sys
-
     from cli.clean import clean
-    from cli.exits import ExitCode, ExitError
     from cli.settings.mcp import add_server, mcp_file
 
     if bool(command) == bool(url):
         came = "both" if url else "neither"
-        raise ExitError(f"mcp add: expected -- COMMAND or --url URL, came {came}", ExitCode.USAGE)
+        raise exit_error(f"mcp add: expected -- COMMAND or --url URL, came {came}")
     entry: dict[str, object] = {}
     if command:
         entry |= {"command": _found(command[0]), "args": [_found(argument) for argument in command[1:]]}
@@ -73,9 +66,6 @@ def add(
 @app.command(name="list")
 def list_() -> None:
     """List the servers that are configured, and where."""
-    import os
-    import sys
-
     from cli.clean import clean
     from cli.settings.mcp import all_configured
 
@@ -83,8 +73,7 @@ def list_() -> None:
     if not configured:
         print(f"ossia: {_NONE}", file=sys.stderr)
     rows = [
-        (one.config.name, "on" if one.config.enabled else "off", one.config.target, str(one.path))
-        for one in configured
+        (one.config.name, "on" if one.config.enabled else "off", one.config.target, str(one.path)) for one in configured
     ]
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
     for row in rows:
@@ -95,9 +84,6 @@ def list_() -> None:
 @app.command()
 def rm(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
     """Take a server out of the mcp.json. What was accepted of it is forgotten."""
-    import os
-    import sys
-
     from cli import paths
     from cli.clean import clean
     from cli.settings.mcp import mcp_file, remove_server
@@ -120,12 +106,8 @@ def test(
     A server that you see for the first time is accepted by that. What is new or has changed since you accepted it is
     marked, and off until --accept. The servers of a folder that you trust are shown in that folder.
     """
-    import os
-    import sys
-
     from cli import paths
     from cli.clean import clean
-    from cli.exits import ExitCode, ExitError
     from cli.runtime.progress import LiveLine
     from cli.settings.mcp import configured_servers
     from tools.mcp.servers import McpServers
@@ -135,7 +117,7 @@ def test(
     if not configs:
         names = ", ".join(config.name for config in known)
         unknown = f"no MCP server {name!r} is configured (there are: {names}); {_OF_FOLDERS}"
-        raise ExitError(unknown if known else f"{_NONE}; {_OF_FOLDERS}", ExitCode.USAGE)
+        raise exit_error(unknown if known else f"{_NONE}; {_OF_FOLDERS}")
     servers = McpServers(configs, data_dir=paths.data_dir(), log_dir=paths.log_file().parent, environ=os.environ)
     line = LiveLine(sys.stderr, shown=sys.stderr.isatty() and os.environ.get("TERM") != "dumb")
     line.set(f"connecting to {', '.join(config.name for config in configs if config.enabled)}")
@@ -150,7 +132,7 @@ def test(
         servers.close()
     failed = [status for status in statuses if status.error is not None]
     if failed:
-        raise ExitError("; ".join(clean(f"mcp {one.name}: {one.error}") for one in failed), ExitCode.ENGINE)
+        raise exit_error("; ".join(clean(f"mcp {one.name}: {one.error}") for one in failed), "ENGINE")
     off = [config.name for config in configs if not config.enabled]
     if off:
         print(f"ossia: switched off in the config: {', '.join(off)}", file=sys.stderr)
@@ -158,8 +140,6 @@ def test(
 
 def _trusted_here() -> Path | None:
     """The folder that ossia was started in, if the user trusts it; else None."""
-    from pathlib import Path
-
     from cli import paths
     from tools.approval.trust import TrustStore
 
@@ -169,14 +149,14 @@ def _trusted_here() -> Path | None:
 
 def _settle(servers: McpServers, status: McpStatus, *, accept: bool) -> None:
     """Accept a server whose tools were just shown for the first time. What is off is accepted only on request."""
-    import sys
+    from cli.words import count
 
     off = [tool for tool in status.tools if not tool.is_on]
     if any(tool.state == "first" for tool in status.tools):
         servers.accept(status.name)
     elif off and accept:
         servers.accept(status.name)
-        print(f"ossia: accepted: {len(off)} tool{'' if len(off) == 1 else 's'} of {status.name}", file=sys.stderr)
+        print(f"ossia: accepted: {count(len(off), 'tool')} of {status.name}", file=sys.stderr)
     elif off:
         again = f"ossia mcp test {status.name} --accept"
         print(f"ossia: what is new or has changed is off until you accept it: `{again}`", file=sys.stderr)
@@ -203,8 +183,6 @@ def _told(status: McpStatus) -> list[str]:
 
 def _found(argument: str) -> str:
     """The argument; made absolute if it is the path of something that exists: `./server.py`, `.`, `server.py`."""
-    from pathlib import Path
-
     path = Path(argument)
     is_path = "/" in argument or argument in (".", "..") or (path.suffix and path.is_file())
     if argument.startswith("-") or not is_path or path.is_absolute() or not path.exists():
@@ -214,14 +192,10 @@ def _found(argument: str) -> str:
 
 def _folder(cwd: str | None) -> str | None:
     """The folder in full, since ossia may be started elsewhere. Raises `ExitError` where there is none."""
-    from pathlib import Path
-
-    from cli.exits import ExitCode, ExitError
-
     if cwd is None or "${" in cwd:
         return cwd
     if not cwd or not Path(cwd).is_dir():
-        raise ExitError(f"--cwd {cwd}: expected a folder", ExitCode.USAGE)
+        raise exit_error(f"--cwd {cwd}: expected a folder")
     return str(Path(cwd).absolute())
 
 
@@ -240,9 +214,7 @@ def _pairs(texts: list[str] | None, flag: str) -> dict[str, str]:
 @contextmanager
 def _writing(path: str) -> Iterator[None]:
     """Within the block, a file that can't be written becomes an error of one line."""
-    from cli.exits import ExitCode, ExitError
-
     try:
         yield
     except OSError as error:
-        raise ExitError(f"{path}: can't be written: {error.strerror}", ExitCode.FAILED) from error
+        raise exit_error(f"{path}: can't be written: {error.strerror}", "FAILED") from error

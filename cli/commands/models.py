@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from cli.commands import group
 
 if TYPE_CHECKING:
     from agent.models.find import Found
     from agent.models.memory import Memory
 
-app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
-
-
-@app.callback(invoke_without_command=True)
-def models(context: typer.Context) -> None:
-    """List the models on this machine, or download one."""
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+app = group("List the models on this machine, or download one.")
 
 
 @app.command("list")
@@ -26,21 +22,19 @@ def list_() -> None:
 
     Looks into ossia's own folder and the caches of Hugging Face, llama.cpp and LM Studio.
     """
-    import sys
-
+    from agent.engine.llama import gpu_free_bytes
     from agent.models.catalog import DOWNLOADS
     from agent.models.find import find_models
     from agent.models.memory import read_memory
-    from cli.clean import clean
     from cli.runtime.models import locations
+    from cli.streams import shown
 
-    found, memory = find_models(locations()), read_memory(_gpu_free())
+    found, memory = find_models(locations()), read_memory(gpu_free_bytes())
     rows = [("NAME", "SIZE", "FITS", "FROM", "PATH"), *(_row(one, memory) for one in found)]
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    show = clean if sys.stdout.isatty() else str
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)]
-        print(show("  ".join(cells)))
+        print(shown("  ".join(cells)))
     if not any(one.name == download.name for one in found for download in DOWNLOADS):
         print("ossia: no gpt-oss model yet; get one: ossia models pull gpt-oss-20b", file=sys.stderr)
 
@@ -50,8 +44,6 @@ def pull(
     name: Annotated[str, typer.Argument(metavar="NAME", help="gpt-oss-20b (12 GB) or gpt-oss-120b (63 GB).")],
 ) -> None:
     """Download a model. It goes into ossia's folder, one that was cut off is continued. Prints its path."""
-    import sys
-
     from agent.models.catalog import DOWNLOADS, ETUDE, ETUDE_PATH, download_of
     from agent.models.pull import pull as download
     from cli import paths
@@ -75,12 +67,6 @@ def pull(
     finally:
         line.erase()
     print(path)
-
-
-def _gpu_free() -> tuple[int, ...]:
-    from agent.engine.llama import gpu_free_bytes
-
-    return gpu_free_bytes()
 
 
 def _row(found: Found, memory: Memory) -> tuple[str, str, str, str, str]:

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from cli.settings.flags import with_run_flags
+from cli.settings.flags import with_flags
 
 
-@with_run_flags
+@with_flags("run")
 def run(
     given: dict[str, object],
     prompt: Annotated[

@@ -3,42 +3,28 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+from cli.commands import exit_error, group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from agent.sessions.store import SessionInfo, SessionStore
 
-app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
-
-Ref = Annotated[str, typer.Argument(metavar="ID|TEXT", help="Its id, the beginning of one, or a text of its title.")]
-Thinking = Annotated[bool, typer.Option("--thinking", help="With the chain of thought.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
-
-
-class ExportForm(StrEnum):
-    """The values of `--form`."""
-
-    md = "md"
-    json = "json"
-    html = "html"
-    harmony = "harmony"
-    chat = "chat"
-
-
-@app.callback(invoke_without_command=True)
-def sessions(context: typer.Context) -> None:
+app = group(
     """Look through stored conversations: list, show, search, export, import, fork, rm.
 
     A chat stores its session as it goes, unless it is --private; `ossia run` with --save. Go on with one: ossia
     --continue, ossia --resume ID.
     """
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+)
+
+Ref = Annotated[str, typer.Argument(metavar="ID|TEXT", help="Its id, the beginning of one, or a text of its title.")]
+Thinking = Annotated[bool, typer.Option("--thinking", help="With the chain of thought.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
 
 
 @app.command("list")
@@ -49,7 +35,7 @@ def list_(
     """Print the sessions, the last one first: id, time, turns, title."""
     from cli.commands.sessions_report import print_list
 
-    with opened() as store:
+    with _opened() as store:
         print_list(store.list(limit=limit or None), json=json)
 
 
@@ -60,14 +46,14 @@ def show(
     all_: Annotated[bool, typer.Option("--all", help="Also what a retry or an edit replaced.")] = False,
 ) -> None:
     """Print a session to read, as Markdown."""
-    from cli.commands.sessions_report import print_text
     from cli.export.forms import export
+    from cli.streams import shown
 
-    with opened() as store:
+    with _opened() as store:
         info = store.find(ref)
         session = store.load(info.id)
         replaced = store.replaced(info.id) if all_ else ()
-    print_text(export(session, info, "md", thinking, replaced=replaced))
+    print(shown(export(session, info, "md", thinking, replaced=replaced)), end="")
 
 
 @app.command()
@@ -80,7 +66,7 @@ def search(
     """Search what was said in all sessions, and their titles. Prints the best place of each."""
     from cli.commands.sessions_report import print_hits
 
-    with opened() as store:
+    with _opened() as store:
         print_hits(store.search(text, limit=limit, thinking=thinking), text, json=json)
 
 
@@ -88,7 +74,7 @@ def search(
 def export(
     ref: Ref,
     form: Annotated[
-        ExportForm | None,
+        Literal["md", "json", "html", "harmony", "chat"] | None,
         typer.Option(help="json: all of it; harmony: openai-harmony's; chat: the Chat API's. [default: by FILE, md]"),
     ] = None,
     thinking: Annotated[
@@ -97,18 +83,16 @@ def export(
     output: Annotated[str | None, typer.Option("-o", "--output", metavar="FILE", help="Write to a file.")] = None,
 ) -> None:
     """Write a session for others: to stdout, or to a file that only you can read."""
-    from cli.commands.sessions_report import print_text
-    from cli.export.file import write_text
-    from cli.export.forms import default_form
+    from cli.export.forms import default_form, write_text
     from cli.export.forms import export as exported
+    from cli.streams import shown
 
-    with opened() as store:
+    with _opened() as store:
         info = store.find(ref)
         session = store.load(info.id)
-    chosen = default_form(output or "") if form is None else form.value
-    text = exported(session, info, chosen, thinking)
+    text = exported(session, info, form or default_form(output or ""), thinking)
     if output is None:
-        print_text(text)
+        print(shown(text), end="")
     else:
         write_text(output, text)
 
@@ -128,24 +112,26 @@ def import_(
     from cli.commands.sessions_report import print_one, read_text
 
     session, title = import_session(read_text(file), trusted=trust)
-    with opened() as store:
+    with _opened() as store:
         session_id = store.keep(session, title=title)
-        stored(store)
+        if store.problem:
+            raise exit_error(store.problem, "FAILED")
         print_one(store.find(session_id))
 
 
 @app.command()
 def rm(refs: Annotated[list[str], typer.Argument(metavar="ID...", help="As `list` prints them.")]) -> None:
     """Remove sessions for good. Files that the model's code left stay where they are."""
-    from cli.commands.sessions_report import print_line
+    from cli.clean import one_line
     from cli.runtime.kv_cache import forget
+    from cli.streams import shown
 
-    with opened() as store:
+    with _opened() as store:
         infos = [_by_id(store, ref) for ref in refs]
         store.remove(*(info.id for info in infos))
     for info in infos:
         forget(info.id)
-        print_line(f"removed {info.id}  {info.title}")
+        print(shown(one_line(f"removed {info.id}  {info.title}")))
 
 
 @app.command()
@@ -155,17 +141,17 @@ def fork(
 ) -> None:
     """Copy a session, to go on from there in another way. Prints the copy's id."""
     from cli.commands.sessions_report import print_one
-    from cli.exits import ExitCode, ExitError
+    from cli.words import count
 
-    with opened() as store:
+    with _opened() as store:
         info = store.find(ref)
         if turn is not None and turn > info.turns:
-            raise ExitError(f"--turn {turn}: session {info.id} has {_turns(info.turns)}", ExitCode.USAGE)
+            raise exit_error(f"--turn {turn}: session {info.id} has {count(info.turns, 'turn')}")
         print_one(store.find(store.fork(info.id, turns=turn)))
 
 
 @contextmanager
-def opened() -> Iterator[SessionStore]:
+def _opened() -> Iterator[SessionStore]:
     """The store, closed in the end."""
     import time
 
@@ -179,24 +165,9 @@ def opened() -> Iterator[SessionStore]:
         store.close()
 
 
-def stored(store: SessionStore) -> None:
-    """Raise ExitError if something couldn't be stored: for commands that do nothing else."""
-    from cli.exits import ExitCode, ExitError
-
-    if store.problem:
-        raise ExitError(store.problem, ExitCode.FAILED)
-
-
 def _by_id(store: SessionStore, ref: str) -> SessionInfo:
     """The session with this id, never one found by its title: a text that is in a title by chance removes nothing."""
-    from cli.exits import ExitCode, ExitError
-
     info = store.find(ref)
     if not info.id.startswith(ref.strip().lower()):
-        raise ExitError(f"rm: expected an id, {ref!r} stands in the title of {info.id}", ExitCode.USAGE)
+        raise exit_error(f"rm: expected an id, {ref!r} stands in the title of {info.id}")
     return info
-
-
-def _turns(count: int) -> str:
-    return f"{count} turn{'' if count == 1 else 's'}"
-

@@ -10,8 +10,8 @@ from pathlib import Path
 from agent.sessions.store import SessionHit, SessionInfo
 from cli.clean import clean, one_line
 from cli.exits import ExitCode, ExitError
-from cli.export.parts import when
-from cli.words import json_line
+from cli.streams import shown
+from cli.words import json_line, when
 
 VERSION = 1
 """The version of what `--json` prints."""
@@ -22,45 +22,34 @@ _MAX_BYTES = 256 << 20
 def print_list(infos: Sequence[SessionInfo], *, json: bool) -> None:
     """One line for each."""
     if json:
-        _print_json({"version": VERSION, "sessions": [asdict(info) for info in infos]})
+        print(json_line({"version": VERSION, "sessions": [asdict(info) for info in infos]}))
         return
     if not infos:
         print("ossia: no session is stored yet; a chat stores its own: ossia", file=sys.stderr)
         return
     print(f"{'ID':<8}  {'LAST USED':<16}  {'TURNS':>5}  TITLE")
     for info in infos:
-        print(f"{info.id:<8}  {when(info.updated):<16}  {info.turns:>5}  {_shown(info.title)}")
+        print(f"{info.id:<8}  {when(info.updated):<16}  {info.turns:>5}  {shown(one_line(info.title))}")
 
 
 def print_hits(hits: Sequence[SessionHit], text: str, *, json: bool) -> None:
     """Two lines for each: the session, and the place."""
     if json:
         found = [{**asdict(hit.info), "kind": hit.kind, "snippet": hit.snippet, "matches": hit.matches} for hit in hits]
-        _print_json({"version": VERSION, "query": text, "results": found})
+        print(json_line({"version": VERSION, "query": text, "results": found}))
         return
     if not hits:
         print("ossia: nothing found", file=sys.stderr)
     for hit in hits:
-        print(f"{hit.info.id:<8}  {when(hit.info.updated):<16}  {_shown(hit.info.title)}")
+        print(f"{hit.info.id:<8}  {when(hit.info.updated):<16}  {shown(one_line(hit.info.title))}")
         more = f"  (+{hit.matches - 1})" if hit.matches > 1 else ""
-        print(f"          {hit.kind}: {_shown(hit.snippet)}{more}")
+        print(f"          {hit.kind}: {shown(one_line(hit.snippet))}{more}")
 
 
 def print_one(info: SessionInfo) -> None:
     """The id on stdout, where a script reads it; the title beside it for people."""
     print(info.id)
     print(f"ossia: {clean(one_line(info.title))}; go on with it: ossia --resume {info.id}", file=sys.stderr)
-
-
-def print_line(text: str) -> None:
-    """One line."""
-    print(_shown(text))
-
-
-def print_text(text: str) -> None:
-    """A whole text, its last line ended."""
-    sys.stdout.write(clean(text) if sys.stdout.isatty() else text)
-    sys.stdout.flush()
 
 
 def read_text(name: str) -> str:
@@ -80,11 +69,3 @@ def read_text(name: str) -> str:
         raise ExitError(f"can't read {name}: {error.strerror}", ExitCode.USAGE) from None
     except UnicodeDecodeError:
         raise ExitError(f"{name}: expected UTF-8 text", ExitCode.USAGE) from None
-
-
-def _shown(text: str) -> str:
-    return clean(one_line(text)) if sys.stdout.isatty() else one_line(text)
-
-
-def _print_json(value: object) -> None:
-    print(json_line(value, terminal=sys.stdout.isatty()))

@@ -6,20 +6,14 @@ from typing import Annotated
 
 import typer
 
-from cli.settings.flags import with_tool_flags
+from cli.commands import group
+from cli.settings.flags import with_flags
 
-app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
-
-
-@app.callback(invoke_without_command=True)
-def tools(context: typer.Context) -> None:
-    """Show the tools that are on, or call one by hand."""
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+app = group("Show the tools that are on, or call one by hand.")
 
 
 @app.command("list")
-@with_tool_flags
+@with_flags("tools")
 def list_(given: dict[str, object]) -> None:
     """Print the tools that are on.
 
@@ -31,7 +25,7 @@ def list_(given: dict[str, object]) -> None:
 
 
 @app.command()
-@with_tool_flags
+@with_flags("tools")
 def call(
     given: dict[str, object],
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The tool, as in browser.search.")] = None,

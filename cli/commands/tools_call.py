@@ -14,7 +14,6 @@ from agent.control import Control
 from agent.events import Event
 from agent.limits import deadline
 from agent.worker import Tapped, Worker
-from cli.clean import clean
 from cli.exits import ExitCode, ExitError
 from cli.oneshot.ask import Asker, Unasked, told_of
 from cli.oneshot.pump import Pump
@@ -23,7 +22,7 @@ from cli.runtime.progress import Display, make_display
 from cli.runtime.toolset import Toolset, collect
 from cli.runtime.vocabulary import own_tokenizer
 from cli.settings.workspace import resolve_with_folder
-from cli.streams import stdout
+from cli.streams import shown, stdout
 from cli.words import json_line
 from tools.spec import ApprovalAsked, Taint, ToolCall, ToolFinished
 
@@ -36,10 +35,8 @@ def call_once(name: str, arguments: str, flags: Mapping[str, object]) -> None:
         done = caller.call(name, arguments, typed=arguments)
         if caller.as_json:
             _print_json(done)
-        elif stdout().isatty():
-            print(clean(done.result.text), file=stdout())
         else:
-            stdout().write(done.result.text)
+            print(shown(done.result.text), end="\n" if stdout().isatty() else "", file=stdout())
         caller.require_asked()
 
 
@@ -51,8 +48,7 @@ def call_script(source: str, flags: Mapping[str, object]) -> None:
             if caller.as_json:
                 _print_json(done)
             else:
-                shown = clean(done.result.text) if stdout().isatty() else done.result.text
-                print(shown, file=stdout(), flush=True)
+                print(shown(done.result.text), file=stdout(), flush=True)
         caller.require_asked()
 
 
@@ -167,4 +163,4 @@ def _print_json(done: ToolFinished) -> None:
     result = done.result
     told = {"text": result.text, "notices": list(result.notices), "error": result.error}
     line = {"name": done.call.name, **told, "ms": done.ms}
-    print(json_line(line, terminal=stdout().isatty()), file=stdout(), flush=True)
+    print(json_line(line), file=stdout(), flush=True)

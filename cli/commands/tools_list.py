@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from agent.prompt import tool_texts
-from cli.clean import clean
 from cli.runtime.progress import make_display
 from cli.runtime.toolset import Toolset, collect
 from cli.runtime.vocabulary import own_tokenizer
 from cli.settings.rules import ACTION_WORDS
 from cli.settings.workspace import resolve_with_folder
-from cli.streams import stdout
+from cli.streams import shown, stdout
 from cli.words import json_line
 from tools.spec import ToolSpec
 
@@ -25,7 +24,7 @@ def print_tools(flags: Mapping[str, object]) -> None:
     toolset = collect(resolved, folder, display, own_tokenizer(resolved.settings.model))
     try:
         if resolved.settings.json:
-            print(json_line(_as_json(toolset), terminal=stdout().isatty()), file=stdout())
+            print(json_line(_as_json(toolset)), file=stdout())
         else:
             _print_text(toolset)
     finally:
@@ -33,7 +32,6 @@ def print_tools(flags: Mapping[str, object]) -> None:
 
 
 def _print_text(toolset: Toolset) -> None:
-    show = clean if stdout().isatty() else str
     specs = toolset.toolbox.by_name
     width = max(map(len, specs), default=0)
     for names, text in tool_texts(toolset.toolbox.specs):
@@ -41,8 +39,8 @@ def _print_text(toolset: Toolset) -> None:
             about = [rule for rule in toolset.rules_about(specs[name]) if rule.pattern is not None]
             rules = "".join(f"; {ACTION_WORDS[rule.action]}: {rule}" for rule in about)
             line = f"{name:<{width}}  {specs[name].source}, {toolset.approval_of(specs[name])}{rules}"
-            print(show(line), file=stdout())
-        print(show("".join(f"    {line}".rstrip() + "\n" for line in text.split("\n"))), file=stdout())
+            print(shown(line), file=stdout())
+        print(shown("".join(f"    {line}".rstrip() + "\n" for line in text.split("\n"))), file=stdout())
 
 
 def _as_json(toolset: Toolset) -> dict[str, object]:

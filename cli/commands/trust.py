@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import posixpath
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from cli.commands import exit_error
 
 if TYPE_CHECKING:
     from tools.approval.trust import Offer, TrustStore
@@ -21,38 +24,34 @@ def trust(
 ) -> None:
     """Trust a folder. Its rules, servers and functions take effect, and its files count as your own."""
     from cli import paths
-    from cli.exits import ExitCode, ExitError
     from tools.approval.trust import Grants, TrustError, TrustStore
 
     if sum((listed, revoke, forget is not None)) > 1 or (folder and (listed or forget is not None)):
-        raise ExitError("trust: expected DIR, --list, --revoke DIR, or --forget RULE", ExitCode.USAGE)
+        raise exit_error("trust: expected DIR, --list, --revoke DIR, or --forget RULE")
     store, grants = TrustStore(paths.data_dir()), Grants(paths.data_dir())
     try:
         if listed:
             _list(store, grants)
         elif forget is not None:
             if not grants.forget(forget):
-                raise ExitError(f"--forget: no such rule is stored: {forget!r} (`ossia trust --list`)", ExitCode.USAGE)
+                raise exit_error(f"--forget: no such rule is stored: {forget!r} (`ossia trust --list`)")
             _say(f"forgotten: {forget}")
         elif revoke:
             if not store.revoke(folder or Path()):
-                raise ExitError(f"--revoke: {folder or Path().resolve()} isn't trusted", ExitCode.USAGE)
+                raise exit_error(f"--revoke: {folder or Path().resolve()} isn't trusted")
             _say(f"{(folder or Path()).resolve()} is trusted no more")
         else:
             _trust(store, folder or Path(), yes=yes)
     except TrustError as error:
-        raise ExitError(str(error), ExitCode.FAILED) from error
+        raise exit_error(str(error), "FAILED") from error
 
 
 def _trust(store: TrustStore, folder: Path, *, yes: bool) -> None:
-    import sys
-
     from cli.clean import clean
-    from cli.exits import ExitCode, ExitError
     from tools.approval.trust import TrustError, look
 
     if not folder.is_dir():
-        raise ExitError(f"{folder}: expected a folder", ExitCode.USAGE)
+        raise exit_error(f"{folder}: expected a folder")
     if store.problem:
         raise TrustError(store.problem)
     root = folder.resolve()
@@ -62,7 +61,7 @@ def _trust(store: TrustStore, folder: Path, *, yes: bool) -> None:
     print(clean("\n".join([f"{root}: {state}", *(f"  {line}" for line in describe(offer))])))
     if not yes:
         if not sys.stdin.isatty():
-            raise ExitError("trust: nobody can be asked here: --yes trusts without a question", ExitCode.USAGE)
+            raise exit_error("trust: nobody can be asked here: --yes trusts without a question")
         print("Trust it? [y/N] ", end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             print("ossia: nothing was changed", file=sys.stderr)
@@ -72,8 +71,6 @@ def _trust(store: TrustStore, folder: Path, *, yes: bool) -> None:
 
 
 def _say(text: str) -> None:
-    import sys
-
     from cli.clean import clean
 
     print(clean(f"ossia: {text}").replace("\n", "␊"), file=sys.stderr)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from cli.commands import exit_error
 
+if TYPE_CHECKING:
     from tools.undo.journal import Journal, Undone
 
 _LABEL_CHARS = 60
@@ -32,14 +33,14 @@ def undo(
     import shlex
 
     from cli import paths
-    from cli.exits import ExitCode, ExitError
+    from cli.words import count
     from tools.undo.journal import Journal
 
     folder = Path() if workspace is None else paths.expanded(workspace)
     if workspace == "" or not folder.is_dir():
-        raise ExitError(f"--workspace {workspace}: expected a folder", ExitCode.USAGE)
+        raise exit_error(f"--workspace {workspace}: expected a folder")
     if force and skip:
-        raise ExitError("undo: expected --force or --skip, not both", ExitCode.USAGE)
+        raise exit_error("undo: expected --force or --skip, not both")
     root, data = folder.resolve(), paths.data_dir()
     journal = Journal(data, root)
     if listed:
@@ -50,57 +51,41 @@ def undo(
         above = next((parent for parent in root.parents if Journal(data, parent).turns()), None)
         other = "--workspace DIR names another folder"
         hint = f"in {above} there is: ossia undo --workspace {shlex.quote(str(above))}" if above else other
-        raise ExitError(f"there is nothing to undo in {root}; {hint}", ExitCode.FAILED)
+        raise exit_error(f"there is nothing to undo in {root}; {hint}", "FAILED")
     _show(undone, dry_run=dry_run)
     if undone.skipped and not skip:
-        count = f"{len(undone.skipped)} file{'s were' if len(undone.skipped) > 1 else ' was'} left as above"
-        raise ExitError(f"{count}: --force overwrites, --skip forgets about it", ExitCode.FAILED)
+        left = f"{count(len(undone.skipped), 'file')} not restored"
+        raise exit_error(f"{left}: use --force to overwrite, or --skip to leave as is", "FAILED")
 
 
 def _list(journal: Journal) -> None:
-    import sys
-    from datetime import datetime
-
     from cli.clean import one_line
+    from cli.words import count, when
 
-    show, turns = _showing(), journal.turns()
+    turns = journal.turns()
     if not turns:
         print("ossia: there is nothing to undo", file=sys.stderr)
     for turn in turns:
-        when = datetime.fromtimestamp(turn.changed_at).strftime("%Y-%m-%d %H:%M")
-        files = f"{len(turn.paths)} file{'' if len(turn.paths) == 1 else 's'}"
-        print(f"{when}  {files:>9}  {show(one_line(turn.label, _LABEL_CHARS))}")
+        label = _shown(one_line(turn.label, _LABEL_CHARS))
+        print(f"{when(turn.changed_at)}  {count(len(turn.paths), 'file'):>9}  {label}")
 
 
 def _show(undone: Undone, *, dry_run: bool) -> None:
-    import sys
+    from cli.clean import clean, one_line
 
-    from cli.clean import one_line
-
-    show = _showing()
     would = "would be " if dry_run else ""
     begin = "this would be undone" if dry_run else "undone"
-    print(f"ossia: {begin}: {_cleaned(one_line(undone.label, _LABEL_CHARS))}", file=sys.stderr)
+    print(f"ossia: {begin}: {clean(one_line(undone.label, _LABEL_CHARS))}", file=sys.stderr)
     for path in undone.restored:
-        print(f"{would}restored  {show(path)}")
+        print(f"{would}restored  {_shown(path)}")
     for path in undone.removed:
-        print(f"{would}removed   {show(path)}")
+        print(f"{would}removed   {_shown(path)}")
     for one in undone.skipped:
-        print(f"left as it is  {show(one.path)}  ({one.reason})")
+        print(f"left as it is  {_shown(one.path)}  ({one.reason})")
 
 
-def _showing() -> Callable[[str], str]:
-    """What a path goes through on its way to stdout: one line in any case, harmless on a terminal."""
-    import sys
+def _shown(path: str) -> str:
+    """A path on its way to stdout: one line in any case, harmless on a terminal."""
+    from cli.streams import shown
 
-    return _cleaned if sys.stdout.isatty() else _one_line
-
-
-def _cleaned(text: str) -> str:
-    from cli.clean import clean
-
-    return _one_line(clean(text))
-
-
-def _one_line(text: str) -> str:
-    return text.replace("\n", "␊")
+    return shown(path).replace("\n", "␊")

@@ -1,4 +1,4 @@
-"""A session as a text for others: Markdown and HTML to read, JSON to go on with. Pure: nothing is read or written."""
+"""A session as a text for others: Markdown and HTML to read, JSON to go on with; and the file that this goes into."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from agent.prompt import compose
 from agent.sessions.json import dump_session
 from agent.sessions.session import Entry, Session
 from agent.sessions.store import SessionInfo
+from cli.exits import ExitCode, ExitError
+from cli.paths import expanded
 from harmony.chat_writer import conversation_to_chat
 from harmony.conversation import conversation_to_json
 from harmony.messages import Message
+from tools.files import write_whole
 
 Form = Literal["md", "json", "html", "harmony", "chat"]
 """json: ours, without loss; harmony: openai-harmony's conversation; chat: the Chat API's."""
@@ -24,12 +27,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def export(
-    session: Session,
-    info: SessionInfo | None,
-    form: Form,
-    thinking: bool = False,
-    *,
-    replaced: Sequence[Entry] = (),
+    session: Session, info: SessionInfo | None, form: Form, thinking: bool = False, *, replaced: Sequence[Entry] = ()
 ) -> str:
     """The whole session in a form, with a newline at its end. `info` is None for a session that isn't stored.
 
@@ -50,12 +48,12 @@ def export(
         case "json":
             return _escaped(dump_session(session, title=info.title if info else ""))
         case "harmony":
-            return _dumped(conversation_to_json(whole_conversation(session)))
+            return _dumped(conversation_to_json(_whole(session)))
         case "chat":
-            return _dumped(conversation_to_chat(whole_conversation(session), thinking=thinking))
+            return _dumped(conversation_to_chat(_whole(session), thinking=thinking))
 
 
-def whole_conversation(session: Session) -> tuple[Message, ...]:
+def _whole(session: Session) -> tuple[Message, ...]:
     """Every message, and before them what the model was told: effort, date, instructions."""
     told = compose(replace(session.request(()), history=()))
     return (*told, *session.messages)
@@ -66,6 +64,13 @@ def default_form(name: str) -> Form:
     suffix = name.rpartition(".")[2].lower()
     return "html" if suffix in ("html", "htm") else "json" if suffix == "json" else "md"
 
+
+def write_text(name: str, text: str) -> None:
+    """Write a file for its owner only, whole or not at all. Raises ExitError."""
+    try:
+        write_whole(expanded(name), text)
+    except OSError as error:
+        raise ExitError(f"can't write {name}: {error.strerror}", ExitCode.FAILED) from None
 
 
 def _dumped(data: object) -> str:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from agent.citations import Cited, Footnote, cite, lookup_in
 from agent.events import TurnEnd
 from agent.kinds import Kind, kind_of
 from agent.sessions.session import Entry, Session
 from agent.sessions.store import SessionInfo, title_of
-from cli.words import ENDS
+from cli.words import ENDS, count, when
 from harmony.messages import COMMENTARY
 from tools.python.tool import code_of
 
@@ -67,16 +66,10 @@ def title_and_facts(session: Session, info: SessionInfo | None) -> tuple[str, st
     """The headline, and the line below it: `k7m2v9xq · 2026-11-22 02:27 · gpt-oss-20b · 3 turns`."""
     first = next((entry.message.text for entry in session.entries if entry.message.role == "user"), "")
     title = (info.title if info else title_of(first)) or "A conversation"
-    turns = len(session.ends)
     facts = [info.id, when(info.created)] if info else []
     models = dict.fromkeys(entry.model for entry in session.entries if entry.model)
     facts += [", ".join(models)] if models else []
-    return title, " · ".join([*facts, f"{turns} turn{'' if turns == 1 else 's'}"])
-
-
-def when(seconds: float) -> str:
-    """A moment in local time: `2026-11-22 02:27`."""
-    return datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M")
+    return title, " · ".join([*facts, count(len(session.ends), "turn")])
 
 
 def _parts(entries: Sequence[Entry], lookup: Callable[[int], Cited | None], *, thinking: bool) -> Iterator[Part]:
@@ -91,22 +84,18 @@ def _parts(entries: Sequence[Entry], lookup: Callable[[int], Cited | None], *, t
 
 
 def _part(entry: Entry, kind: Kind, lookup: Callable[[int], Cited | None], *, first: bool) -> Part:
-    message, model = entry.message, entry.model or ""
-    files = tuple(attached.path.name for attached in entry.attachments)
+    message = entry.message
+    text, name, language = message.text, message.name or "", ""
+    notes: tuple[Footnote, ...] = ()
     if kind == "call":
         name = message.recipient or ""
-        text, language = _arguments(name, message.text)
-        return Part(kind, text, name=name, language=language, cut=entry.cut, first=first, model=model)
-    if kind == "answer":
-        text, notes = cite(message.text, lookup)
-        return Part(kind, text, notes, cut=entry.cut, first=first, model=model)
-    if kind == "other" and message.role == "assistant":
+        text, language = _arguments(name, text)
+    elif kind == "answer":
+        text, notes = cite(text, lookup)
+    elif kind == "other" and message.role == "assistant":
         name = message.channel or COMMENTARY
-        return Part(kind, message.text, name=name, cut=entry.cut, first=first, model=model)
-    return Part(
-        kind, message.text, name=message.name or "", files=files, cut=entry.cut, failed=entry.error, first=first,
-        model=model,
-    )  # fmt: skip
+    files = tuple(attached.path.name for attached in entry.attachments)
+    return Part(kind, text, notes, name, language, files, entry.cut, entry.error, first, entry.model or "")
 
 
 def _arguments(name: str, text: str) -> tuple[str, str]:

@@ -19,7 +19,7 @@ from cli.words import FORCED, json_line
 from harmony.codec import Codec
 
 if TYPE_CHECKING:
-    from agent.citations import Citations, Footnote
+    from agent.citations import Citations
 
 
 class Output(Protocol):
@@ -67,8 +67,10 @@ class Answer:
                 shown = _escaped(answer) if stdout().isatty() else answer  # JSON by a schema: other answers stream
                 stdout().write(shown.rstrip("\n") + "\n")
         if notes:
+            from cli.footnotes import lines
+
             links = self._streams and os.environ.get("TERM", "dumb") not in ("dumb", "linux")
-            stdout().write("\n" + "".join(f"{line}\n" for line in _footnotes(notes, links=links)))
+            stdout().write("\n" + "".join(f"{line}\n" for line in lines(notes, links=links)))
         stdout().flush()
 
     def _cited(self, text: str) -> str:
@@ -100,12 +102,6 @@ class Answer:
 def _escaped(text: str) -> str:
     """The same JSON, with what a terminal would obey escaped: that can only be inside strings."""
     return "".join(char if clean(char) == char else json.dumps(char)[1:-1] for char in text)
-
-
-def _footnotes(notes: tuple[Footnote, ...], *, links: bool) -> list[str]:
-    from cli.footnotes import lines
-
-    return lines(notes, links=links)
 
 
 class Raw:
@@ -150,4 +146,4 @@ class Json:
         """Does nothing: the report has everything."""
 
     def finish(self, report: Report) -> None:
-        print(json_line(report.to_json(), terminal=stdout().isatty()), file=stdout(), flush=True)
+        print(json_line(report.to_json()), file=stdout(), flush=True)

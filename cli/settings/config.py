@@ -17,7 +17,7 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
@@ -39,7 +39,6 @@ MCP_TABLE = "mcpServers"
 THIS_CHAT = "this chat"
 """The origin of a setting that was set by a command of the chat."""
 _FAMILIES = ("browser", "functions")
-_TABLES = ("approvals", MCP_TABLE)
 FOLDER_CONFIG = Path(".ossia", "config.toml")
 """The settings of a workspace, inside it. They count only once the user trusts the folder."""
 
@@ -58,7 +57,7 @@ class Resolved:
     origins: Mapping[str, str]
     approvals: tuple[tuple[str, str], ...] = ()
     folder_approvals: tuple[tuple[str, str], ...] = ()
-    warnings: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,22 +102,14 @@ def resolve(
     return Resolved(settings, origins, file.approvals, own.approvals, _unknown_variables(variables))
 
 
-def _checked(key: str, value: object, where: str) -> Value:
-    """A typed value: from the file, or from a flag that is typed."""
+def _checked(key: str, value: object, where: str, *, as_text: bool = False) -> Value:
+    """The value to store. `as_text`: it comes from the environment, or from a flag that isn't typed."""
     kind = SETTINGS[key].kind
     try:
-        return kind.check(value)
+        return kind.check(kind.read(str(value)) if as_text else value)
     except ValueError:
-        raise ConfigError(f"{where}: expected {kind.expected}, {kind.came(value)}") from None
-
-
-def _read(key: str, text: str, where: str) -> Value:
-    """A value that comes as text: from the environment, or from a flag that isn't typed."""
-    kind = SETTINGS[key].kind
-    try:
-        return kind.check(kind.read(text))
-    except ValueError:
-        raise ConfigError(f"{where}: expected {kind.expected}, {kind.came(text)}") from None
+        came = f", not {value!r}" if kind.shown else ""
+        raise ConfigError(f"{where}: must be {kind.expected}{came}") from None
 
 
 def _file_layer(path: Path, *, must_exist: bool) -> _Layer:
@@ -127,7 +118,7 @@ def _file_layer(path: Path, *, must_exist: bool) -> _Layer:
     table.pop(MCP_TABLE, None)  # read by `cli.settings.mcp`
     unknown = [key for key in table if key not in SETTINGS]
     if unknown:
-        near = _nearest(unknown[0].replace("-", "_"), [*SETTINGS, *_TABLES])
+        near = _nearest(unknown[0].replace("-", "_"), [*SETTINGS, "approvals", MCP_TABLE])
         raise ConfigError(f"{path}: {unknown[0]!r} is not a setting{near}")
     values = {key: _checked(key, value, f"{path}: {key}") for key, value in table.items()}
     if "tools" in values:
@@ -191,7 +182,8 @@ def _load(path: Path, *, must_exist: bool) -> Mapping[str, object]:
 
 def _environment_layer(variables: Mapping[str, str]) -> _Layer:
     names = {one.variable: key for key, one in SETTINGS.items()}
-    values = {names[name]: _read(names[name], text, name) for name, text in variables.items() if name in names}
+    given = {names[name]: text for name, text in variables.items() if name in names}
+    values = {key: _checked(key, text, SETTINGS[key].variable, as_text=True) for key, text in given.items()}
     return _Layer(values, lambda key: SETTINGS[key].variable)
 
 
@@ -199,8 +191,7 @@ def _flag_layer(flags: Mapping[str, object]) -> _Layer:
     values: dict[str, Value] = {}
     for key, value in flags.items():
         if value is not None and value not in ([], ()):
-            where = SETTINGS[key].long_flag
-            values[key] = _read(key, value, where) if isinstance(value, str) else _checked(key, value, where)
+            values[key] = _checked(key, value, SETTINGS[key].long_flag, as_text=isinstance(value, str))
     return _Layer(values, lambda key: SETTINGS[key].long_flag)
 
 

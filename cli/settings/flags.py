@@ -1,14 +1,8 @@
-"""The flags that commands share, made from the table of settings.
-
-    @with_run_flags
-    def run(prompt: …, given: dict[str, object]) -> None: …
-
-None means "not given". `cli.settings.config` checks what was given.
-"""
+"""The flags that commands share, made from the table of settings. `cli.settings.config` checks what was given."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, get_type_hints
@@ -36,39 +30,33 @@ def option(key: str, of: Listing = "run") -> Any:
     )
 
 
-def with_run_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with every flag of `ossia run` added; its parameter `given` gets them, by setting (None: not given).
+def with_flags(of: Listing) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Adds every flag of `ossia run` to a command; its parameter `given` gets them, by setting (None: not given).
 
-    @app.command()
-    @with_run_flags
-    def run(prompt: …, given: dict[str, object]) -> None: …
+    `of` says whose help it is. The chat has flags of its own besides. It and `ossia tools` take all the others too, but
+    don't list those that they seldom need.
+
+        @app.command()
+        @with_flags("run")
+        def run(prompt: …, given: dict[str, object]) -> None: …
     """
-    return _with(command, _RUN, "run")
+    keys = _CHAT if of == "chat" else _RUN
 
+    def with_them(command: Callable[..., None]) -> Callable[..., None]:
+        hints = get_type_hints(command, include_extras=True)
+        own = [p.replace(annotation=hints[p.name]) for p in signature(command).parameters.values() if p.name != "given"]
+        kinds = {key: Annotated[SETTINGS[key].kind.flag | None, option(key, of)] for key in keys}
+        flags = [Parameter(key, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for key, kind in kinds.items()]
 
-def with_chat_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """The same for the chat, with its own flags. It takes all of them, but doesn't list those that it seldom needs."""
-    return _with(command, _CHAT, "chat")
+        @wraps(command)
+        def with_flags(**arguments: Any) -> None:
+            given = {key: arguments.pop(key) for key in keys}
+            command(**arguments, given=given)
 
+        parameters = [*(p.replace(kind=Parameter.KEYWORD_ONLY) for p in own), *flags]
+        with_flags.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        with_flags.__annotations__ = {p.name: p.annotation for p in parameters} | {"return": None}
+        del with_flags.__wrapped__  # typer would look at its signature
+        return with_flags
 
-def with_tool_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """The same, for a command that calls tools by hand: flags that only a model needs are taken, but not listed."""
-    return _with(command, _RUN, "tools")
-
-
-def _with(command: Callable[..., None], keys: Sequence[str], of: Listing) -> Callable[..., None]:
-    hints = get_type_hints(command, include_extras=True)
-    own = [p.replace(annotation=hints[p.name]) for p in signature(command).parameters.values() if p.name != "given"]
-    kinds = {key: Annotated[SETTINGS[key].kind.flag | None, option(key, of)] for key in keys}
-    flags = [Parameter(key, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for key, kind in kinds.items()]
-
-    @wraps(command)
-    def with_flags(**arguments: Any) -> None:
-        given = {key: arguments.pop(key) for key in keys}
-        command(**arguments, given=given)
-
-    parameters = [*(p.replace(kind=Parameter.KEYWORD_ONLY) for p in own), *flags]
-    with_flags.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    with_flags.__annotations__ = {p.name: p.annotation for p in parameters} | {"return": None}
-    del with_flags.__wrapped__  # typer would look at its signature
-    return with_flags
+    return with_them

@@ -16,7 +16,7 @@ class ValueKind(NamedTuple):
 
     `check` returns the value to store, `read` what to check; both may raise ValueError. `flag` is the type that the
     command line gives: bool for a flag without a value, `list[str]` for one that can be repeated; a str goes through
-    `read` like any other text. `shown`: an error may repeat what came.
+    `read` like any other text. `shown`: an error may repeat the value.
     """
 
     expected: str
@@ -24,10 +24,6 @@ class ValueKind(NamedTuple):
     read: Callable[[str], object] = str
     flag: type = str
     shown: bool = True
-
-    def came(self, value: object) -> str:
-        """What came in the value's place, for an error: `came 'hgih'`."""
-        return f"came {value!r}" if self.shown else "something else came"
 
 
 def _fail() -> NoReturn:
@@ -47,12 +43,12 @@ def switch() -> ValueKind:
 
 def text() -> ValueKind:
     """Any text but an empty one."""
-    return ValueKind("a text", _checked_text)
+    return ValueKind("non-empty text", _checked_text)
 
 
 def path() -> ValueKind:
     """A text that may be a path: its `~` is expanded, since a shell does that on the command line only."""
-    return ValueKind("a text", lambda value: _at_home(_checked_text(value)))
+    return ValueKind("non-empty text", lambda value: _at_home(_checked_text(value)))
 
 
 def text_or_file() -> ValueKind:
@@ -62,7 +58,7 @@ def text_or_file() -> ValueKind:
         given = _checked_text(value)
         return f"@{_at_home(given[1:])}" if given.startswith("@") else given
 
-    return ValueKind("a text", check)
+    return ValueKind("non-empty text", check)
 
 
 def one_of(*choices: str) -> ValueKind:
@@ -100,7 +96,7 @@ def whole(at_least: int, *words: str) -> ValueKind:
             return value
         return value if isinstance(value, int) and not isinstance(value, bool) and value >= at_least else _fail()
 
-    expected = " or ".join([f"a whole number from {at_least} on", *words])
+    expected = " or ".join([f"a whole number of at least {at_least}", *words])
     return ValueKind(expected, check, lambda text: text if text in words else int(text), flag=str if words else int)
 
 

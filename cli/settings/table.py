@@ -143,7 +143,7 @@ class Settings:
         Flag("Don't hold the model to valid headers, arguments and answers.", off="--no-guide"))
     max_tokens: int | None = _setting(None, kinds.whole(1),  # None: to the end of the context
         Flag("Generate at most N tokens, thinking included.", "N"), InChat("the most tokens of a turn", "limits"))
-    temperature: float = _setting(1.0, kinds.number("a number from 0 on", lambda number: number >= 0),
+    temperature: float = _setting(1.0, kinds.number("a number of at least 0", lambda number: number >= 0),
         Flag("Randomness; 0 is greedy. [default: 1.0]", "T"), InChat("0 is always the likeliest word", "sampling"))
     top_p: float = _setting(1.0, kinds.number("a number above 0, up to 1", lambda number: 0 < number <= 1),
         Flag("Keep the likeliest tokens that make up P. [default: 1.0]", "P"),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from agent.errors import SessionMissing
 from agent.sessions.store import SessionInfo
 from cli.chat.commands.common import Choice, CommandError, must_be, path_of
-from cli.export.forms import Form, default_form, export
+from cli.export.forms import Form, default_form, export, write_text
 from cli.terminal.question import Question
 
 if TYPE_CHECKING:
@@ -81,8 +81,6 @@ def _write(talk: Conversation, face: Face, path: Path, form: Form, *, thinking: 
 
 
 def _write_now(talk: Conversation, face: Face, path: Path, form: Form, *, thinking: bool) -> None:
-    from cli.export.file import write_text
-
     write_text(str(path), export(talk.session, _info(talk), form, thinking))
     told = " with its thinking" if thinking or form in ("json", "harmony") else ""
     face.note(f"saved{told}: {path.absolute()}")

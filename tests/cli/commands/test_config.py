@@ -67,7 +67,7 @@ def test_show_warns_of_a_variable_that_is_none_of_ours(
 def test_a_bad_setting_is_one_line_and_2(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("OSSIA_EFFORT", "much")
     assert invoke(["config", "show"]) == 2
-    assert capsys.readouterr() == ("", "ossia: error: OSSIA_EFFORT: expected low, medium or high, came 'much'\n")
+    assert capsys.readouterr() == ("", "ossia: error: OSSIA_EFFORT: must be low, medium or high, not 'much'\n")
 
 
 def test_path_prints_the_file_in_use_whether_it_is_there_or_not(

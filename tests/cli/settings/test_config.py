@@ -189,26 +189,26 @@ def test_words_for_false(word: str, config: ConfigFile) -> None:
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        ('effort = "hgih"', "effort: expected low, medium or high, came 'hgih'"),
-        ("effort = 3", "effort: expected low, medium or high, came 3"),
-        ("threads = true", "threads: expected a whole number from 1 on, came True"),
-        ("threads = 0", "threads: expected a whole number from 1 on, came 0"),
-        ("threads = 1.0", "threads: expected a whole number from 1 on, came 1.0"),
-        ('threads = "4"', "threads: expected a whole number from 1 on, came '4'"),
-        ('context = "all"', "context: expected a whole number from 1 on or max, came 'all'"),
-        ("temperature = -0.1", "temperature: expected a number from 0 on, came -0.1"),
-        ("temperature = inf", "temperature: expected a number from 0 on, came inf"),
-        ("top_p = 0", "top_p: expected a number above 0, up to 1, came 0"),
-        ("min_p = nan", "min_p: expected a number from 0 to 1, came nan"),
-        ("timeout = 0", "timeout: expected a number of seconds above 0, came 0"),
-        ('quiet = "yes"', "quiet: expected true or false, came 'yes'"),
-        ('tools = "python"', "tools: expected a list of names, e.g. python, browser or FILE.py, came 'python'"),
-        ("tools = []", "tools: expected a list of names, e.g. python, browser or FILE.py, came []"),
-        ('tools = ["python,"]', "tools: expected a list of names, e.g. python, browser or FILE.py, came ['python,']"),
-        ('model = ""', "model: expected a text, came ''"),
-        ('engine = "vllm"', "engine: expected llama or script:FILE, came 'vllm'"),
-        ('engine = "script:"', "engine: expected llama or script:FILE, came 'script:'"),
-        ("[model]\npath = 3", "model: expected a text, came {'path': 3}"),
+        ('effort = "hgih"', "effort: must be low, medium or high, not 'hgih'"),
+        ("effort = 3", "effort: must be low, medium or high, not 3"),
+        ("threads = true", "threads: must be a whole number of at least 1, not True"),
+        ("threads = 0", "threads: must be a whole number of at least 1, not 0"),
+        ("threads = 1.0", "threads: must be a whole number of at least 1, not 1.0"),
+        ('threads = "4"', "threads: must be a whole number of at least 1, not '4'"),
+        ('context = "all"', "context: must be a whole number of at least 1 or max, not 'all'"),
+        ("temperature = -0.1", "temperature: must be a number of at least 0, not -0.1"),
+        ("temperature = inf", "temperature: must be a number of at least 0, not inf"),
+        ("top_p = 0", "top_p: must be a number above 0, up to 1, not 0"),
+        ("min_p = nan", "min_p: must be a number from 0 to 1, not nan"),
+        ("timeout = 0", "timeout: must be a number of seconds above 0, not 0"),
+        ('quiet = "yes"', "quiet: must be true or false, not 'yes'"),
+        ('tools = "python"', "tools: must be a list of names, e.g. python, browser or FILE.py, not 'python'"),
+        ("tools = []", "tools: must be a list of names, e.g. python, browser or FILE.py, not []"),
+        ('tools = ["python,"]', "tools: must be a list of names, e.g. python, browser or FILE.py, not ['python,']"),
+        ('model = ""', "model: must be non-empty text, not ''"),
+        ('engine = "vllm"', "engine: must be llama or script:FILE, not 'vllm'"),
+        ('engine = "script:"', "engine: must be llama or script:FILE, not 'script:'"),
+        ("[model]\npath = 3", "model: must be non-empty text, not {'path': 3}"),
         ('efort = "high"', "'efort' is not a setting: did you mean 'effort'?"),
         ("gpu-layers = 3", "'gpu-layers' is not a setting: did you mean 'gpu_layers'?"),
         ("zzz = 3", "'zzz' is not a setting: `ossia config show` lists them all"),
@@ -223,11 +223,11 @@ def test_a_bad_line_of_the_file(line: str, complaint: str, config: ConfigFile) -
 @pytest.mark.parametrize(
     ("name", "text", "complaint"),
     [
-        ("OSSIA_EFFORT", "hgih", "OSSIA_EFFORT: expected low, medium or high, came 'hgih'"),
-        ("OSSIA_SEED", "x", "OSSIA_SEED: expected a whole number from 0 on, came 'x'"),
-        ("OSSIA_TOP_P", "nan", "OSSIA_TOP_P: expected a number above 0, up to 1, came 'nan'"),
-        ("OSSIA_QUIET", "perhaps", "OSSIA_QUIET: expected true or false, came 'perhaps'"),
-        ("OSSIA_TOOLS", ",", "OSSIA_TOOLS: expected a list of names, e.g. python, browser or FILE.py, came ','"),
+        ("OSSIA_EFFORT", "hgih", "OSSIA_EFFORT: must be low, medium or high, not 'hgih'"),
+        ("OSSIA_SEED", "x", "OSSIA_SEED: must be a whole number of at least 0, not 'x'"),
+        ("OSSIA_TOP_P", "nan", "OSSIA_TOP_P: must be a number above 0, up to 1, not 'nan'"),
+        ("OSSIA_QUIET", "perhaps", "OSSIA_QUIET: must be true or false, not 'perhaps'"),
+        ("OSSIA_TOOLS", ",", "OSSIA_TOOLS: must be a list of names, e.g. python, browser or FILE.py, not ','"),
     ],
 )
 def test_a_bad_variable(name: str, text: str, complaint: str) -> None:
@@ -236,9 +236,9 @@ def test_a_bad_variable(name: str, text: str, complaint: str) -> None:
 
 
 def test_a_bad_flag() -> None:
-    with pytest.raises(ConfigError, match=r"^--max-tokens: expected a whole number from 1 on, came 0$"):
+    with pytest.raises(ConfigError, match=r"^--max-tokens: must be a whole number of at least 1, not 0$"):
         _settings(max_tokens=0)
-    with pytest.raises(ConfigError, match=r"^--context: expected a whole number from 1 on or max, came 'much'$"):
+    with pytest.raises(ConfigError, match=r"^--context: must be a whole number of at least 1 or max, not 'much'$"):
         _settings(context="much")
 
 
