@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 MAX_TERMINAL_BYTES = 56_000
 """The most that is sent to a terminal. The usual scripts send at most 74,994 characters of base64.
@@ -17,17 +16,6 @@ Several terminals silently drop longer ones.
 """
 _PROGRAM_S = 3.0
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-
-
-@dataclass(frozen=True, slots=True)
-class Copied:
-    """What became of a copy. `by`: the programs that took it; `terminal`: it is short enough for OSC 52.
-
-    `Copied(("wl-copy",), terminal=True)`
-    """
-
-    by: tuple[str, ...]
-    terminal: bool
 
 
 def copyable(text: str) -> str:
@@ -40,14 +28,13 @@ def fits_terminal(text: str) -> bool:
     return len(text.encode("utf-8", "replace")) <= MAX_TERMINAL_BYTES
 
 
-def copy_with_programs(text: str, environ: Mapping[str, str]) -> Copied:
+def copy_with_programs(text: str, environ: Mapping[str, str]) -> tuple[str, ...]:
     """Give the text to every clipboard program that is there and fits this desktop. Takes up to 3 s for each.
 
-    copy_with_programs("816", os.environ)    # Copied(by=("tmux", "xclip"), terminal=True)
+    copy_with_programs("816", os.environ)    # ("tmux", "xclip"): the programs that took it
     """
     data = text.encode("utf-8", "replace")
-    taken = [name for name, command in _programs(environ) if _run(command, data, environ)]
-    return Copied(tuple(taken), fits_terminal(text))
+    return tuple(name for name, command in _programs(environ) if _run(command, data, environ))
 
 
 def _programs(environ: Mapping[str, str]) -> list[tuple[str, Sequence[str]]]:

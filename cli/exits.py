@@ -78,19 +78,12 @@ def exit_code(error: BaseException) -> ExitCode | None:
         return error.code
     if isinstance(error, OSError) and (error.errno in _FULL or _is_stored(error)):
         return ExitCode.FAILED  # the disk is full, or a file of ours can't be used, wherever it was noticed
-    by_kind: tuple[tuple[type[Exception], ExitCode], ...] = (
+    sessions = (SessionInvalid, SessionMissing, SessionInUse)
+    by_kind: tuple[tuple[type[Exception] | tuple[type[Exception], ...], ExitCode], ...] = (
         (ModelError, ExitCode.MODEL),
         (DoesNotFit, ExitCode.NO_ROOM),
-        (EngineFailed, ExitCode.ENGINE),
-        (DownloadFailed, ExitCode.ENGINE),
-        (SchemaUnusable, ExitCode.USAGE),
-        (ScriptInvalid, ExitCode.USAGE),
-        (SessionInvalid, ExitCode.USAGE),
-        (SessionMissing, ExitCode.USAGE),
-        (SessionInUse, ExitCode.USAGE),
-        (SettingRefused, ExitCode.USAGE),
-        (FunctionsError, ExitCode.USAGE),
-        (TrustError, ExitCode.USAGE),
+        ((EngineFailed, DownloadFailed), ExitCode.ENGINE),
+        ((SchemaUnusable, ScriptInvalid, SettingRefused, FunctionsError, TrustError, *sessions), ExitCode.USAGE),
         (AgentError, ExitCode.FAILED),
     )
     return next((code for kind, code in by_kind if isinstance(error, kind)), None)

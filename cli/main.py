@@ -20,7 +20,9 @@ def main() -> int:
         from cli.own import stand_alone
 
         stand_alone()
-        _take_stdout()
+        from cli.streams import take_stdout
+
+        take_stdout()
         code = _flushed(invoke(sys.argv[1:]))
     except KeyboardInterrupt:
         code = 130
@@ -88,12 +90,6 @@ def _complain(message: str) -> None:
 
     with suppress(OSError):
         print(f"ossia: error: {clean(' '.join(message.split()))}", file=sys.stderr)
-
-
-def _take_stdout() -> None:
-    from cli.streams import take_stdout
-
-    take_stdout()
 
 
 def _open_streams() -> None:

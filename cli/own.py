@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
@@ -107,6 +107,8 @@ def own_parts(
     root: Path, settings: Settings, *, environ: Mapping[str, str], servers: Sequence[McpConfig]
 ) -> Own:
     """The parts of ossia, and of what the settings have it run, that lie in the workspace `root`."""
+    from cli.settings.config import config_path
+    from cli.settings.mcp import mcp_file
     from tools.own import own_in, parts_of_prefix, parts_of_program, parts_of_this_python
     from tools.python.environment import interpreter_at
 
@@ -114,17 +116,10 @@ def own_parts(
     if settings.python:
         python = interpreter_at(Path(settings.python))
         parts += [python, *parts_of_prefix(python.parent.parent, root)]
-    parts += _settings_of(environ)
+    parts += [config_path(environ), mcp_file(environ)]
     for program in _programs(root, environ, servers):
         parts += parts_of_program(program, root)
     return own_in(root, parts)
-
-
-def _settings_of(environ: Mapping[str, str]) -> list[Path]:
-    from cli.settings.config import config_path
-    from cli.settings.mcp import mcp_file
-
-    return [config_path(environ), mcp_file(environ)]
 
 
 def _programs(root: Path, environ: Mapping[str, str], servers: Sequence[McpConfig]) -> Iterator[Path]:
@@ -139,7 +134,7 @@ def _programs(root: Path, environ: Mapping[str, str], servers: Sequence[McpConfi
             words.append((shlex.split(environ.get(name, "")), Path.cwd()))
         except (OSError, ValueError):
             continue
-    for server in map(_filled(environ), servers):
+    for server in (_filled(server, environ) for server in servers):
         words.append(((server.command or "", *server.args), Path(server.cwd or Path.home())))
     for (command, *arguments), folder in (one for one in words if one[0] and one[0][0]):
         found = shutil.which(command, path=path) if os.sep not in command else str(folder / command)
@@ -147,15 +142,12 @@ def _programs(root: Path, environ: Mapping[str, str], servers: Sequence[McpConfi
         yield from (folder / word for word in arguments if word.endswith(_SCRIPTS) and (folder / word).is_file())
 
 
-def _filled(environ: Mapping[str, str]) -> Callable[[McpConfig], McpConfig]:
-    """Fills in a server's variables. Where one isn't set, the server stays as it is: it won't be started."""
+def _filled(server: McpConfig, environ: Mapping[str, str]) -> McpConfig:
+    """The server with its variables filled in. Where one isn't set, it stays as it is: it won't be started."""
     from tools.functions.errors import McpConfigInvalid
     from tools.mcp.config import expanded
 
-    def fill(server: McpConfig) -> McpConfig:
-        try:
-            return expanded(server, environ)
-        except McpConfigInvalid:
-            return server
-
-    return fill
+    try:
+        return expanded(server, environ)
+    except McpConfigInvalid:
+        return server

@@ -68,7 +68,7 @@ class ChatModel:
 
         def work() -> Assembly:
             if before:
-                chat.worker.submit(before.close_engine).result()
+                chat.worker.submit(before.engine.close).result()
             loading = begin(chat.resolved, chat.folder, chat.notices, chat.worker, _result, stays=True)
             loading.note = ""  # the greeting says it
             return loading.finish(tap=None, tools=tools)
@@ -126,7 +126,7 @@ class ChatModel:
         with suppress(TimeoutError, KeyboardInterrupt):  # it only saves time
             self.keep_cache().result(_KEEP_S)
             self._chat.worker.submit(lambda: save_prompt_cache(engine)).result(_KEEP_S)
-        self._chat.worker.submit(self.assembly.close_engine)
+        self._chat.worker.submit(self.assembly.engine.close)
 
     # -- the model and the session -------------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ from cli.runtime.kv_cache import load_session_cache, save_prompt_cache, save_ses
 from cli.runtime.options import read_instructions
 from cli.runtime.progress import Display, make_display
 from cli.runtime.schema import read_schema
-from cli.runtime.session import NEW_SESSION, OpenSession, Resume, bring_back, open_run_session
+from cli.runtime.session import OpenSession, Resume, bring_back, open_session
 from cli.settings.config import ConfigError, Resolved, resolve
 from cli.settings.workspace import Folder, resolve_with_folder
 from cli.streams import end_stdout
@@ -54,12 +54,7 @@ _R = TypeVar("_R")
 
 
 def run_once(
-    prompt: str | None,
-    flags: Mapping[str, object],
-    *,
-    resume: Resume = NEW_SESSION,
-    save: bool = False,
-    schema: str | None = None,
+    prompt: str | None, flags: Mapping[str, object], *, resume: Resume, save: bool = False, schema: str | None = None
 ) -> int:
     """Answer one prompt; returns the exit code. Raises what `cli.main` turns into one line and a code.
 
@@ -100,7 +95,7 @@ def _prepared(
     display = make_display(settings)
     for warning in resolved.warnings:
         display.warn(warning)
-    opened = open_run_session(resolved, folder, resume=resume, save=save)
+    opened = open_session(resolved, folder, resume=resume, save=save)
     if opened.problem:
         display.warn(opened.problem)
     if schema is not None:
@@ -156,7 +151,7 @@ class _Run:
         if assembly:
             end_stdout()  # what is kept for later is written now: nobody waits for that
             self._keep_caches(assembly)
-            self._worker.submit(assembly.close_engine)
+            self._worker.submit(assembly.engine.close)
         self._worker.close()
         self._close_session()
         if isinstance(self._report.error, Exception):
@@ -202,7 +197,7 @@ class _Run:
             give_up_at = time.monotonic() + _GRACE_S
             while not pump.is_over(done) and time.monotonic() < give_up_at:
                 pump.next(self._control)
-            self._report.interrupted()
+            self._report.fail(KeyboardInterrupt("interrupted"))
         if done.done():
             done.result()  # a bug of ours on the worker's thread becomes a traceback here
 

@@ -23,9 +23,7 @@ class Pump:
         pump.next(control)
     """
 
-    def __init__(
-        self, worker: Worker, display: Display, asker: Asker, see: Callable[[Event | Tapped], object]
-    ) -> None:
+    def __init__(self, worker: Worker, display: Display, asker: Asker, see: Callable[[Event | Tapped], object]) -> None:
         self._worker, self._display, self._asker, self._see = worker, display, asker, see
 
     def is_over(self, done: Future[None]) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
-from agent.errors import AgentError
 from agent.events import (
     ContextTrimmed,
     Event,
@@ -20,6 +19,7 @@ from agent.events import (
     TurnEnded,
 )
 from agent.kinds import is_answer
+from cli.clean import one_line
 from cli.exits import ExitCode, exit_code
 from cli.runtime.sums import Sums
 from harmony.conversation import message_to_json
@@ -98,13 +98,9 @@ class Report:
             case TurnEnded(end, error):
                 self.end, self.error = end, error
 
-    def fail(self, error: AgentError | BaseException) -> None:
-        """Note what ended the run outside the turn: while loading, say."""
+    def fail(self, error: BaseException) -> None:
+        """Note what ended the run outside the turn: a fault while loading, or the user, whatever the turn says yet."""
         self.end, self.error = "stopped" if isinstance(error, KeyboardInterrupt) else "error", error
-
-    def interrupted(self) -> None:
-        """Note that the user stopped it, even if the turn didn't get so far as to say so."""
-        self.end, self.error = "stopped", KeyboardInterrupt("interrupted")
 
     @property
     def answer(self) -> str | None:
@@ -194,10 +190,6 @@ class Report:
             "let_go": [asdict(one) for one in self.let_go],
             "trimmed": [asdict(trim) for trim in self.trimmed],
             "end": self.end,
-            "error": self.misfit if self.error is None else _in_a_line(self.error),
+            "error": self.misfit if self.error is None else one_line(str(self.error)) or type(self.error).__name__,
             "exit": int(self.code),
         }
-
-
-def _in_a_line(error: BaseException) -> str:
-    return " ".join(str(error).split()) or type(error).__name__

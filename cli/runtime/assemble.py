@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from agent.engine.base import Engine, Sampling
+from agent.engine.base import Engine
 from agent.limits import Limits
 from agent.respond import LocalResponder, Tap
 from agent.worker import Worker
@@ -19,7 +19,7 @@ from cli.runtime.kv_cache import prompts_kept
 from cli.runtime.progress import Display
 from cli.runtime.toolset import Toolset, collect
 from cli.settings.config import Resolved
-from cli.settings.table import SAMPLING, Settings
+from cli.settings.table import Settings
 from cli.settings.workspace import Folder
 from harmony.codec import Codec
 from harmony.tokenizer import Tokenizer
@@ -50,7 +50,6 @@ class Assembly:
     codec: Codec
     responder: LocalResponder
     tools: Toolset
-    sampling: Sampling
     load_s: float
     display: Display
     plan: Plan | None = None  # how the model was loaded; None: there are no weights
@@ -79,10 +78,6 @@ class Assembly:
         self.tools.close()
         if kept is not None:
             self.display.aside(f"python's files: {kept}", whole=True)
-
-    def close_engine(self) -> None:
-        """Give the model's memory back; on the worker's thread, which owns it."""
-        self.engine.close()
 
 
 @dataclass(slots=True)
@@ -118,16 +113,10 @@ class Loading:
             codec=codec,
             responder=LocalResponder(codec, engine, tap=tap, guided=self._resolved.settings.guide == "on"),
             tools=tools,
-            sampling=sampling_of(self._resolved.settings),
             load_s=time.monotonic() - self._started,
             display=self._display,
             plan=planned,
         )
-
-
-def sampling_of(settings: Settings) -> Sampling:
-    """How tokens are drawn, by the settings."""
-    return Sampling(**{key: getattr(settings, key) for key in SAMPLING})
 
 
 def begin(

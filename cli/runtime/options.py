@@ -6,9 +6,9 @@ import datetime
 from dataclasses import replace
 from pathlib import Path
 
+from agent.engine.base import Sampling
 from agent.sessions.session import Options
 from cli.exits import ExitCode, ExitError
-from cli.runtime.assemble import sampling_of
 from cli.settings.config import Resolved
 from cli.settings.table import SAMPLING
 from cli.settings.workspace import Folder
@@ -20,7 +20,8 @@ def fresh_options(resolved: Resolved, folder: Folder | None) -> Options:
     whole = _joined(read_instructions(settings.instructions), notes)
     brings = folder.workspace.brings if folder and notes else frozenset()
     today = datetime.date.today().isoformat()
-    return Options(settings.effort, whole, today, sampling=sampling_of(settings), brings=brings)
+    sampling = Sampling(**{key: getattr(settings, key) for key in SAMPLING})
+    return Options(settings.effort, whole, today, sampling=sampling, brings=brings)
 
 
 def resumed_options(stored: Options, resolved: Resolved, folder: Folder | None) -> Options:

@@ -24,14 +24,6 @@ class Resume:
     latest: bool = False
     ref: str | None = None
 
-    @property
-    def any(self) -> bool:
-        """Is an older session wanted?"""
-        return self.latest or self.ref is not None
-
-
-NEW_SESSION = Resume()
-
 
 @dataclass(slots=True)
 class OpenSession:
@@ -48,35 +40,23 @@ class OpenSession:
     before: tuple[str, tuple[Entry, ...]] | None = None
 
 
-def open_session(resolved: Resolved, folder: Folder | None, *, resume: Resume) -> OpenSession:
-    """A chat's session: a new one, or the older one that `resume` names. Raises where that one can't be loaded.
+def open_session(
+    resolved: Resolved, folder: Folder | None, *, resume: Resume, save: bool | None = None
+) -> OpenSession:
+    """A new session, or the older one that `resume` names. Raises where that one can't be loaded.
 
-    A store that can't be used stops nobody from talking: the session is then not stored, and `problem` says why.
+    `save`: store a new one; None: unless the settings say private. A store that can't be used stops nobody from
+    talking: the session is then not stored, and `problem` says why.
     """
-    if resume.any:
+    if resume.latest or resume.ref is not None:
         return _older(resolved, folder, resume)
     session = Session(fresh_options(resolved, folder))
-    if resolved.settings.private:
+    if not (save if save is not None else not resolved.settings.private):
         return OpenSession(session)
     try:
-        return _stored(session, folder)
-    except AgentError as error:
-        return OpenSession(session, problem=f"this chat is not stored: {error}")
-
-
-def open_run_session(resolved: Resolved, folder: Folder | None, *, resume: Resume, save: bool) -> OpenSession:
-    """The session of `ossia run`: stored where `save` or `resume` ask for it.
-
-    Raises where an older one can't be loaded. A new one that can't be stored only gets a `problem`: the answer is
-    worth more.
-    """
-    if resume.any:
-        return _older(resolved, folder, resume)
-    session = Session(fresh_options(resolved, folder))
-    if not save:
-        return OpenSession(session)
-    try:
-        return _stored(session, folder)
+        store = _store()
+        kept = store.keep(session, workspace=str(folder.workspace.root) if folder else None)
+        return OpenSession(session, store, kept)
     except AgentError as error:
         return OpenSession(session, problem=f"the session is not stored: {error}")
 
@@ -87,11 +67,6 @@ def bring_back(session: Session, tools: Toolset) -> None:
         tools.browser.restore(session.states)
     if tools.python and any(is_call(message) and message.recipient == "python" for message in session.messages):
         tools.python.begin_anew(told=True)
-
-
-def _stored(session: Session, folder: Folder | None) -> OpenSession:
-    store = _store()
-    return OpenSession(session, store, store.keep(session, workspace=str(folder.workspace.root) if folder else None))
 
 
 def _store() -> SessionStore:

@@ -17,7 +17,7 @@ from cli.settings.table import Settings
 from cli.settings.workspace import Folder
 from tools.approval.policy import Policy, Rule, parse_rule
 from tools.approval.trust import Grants
-from tools.spec import NoStop, Preview, Taint, ToolContext, ToolSpec
+from tools.spec import NoStop, Preview, ToolContext, ToolSpec
 from tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -57,16 +57,6 @@ class Toolset:
     counter: Counter | None = None
     closers: list[Callable[[], None]] = field(default_factory=list)
     off: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def notes(self) -> str | None:
-        """What the workspace's AGENTS.md says; it belongs to the instructions."""
-        return self.folder.notes if self.folder else None
-
-    @property
-    def brings(self) -> frozenset[Taint]:
-        """What kinds of text `notes` are."""
-        return self.folder.workspace.brings if self.folder and self.folder.notes else frozenset()
 
     def view_warning(self) -> str | None:
         """What to tell the user, once, about how pages were measured."""
@@ -148,12 +138,8 @@ def collect(resolved: Resolved, folder: Folder | None, display: Display, tokeniz
     counter = Counter(tokenizer)
     if folder:
         folder = replace(folder, workspace=replace(folder.workspace, own=made.own(folder.workspace.root)))
-    context = ToolContext(
-        stop=NoStop(),
-        workspace=folder.workspace if folder else None,
-        data_dir=paths.data_dir(),
-        count_tokens=counter,
-    )
+    workspace = folder.workspace if folder else None
+    context = ToolContext(stop=NoStop(), workspace=workspace, data_dir=paths.data_dir(), count_tokens=counter)
     toolbox = Toolbox(made.unique(), policy=policy, context=context, dry_run=settings.dry_run)
     for flag, rule in unmatched_rules(resolved, toolbox.specs):
         display.warn(f"{flag} {rule!r}: no tool of that name is on")

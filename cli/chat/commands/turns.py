@@ -102,7 +102,7 @@ def copy(talk: Conversation, face: Face, argument: str) -> None:
         else:
             face.note(f"{what} is too long for the terminal's clipboard: {size}; /export writes a file", "yellow")
 
-    talk.background.run(lambda: copy_with_programs(text, talk.environ).by, tell)
+    talk.background.run(lambda: copy_with_programs(text, talk.environ), tell)
 
 
 def turns(talk: Conversation, prefix: str) -> Sequence[Choice]:

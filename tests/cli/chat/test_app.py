@@ -189,7 +189,7 @@ def test_a_store_that_is_torn_is_said_and_left_alone(tmp_path: Path) -> None:
 
     async def case() -> None:
         async with ChatScreen(engine=write_script(tmp_path, ANSWER)) as stage:
-            assert "this chat is not stored" in "\n".join(stage.rows)
+            assert "the session is not stored" in "\n".join(stage.rows)
             await stage.type("Psst\r")
             await stage.until(lambda: "Llamas are kind." in stage.rows)
             await stage.settle()

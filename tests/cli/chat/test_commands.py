@@ -459,11 +459,11 @@ def test_the_desktops_program_gets_the_copy_too(tmp_path: Path) -> None:
     program.write_text(f'#!/bin/sh\n[ "$*" = "-selection clipboard -in" ] && cat > {taken}\n')
     program.chmod(0o755)
     environ = {"PATH": f"{tmp_path}:/usr/bin:/bin", "DISPLAY": ":0"}
-    assert copy_with_programs("löwe\n", environ).by == ("xclip",)
+    assert copy_with_programs("löwe\n", environ) == ("xclip",)
     assert taken.read_text() == "löwe\n"
-    assert copy_with_programs("x", {"PATH": str(tmp_path)}).by == ()
+    assert copy_with_programs("x", {"PATH": str(tmp_path)}) == ()
     program.write_text("#!/bin/sh\nexit 1\n")
-    assert copy_with_programs("x", environ).by == ()
+    assert copy_with_programs("x", environ) == ()
     assert fits_terminal("x" * MAX_TERMINAL_BYTES) and not fits_terminal("ä" * (MAX_TERMINAL_BYTES // 2 + 1))
     assert copyable("a\x1b[31mb\r\n\tc\x9b") == "a[31mb\n\tc"
 

@@ -16,6 +16,7 @@ from agent.models.plan import plan
 from agent.models.repack import reason_against
 from agent.worker import Worker
 from cli.runtime.assemble import Assembly, begin
+from cli.runtime.options import fresh_options
 from cli.runtime.progress import Display
 from cli.settings.config import Resolved
 from cli.settings.table import Settings
@@ -35,10 +36,13 @@ def _assembled(folder: Path, **settings: Any) -> Assembly:
         worker.close()
 
 
-def test_every_sampling_flag_reaches_the_engine(tmp_path: Path) -> None:
-    assembly = _assembled(tmp_path, temperature=0.5, top_p=0.9, top_k=40, min_p=0.05, seed=7)
-    assert assembly.sampling == Sampling(0.5, 0.9, 40, 0.05, seed=7)
-    assert _assembled(tmp_path).sampling == Sampling(1.0, 1.0, 0, 0.0, None)
+def test_every_sampling_flag_reaches_the_session() -> None:
+    def sampling(**settings: Any) -> Sampling:
+        return fresh_options(Resolved(Settings(**settings), {}), None).sampling
+
+    drawn = sampling(temperature=0.5, top_p=0.9, top_k=40, min_p=0.05, seed=7)
+    assert drawn == Sampling(0.5, 0.9, 40, 0.05, seed=7)
+    assert sampling() == Sampling(1.0, 1.0, 0, 0.0, None)
 
 
 def _repacked(*, stays: bool, **settings: Any) -> int:
@@ -48,7 +52,7 @@ def _repacked(*, stays: bool, **settings: Any) -> int:
         resolved = Resolved(Settings(model="etude", no_tools=True, **settings), {})
         loading = begin(resolved, None, QUIET, worker, lambda future: future.result(), stays=stays)
         assembly = loading.finish(tap=None)
-        worker.submit(assembly.close_engine).result()
+        worker.submit(assembly.engine.close).result()
         assert assembly.plan is not None
         return assembly.plan.needs.repacked
     finally:
