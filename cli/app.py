@@ -41,19 +41,19 @@ def ossia(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
-    latest: Annotated[bool, typer.Option("--continue", help="Go on with the session that was used last.")] = False,
+    latest: Annotated[bool, typer.Option("--continue", help="Continue the session that was used last.")] = False,
     resume: Annotated[
-        str | None, typer.Option(metavar="ID|TEXT", help="Go on with a session: its id, or a text of its title.")
+        str | None, typer.Option(metavar="ID|TEXT", help="Continue a session: its id, or part of its title.")
     ] = None,
 ) -> None:
     """Chat with a gpt-oss model, on your own machine.
 
-    Every flag of `ossia run` is taken. Where stdin or stdout is no terminal, this is `ossia run`.
+    Takes every flag of `ossia run`. If stdin or stdout isn't a terminal, this is `ossia run`.
     """
     if invocation.invoked_subcommand is not None:
         flag = next((name for name, value in given.items() if value not in (None, [])), None)
         if flag is not None:
-            raise UsageError(f"expected {SETTINGS[flag].long_flag} after {invocation.invoked_subcommand}")
+            raise UsageError(f"{SETTINGS[flag].long_flag} must come after {invocation.invoked_subcommand}")
         return
     from cli.runtime.session import Resume
 

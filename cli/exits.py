@@ -96,7 +96,7 @@ def line_of(error: BaseException) -> str:
     where = f"{error.filename}: " if error.filename else ""
     if error.errno in _FULL:
         return f"{where}the disk is full ({error.strerror}): free some space"
-    return f"{where}can't be used: {error.strerror}: see what is there and who may use it, or move it away"
+    return f"{where}can't be used: {error.strerror}: check what is there and its permissions, or move it away"
 
 
 def _is_stored(error: OSError) -> bool:

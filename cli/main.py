@@ -59,7 +59,7 @@ def invoke(argv: list[str]) -> int:
     except UsageError as error:
         path = error.ctx.command_path if error.ctx else "ossia"
         said = error.format_message()
-        ask = ', to ask something: ossia run "…"' if path == "ossia" and said.startswith("No such command") else ""
+        ask = ', to ask a question: ossia run "…"' if path == "ossia" and said.startswith("No such command") else ""
         _complain(f"{said} (see `{path} --help`{ask})")
         return 2
     except BrokenPipeError:

@@ -103,9 +103,7 @@ def environment_for(root: Path | None, environ: Mapping[str, str]) -> Mapping[st
     return {**environ, "PATH": os.pathsep.join(kept)}
 
 
-def own_parts(
-    root: Path, settings: Settings, *, environ: Mapping[str, str], servers: Sequence[McpConfig]
-) -> Own:
+def own_parts(root: Path, settings: Settings, *, environ: Mapping[str, str], servers: Sequence[McpConfig]) -> Own:
     """The parts of ossia, and of what the settings have it run, that lie in the workspace `root`."""
     from cli.settings.config import config_path
     from cli.settings.mcp import mcp_file

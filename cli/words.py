@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 ENDS: dict[TurnEnd | None, str] = {
     "silent": "no answer came",
     "stopped": "stopped",
-    "tokens": "cut: the limit of tokens was reached",
-    "time": "cut: the time was up",
-    "context": "cut: the context is full",
-    "loop": "cut: the model repeated itself",
-    "steps": "the limit of steps was reached: this is the answer from what there was",
+    "tokens": "cut off: the token limit was reached",
+    "time": "cut off: the time was up",
+    "context": "cut off: the context is full",
+    "loop": "cut off: the model repeated itself",
+    "steps": "the step limit was reached: this is the answer from what there was",
     "error": "it broke off",
-    None: "ended in the middle: the program was closed",
+    None: "unfinished: the program was closed",
 }
 """What is said of a turn that wasn't answered. None: its end was never recorded."""
 

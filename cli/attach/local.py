@@ -49,7 +49,7 @@ def read_file(path: Path, *, max_bytes: int) -> Read:
         descriptor = os.open(path, os.O_RDONLY | _flag("O_NONBLOCK") | _flag("O_CLOEXEC") | _flag("O_BINARY"))
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise Unattachable("not attached: it is no plain file (a pipe, a device)")
+                raise Unattachable("not attached: it isn't a regular file (a pipe, a device)")
             size = file.seek(0, os.SEEK_END)
             file.seek(0)
             if size > _MAX_WHOLE_BYTES:

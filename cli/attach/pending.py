@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _GRACE_S = 3.0
 """A command that is told to end has half a second, then it is killed."""
-_NOT_SENT = "nothing was sent; send the line again to leave that out"
+_NOT_SENT = "not sent; send the line again to leave that out"
 
 
 class Attaching:

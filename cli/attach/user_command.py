@@ -38,19 +38,10 @@ class Ran:
     omitted_chars: int = 0
 
 
-def run_command(
-    command: str,
-    *,
-    folder: Path,
-    environ: Mapping[str, str],
-    stop: Stop,
-    output: Callable[[str], None] = lambda text: None,
-    max_s: float = _MAX_S,
-) -> Ran:
+def run_command(command: str, *, folder: Path, environ: Mapping[str, str], stop: Stop, max_s: float = _MAX_S) -> Ran:
     """Run `command` with $SHELL (else `/bin/sh`) in `folder`. It blocks: call it on a thread.
 
-    It has no terminal and an empty stdin. A stop, or `max_s`, ends it and what it started. `output` is called
-    with each piece as it comes, on another thread: raw outside text.
+    It has no terminal and an empty stdin. A stop, or `max_s`, ends it and what it started.
 
         run_command("git status -s", folder=Path.cwd(), environ=os.environ, stop=control).output
     """
@@ -67,9 +58,9 @@ def run_command(
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
-        return Ran(command, "", None, f"it can't be started: {getattr(error, 'strerror', None) or error}")
+        return Ran(command, "", None, f"it couldn't be started: {getattr(error, 'strerror', None) or error}")
     kept = Bounded(_HEAD_CHARS, _TAIL_CHARS)
-    reader = _Reader(process, kept.add, output)
+    reader = _Reader(process, kept.add)
     end = _wait(process, stop, max_s)
     reader.finish()
     text = kept.head
@@ -82,8 +73,8 @@ def run_command(
 class _Reader:
     """Takes in what a process writes, until its end or until nobody waits for more."""
 
-    def __init__(self, process: subprocess.Popen[bytes], *takers: Callable[[str], None]) -> None:
-        self._process, self._takers = process, takers
+    def __init__(self, process: subprocess.Popen[bytes], take: Callable[[str], None]) -> None:
+        self._process, self._take = process, take
         self._over = False
         self._thread = threading.Thread(target=self._read, name="user-command", daemon=True)
         self._thread.start()
@@ -103,8 +94,7 @@ class _Reader:
                 text = decoder.decode(data)
                 if self._over:
                     return  # what still runs finds its pipe closed
-                for take in self._takers:
-                    take(text)
+                self._take(text)
 
 
 def _wait(process: subprocess.Popen[bytes], stop: Stop, max_s: float) -> str:

@@ -11,10 +11,10 @@ app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
 
 @app.callback(invoke_without_command=True)
 def cache(context: typer.Context) -> None:
-    """Show or remove the KV caches that are kept on disk: show, rm.
+    """Show or remove the KV caches kept on disk: show, rm.
 
-    A KV cache is what a model makes of a text that it has read. Kept are those of stored sessions, and of what prompts
-    begin with, so that they needn't be read again. Only you can read them. --private keeps none.
+    A KV cache is what a model computes of the text it reads. Those of stored sessions and of what prompts begin with
+    are kept, so that the text needn't be read again. Only you can read them. --private keeps none.
     """
     if context.invoked_subcommand is None:
         show()
@@ -22,7 +22,7 @@ def cache(context: typer.Context) -> None:
 
 @app.command()
 def show(json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False) -> None:
-    """List them: kind, tokens, size, last use, whether text of yours is in it, model."""
+    """List them: kind, tokens, size, last use, whether it holds text of yours, model."""
     from cli.commands.cache_report import kept, print_kept
 
     print_kept(kept(), json=json)
@@ -30,7 +30,7 @@ def show(json: Annotated[bool, typer.Option("--json", help="Print one line of JS
 
 @app.command()
 def rm() -> None:
-    """Remove all of them. Sessions stay; their prompts are read anew once."""
+    """Remove all of them. Sessions stay; their prompts are read once more."""
     from cli.commands.cache_report import print_removed, remove
 
     print_removed(remove())

@@ -76,7 +76,7 @@ def print_kept(found: Sequence[KeptCache], *, json: bool) -> None:
         print(json_module.dumps({"version": VERSION, "kept": [asdict(one) for one in found]}))
         return
     if not found:
-        print("ossia: nothing is kept yet", file=sys.stderr)
+        print("ossia: no KV cache is kept yet", file=sys.stderr)
         return
     print(f"{'KIND':<7}  {'ID':<14}  {'TOKENS':>7}  {'SIZE':>8}  {'LAST USED':<16}  {'YOURS':<5}  MODEL")
     for one in found:

@@ -26,12 +26,12 @@ def add(
     ] = None,
     allow_host: Annotated[list[str] | None, option("allow_host")] = None,
     proxy: Annotated[str | None, option("proxy")] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Name every file that is passed by, and why.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Name every skipped file, and why.")] = False,
 ) -> None:
     """Add to the library, or bring it up to date. Text, Markdown, HTML, PDF, notebooks, source code.
 
-    Only what has changed is read again; what is gone is taken out. Hidden files, links, what .gitignore names and what
-    may hold secrets (.env, keys) are passed by. Ctrl-C keeps what is done.
+    Only what has changed is read again; what is gone is removed. Hidden files, links, what .gitignore names and what
+    may hold secrets (.env, keys) are skipped. Ctrl-C keeps what is done.
     """
     from cli.commands.docs_report import Report
     from cli.runtime.library import faults, index, open_library, target_of
@@ -40,12 +40,12 @@ def add(
         library, report = open_library(), Report(verbose=verbose)
         targets = [target_of(place) for place in places or ()]
         if not targets and not library.roots():
-            raise typer.BadParameter("the library is empty, name what to add", param_hint="PATH|URL")
+            raise typer.BadParameter("the library is empty: name what to add", param_hint="PATH|URL")
         try:
             index(library, targets, report, {"allow_host": allow_host, "proxy": proxy})
         except KeyboardInterrupt:
             report.end()
-            print("ossia: stopped; what is done is kept, the same command goes on from there", file=sys.stderr)
+            print("ossia: stopped; what is done is kept, run the same command again to continue", file=sys.stderr)
             raise
     report.end()
     if report.code:
@@ -83,7 +83,7 @@ def list_(json: Json = False) -> None:
 def rm(
     what: Annotated[list[str], typer.Argument(metavar="PATH|URL|ID...", help="As `list` and `search` print them.")],
 ) -> None:
-    """Take out what was added, all of a folder, or single documents. The files themselves stay."""
+    """Remove what was added, all of a folder, or single documents. The files themselves stay."""
     from cli.runtime.library import faults, open_library, place_of
     from cli.streams import shown
     from cli.words import count
@@ -95,8 +95,8 @@ def rm(
             removed = library.remove(name if is_id else place_of(name))
             if removed is None:
                 raise exit_error(f"{name} isn't in the library; `ossia docs list` prints what is")
-            until = "; it stays out until it is added again" if removed.kept_out else ""
-            print(shown(f"{name}: {count(removed.documents, 'document')} taken out{until}"))
+            until = "; it stays out until you add it again" if removed.kept_out else ""
+            print(shown(f"{name}: {count(removed.documents, 'document')} removed{until}"))
 
 
 @app.command()
@@ -122,7 +122,7 @@ def search(
     for match in found:
         print(shown(f"{match.id:>5}  {match.title}\n       {match.origin}\n       {match.snippet}\n"))
     if not found:
-        said = "the library is empty; add to it: ossia docs add PATH" if empty else "nothing was found"
+        said = "the library is empty; add to it: ossia docs add PATH" if empty else "nothing found"
         print(f"ossia: {said}", file=sys.stderr)
 
 

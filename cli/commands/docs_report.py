@@ -48,12 +48,12 @@ class Report(Account):
         speed = f" ({made / seconds:.0f} documents/s)" if made else ""
         print(", ".join(sums) + speed)
         if self.reasons:
-            print("passed by: " + ", ".join(f"{count} {reason}" for reason, count in self.reasons.most_common()))
+            print("skipped: " + ", ".join(f"{count} {reason}" for reason, count in self.reasons.most_common()))
 
     def passed_by(self, origin: str, reason: str) -> None:
         """Name what holds secrets, and with `--verbose` everything."""
         if self._verbose or reason == SECRET:
-            self._name(origin, reason, "passed by")
+            self._name(origin, reason, "skipped")
 
     def failed(self, origin: str, reason: str, root: Root) -> None:
         """Name it; a root's failure decides the exit code."""

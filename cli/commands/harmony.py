@@ -14,7 +14,6 @@ from cli.commands import exit_error, group
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from harmony.messages import Message
     from harmony.render import DropPolicy
     from harmony.tokenizer import Tokenizer
 
@@ -25,7 +24,7 @@ Drop = Literal["before-last-final", "reference", "none"]
 Form = Literal["harmony", "chat"]
 Model = Annotated[
     str | None,
-    typer.Option(metavar="PATH|NAME", help="Whose vocabulary. [default: a gpt-oss model found here, else tiktoken's]"),
+    typer.Option(metavar="PATH|NAME", help="Whose vocabulary. [default: a gpt-oss model's here, or tiktoken's]"),
 ]
 
 
@@ -43,22 +42,24 @@ def render(
         Form, typer.Option("--from", help="How FILE is written: as openai_harmony does, or as chat messages.")
     ] = "harmony",
     text: Annotated[
-        bool, typer.Option("--text", help="Print the text, control tokens by name, and not the ids.")
+        bool, typer.Option("--text", help="Print the text, with control tokens by name, instead of ids.")
     ] = False,
     model: Model = None,
 ) -> None:
-    """Print a conversation as ids. They are a JSON array; no message is ever added.
+    """Print a conversation as a JSON array of ids. No message is ever added.
 
-    Without --for these are the messages as they stand.
+    Without --for, these are the messages as they stand.
     """
     import json
 
+    from harmony.chat_form import conversation_from_chat
     from harmony.codec import Codec
+    from harmony.conversation import conversation_from_json
     from harmony.errors import ConversationError, RenderError
 
     try:
-        messages = _conversation(_read_json(file), form)
-        tokenizer = _tokenizer(model)
+        conversation = conversation_from_chat if form == "chat" else conversation_from_json
+        messages, tokenizer = conversation(_read_json(file)), _tokenizer(model)
         rendered = Codec(tokenizer).render(messages, purpose=purpose, drop=_drop_policy(drop, purpose))
     except (ConversationError, RenderError) as error:
         raise _unusable(file, str(error)) from None
@@ -67,18 +68,16 @@ def render(
 
 @app.command()
 def parse(
-    file: Annotated[
-        str, typer.Argument(metavar="FILE|-", help="A JSON array of ids: a completion of the assistant's.")
-    ],
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="A JSON array of ids: a completion by the assistant.")],
     strict: Annotated[
-        bool, typer.Option("--strict", help="Mend nothing: fail where the reference library fails.")
+        bool, typer.Option("--strict", help="Repair nothing: fail where the reference library fails.")
     ] = False,
     tools: Annotated[
-        str, typer.Option(metavar="NAMES", help="The tools on offer, with commas: functions.f,python.")
+        str, typer.Option(metavar="NAMES", help="The tools on offer, separated by commas: functions.f,python.")
     ] = "",
     model: Model = None,
 ) -> None:
-    """Print a completion as messages. It is JSON, with what had to be mended to read the ids."""
+    """Print a completion as messages. It is JSON, with the repairs that were needed to read the ids."""
     import json
 
     from cli.streams import shown
@@ -107,7 +106,7 @@ def tokens(
     text: Annotated[str, typer.Argument(metavar="TEXT|-", help="The text; - reads it from standard input.")],
     model: Model = None,
 ) -> None:
-    """Print how a text is split. Each token has a line: its id and what it stands for.
+    """Print how a text is split. Each token is a line: its id and its text.
 
     The text is plain text, as everything from outside is: a control token that it spells is split like any word.
     """
@@ -129,13 +128,6 @@ def _tokenizer(model: str | None) -> Tokenizer:
     return tokenizer_for(resolve(flags, environ=os.environ).settings.model)
 
 
-def _conversation(data: object, form: Form) -> tuple[Message, ...]:
-    from harmony.chat_form import conversation_from_chat
-    from harmony.conversation import conversation_from_json
-
-    return conversation_from_chat(data) if form == "chat" else conversation_from_json(data)
-
-
 def _drop_policy(drop: Drop | None, purpose: Purpose | None) -> DropPolicy:
     from harmony.render import drop_before_last_final, drop_nothing, drop_reference
 
@@ -150,10 +142,10 @@ def _drop_policy(drop: Drop | None, purpose: Purpose | None) -> DropPolicy:
 def _ids(file: str) -> list[int]:
     data = _read_json(file)
     if not isinstance(data, list):
-        raise _unusable(file, "expected a JSON array of ids")
+        raise _unusable(file, "must be a JSON array of ids")
     for i, item in enumerate(data):
         if not isinstance(item, int) or isinstance(item, bool):
-            raise _unusable(file, f"[{i}]: expected an id (a whole number), got {str(item)[:60]!r}")
+            raise _unusable(file, f"[{i}]: must be an id (a whole number), not {str(item)[:60]!r}")
     return data
 
 
@@ -163,15 +155,15 @@ def _read_json(file: str) -> object:
     try:
         return json.loads(_read_text(file))
     except (ValueError, RecursionError) as error:
-        reason = "it is nested too deep" if isinstance(error, RecursionError) else error
-        raise _unusable(file, f"expected JSON: {reason}") from None
+        reason = "nested too deep" if isinstance(error, RecursionError) else error
+        raise _unusable(file, f"not valid JSON: {reason}") from None
 
 
 def _read_text(file: str) -> str:
     try:
         return (sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise _unusable(file, f"expected UTF-8 text, byte {error.start} is {error.object[error.start]:#04x}") from None
+        raise _unusable(file, f"not UTF-8 text (byte {error.start} is {error.object[error.start]:#04x})") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         reason = error.strerror if isinstance(error, OSError) else error
         raise _unusable(file, f"can't be read: {reason}") from None

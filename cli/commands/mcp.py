@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _NONE = "no MCP server is configured; to add one: ossia mcp add NAME -- COMMAND"
 
-_OF_FOLDERS = "a folder's own are known in that folder, once you trust it"
+_OF_FOLDERS = "servers of a folder you trust count only in that folder"
 
 app = group("Configure MCP servers: programs and addresses that offer tools.")
 
@@ -31,25 +31,26 @@ def add(
     command: Annotated[
         list[str] | None, typer.Argument(metavar="[-- COMMAND [ARG]...]", help="The program to start.")
     ] = None,
-    url: Annotated[str | None, typer.Option(metavar="URL", help="The address of a server, instead.")] = None,
-    env: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A variable for it. Repeatable.")] = None,
+    url: Annotated[str | None, typer.Option(metavar="URL", help="Or the address of a server.")] = None,
+    env: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="An environment variable for it. Repeatable.")
+    ] = None,
     header: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="A header for its address. Repeatable.")
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="An HTTP header for its address. Repeatable.")
     ] = None,
     cwd: Annotated[str | None, typer.Option(metavar="DIR", help="Where to start it. [default: your home]")] = None,
     timeout: Annotated[float | None, typer.Option(metavar="S", help="Seconds for one call. [default: 60]")] = None,
 ) -> None:
     """Add a server to the mcp.json beside the config file.
 
-    A secret is written as '${VAR}' and comes from the environment: --env TOKEN='${MY_TOKEN}'. Paths of files that are
-    there are written in full, since the server may be started elsewhere.
+    Write a secret as '${VAR}': it comes from the environment, as in --env TOKEN='${MY_TOKEN}'. Paths of files that
+    exist are stored in full, since the server may be started elsewhere.
     """
     from cli.clean import clean
     from cli.settings.mcp import add_server, mcp_file
 
     if bool(command) == bool(url):
-        came = "both" if url else "neither"
-        raise exit_error(f"mcp add: expected -- COMMAND or --url URL, came {came}")
+        raise exit_error(f"mcp add: give -- COMMAND or --url URL{', not both' if url else ''}")
     entry: dict[str, object] = {}
     if command:
         entry |= {"command": _found(command[0]), "args": [_found(argument) for argument in command[1:]]}
@@ -83,7 +84,7 @@ def list_() -> None:
 
 @app.command()
 def rm(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
-    """Take a server out of the mcp.json. What was accepted of it is forgotten."""
+    """Remove a server from the mcp.json. What was accepted of it is forgotten."""
     from cli import paths
     from cli.clean import clean
     from cli.settings.mcp import mcp_file, remove_server
@@ -103,8 +104,8 @@ def test(
 ) -> None:
     """Connect to servers, and show what the model is told of their tools.
 
-    A server that you see for the first time is accepted by that. What is new or has changed since you accepted it is
-    marked, and off until --accept. The servers of a folder that you trust are shown in that folder.
+    A server that is shown for the first time is accepted by that. Tools that are new or have changed since are marked,
+    and off until --accept. The servers of a folder that you trust are shown in that folder.
     """
     from cli import paths
     from cli.clean import clean
@@ -116,7 +117,7 @@ def test(
     configs = [config for config in known if name in (None, config.name)]
     if not configs:
         names = ", ".join(config.name for config in known)
-        unknown = f"no MCP server {name!r} is configured (there are: {names}); {_OF_FOLDERS}"
+        unknown = f"no MCP server {name!r} is configured (configured: {names}); {_OF_FOLDERS}"
         raise exit_error(unknown if known else f"{_NONE}; {_OF_FOLDERS}")
     servers = McpServers(configs, data_dir=paths.data_dir(), log_dir=paths.log_file().parent, environ=os.environ)
     line = LiveLine(sys.stderr, shown=sys.stderr.isatty() and os.environ.get("TERM") != "dumb")
@@ -159,7 +160,7 @@ def _settle(servers: McpServers, status: McpStatus, *, accept: bool) -> None:
         print(f"ossia: accepted: {count(len(off), 'tool')} of {status.name}", file=sys.stderr)
     elif off:
         again = f"ossia mcp test {status.name} --accept"
-        print(f"ossia: what is new or has changed is off until you accept it: `{again}`", file=sys.stderr)
+        print(f"ossia: new and changed tools are off until you accept them: `{again}`", file=sys.stderr)
 
 
 _MARKS = {"accepted": "", "first": " (accepted now)", "new": " (NEW: off)", "changed": " (CHANGED: off)"}
@@ -174,7 +175,7 @@ def _told(status: McpStatus) -> list[str]:
     more = ", and more that are left out" if status.more_tools else ""
     lines = [f"{status.name}: {status.title}, connected in {status.ms} ms, {len(status.tools)} tools{more}"]
     for tool in status.tools:
-        lines.append(f"  {tool.offered}{_MARKS[tool.state]}{', read-only by its own word' if tool.read_only else ''}")
+        lines.append(f"  {tool.offered}{_MARKS[tool.state]}{', read-only, it says' if tool.read_only else ''}")
         lines.append(f"      {tool.description or '(no description)'}")
         if tool.parameters:
             lines += [f"      {line}" for line in typescript(tool.parameters).split("\n")]
@@ -195,7 +196,7 @@ def _folder(cwd: str | None) -> str | None:
     if cwd is None or "${" in cwd:
         return cwd
     if not cwd or not Path(cwd).is_dir():
-        raise exit_error(f"--cwd {cwd}: expected a folder")
+        raise exit_error(f"--cwd {cwd}: not a folder")
     return str(Path(cwd).absolute())
 
 
@@ -206,7 +207,7 @@ def _pairs(texts: list[str] | None, flag: str) -> dict[str, str]:
         separator = ":" if flag == "--header" and ":" in text.partition("=")[0] else "="
         key, found, value = text.partition(separator)
         if not found or not key.strip():
-            raise typer.BadParameter(f"expected KEY=VALUE, came {text!r}", param_hint=flag)
+            raise typer.BadParameter(f"must be KEY=VALUE, not {text!r}", param_hint=flag)
         pairs[key.strip()] = value.strip() if flag == "--header" else value
     return pairs
 

@@ -43,7 +43,7 @@ def list_() -> None:
 def pull(
     name: Annotated[str, typer.Argument(metavar="NAME", help="gpt-oss-20b (12 GB) or gpt-oss-120b (63 GB).")],
 ) -> None:
-    """Download a model. It goes into ossia's folder, one that was cut off is continued. Prints its path."""
+    """Download a model into ossia's folder, or resume a partial download. Prints its path."""
     from agent.models.catalog import DOWNLOADS, ETUDE, ETUDE_PATH, download_of
     from agent.models.pull import pull as download
     from cli import paths
@@ -56,13 +56,13 @@ def pull(
     model = download_of(name)
     if model is None:
         choices = " or ".join(download.name for download in DOWNLOADS)
-        raise typer.BadParameter(f"expected {choices}, got {name!r}", param_hint="NAME")
+        raise typer.BadParameter(f"must be {choices}, not {name!r}", param_hint="NAME")
     line = LiveLine(sys.stderr, shown=sys.stderr.isatty())
     try:
         path = download(model, paths.data_dir(), on_progress=download_line(line, name))
     except KeyboardInterrupt:
         line.erase()
-        print(f"ossia: stopped; what came is kept, `ossia models pull {name}` goes on from there", file=sys.stderr)
+        print(f"ossia: stopped; partial download kept, `ossia models pull {name}` resumes it", file=sys.stderr)
         raise
     finally:
         line.erase()

@@ -18,9 +18,9 @@ def setup(
         list[str] | None, typer.Argument(metavar="[PACKAGE]...", help="More packages, e.g. requests or 'scipy>=1.15'.")
     ] = None,
 ) -> None:
-    """Install numpy, pandas, matplotlib, sympy and what is named. Run it again to add more.
+    """Install numpy, pandas, matplotlib, sympy and the packages you name. Run it again to add more.
 
-    They stand in an environment of their own, apart from ossia's and yours.
+    They go into an environment of their own, apart from ossia's and yours.
     """
     import shutil
 
@@ -29,7 +29,7 @@ def setup(
 
     for package in packages or ():
         if not package.strip():
-            raise exit_error(f"python setup: expected the name of a package, came {package!r}")
+            raise exit_error(f"python setup: must be the name of a package, not {package!r}")
     environment = own_environment()
     try:
         environment.setup(packages or (), log=sys.stderr, uv=shutil.which("uv"))

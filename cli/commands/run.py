@@ -21,11 +21,11 @@ def run(
     ] = None,
     save: Annotated[bool, typer.Option("--save", help="Store the session. (A run stores nothing otherwise.)")] = False,
     latest: Annotated[
-        bool, typer.Option("--continue", help="Go on with the session that was used last, and store that.")
+        bool, typer.Option("--continue", help="Continue the session that was used last, and store it.")
     ] = False,
     resume: Annotated[
         str | None,
-        typer.Option(metavar="ID|TEXT", help="Go on with a session, and store that: its id, or a text of its title."),
+        typer.Option(metavar="ID|TEXT", help="Continue a session, and store it: its id, or part of its title."),
     ] = None,
 ) -> None:
     """Ask once. The answer goes to stdout, everything else to stderr."""

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 app = group(
     """Look through stored conversations: list, show, search, export, import, fork, rm.
 
-    A chat stores its session as it goes, unless it is --private; `ossia run` with --save. Go on with one: ossia
-    --continue, ossia --resume ID.
+    A chat stores its session as it goes, unless it is --private; `ossia run` stores one with --save. To continue one:
+    ossia --continue, ossia --resume ID.
     """
 )
 
-Ref = Annotated[str, typer.Argument(metavar="ID|TEXT", help="Its id, the beginning of one, or a text of its title.")]
-Thinking = Annotated[bool, typer.Option("--thinking", help="With the chain of thought.")]
+Ref = Annotated[str, typer.Argument(metavar="ID|TEXT", help="Its id, the beginning of its id, or part of its title.")]
+Thinking = Annotated[bool, typer.Option("--thinking", help="Include the chain of thought.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
 
 
@@ -43,7 +43,7 @@ def list_(
 def show(
     ref: Ref,
     thinking: Thinking = False,
-    all_: Annotated[bool, typer.Option("--all", help="Also what a retry or an edit replaced.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="Include what a retry or an edit replaced.")] = False,
 ) -> None:
     """Print a session to read, as Markdown."""
     from cli.export.forms import export
@@ -63,7 +63,7 @@ def search(
     thinking: Annotated[bool, typer.Option("--thinking", help="Also in the chain of thought.")] = False,
     json: Json = False,
 ) -> None:
-    """Search what was said in all sessions, and their titles. Prints the best place of each."""
+    """Search what was said in all sessions, and their titles. Prints the best match of each."""
     from cli.commands.sessions_report import print_hits
 
     with _opened() as store:
@@ -78,7 +78,7 @@ def export(
         typer.Option(help="json: all of it; harmony: openai-harmony's; chat: the Chat API's. [default: by FILE, md]"),
     ] = None,
     thinking: Annotated[
-        bool, typer.Option("--thinking", help="With the chain of thought (json and harmony always have it).")
+        bool, typer.Option("--thinking", help="Include the chain of thought (json and harmony always do).")
     ] = False,
     output: Annotated[str | None, typer.Option("-o", "--output", metavar="FILE", help="Write to a file.")] = None,
 ) -> None:
@@ -101,12 +101,12 @@ def export(
 def import_(
     file: Annotated[str, typer.Argument(metavar="FILE", help="JSON: ours, openai-harmony's, chat messages. -: stdin.")],
     trust: Annotated[
-        bool, typer.Option("--trust", help="It is a session of yours: keep its tokens, and what it says you typed.")
+        bool, typer.Option("--trust", help="It is your own session: keep its tokens, and what it says you typed.")
     ] = False,
 ) -> None:
     """Store a conversation from a file as a new session. Prints its id.
 
-    Without --trust all of it counts as text that somebody else wrote: calls that send or write are then asked about.
+    Without --trust, all of it counts as written by somebody else: calls that send or write then ask for approval.
     """
     from agent.sessions.importing import import_session
     from cli.commands.sessions_report import print_one, read_text
@@ -139,7 +139,7 @@ def fork(
     ref: Ref,
     turn: Annotated[int | None, typer.Option(metavar="N", min=1, help="Only the first N turns. [default: all]")] = None,
 ) -> None:
-    """Copy a session, to go on from there in another way. Prints the copy's id."""
+    """Copy a session, to continue it in another way. Prints the copy's id."""
     from cli.commands.sessions_report import print_one
     from cli.words import count
 
@@ -169,5 +169,5 @@ def _by_id(store: SessionStore, ref: str) -> SessionInfo:
     """The session with this id, never one found by its title: a text that is in a title by chance removes nothing."""
     info = store.find(ref)
     if not info.id.startswith(ref.strip().lower()):
-        raise exit_error(f"rm: expected an id, {ref!r} stands in the title of {info.id}")
+        raise exit_error(f"rm: needs an id, {ref!r} is only in the title of {info.id}")
     return info

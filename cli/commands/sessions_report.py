@@ -25,7 +25,7 @@ def print_list(infos: Sequence[SessionInfo], *, json: bool) -> None:
         print(json_line({"version": VERSION, "sessions": [asdict(info) for info in infos]}))
         return
     if not infos:
-        print("ossia: no session is stored yet; a chat stores its own: ossia", file=sys.stderr)
+        print("ossia: no session is stored yet; a chat stores its own: start one with ossia", file=sys.stderr)
         return
     print(f"{'ID':<8}  {'LAST USED':<16}  {'TURNS':>5}  TITLE")
     for info in infos:
@@ -49,7 +49,7 @@ def print_hits(hits: Sequence[SessionHit], text: str, *, json: bool) -> None:
 def print_one(info: SessionInfo) -> None:
     """The id on stdout, where a script reads it; the title beside it for people."""
     print(info.id)
-    print(f"ossia: {clean(one_line(info.title))}; go on with it: ossia --resume {info.id}", file=sys.stderr)
+    print(f"ossia: {clean(one_line(info.title))}; continue it with: ossia --resume {info.id}", file=sys.stderr)
 
 
 def read_text(name: str) -> str:
@@ -63,9 +63,9 @@ def read_text(name: str) -> str:
             with Path(expanded(name)).open("rb") as file:
                 data = file.read(_MAX_BYTES + 1)
         if len(data) > _MAX_BYTES:
-            raise ExitError(f"{name}: more than {_MAX_BYTES >> 20} MB", ExitCode.USAGE)
+            raise ExitError(f"{name}: larger than {_MAX_BYTES >> 20} MB", ExitCode.USAGE)
         return data.decode("utf-8-sig")
     except OSError as error:
         raise ExitError(f"can't read {name}: {error.strerror}", ExitCode.USAGE) from None
     except UnicodeDecodeError:
-        raise ExitError(f"{name}: expected UTF-8 text", ExitCode.USAGE) from None
+        raise ExitError(f"{name}: not UTF-8 text", ExitCode.USAGE) from None

@@ -17,7 +17,7 @@ app = group("Show the tools that are on, or call one by hand.")
 def list_(given: dict[str, object]) -> None:
     """Print the tools that are on.
 
-    For each: where it is from, whether its calls are asked about, and exactly the text that the model is given.
+    For each: where it is from, whether its calls need approval, and exactly the text that the model is given.
     """
     from cli.commands.tools_list import print_tools
 
@@ -33,21 +33,20 @@ def call(
         str | None, typer.Argument(metavar="[JSON]", help="Its arguments; for python, the code. [default: none]")
     ] = None,
     script: Annotated[
-        str | None, typer.Option(metavar="FILE|-", help='Calls, a line of {"name": …, "arguments": …} each.')
+        str | None, typer.Option(metavar="FILE|-", help='A file of calls, each a line: {"name": …, "arguments": …}.')
     ] = None,
 ) -> None:
     """Call a tool by hand, as the model would.
 
-    Prints exactly what the model would be given; a tool's error is that, too. Every other flag of `ossia run` is
-    taken as well.
+    Prints exactly what the model would be given, a tool's error too. Takes every other flag of `ossia run` as well.
     """
     from cli.commands.tools_call import call_once, call_script
 
     if script is not None and name is not None:
-        raise typer.BadParameter("expected a NAME or --script, got both", param_hint="--script")
+        raise typer.BadParameter("use NAME or --script, not both", param_hint="--script")
     if script is not None:
         call_script(script, given)
     elif name and name.strip():
         call_once(name, arguments or "", given)
     else:
-        raise typer.BadParameter("expected the name of a tool, or --script FILE", param_hint="NAME")
+        raise typer.BadParameter("give the name of a tool, or --script FILE", param_hint="NAME")

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 def trust(
     folder: Annotated[Path | None, typer.Argument(metavar="[DIR]", help="The folder. [default: this one]")] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Trust it without asking.")] = False,
     listed: Annotated[bool, typer.Option("--list", help="List the trusted folders and the stored rules.")] = False,
-    revoke: Annotated[bool, typer.Option("--revoke", help="Trust DIR no more, and forget its stored rules.")] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Stop trusting DIR, and forget its stored rules.")] = False,
     forget: Annotated[str | None, typer.Option(metavar="RULE", help="Forget a rule, as --list shows it.")] = None,
 ) -> None:
     """Trust a folder. Its rules, servers and functions take effect, and its files count as your own."""
@@ -27,7 +27,7 @@ def trust(
     from tools.approval.trust import Grants, TrustError, TrustStore
 
     if sum((listed, revoke, forget is not None)) > 1 or (folder and (listed or forget is not None)):
-        raise exit_error("trust: expected DIR, --list, --revoke DIR, or --forget RULE")
+        raise exit_error("trust: use only one of DIR, --list, --revoke DIR and --forget RULE")
     store, grants = TrustStore(paths.data_dir()), Grants(paths.data_dir())
     try:
         if listed:
@@ -39,7 +39,7 @@ def trust(
         elif revoke:
             if not store.revoke(folder or Path()):
                 raise exit_error(f"--revoke: {folder or Path().resolve()} isn't trusted")
-            _say(f"{(folder or Path()).resolve()} is trusted no more")
+            _say(f"{(folder or Path()).resolve()} is no longer trusted")
         else:
             _trust(store, folder or Path(), yes=yes)
     except TrustError as error:
@@ -51,7 +51,7 @@ def _trust(store: TrustStore, folder: Path, *, yes: bool) -> None:
     from tools.approval.trust import TrustError, look
 
     if not folder.is_dir():
-        raise exit_error(f"{folder}: expected a folder")
+        raise exit_error(f"{folder}: not a folder")
     if store.problem:
         raise TrustError(store.problem)
     root = folder.resolve()
@@ -61,7 +61,7 @@ def _trust(store: TrustStore, folder: Path, *, yes: bool) -> None:
     print(clean("\n".join([f"{root}: {state}", *(f"  {line}" for line in describe(offer))])))
     if not yes:
         if not sys.stdin.isatty():
-            raise exit_error("trust: nobody can be asked here: --yes trusts without a question")
+            raise exit_error("trust: there is no terminal to ask on: --yes trusts without asking")
         print("Trust it? [y/N] ", end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             print("ossia: nothing was changed", file=sys.stderr)
@@ -95,7 +95,7 @@ def describe(offer: Offer) -> list[str]:
     others: list[str] = []
     for name, content in offer.files.items():
         if name == "AGENTS.md":
-            lines.append(f"notes     AGENTS.md ({len(content):,} bytes) stands in the instructions")
+            lines.append(f"notes     AGENTS.md ({len(content):,} bytes) is added to the instructions")
         elif name == ".ossia/config.toml":
             lines += _of_config(content)
         elif name == ".ossia/mcp.json":
@@ -107,7 +107,7 @@ def describe(offer: Offer) -> list[str]:
     if others:
         more = f" and {len(others) - 5} more" if len(others) > 5 else ""
         lines.append(f"others    {', '.join(map(_line, others[:5]))}{more}")
-    lines.append("files     all of them count as your own: their text no longer makes writes and commands ask")
+    lines.append("files     all of them count as your own: writes and commands no longer ask because of their text")
     return lines
 
 

@@ -21,13 +21,13 @@ def undo(
         str | None, typer.Option(metavar="DIR", help="The workspace that was changed. [default: this folder]")
     ] = None,
     listed: Annotated[bool, typer.Option("--list", help="List what can be undone, the last turn first.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Also files that were changed since the turn.")] = False,
-    skip: Annotated[bool, typer.Option("--skip", help="Forget about files that can't be undone.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Also restore files that were changed since.")] = False,
+    skip: Annotated[bool, typer.Option("--skip", help="Give up on files that can't be restored.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")] = False,
 ) -> None:
-    """Take back what the last turn changed in a workspace. Repeat it for the turns before.
+    """Undo what the last turn changed in a workspace. Repeat it for the turns before.
 
-    Files that you changed since are left as they are and named; the exit code is then 1, as it is when there is nothing
+    Files that you changed since are named and left as they are; the exit code is then 1, as it is when there is nothing
     to undo. What commands change in a workspace of more than 20,000 files or 200 MB isn't kept.
     """
     import shlex
@@ -38,9 +38,9 @@ def undo(
 
     folder = Path() if workspace is None else paths.expanded(workspace)
     if workspace == "" or not folder.is_dir():
-        raise exit_error(f"--workspace {workspace}: expected a folder")
+        raise exit_error(f"--workspace {workspace}: not a folder")
     if force and skip:
-        raise exit_error("undo: expected --force or --skip, not both")
+        raise exit_error("undo: use --force or --skip, not both")
     root, data = folder.resolve(), paths.data_dir()
     journal = Journal(data, root)
     if listed:

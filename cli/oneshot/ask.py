@@ -92,7 +92,7 @@ class Asker:
         _write(tty, self._painted(shown, asked.preview.language))
         prompt = "Allow? [y]es, [n]o" if asked.firm else "Allow? [y]es, [n]o, for this [s]ession"
         prompt += f", [a]lways ({clean(one_line(', '.join(asked.rules)))})" if asked.rules else ""
-        prompt += ", [?] all of it: " if shown != lines else ": "
+        prompt += ", [?] show all: " if shown != lines else ": "
         while True:
             try:
                 answer = _answer(tty, prompt, given_up)
@@ -109,8 +109,8 @@ class Asker:
             if key in answers(asked):
                 return key
             hint = hint_on(asked, self._hint)
-            why = f": it is asked each time{hint and f'; {hint}'}" if asked.firm and key else ""
-            _write(tty, f"expected {', '.join(answers(asked))}{why}\n")
+            why = f": this is asked each time{hint and f'; {hint}'}" if asked.firm and key else ""
+            _write(tty, f"answer {', '.join(answers(asked))}{why}\n")
 
     def _painted(self, lines: list[str], language: str) -> str:
         colours = {"+": _GREEN, "-": _RED} if self._colour and language == "diff" else {}

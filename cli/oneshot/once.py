@@ -16,7 +16,7 @@ from agent.sessions.session import UserText
 from agent.worker import Tapped, Worker
 from cli.exits import ExitCode, ExitError
 from cli.oneshot.ask import Asker, told_of
-from cli.oneshot.output import Answer, Json, Output, Raw
+from cli.oneshot.output import Answer, Json, Raw
 from cli.oneshot.pump import TICK_S, Pump
 from cli.oneshot.report import Report
 from cli.oneshot.stdin import read_stdin
@@ -40,15 +40,15 @@ _GRACE_S = 0.6
 _CUT: dict[TurnEnd, str] = {
     "tokens": "the answer is cut: --max-tokens was reached",
     "time": "the answer is cut: --timeout was reached",
-    "context": "the answer is cut: the context is full, use a larger --context",
-    "loop": "the answer is cut: the model repeated itself, ask again, or with another --seed",
+    "context": "the answer is cut: the context is full; use a larger --context",
+    "loop": "the answer is cut: the model repeated itself; ask again, or use another --seed",
     "steps": "the step limit was reached: this is the answer from what there is",
 }
 
-_SILENT = "no answer came: the model ended its turn without one; ask again, or with another --seed"
+_SILENT = "no answer came: the model ended its turn without one; ask again, or use another --seed"
 _NO_SCHEMA = "off"
 _MISFIT = "the answer doesn't follow the schema"
-_NOT_WHOLE = "; nothing is printed, since half of it is no answer by the schema"
+_NOT_WHOLE = "; nothing is printed, since half an answer doesn't follow the schema"
 
 _R = TypeVar("_R")
 
@@ -87,11 +87,11 @@ def _prepared(
     resolved, folder = resolve_with_folder(flags)
     settings = resolved.settings
     if settings.raw and settings.json:
-        raise ExitError("--raw and --json both want stdout: expected one of them", ExitCode.USAGE)
+        raise ExitError("use --raw or --json, not both", ExitCode.USAGE)
     answer = read_schema(schema, of="--schema") if schema not in (None, _NO_SCHEMA) else None
     text = _question(prompt, quiet=settings.quiet)
     if save and settings.private and resolved.origins["private"] == "--private":
-        raise ExitError("--save stores the session, --private nothing: expected one of them", ExitCode.USAGE)
+        raise ExitError("use --save or --private, not both", ExitCode.USAGE)
     display = make_display(settings)
     for warning in resolved.warnings:
         display.warn(warning)
@@ -119,7 +119,9 @@ class _Run:
             model=settings.model or "", strict=settings.strict_approvals, schema=answer.schema if answer else None
         )
         self._raw = Raw() if settings.raw else None
-        self._out: Output = self._raw or (Json() if settings.json else Answer(self._report, before=display.pause))
+        self._out: Answer | Json | Raw = self._raw or (
+            Json() if settings.json else Answer(self._report, before=display.pause)
+        )
         if isinstance(self._out, Answer):
             display.before = self._out.end_line
 
@@ -232,7 +234,7 @@ class _Run:
         if opened.store.problem:
             self._display.warn(f"the session is not stored: {opened.store.problem}")
         elif opened.session.entries and not opened.resumed:
-            self._display.aside(f"stored; go on with it: ossia run --resume {opened.session_id}")
+            self._display.aside(f"stored; continue it with: ossia run --resume {opened.session_id}")
         opened.store.close()
 
     def _see(self, event: Event | Tapped, assembly: Assembly) -> None:
@@ -269,5 +271,5 @@ def _question(prompt: str | None, *, quiet: bool) -> str:
     """The user's text: PROMPT and standard input with a blank line between them, or whichever there is."""
     parts = [part for part in (prompt, read_stdin(quiet=quiet)) if part and part.strip()]
     if not parts:
-        raise ExitError('expected a question, as in: ossia run "What is 48*17?"', ExitCode.USAGE)
+        raise ExitError('no question: ask one, as in: ossia run "What is 48*17?"', ExitCode.USAGE)
     return "\n\n".join(parts)

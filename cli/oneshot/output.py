@@ -6,7 +6,7 @@ import codecs
 import json
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from agent.engine.base import Forced
 from agent.events import Delta, Event, MessageAdded, Progress
@@ -22,19 +22,10 @@ if TYPE_CHECKING:
     from agent.citations import Citations
 
 
-class Output(Protocol):
-    """Sees the events of a turn, and writes what belongs on stdout."""
-
-    def see(self, event: Event | Tapped) -> None: ...
-
-    def finish(self, report: Report) -> None:
-        """The turn is over, well or not: write what is still owed."""
-        ...
-
-
 class Answer:
     """The answer: into a pipe exactly, at the end; on a terminal cleaned, as it comes.
 
+    Like the other two, it sees the events of a turn; `finish` writes what is still owed, however the turn ended.
     Citations in it become numbers, with their footnotes below it. `before` is called before any of it is written, so
     that a live line can leave the terminal; `report` knows the pages that can be cited.
     """

@@ -32,11 +32,11 @@ def read_stdin(*, quiet: bool) -> str | None:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ExitError(
-            f"standard input: expected UTF-8 text, byte {error.start} is {data[error.start]:#04x}: convert it first",
+            f"standard input isn't UTF-8 text (byte {error.start} is {data[error.start]:#04x}): convert it first",
             ExitCode.USAGE,
         ) from None
     if "\0" in text:
-        raise ExitError("standard input: expected text, got binary data (a NUL byte): convert it first", ExitCode.USAGE)
+        raise ExitError("standard input is binary (it has a NUL byte), not text: convert it first", ExitCode.USAGE)
     return text.removesuffix("\n") or None
 
 

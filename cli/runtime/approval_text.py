@@ -74,16 +74,16 @@ def question_of(asked: ApprovalAsked, *, spec: ToolSpec | None = None, hint: str
 
     keys = (*answers(asked), "e")
     hidden = unseen(asked.preview.detail)
-    notices = [f"asked each time: {asked.reason}" if asked.firm else asked.reason]
-    notices += [f"it holds characters that don't show ({hidden})"] if hidden else []
+    notices = [f"asking because {asked.reason}" if asked.firm else asked.reason]
+    notices += [f"it holds invisible characters ({hidden})"] if hidden else []
     return Question(
         title_of(asked),
         "; ".join(filter(None, (*notices, hint_on(asked, hint)))),
         asked.preview.detail,
         asked.preview.language,
-        f"Your change was not taken: {asked.fault}" if asked.fault else "",
+        f"Your change can't be used: {asked.fault}" if asked.fault else "",
         tuple((key, WORDS[key]) for key in keys),
-        f"always stores the rule {', '.join(asked.rules)}" if "a" in keys else "",
+        f'"a" will always allow {_allowed(asked.rules)} here' if "a" in keys else "",
         explanation(asked, spec=spec, hint=hint),
         careful=asked.firm or bool(asked.preview.caution) or bool(hidden),
     )
@@ -104,9 +104,9 @@ def explanation(asked: ApprovalAsked, *, spec: ToolSpec | None = None, hint: str
     meanings = {
         "y": "this call runs, once",
         "n": "it doesn't run, and the model is told so; the same call isn't asked about again",
-        "s": f"it runs, and {_remembered(asked)} is not asked about until ossia ends",
-        "a": f"it runs, and this is stored for this workspace (without one: for all runs that have none): "
-        f"{', '.join(asked.rules)} (`ossia trust --forget RULE` takes it back)",
+        "s": f"it runs, and you aren't asked about {_remembered(asked)} again until ossia ends",
+        "a": f"it runs, and this rule is stored for this workspace (without one: for all runs that have none): "
+        f"{', '.join(asked.rules)} (`ossia trust --forget RULE` undoes that)",
     }
     lines += ["", *(f"{key}  {WORDS[key]}: {meanings[key]}" for key in answers(asked))]
     lines += ["e  edit: change the call in your editor; it is shown again before it runs, and the model is told"]
@@ -118,6 +118,11 @@ def told_of(asked: ApprovalAsked, key: str) -> str:
     if key == "a":
         return f"always allowed: {', '.join(asked.rules)} · /allow remove RULE takes it back"
     return f"allowed until ossia ends: {_remembered(asked)}" if key == "s" else ""
+
+
+def _allowed(rules: Sequence[str]) -> str:
+    """A command as it is typed, any other rule as it is written."""
+    return ", ".join(f"`{rule.removeprefix('shell:')}`" for rule in rules)
 
 
 def _remembered(asked: ApprovalAsked) -> str:

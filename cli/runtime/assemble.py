@@ -226,7 +226,7 @@ def _what_takes_time(planned: Plan) -> str:
     """What llama.cpp does with weights that are in memory, in words; "": nothing."""
     if planned.repack:
         return "repacking the weights"
-    return "bringing the weights to the GPU" if planned.gpu_layers else ""
+    return "moving the weights to the GPU" if planned.gpu_layers else ""
 
 
 def memory_lines(planned: Plan) -> tuple[str, str]:

@@ -48,7 +48,7 @@ def _web(settings: Settings) -> Source:
     is_address = settings.web.lower().startswith(("http://", "https://"))
     if not is_address and settings.web not in KINDS:
         names = ", ".join(kind for kind in KINDS if kind != "searxng")
-        raise ExitError(f"--web {shown}: expected a SearXNG's address (http://…) or one of {names}", ExitCode.USAGE)
+        raise ExitError(f"--web {shown}: must be a SearXNG's address (http://…) or one of {names}", ExitCode.USAGE)
     kind, url = ("searxng", settings.web) if is_address else (settings.web, settings.web_url)
     variable = settings.web_key or _KEYS.get(kind, "")
     key = os.environ.get(variable) if variable else None

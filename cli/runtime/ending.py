@@ -16,13 +16,13 @@ def look_to_the_end(warn: Callable[[str], None]) -> None:
 
     if not ending.is_under_way():
         return
-    warn("what the command left is looked at before this ends (Ctrl-C ends it at once)")
+    warn("checking what the command left behind before ending (Ctrl-C: end now)")
     try:
         whole = ending.wait()
     except KeyboardInterrupt:
         whole = False
     if not whole:
-        warn("what the command left was not looked at to the end: look at what it changed yourself")
+        warn("what the command left behind was not fully checked: look at what it changed yourself")
 
 
 def end_now(code: int) -> NoReturn:

@@ -42,7 +42,7 @@ def reason_of(text: str) -> str:
     if led or text.startswith("Error"):
         return one_line(text[led.end() :] if led else text)
     lines = [line for line in text.splitlines() if line.strip()]
-    last = lines[-1] if lines else "it failed, and says nothing"
+    last = lines[-1] if lines else "it failed without a message"
     remark = _REMARK.fullmatch(last.strip())
     if remark is None:
         return one_line(last.removeprefix("[ERROR] "))
@@ -129,7 +129,7 @@ class Fixes:
         if why := self.off.get(whole):
             return f"{whole} is off: {why}"
         if family in ("python", "browser") and self.settings.no_tools:
-            return "--no-tools is set, here or among the settings: without it there are tools"
+            return "all tools are off: --no-tools is set, here or among the settings"
         if family in ("python", "browser"):
             return f"--tools {family} turns it on, beside what else --tools names" if self.settings.tools else ""
         if name in _IN_FOLDER and not self.folder:
@@ -152,7 +152,7 @@ class Fixes:
             return ""
         package = _PACKAGES.get(found[1], found[1])
         if self.settings.python:
-            return f"{package} has to be installed in {self.settings.python}, which --python names"
+            return f"{package} must be installed in {self.settings.python}, which --python names"
         return f"ossia python setup {package} installs it for the model's Python, if that is the package you want"
 
     def _of_search(self, text: str) -> str:

@@ -48,7 +48,7 @@ def chosen_tools(settings: Settings) -> ChosenTools:
     files = tuple(Path(name) for name in names if name.endswith(".py"))
     missing = next((path for path in files if not path.is_file()), None)
     if missing is not None:
-        raise ExitError(f"--tools: expected a file of functions, there is no {missing}", ExitCode.USAGE)
+        raise ExitError(f"--tools: file {missing} doesn't exist", ExitCode.USAGE)
     trained = tuple(name for name in names if name in TRAINED) or TRAINED
     packages = tuple(name for name in names if name not in TRAINED and not name.endswith(".py"))
     if packages:
@@ -66,7 +66,7 @@ def _require_packages(names: Sequence[str]) -> None:
     if missing is not None:
         packages = f" ({', '.join(installed)})" if installed else ", of which none is installed"
         expected = f"python, browser, a file (FILE.py) or a package with tools{packages}"
-        raise ExitError(f"--tools: expected {expected}, got {missing!r}", ExitCode.USAGE)
+        raise ExitError(f"--tools: must be {expected}, not {missing!r}", ExitCode.USAGE)
 
 
 class ToolMaker:

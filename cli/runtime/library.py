@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tools.library.indexing import Event
     from tools.library.library import Library, Root, RootKind
 
-CHANGES = ("added", "updated", "unchanged", "taken out", "failed")
+CHANGES = ("added", "updated", "unchanged", "removed", "failed")
 """What may become of a document, in the order in which the sums are told."""
 
 
@@ -73,7 +73,7 @@ class Account:
             case Indexed(change=change):
                 self.changes[change] += 1
             case Vanished(documents=documents):
-                self.changes["taken out"] += documents
+                self.changes["removed"] += documents
             case Skipped(origin, reason) if origin != root.place:
                 self.reasons[reason] += 1
                 self.passed_by(origin, reason)
@@ -159,12 +159,12 @@ def place_of(name: str) -> str:
     if _is_url(name):
         return name
     if not name.strip():
-        raise ExitError(f"expected a path or a URL, came {name!r}", ExitCode.USAGE)
+        raise ExitError(f"must be a path or a URL, not {name!r}", ExitCode.USAGE)
     if "://" in name:
-        raise ExitError(f"{name}: expected a path or an http(s) URL", ExitCode.USAGE)
+        raise ExitError(f"{name}: must be a path or an http(s) URL", ExitCode.USAGE)
     try:
         path = str(Path(name).expanduser().resolve())
         path.encode()
     except (OSError, RuntimeError, ValueError):  # a loop of links, no home, a NUL, bytes that are no text
-        raise ExitError(f"{name}: not a path that can be used", ExitCode.USAGE) from None
+        raise ExitError(f"{name}: this path can't be used", ExitCode.USAGE) from None
     return path

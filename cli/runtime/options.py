@@ -52,7 +52,7 @@ def read_instructions(value: str | None) -> str | None:
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise ExitError(f"--instructions {value}: expected UTF-8 text in {path}", ExitCode.USAGE) from None
+        raise ExitError(f"--instructions {value}: {path} isn't UTF-8 text", ExitCode.USAGE) from None
     except OSError as error:
         raise ExitError(f"--instructions {value}: can't read {path}: {error.strerror}", ExitCode.USAGE) from None
 

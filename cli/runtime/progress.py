@@ -126,7 +126,7 @@ class Display:
                 self.note(clean(f"{would}\n{preview.detail}").rstrip("\n"))
             case ToolStarted(call):
                 self.aside(f"{call.name}: {short_arguments(call.arguments, _SHOWN_CHARS)}")
-                self.line.set(f"{call.name} runs")
+                self.line.set(f"running {call.name}")
             case ToolOutput(text=text):
                 self.line.set(f"… {one_line(text, _SHOWN_CHARS)}")
             case ToolFinished(call, result, ms):
@@ -141,7 +141,7 @@ class Display:
             case Repaired(code, message, token):
                 self.detail(f"repaired at token {token}: {message} ({code})")
             case LetGo(what, reason):
-                self.detail(f"the guide let go of the {what}: {reason}")
+                self.detail(f"the guide stopped constraining the {what}: {reason}")
             case Stats(step):
                 lost = f" ({step.lost_tokens} for the second time)" if step.lost_tokens else ""
                 self.detail(

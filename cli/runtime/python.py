@@ -59,7 +59,7 @@ def why_not_writable(folder: Path) -> str | None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        return f"{folder} can't be made ({error.strerror})"
+        return f"{folder} can't be created ({error.strerror})"
     return None if os.access(folder, os.W_OK | os.X_OK) else f"{folder} can't be written to"
 
 

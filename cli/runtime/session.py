@@ -40,9 +40,7 @@ class OpenSession:
     before: tuple[str, tuple[Entry, ...]] | None = None
 
 
-def open_session(
-    resolved: Resolved, folder: Folder | None, *, resume: Resume, save: bool | None = None
-) -> OpenSession:
+def open_session(resolved: Resolved, folder: Folder | None, *, resume: Resume, save: bool | None = None) -> OpenSession:
     """A new session, or the older one that `resume` names. Raises where that one can't be loaded.
 
     `save`: store a new one; None: unless the settings say private. A store that can't be used stops nobody from
@@ -77,7 +75,7 @@ def _older(resolved: Resolved, folder: Folder | None, resume: Resume) -> OpenSes
     store = _store()
     info = store.find(resume.ref) if resume.ref is not None else store.latest()
     if info is None:
-        raise ExitError("--continue: expected a session to go on with, none is stored yet", ExitCode.USAGE)
+        raise ExitError("--continue: no session is stored yet", ExitCode.USAGE)
     private = resolved.settings.private
     session = store.load(info.id) if private else store.resume(info.id)
     session.options = resumed_options(session.options, resolved, folder)

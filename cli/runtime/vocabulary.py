@@ -16,25 +16,30 @@ _O200K_TOKENS = 199_998
 """Ordinary tokens of o200k: a model with as many has gpt-oss's vocabulary."""
 
 
-def tokenizer_for(model: str | None, *, say: Callable[[str], object] | None = None) -> Tokenizer:
+def _say(line: str) -> None:
+    import sys
+
+    from cli.clean import clean
+
+    print(f"ossia: {clean(line)}", file=sys.stderr)
+
+
+def tokenizer_for(model: str | None, *, say: Callable[[str], object] = _say) -> Tokenizer:
     """The tokenizer of `model` (the path of a GGUF, or a name).
 
     None: that of the first gpt-oss GGUF found on this machine (never the built-in étude's), else `o200k_harmony`
-    from tiktoken, which downloads it once; `say` gets a line about that, None: stderr does. Raises ModelError when the
+    from tiktoken, which downloads it once; `say` gets a line about that, else stderr. Raises ModelError when the
     model is missing or unusable, ExitError (3) when there is no vocabulary at all.
     """
     from harmony.tokenizer import Tokenizer
 
-    vocabulary = _found(say or _say) if model is None else _named(model)
-    return Tokenizer(vocabulary or _o200k(say or _say))
-
-
-def _named(model: str) -> Vocabulary:
+    if model is None:
+        return Tokenizer(_found(say) or _o200k(say))
     from agent.models.memory import read_memory
     from agent.models.resolve import resolve
     from cli.runtime.models import locations
 
-    return resolve(model, locations=locations(), memory=read_memory()).vocabulary()
+    return Tokenizer(resolve(model, locations=locations(), memory=read_memory()).vocabulary())
 
 
 def _found(say: Callable[[str], object]) -> Vocabulary | None:
@@ -48,7 +53,7 @@ def _found(say: Callable[[str], object]) -> Vocabulary | None:
             try:
                 return open_model(found.path, origin=found.origin).vocabulary()
             except ModelError as error:
-                say(f"warning: passed over: {error}")
+                say(f"warning: skipped: {error}")
     return None
 
 
@@ -66,8 +71,8 @@ def _o200k(say: Callable[[str], object]) -> Vocabulary:
     except (OSError, ValueError) as error:  # requests' errors are OSErrors; a wrong checksum is a ValueError
         reason = type(error).__name__ if isinstance(error, OSError) else error
         raise ExitError(
-            f"no vocabulary: no gpt-oss model on this machine, and o200k_harmony can't be had ({reason}): "
-            "name a GGUF file with --model, or take the built-in one with --model etude",
+            f"no vocabulary: no gpt-oss model on this machine, and o200k_harmony can't be downloaded ({reason}): "
+            "name a GGUF file with --model, or use the built-in one with --model etude",
             ExitCode.MODEL,
         ) from None
 
@@ -84,14 +89,6 @@ def _cache_file() -> Path | None:
     return Path(folder) / _CACHED_NAME if folder else None
 
 
-def _say(line: str) -> None:
-    import sys
-
-    from cli.clean import clean
-
-    print(f"ossia: {clean(line)}", file=sys.stderr)
-
-
 def own_tokenizer(model: str | None) -> Tokenizer:
     """The tokenizer of `model`; None: gpt-oss's if it is on this machine, else the built-in étude's. No downloads."""
     if model is not None:
@@ -99,7 +96,7 @@ def own_tokenizer(model: str | None) -> Tokenizer:
     from harmony.tokenizer import Tokenizer
 
     vocabulary = _gpt_oss_here()
-    return tokenizer_for("etude") if vocabulary is None else Tokenizer(vocabulary)
+    return Tokenizer(vocabulary) if vocabulary else tokenizer_for("etude")
 
 
 def _gpt_oss_here() -> Vocabulary | None:
@@ -127,7 +124,7 @@ class ViewCounter:
         if not self.fell_back or self._told:
             return None
         self._told = True
-        return "no gpt-oss vocabulary on this machine: the model's own measures how much of a page it is shown"
+        return "no gpt-oss vocabulary on this machine: pages are measured with the model's own"
 
     def __call__(self, text: str) -> int:
         """The number of tokens of `text`."""

@@ -132,10 +132,10 @@ def _folder_layer(folder: Path) -> _Layer:
     layer = _file_layer(path, must_exist=False)
     extra = [key for key in layer.values if key != "tools"]
     if extra:
-        raise ConfigError(f"{path}: {extra[0]!r} can't be set by a workspace: expected tools, approvals or {MCP_TABLE}")
+        raise ConfigError(f"{path}: {extra[0]!r} can't be set by a workspace, only tools, approvals and {MCP_TABLE}")
     for name in cast("tuple[str, ...]", layer.values.get("tools", ())):
         if name.endswith(".py") and not Path(name).resolve().is_relative_to(path.parent.resolve()):
-            raise ConfigError(f"{path}: tools: expected files in {path.parent}, which you trusted, came {name!r}")
+            raise ConfigError(f"{path}: tools: must be files in {path.parent}, which you trusted, not {name!r}")
     return layer
 
 
@@ -151,7 +151,7 @@ def _approvals(table: object, path: Path) -> tuple[tuple[str, str], ...]:
     TOML nests `browser.open = "never"` by itself.
     """
     if not isinstance(table, dict):
-        raise ConfigError(f"{path}: approvals: expected a table, came {table!r}")
+        raise ConfigError(f"{path}: approvals: must be a table, not {table!r}")
     flat: dict[str, object] = {}
     for name, value in table.items():
         family = name in _FAMILIES and isinstance(value, dict)
@@ -161,7 +161,7 @@ def _approvals(table: object, path: Path) -> tuple[tuple[str, str], ...]:
             flat |= {f"{tool}:{pattern}": at for pattern, at in action.items()} if nested else {tool: action}
     for rule, action in flat.items():
         if action not in ACTIONS:
-            raise ConfigError(f"{path}: approvals: {rule}: expected {', '.join(ACTIONS)}, came {action!r}")
+            raise ConfigError(f"{path}: approvals: {rule}: must be one of {', '.join(ACTIONS)}, not {action!r}")
     return tuple((rule, str(action)) for rule, action in flat.items())
 
 
@@ -177,7 +177,7 @@ def _load(path: Path, *, must_exist: bool) -> Mapping[str, object]:
         reason = error.strerror if isinstance(error, OSError) else "it isn't UTF-8"
         raise ConfigError(f"{path}: can't read the config file: {reason}") from error
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: expected TOML: {error}") from error
+        raise ConfigError(f"{path}: not valid TOML: {error}") from error
 
 
 def _environment_layer(variables: Mapping[str, str]) -> _Layer:

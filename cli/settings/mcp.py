@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from cli.settings.config import FOLDER_CONFIG, MCP_TABLE, config_path
 from tools.functions.errors import McpConfigInvalid
@@ -44,7 +44,7 @@ def all_configured(environ: Mapping[str, str], *, folder: Path | None = None) ->
     if folder is not None:
         files += [folder / FOLDER_CONFIG, (folder / FOLDER_CONFIG).with_name(_FILE)]
     for path in files:
-        for server in parse_servers(_table(path), str(path)):
+        for server in parse_servers(mcp_table(path), str(path)):
             if server.name in found:
                 raise McpConfigInvalid(
                     f"{server.where}: {found[server.name].path} has a server of that name: rename one"
@@ -79,37 +79,32 @@ def remove_server(environ: Mapping[str, str], name: str) -> None:
     there = next((one for one in all_configured(environ) if one.config.name == name), None)
     if there is None:
         names = ", ".join(one.config.name for one in all_configured(environ)) or "none"
-        raise McpConfigInvalid(f"no MCP server {name!r} is configured (there are: {names})")
+        raise McpConfigInvalid(f"no MCP server {name!r} is configured (configured: {names})")
     if there.path != path:
-        raise McpConfigInvalid(f"{name!r} stands in {there.path}: take [{MCP_TABLE}.{name}] out of it yourself")
+        raise McpConfigInvalid(f"{name!r} is in {there.path}: remove [{MCP_TABLE}.{name}] there yourself")
     whole = _read_json(path)
     servers = dict(cast("Mapping[str, object]", whole[MCP_TABLE]))
     del servers[name]
     _write(path, {**whole, MCP_TABLE: servers})
 
 
-def mcp_table(path: Path) -> Mapping[str, Mapping[str, object]]:
-    """The servers of a file as they stand there; `all_configured` has checked them."""
-    return cast("Mapping[str, Mapping[str, object]]", _table(path))
-
-
-def _table(path: Path) -> object:
-    """The `mcpServers` of a file; none when there is no file."""
+def mcp_table(path: Path) -> Any:
+    """The `mcpServers` of a file, as they stand there; none when there is no file. `all_configured` checks them."""
     if path.suffix == ".json":
         return _read_json(path).get(MCP_TABLE, {})
     try:
         return tomllib.loads(_text(path)).get(MCP_TABLE, {})
     except tomllib.TOMLDecodeError as error:
-        raise McpConfigInvalid(f"{path}: expected TOML: {error}") from None
+        raise McpConfigInvalid(f"{path}: not valid TOML: {error}") from None
 
 
 def _read_json(path: Path) -> Mapping[str, object]:
     try:
         value = json.loads(_text(path) or "{}")
     except (ValueError, RecursionError) as error:
-        raise McpConfigInvalid(f"{path}: expected JSON: {error}") from None
+        raise McpConfigInvalid(f"{path}: not valid JSON: {error}") from None
     if not isinstance(value, dict):
-        raise McpConfigInvalid(f'{path}: expected {{"{MCP_TABLE}": {{…}}}}, came {type(value).__name__}')
+        raise McpConfigInvalid(f'{path}: must be {{"{MCP_TABLE}": {{…}}}}, not {type(value).__name__}')
     return value
 
 
@@ -131,5 +126,5 @@ def _write(path: Path, value: Mapping[str, object]) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:  # from an argument whose bytes are no UTF-8
-        raise McpConfigInvalid(f"{path}: expected UTF-8 text, came bytes that are none") from None
+        raise McpConfigInvalid(f"{path}: the text must be UTF-8") from None
     write_whole(path, text)

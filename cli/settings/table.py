@@ -4,8 +4,8 @@ The key of the config file, the environment variable, the flag, `/set` in a chat
 the README all come from that. `seed` is `seed = 7` in the file, `OSSIA_SEED=7`, `--seed 7` and `/set seed 7`:
 
     seed: int | None = _setting(None, kinds.whole(0),                       # its default (not set), what it may hold
-        Flag("Make the drawing of tokens repeatable.", "N"),                # in the help of `ossia run`
-        InChat("the same answers again", "sampling"))                       # `/set` takes it; what it says of it there
+        Flag("Make sampling repeatable.", "N"),                             # in the help of `ossia run`
+        InChat("make sampling repeatable", "sampling"))                     # `/set` takes it; what it says of it there
 """
 
 from __future__ import annotations
@@ -100,24 +100,24 @@ class Settings:
     # None: the default set; else names of trained tools, files (`*.py`) and packages. `--tools python` overrides
     # a `no_tools` in the file; where both are in one place, `no_tools` wins.
     tools: tuple[str, ...] | None = _setting(None, kinds.names(), Flag(
-        "FILE.py: its functions, too. python, browser: these in place of both. PACKAGE: its tools.", "NAMES", _ALL),
+        "FILE.py or PACKAGE: add its functions. python, browser: only that one of the two.", "NAMES", _ALL),
         replaces="no_tools")
     no_tools: bool = _setting(False, kinds.switch(), Flag("No tools at all.", listed=_ALL))
     workspace: str | None = _setting(None, kinds.path(),
         Flag("Let the model work in a folder: read, search, write, run commands.", "DIR", _ALL))
     trust: bool = _setting(False, kinds.switch(),
-        Flag("Trust the workspace's own rules and files, this once.", listed=_ALL))
+        Flag("Trust the workspace's own rules and files, this time only.", listed=_ALL))
     # Rules, as `tools.approval.policy.parse_rule` reads them.
     allow: tuple[str, ...] = _setting((), kinds.texts("a list of rules, e.g. 'shell:git status*'"),
         Flag("Allow a tool's calls, as in 'shell:git status*'. Repeatable.", "NAME[:PATTERN]", _ALL))
     deny: tuple[str, ...] = _setting((), kinds.texts("a list of rules, e.g. 'shell:git push*'"),
-        Flag("Never allow these calls; wins. Repeatable.", "NAME[:PATTERN]", _RUN_TOOLS))
+        Flag("Never allow these calls; overrides --allow. Repeatable.", "NAME[:PATTERN]", _RUN_TOOLS))
     yes: bool = _setting(False, kinds.switch(),
-        Flag("Say yes to what is asked, but for what only you may allow.", listed=_RUN_TOOLS))
+        Flag("Answer yes to approvals, except those that only you may give.", listed=_RUN_TOOLS))
     strict_approvals: bool = _setting(False, kinds.switch(),
         Flag("Exit with 8 if nobody could be asked about a call.", listed=_RUN_TOOLS))
     dry_run: bool = _setting(False, kinds.switch(),
-        Flag("Show writes and commands, carry none out.", listed=_RUN_TOOLS))
+        Flag("Show writes and commands without carrying them out.", listed=_RUN_TOOLS))
     web: str | None = _setting(None, kinds.text(), Flag(
         "Search the web: a SearXNG's address, or brave, exa, mojeek, serper, tavily, you, ddgs.", "URL|NAME", _ALL))
     web_key: str | None = _setting(None, kinds.variable(),
@@ -125,7 +125,7 @@ class Settings:
     web_url: str | None = _setting(None, kinds.text(),
         Flag("Another address for the service of --web.", "URL", _RUN_TOOLS))
     allow_host: tuple[str, ...] = _setting((), kinds.texts("a list of hosts, e.g. 'intranet:8080'"),
-        Flag("Let pages of this private host be read. Repeatable.", "HOST[:PORT]", _RUN_TOOLS))
+        Flag("Allow reading pages of this private host. Repeatable.", "HOST[:PORT]", _RUN_TOOLS))
     proxy: str | None = _setting(None, kinds.text(),
         Flag("An HTTP proxy for web pages and searches.", "URL", _RUN_TOOLS))
     python: str | None = _setting(None, kinds.path(),
@@ -135,46 +135,46 @@ class Settings:
     show_thinking: bool = _setting(False, kinds.switch(), Flag("Show the chain of thought, on stderr."))
     verbose: bool = _setting(False, kinds.switch(), Flag("Say more, on stderr.", listed=_RUN_TOOLS), replaces="quiet")
     quiet: bool = _setting(False, kinds.switch(),
-        Flag("On stderr only errors, and what a command planted.", listed=_RUN_TOOLS), replaces="verbose")
+        Flag("On stderr only errors, and what a command left to run later.", listed=_RUN_TOOLS), replaces="verbose")
     raw: bool = _setting(False, kinds.switch(), Flag("Print the Harmony stream as it comes."), replaces="json")
     json: bool = _setting(False, kinds.switch(), Flag("Print one line of JSON about the whole turn.", listed=_RUN_TOOLS,
         tools="Print JSON, a line for each answer."), replaces="raw")
     guide: Literal["on", "off"] = _setting("on", kinds.on_or_off(),
-        Flag("Don't hold the model to valid headers, arguments and answers.", off="--no-guide"))
+        Flag("Don't constrain the model to valid headers, arguments and answers.", off="--no-guide"))
     max_tokens: int | None = _setting(None, kinds.whole(1),  # None: to the end of the context
-        Flag("Generate at most N tokens, thinking included.", "N"), InChat("the most tokens of a turn", "limits"))
+        Flag("Generate at most N tokens, thinking included.", "N"), InChat("the most tokens per turn", "limits"))
     temperature: float = _setting(1.0, kinds.number("a number of at least 0", lambda number: number >= 0),
-        Flag("Randomness; 0 is greedy. [default: 1.0]", "T"), InChat("0 is always the likeliest word", "sampling"))
+        Flag("Randomness; 0 is greedy. [default: 1.0]", "T"), InChat("randomness; 0 is greedy", "sampling"))
     top_p: float = _setting(1.0, kinds.number("a number above 0, up to 1", lambda number: 0 < number <= 1),
-        Flag("Keep the likeliest tokens that make up P. [default: 1.0]", "P"),
-        InChat("only the likeliest words, by their sum", "sampling"))
+        Flag("Sample from the most likely tokens that make up P. [default: 1.0]", "P"),
+        InChat("sample from the most likely tokens that make up P", "sampling"))
     top_k: int = _setting(0, kinds.whole(0),
-        Flag("Keep the K likeliest tokens; 0: all. [default: 0]", "K"),
-        InChat("only so many words, 0 is off", "sampling"))
+        Flag("Sample from the K most likely tokens; 0: all. [default: 0]", "K"),
+        InChat("sample from the K most likely tokens; 0: all", "sampling"))
     min_p: float = _setting(0.0, kinds.number("a number from 0 to 1", lambda number: 0 <= number <= 1),
-        Flag("Drop tokens below P times the likeliest. [default: 0.0]", "P"),
-        InChat("only words so likely beside the likeliest", "sampling"))
+        Flag("Drop tokens below P times the most likely one. [default: 0.0]", "P"),
+        InChat("drop tokens below P times the most likely one", "sampling"))
     seed: int | None = _setting(None, kinds.whole(0),
-        Flag("Make the drawing of tokens repeatable.", "N"), InChat("the same answers again", "sampling"))
+        Flag("Make sampling repeatable.", "N"), InChat("make sampling repeatable", "sampling"))
     context: int | Literal["max"] | None = _setting(None, kinds.whole(1, "max"),
         Flag("Context size in tokens. [default: what fits]", "N|max", _RUN_CHAT))
-    threads: int | None = _setting(None, kinds.whole(1), Flag("Threads of the CPU. [default: its cores]", "N"))
+    threads: int | None = _setting(None, kinds.whole(1), Flag("CPU threads. [default: its cores]", "N"))
     gpu_layers: int | None = _setting(None, kinds.whole(0), Flag("Layers on the GPU. [default: all that fit]", "N"))
     repack: Literal["auto", "on", "off"] = _setting("auto", kinds.one_of("auto", "on", "off"),
-        Flag("A second copy of the weights, faster: auto (in a chat, where it fits), on, off.", "HOW"))
+        Flag("Keep a faster, repacked copy of the weights: auto (in a chat, if it fits), on, off.", "HOW"))
     timeout: float | None = _setting(None, kinds.number("a number of seconds above 0", lambda number: number > 0), Flag(
         "End the turn after S seconds, loading not counted.", "S", _RUN_TOOLS, tools="End a call after S seconds."),
-        InChat("the most seconds of a turn", "limits"))
+        InChat("the most seconds per turn", "limits"))
     think: Literal["off", "on", "peek"] = _setting("off", kinds.one_of("off", "on", "peek"),
         Flag("The chain of thought: off (default), on, or peek: its last lines.", "HOW", _CHAT),
         InChat("the thinking on screen", "screen"))
     bell: float = _setting(20.0, kinds.number("a number of seconds, 0 for never", lambda number: number >= 0),
-        Flag("Ring after turns of S seconds. [default: 20]", "S", _CHAT),
-        InChat("rings after turns of so many seconds, 0 never", "screen"))
-    vi: bool = _setting(False, kinds.switch(), Flag("Keys as in vi.", listed=_CHAT))
+        Flag("Ring the bell after turns of S seconds or more. [default: 20]", "S", _CHAT),
+        InChat("ring the bell after turns of S seconds or more; 0: never", "screen"))
+    vi: bool = _setting(False, kinds.switch(), Flag("Use the keys of vi.", listed=_CHAT))
     # "auto": not on battery, nor where others need the processors.
     prefill_ahead: Literal["auto", "on", "off"] = _setting("auto", kinds.one_of("auto", "on", "off"),
-        Flag("Read the prompt while you type: auto (default: spares others), on, off.", "WHEN", _CHAT))
+        Flag("Read the prompt while you type: auto (default: if the machine is idle), on, off.", "WHEN", _CHAT))
     private: bool = _setting(False, kinds.switch(), Flag("Store nothing, not even what the prompt begins with.",
         listed=_RUN_CHAT, chat="Store nothing of this chat."))
 # fmt: on

@@ -62,7 +62,7 @@ def open_folder(settings: Settings) -> Folder:
     take_off(root)
     if data.resolve().is_relative_to(root):
         raise ExitError(
-            f"--workspace {settings.workspace}: expected a folder of your work, this one holds ossia's data ({data})",
+            f"--workspace {settings.workspace}: holds ossia's own data ({data}): choose another folder",
             ExitCode.USAGE,
         )
     state = "trusted" if settings.trust else TrustStore(data).state(root)
@@ -74,10 +74,10 @@ def open_folder(settings: Settings) -> Folder:
 def _root(name: str) -> Path:
     path = paths.expanded(name)
     if not path.is_dir():
-        what = "is no folder" if path.exists() else "isn't there"
-        raise ExitError(f"--workspace {name}: expected a folder, it {what}", ExitCode.USAGE)
+        what = "is not a folder" if path.exists() else "doesn't exist"
+        raise ExitError(f"--workspace: {name} {what}", ExitCode.USAGE)
     if not os.access(path, os.R_OK | os.X_OK):
-        raise ExitError(f"--workspace {name}: expected a folder that you can read", ExitCode.USAGE)
+        raise ExitError(f"--workspace: {name} can't be read", ExitCode.USAGE)
     return path.resolve()
 
 

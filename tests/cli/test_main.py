@@ -50,13 +50,13 @@ def test_help(args: tuple[str, ...]) -> None:
 @posix_only
 def test_a_stdin_that_was_closed_is_an_empty_one() -> None:
     done = subprocess.run(["/bin/sh", "-c", f"{OSSIA} <&-"], capture_output=True, text=True, check=False)
-    told = 'ossia: error: expected a question, as in: ossia run "What is 48*17?"\n'
+    told = 'ossia: error: no question: ask one, as in: ossia run "What is 48*17?"\n'
     assert (done.returncode, done.stderr) == (2, told)
 
 
 def test_a_question_without_run_is_told_how_to_ask() -> None:
     done = ossia_text("hello")
-    told = "ossia: error: No such command 'hello'. (see `ossia --help`, to ask something: ossia run \"…\")\n"
+    told = "ossia: error: No such command 'hello'. (see `ossia --help`, to ask a question: ossia run \"…\")\n"
     assert (done.returncode, done.stderr) == (2, told)
 
 
@@ -77,7 +77,7 @@ def test_a_folder_with_packages_of_our_names_changes_nothing(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("args", "wrong", "next_step"),
     [
-        (("nonsense",), "'nonsense'", '`ossia --help`, to ask something: ossia run "…"'),
+        (("nonsense",), "'nonsense'", '`ossia --help`, to ask a question: ossia run "…"'),
         (("config", "show", "--efort"), "--efort", "`ossia config show --help`"),
         (("config", "show", "x"), "(x)", "`ossia config show --help`"),
     ],

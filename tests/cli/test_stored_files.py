@@ -84,7 +84,8 @@ def test_a_journal_that_cannot_be_used_is_one_line(command: tuple[str, ...], tmp
     lock.mkdir()
     said = ossia_here(*command, cwd=tmp_path)
     line = (
-        f"ossia: error: {lock}: can't be used: Is a directory: see what is there and who may use it, or move it away\n"
+        f"ossia: error: {lock}: can't be used: Is a directory: "
+        "check what is there and its permissions, or move it away\n"
     )
     assert (said.returncode, said.stdout, said.stderr.decode()) == (1, b"", line)
 

@@ -42,7 +42,7 @@ def test_a_question_as_the_screen_gets_it() -> None:
     assert (question.title, question.reason, question.careful) == ("functions.shell: run ls -l", "it can run", False)
     assert (question.detail, question.language) == ("ls -l", "sh")
     assert [key for key, _ in question.keys] == ["y", "n", "s", "a", "e"]
-    assert question.note == "always stores the rule shell:ls -l"
+    assert question.note == '"a" will always allow `ls -l` here'
 
 
 def test_what_must_be_answered_each_time() -> None:
@@ -50,7 +50,7 @@ def test_what_must_be_answered_each_time() -> None:
     asked = _asked("functions.shell", {"command": "ls"}, LS.preview, reason=FROM_OUTSIDE, firm=True)
     question = question_of(asked, hint=hint)
     assert [key for key, _ in question.keys] == ["y", "n", "e"]
-    assert question.careful and question.reason == f"asked each time: {FROM_OUTSIDE}; {hint}" and question.note == ""
+    assert question.careful and question.reason == f"asking because {FROM_OUTSIDE}; {hint}" and question.note == ""
     assert "a  always" not in question.explanation and "only a rule that you wrote" in question.explanation
     assert hint not in question_of(_asked("python", "x", reason="it runs unconfined", firm=True), hint=hint).reason
 
@@ -62,8 +62,8 @@ def test_what_it_explains() -> None:
         "Asked because: it can run.",
         "It may change files, run code.",
     ]
-    assert "s  this session: it runs, and the very same command is not asked about" in told
-    assert "shell:ls -l (`ossia trust --forget RULE` takes it back)" in told
+    assert "s  this session: it runs, and you aren't asked about the very same command again" in told
+    assert "shell:ls -l (`ossia trust --forget RULE` undoes that)" in told
     written = _asked("functions.write_file", {}, Preview("w", subjects=("a.md", "b.md"), effects=frozenset({"write"})))
     assert "It is about: a.md, b.md" in explanation(written) and "the same of a.md, b.md" in explanation(written)
     assert "Nothing confines it" in explanation(_asked("python", "x", Preview("r", unconfined=True)))
@@ -73,11 +73,11 @@ def test_what_a_terminal_does_not_show_is_counted() -> None:
     assert [unseen(text) for text in ("plain\r\n", "👨\u200d👩\u200d👧 ❤\ufe0f")] == [0, 0]
     assert [unseen(text) for text in ("a\u202eb\u200b", "a\u200db", "\U000e0041")] == [2, 1, 1]
     question = question_of(_asked("functions.write_file", {}, Preview("w", "+a\u202eb\n", "diff")))
-    assert question.careful and question.reason.endswith("it holds characters that don't show (1)")
+    assert question.careful and question.reason.endswith("it holds invisible characters (1)")
 
 
 def test_a_fault_of_an_edit_is_told() -> None:
-    assert question_of(_asked("f", {}, fault="Error: no")).fault == "Your change was not taken: Error: no"
+    assert question_of(_asked("f", {}, fault="Error: no")).fault == "Your change can't be used: Error: no"
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ def test_what_can_not_be_attached_keeps_the_line(mention: str, tmp_path: Path, m
             await stage.settle()
             assert stage.face.editor.buffer.cursor_position == len(line)
             assert f"{mention}: not attached: " in shown(stage)
-            assert "nothing was sent; send the line again to leave that out" in stage.rows
+            assert "not sent; send the line again to leave that out" in stage.rows
             assert not stage.talk.session.entries and len(stage.talk.attaching.pending) == 1
             await stage.type("\r")
             await stage.until(lambda: "Yes." in stage.rows)

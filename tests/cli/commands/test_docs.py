@@ -52,7 +52,7 @@ def test_an_empty_library_says_how_to_fill_it() -> None:
         assert (done.returncode, done.stdout, done.stderr) == (0, "", hint)
     done = ossia_text("docs", "add")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "the library is empty, name what to add" in done.stderr
+    assert "the library is empty: name what to add" in done.stderr
     assert not _library().path.exists()
 
 
@@ -62,8 +62,8 @@ def test_add_list_search_show_update_rm(notes: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert sums.startswith("2 added (")
     assert sums.endswith(" documents/s)")
-    assert passed == "passed by: 1 may hold secrets, 1 binary"
-    assert done.stderr == f"ossia: passed by: {notes}/.env: may hold secrets\n", "no bar into a pipe"
+    assert passed == "skipped: 1 may hold secrets, 1 binary"
+    assert done.stderr == f"ossia: skipped: {notes}/.env: may hold secrets\n", "no bar into a pipe"
 
     listed = ossia_text("docs", "list").stdout.splitlines()
     assert [line.split(maxsplit=3)[-1] for line in listed] == ["PLACE", str(notes), "in all"]
@@ -81,18 +81,18 @@ def test_add_list_search_show_update_rm(notes: Path) -> None:
     assert found == {"version": 1, "query": "water", "results": [page]}
     assert ossia_text("docs", "show", "2").stdout.strip() == "Water for capybaras."
     nothing = ossia_text("docs", "search", "nowhere")
-    assert (nothing.returncode, nothing.stdout, nothing.stderr) == (0, "", "ossia: nothing was found\n")
+    assert (nothing.returncode, nothing.stdout, nothing.stderr) == (0, "", "ossia: nothing found\n")
 
     (notes / "ideas.md").write_text("# Other ideas\n")
     (notes / "sub" / "page.html").unlink()
     (notes / "new.txt").write_text("new")
     updated = ossia_text("docs", "add")
-    assert updated.stdout.startswith("1 added, 1 updated, 1 taken out (")
+    assert updated.stdout.startswith("1 added, 1 updated, 1 removed (")
 
     gone = ossia_text("docs", "rm", "1", cwd=notes)
-    assert (gone.returncode, gone.stdout) == (0, "1: 1 document taken out; it stays out until it is added again\n")
+    assert (gone.returncode, gone.stdout) == (0, "1: 1 document removed; it stays out until you add it again\n")
     assert ossia_text("docs", "add").stdout.splitlines()[0] == "0 added, 1 unchanged"
-    assert ossia_text("docs", "rm", ".", cwd=notes).stdout == ".: 1 document taken out\n"
+    assert ossia_text("docs", "rm", ".", cwd=notes).stdout == ".: 1 document removed\n"
     assert json.loads(ossia_text("docs", "list", "--json").stdout)["roots"] == []
 
 
@@ -100,9 +100,9 @@ def test_add_list_search_show_update_rm(notes: Path) -> None:
     ("arguments", "code", "message"),
     [
         (["add", "nowhere"], 2, "nowhere: no such file or folder"),
-        (["add", "ftp://a.test/x"], 2, "ftp://a.test/x: expected a path or an http(s) URL"),
-        (["add", ""], 2, "expected a path or a URL, came ''"),
-        (["rm", ""], 2, "expected a path or a URL, came ''"),
+        (["add", "ftp://a.test/x"], 2, "ftp://a.test/x: must be a path or an http(s) URL"),
+        (["add", ""], 2, "must be a path or a URL, not ''"),
+        (["rm", ""], 2, "must be a path or a URL, not ''"),
         (["rm", "nowhere"], 2, "nowhere isn't in the library; `ossia docs list` prints what is"),
         (["rm", "17"], 2, "17 isn't in the library"),
         (["show", "17"], 2, "no document `doc:17` in the local library"),
@@ -135,7 +135,7 @@ def test_what_fails_in_a_folder_is_named_and_the_rest_is_there(notes: Path) -> N
 
 def test_verbose_names_what_is_passed_by(notes: Path) -> None:
     said = ossia_text("docs", "add", "--verbose", str(notes)).stderr
-    assert f"ossia: passed by: {notes}/picture.png: binary\n" in said
+    assert f"ossia: skipped: {notes}/picture.png: binary\n" in said
 
 
 def test_a_file_of_a_folder_that_is_in_it_brings_the_folder_up_to_date(notes: Path) -> None:
@@ -193,7 +193,7 @@ def test_a_web_page_is_kept_and_read_again(home: Path) -> None:
         server.page = b""  # type: ignore[attr-defined]
         assert ossia_text("docs", "add", url, *allowed).returncode == 7
         assert [match.snippet for match in _library().find("words", limit=5)] == ["new words"], "what there was stays"
-        assert ossia_text("docs", "rm", url).stdout == f"{url}: 1 document taken out\n"
+        assert ossia_text("docs", "rm", url).stdout == f"{url}: 1 document removed\n"
         server.shutdown()
     bad = ossia_text("docs", "add", url, "--allow-host", "a b")
     assert (bad.returncode, bad.stderr.count("\n")) == (2, 1)
@@ -213,7 +213,7 @@ def test_an_interrupted_add_keeps_what_it_did_and_goes_on(tmp_path: Path) -> Non
     out, err = process.communicate(timeout=TIMEOUT_S)
     kept = _library().count()
     assert process.returncode == 130
-    assert err.decode() == "ossia: stopped; what is done is kept, the same command goes on from there\n"
+    assert err.decode() == "ossia: stopped; what is done is kept, run the same command again to continue\n"
     assert out.decode().startswith(f"{kept} added (")
     assert 0 < kept < 4_000
     again = ossia_text("docs", "add", str(folder))

@@ -172,7 +172,7 @@ def test_a_model_on_this_machine_lends_its_vocabulary(
     assert invoke(["harmony", "tokens", "hi"]) == 0
     printed = capsys.readouterr()
     assert [int(line.split()[0]) for line in printed.out.splitlines()] == etude_tokenizer.encode("hi")
-    assert "passed over" in printed.err and printed.err.count("\n") == 1
+    assert "skipped" in printed.err and printed.err.count("\n") == 1
 
 
 def test_without_any_vocabulary_it_says_what_to_do(tmp_path: Path) -> None:
@@ -206,9 +206,9 @@ def test_a_model_that_cannot_be_used(tmp_path: Path, capsys: pytest.CaptureFixtu
 # -- bad input ---------------------------------------------------------------------------------------------------------
 
 BAD: list[tuple[list[str], bytes, str]] = [
-    (["render", "-"], b"{", "standard input: expected JSON: Expecting property name"),
-    (["render", "-"], b"[" * 100_000, "standard input: expected JSON: it is nested too deep"),
-    (["render", "-"], b"\xff", "standard input: expected UTF-8 text, byte 0 is 0xff"),
+    (["render", "-"], b"{", "standard input: not valid JSON: Expecting property name"),
+    (["render", "-"], b"[" * 100_000, "standard input: not valid JSON: nested too deep"),
+    (["render", "-"], b"\xff", "standard input: not UTF-8 text (byte 0 is 0xff)"),
     (["render", "-"], b"5", 'standard input: the conversation: expected an object with "messages"'),
     (["render", "-"], b'[{"role": "x", "content": ""}]', "standard input: messages[0].role: expected one of"),
     (["render", "-"], b'[{"role": "tool", "content": ""}]', "standard input: Tools should have a name!"),
@@ -221,10 +221,10 @@ BAD: list[tuple[list[str], bytes, str]] = [
     (["render", "."], b"", ".: can't be read: Is a directory"),
     (["render", "a\0b"], b"", "a␀b: can't be read: "),
     (["render", "--drop", "most", "-"], b"[]", "Invalid value for '--drop'"),
-    (["parse", "-"], b"{}", "standard input: expected a JSON array of ids"),
-    (["parse", "-"], b"[1, true]", "standard input: [1]: expected an id (a whole number), got 'True'"),
-    (["parse", "-"], b'["1"]', "standard input: [0]: expected an id (a whole number), got '1'"),
-    (["tokens", "-"], b"a\xff", "standard input: expected UTF-8 text, byte 1 is 0xff"),
+    (["parse", "-"], b"{}", "standard input: must be a JSON array of ids"),
+    (["parse", "-"], b"[1, true]", "standard input: [1]: must be an id (a whole number), not 'True'"),
+    (["parse", "-"], b'["1"]', "standard input: [0]: must be an id (a whole number), not '1'"),
+    (["tokens", "-"], b"a\xff", "standard input: not UTF-8 text (byte 1 is 0xff)"),
     (["tokens"], b"", "Missing argument 'TEXT|-'"),
 ]
 
@@ -247,7 +247,7 @@ def test_bad_input_is_one_line(
 def test_a_closed_standard_input_is_empty(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     assert invoke(["harmony", "render", "--model", "etude", "-"]) == 2
-    assert "standard input: expected JSON" in capsys.readouterr().err
+    assert "standard input: not valid JSON" in capsys.readouterr().err
     sys.stdin.close()  # what took its place
 
 

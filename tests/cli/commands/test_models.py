@@ -101,7 +101,7 @@ def test_pull_of_the_built_in_one() -> None:
 def test_pull_of_a_name_that_is_none() -> None:
     done = ossia("models", "pull", "gpt-oss-21b")
     assert (done.returncode, done.stdout) == (2, b"")
-    assert b"expected gpt-oss-20b or gpt-oss-120b, got 'gpt-oss-21b'" in done.stderr
+    assert b"must be gpt-oss-20b or gpt-oss-120b, not 'gpt-oss-21b'" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_an_interrupted_pull_keeps_what_came_and_says_how_to_go_on(home: Path, t
         out, err = process.communicate(timeout=TIMEOUT_S)
         hold.set()
         assert (process.returncode, out) == (130, b"")
-        said = "ossia: stopped; what came is kept, `ossia models pull gpt-oss-20b` goes on from there\n"
+        said = "ossia: stopped; partial download kept, `ossia models pull gpt-oss-20b` resumes it\n"
         assert err.decode() == said
         kept = partial.read_bytes()
         assert kept

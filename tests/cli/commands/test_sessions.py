@@ -162,7 +162,7 @@ def test_export_and_import(sessions: Command, store: SessionStore, tmp_path: Pat
         assert stat.S_IMODE((tmp_path / "new" / name).stat().st_mode) == 0o600
     imported = sessions("import", "--trust", str(tmp_path / "new" / "a.json"))
     new_id = imported.out.strip()
-    assert imported.err == f"ossia: One?; go on with it: ossia --resume {new_id}\n"
+    assert imported.err == f"ossia: One?; continue it with: ossia --resume {new_id}\n"
     back = store.load(new_id)
     assert (back.entries, back.options, back.ends) == (session.entries, session.options, session.ends)
     assert store.load(sessions("import", str(tmp_path / "new" / "a.json")).out.strip()).taint == {"outside"}
@@ -180,7 +180,7 @@ def test_what_cannot_be_exported_or_imported(sessions: Command, store: SessionSt
         (1, "can't write", "export", session_id, "-o", str(tmp_path)),
         (2, "'--form'", "export", session_id, "--form", "pdf"),
         (2, "expected JSON", "import", str(tmp_path / "torn.json")),
-        (2, "expected UTF-8", "import", str(tmp_path / "latin")),
+        (2, "not UTF-8 text", "import", str(tmp_path / "latin")),
         (2, "can't read", "import", str(tmp_path / "missing")),
         (2, "has 1 turn", "fork", session_id, "--turn", "2"),
     ):
@@ -192,7 +192,7 @@ def test_what_cannot_be_exported_or_imported(sessions: Command, store: SessionSt
 def test_rm_takes_an_id_only(sessions: Command, store: SessionStore) -> None:
     ids = [_keep(store, _spoken(text)) for text in ("One", "Two", "Three")]
     said = sessions("rm", "two")
-    assert (said.code, said.err) == (2, f"ossia: error: rm: expected an id, 'two' stands in the title of {ids[1]}\n")
+    assert (said.code, said.err) == (2, f"ossia: error: rm: needs an id, 'two' is only in the title of {ids[1]}\n")
     said = sessions("rm", ids[0], "nowhere")
     assert said.code == 2 and len(store.list()) == 3  # all of them or none
     assert sessions("rm", ids[0], ids[2][:6]).out == f"removed {ids[0]} One\nremoved {ids[2]} Three\n"
@@ -291,7 +291,7 @@ def test_the_workspaces_notes_come_to_the_instructions_once(
 @pytest.mark.parametrize(
     ("flags", "complaint"),
     [
-        (["--continue"], "--continue: expected a session to go on with, none is stored yet"),
+        (["--continue"], "--continue: no session is stored yet"),
         (["--resume", "apples"], "no session is called 'apples': `ossia sessions list` prints those there are"),
     ],
 )

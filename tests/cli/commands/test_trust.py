@@ -54,9 +54,9 @@ def test_it_shows_all_that_would_take_effect(project: Path, capsys: pytest.Captu
         "  server    files: npx -y 'a b␛]52;c;eA==␇' env={'KEY': '${KEY}'}",
         "  code      .ossia/fun.py (13 bytes)",
         "  server    web: url=http://127.0.0.1:1/mcp",
-        "  notes     AGENTS.md (10 bytes) stands in the instructions",
+        "  notes     AGENTS.md (10 bytes) is added to the instructions",
         "  others    .ossia/prompt␛[2J.md",
-        "  files     all of them count as your own: their text no longer makes writes and commands ask",
+        "  files     all of them count as your own: writes and commands no longer ask because of their text",
     ]
     assert err == f"ossia: {project} is trusted, until its .ossia or AGENTS.md changes\n"
     assert _store().state(project) == "trusted"
@@ -77,7 +77,7 @@ def test_it_asks_on_a_terminal(project: Path, answer: str, state: str) -> None:
 
 def test_nobody_to_ask_is_no_yes(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["trust", str(project)]) == 2
-    assert "nobody can be asked here: --yes trusts without a question" in capsys.readouterr().err
+    assert "there is no terminal to ask on: --yes trusts without asking" in capsys.readouterr().err
     assert _store().state(project) == "unknown"
 
 
@@ -103,7 +103,7 @@ def test_the_list_says_what_has_changed(project: Path, tmp_path: Path, capsys: p
     assert invoke(["trust", "--revoke", str(project)]) == 0
     assert capsys.readouterr().err.splitlines()[::2] == [
         "ossia: forgotten: functions.files__read",
-        f"ossia: {project} is trusted no more",
+        f"ossia: {project} is no longer trusted",
     ]
     assert invoke(["trust", "--revoke", str(project)]) == 2
     assert (_store().folders(), dict(grants.by_workspace())) == ((other,), {})

@@ -76,7 +76,7 @@ def test_a_no_or_nothing_refuses(answer: str, tmp_path: Path) -> None:
 
 def test_anything_else_asks_again(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, _write("a.md"), FINAL)
-    assert "expected y, n, s, a" in terminal.answer("sure", "y")
+    assert "answer y, n, s, a" in terminal.answer("sure", "y")
     assert (terminal.work / "a.md").exists()
 
 
@@ -85,11 +85,11 @@ def test_where_there_is_no_session_the_reason_is_said(tmp_path: Path) -> None:
     (tmp_path / "work" / "note").write_text("text\n")
     terminal = Terminal(tmp_path, _read("note"), _write("a.md"), FINAL, flags=())
     shown = terminal.answer("s", "y")
-    told = "expected y, n: it is asked each time; start with --trust if the files of the workspace are your own"
+    told = "answer y, n: this is asked each time; start with --trust if the files of the workspace are your own"
     assert f"{told}\r\n" in shown
     opened = '<|channel|>analysis to=browser.open code<|message|>{"id": "http://a.test/?q=text"}<|call|>'
     shown = Terminal(tmp_path, _read("note"), opened, FINAL, flags=()).answer("s", "n")
-    assert "expected y, n: it is asked each time\r\n" in shown, "to trust the folder would not help there"
+    assert "answer y, n: this is asked each time\r\n" in shown, "to trust the folder would not help there"
 
 
 def test_for_the_session_asks_once_for_a_path(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_a_long_text_is_cut_and_said_to_be(tmp_path: Path) -> None:
     content = "".join(f"line {n}\n" for n in range(100)) + "x" * 5000 + "\n"
     terminal = Terminal(tmp_path, _write("a.md", content), FINAL)
     text = terminal.answer("?", "n")
-    first, _, whole = text.partition("[?] all of it")
+    first, _, whole = text.partition("[?] show all")
     assert "more lines" in first and "line 99" not in first
     assert "line 99" in whole and "x" * 1001 not in first
 

@@ -27,7 +27,7 @@ ETUDE_LINE = b"using \xc3\xa9tude"
 @pytest.mark.parametrize(
     ("web", "told"),
     [
-        ("localhost:8888", "--web localhost:8888: expected a SearXNG's address (http://…) or one of brave, "),
+        ("localhost:8888", "--web localhost:8888: must be a SearXNG's address (http://…) or one of brave, "),
         ("http://me:secret@h.test/", "--web …: the service's address: "),
         ("exa", "--web exa: exa needs a key: name the environment variable that holds it (--web-key; EXA_API_KEY is"),
     ],
@@ -319,7 +319,7 @@ class TestStdin:
         done = ossia("--engine", write_script(tmp_path, FINAL), "--no-tools", stdin=b"What?\n")
         assert (done.returncode, done.stdout, done.stderr) == (0, b"Done.\n", b"")
         nothing = ossia("--engine", write_script(tmp_path, FINAL))
-        assert nothing.returncode == 2 and b"expected a question" in nothing.stderr
+        assert nothing.returncode == 2 and b"no question: ask one" in nothing.stderr
 
     def test_an_empty_pipe_adds_nothing(self, tmp_path: Path) -> None:
         assert self._seen("hi", stdin=b"", tmp_path=tmp_path) == "hi"
@@ -346,7 +346,7 @@ class TestStdin:
     def test_nothing_to_ask(self, stdin: bytes | int) -> None:
         done = ossia("run", stdin=stdin)
         assert (done.returncode, done.stdout) == (2, b"")
-        assert b"expected a question" in done.stderr
+        assert b"no question: ask one" in done.stderr
 
     def test_a_closed_stdin(self, tmp_path: Path) -> None:
         script = write_script(tmp_path, FINAL)

@@ -53,7 +53,8 @@ def test_half_an_answer_is_none() -> None:
     done = ossia(*ASKED, "--schema", AGE, "--max-tokens", "12")
     assert (done.returncode, done.stdout) == (6, b"")
     told = (
-        b"the answer is cut: --max-tokens was reached; nothing is printed, since half of it is no answer by the schema"
+        b"the answer is cut: --max-tokens was reached; "
+        b"nothing is printed, since half an answer doesn't follow the schema"
     )
     assert told in done.stderr
     line = line_of(ossia(*ASKED, "--schema", AGE, "--max-tokens", "12", "--json"))
@@ -83,13 +84,13 @@ def test_an_engine_that_cannot_be_guided_is_looked_at_afterwards(
         ('{"requried":["a"]}', "this schema can't be used: no JSON Schema has the keyword 'requried'"),
         ('{"$ref":"#"}', "this schema can't be used: nothing can be written by it: does a $ref lead back to itself?"),
         ('{"items":' * 200 + "{}" + "}" * 200, "this schema can't be used: it is nested deeper than 64 levels"),
-        ('{"items":' * 40_000 + "{}" + "}" * 40_000, "expected a JSON Schema: "),
+        ('{"items":' * 40_000 + "{}" + "}" * 40_000, "not a JSON Schema: "),
         (json.dumps({"enum": ["x" * 100_000]}), "this schema can't be used: it has more than 64 KiB"),
         (r'{"pattern":"\\p{L}"}', r"this schema can't be used: '\\p{L}' is not a 'regex' (at $.pattern)"),
         ('{"items":[{}]}', "this schema can't be used: [{}] is not of type 'object', 'boolean' (at $.items)"),
         ('{"$schema":5}', "this schema can't be used: "),
-        ('{"type":', "expected a JSON Schema: Expecting value: line 1 column 9 (char 8)"),
-        ("[]", "expected a file, or a schema that begins with {: can't read []: No such file or directory"),
+        ('{"type":', "not a JSON Schema: Expecting value: line 1 column 9 (char 8)"),
+        ("[]", "can't read []: No such file or directory (a schema begins with {)"),
     ],
 )
 def test_a_schema_that_cannot_be_used_is_one_line_before_anything_runs(
@@ -109,7 +110,7 @@ def test_a_file_of_megabytes_is_not_read(tmp_path: Path) -> None:
     schema = tmp_path / "huge.json"
     schema.write_bytes(b'{"enum":["' + b"x" * (2 << 20) + b'"]}')
     done = ossia_here("run", "hi", "--schema", str(schema))
-    assert (done.returncode, done.stderr) == (2, f"ossia: error: --schema {schema}: has more than 1 MiB\n".encode())
+    assert (done.returncode, done.stderr) == (2, f"ossia: error: --schema {schema}: is larger than 1 MiB\n".encode())
 
 
 def test_the_guide_can_be_turned_off_by_a_setting(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_a_private_run_reads_what_is_there_and_leaves_nothing() -> None:
 
 def test_private_and_save_is_one_too_many() -> None:
     done = ossia("run", "--private", "--save", "Hello")
-    assert done.returncode == 2 and b"expected one of them" in done.stderr
+    assert done.returncode == 2 and b"use --save or --private, not both" in done.stderr
 
 
 def test_two_runs_at_once_leave_what_one_would() -> None:

@@ -210,7 +210,7 @@ def test_a_note_that_has_no_room_below_the_keys_ends_the_text_whole(columns: int
             seen += stage.shown
         assert "end" in seen and "word end" in " ".join(seen.split()) and "…" not in stage.shown.split("end")[0][-20:]
 
-    play(scene, Stage(replace(WRITE, note=f"always stores the rule {rule}"), columns=columns, rows=rows))
+    play(scene, Stage(replace(WRITE, note=f'"a" will always allow `{rule}` here'), columns=columns, rows=rows))
 
 
 LINES = "".join(f"line {n}\n" for n in range(60))
