@@ -38,7 +38,6 @@ def copy_with_programs(text: str, environ: Mapping[str, str]) -> tuple[str, ...]
 
 
 def _programs(environ: Mapping[str, str]) -> list[tuple[str, Sequence[str]]]:
-    """The programs to try, each with its command."""
     wanted: list[tuple[str, Sequence[str]]] = []
     if environ.get("TMUX"):  # tmux passes it on to its own terminal; it ignores our OSC 52 by default
         wanted.append(("tmux", ("load-buffer", "-w", "-")))

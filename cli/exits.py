@@ -46,9 +46,9 @@ class ExitCode(IntEnum):
 
 
 class ExitError(Exception):
-    """Ends a command with one line on stderr and a code: `raise ExitError("no prompt: …", ExitCode.USAGE)`."""
+    """Ends a command with one line on stderr and a code: `raise ExitError("can't write x.md: …", ExitCode.FAILED)`."""
 
-    def __init__(self, message: str, code: ExitCode) -> None:
+    def __init__(self, message: str, code: ExitCode = ExitCode.USAGE) -> None:
         super().__init__(message)
         self.code = code
 

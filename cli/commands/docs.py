@@ -40,7 +40,7 @@ def add(
         library, report = open_library(), Report(verbose=verbose)
         targets = [target_of(place) for place in places or ()]
         if not targets and not library.roots():
-            raise typer.BadParameter("the library is empty: name what to add", param_hint="PATH|URL")
+            raise typer.BadParameter("the library is empty: name something to add", param_hint="PATH|URL")
         try:
             index(library, targets, report, {"allow_host": allow_host, "proxy": proxy})
         except KeyboardInterrupt:

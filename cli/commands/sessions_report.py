@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agent.sessions.store import SessionHit, SessionInfo
 from cli.clean import clean, one_line
-from cli.exits import ExitCode, ExitError
+from cli.exits import ExitError
 from cli.streams import shown
 from cli.words import json_line, when
 
@@ -63,9 +63,9 @@ def read_text(name: str) -> str:
             with Path(expanded(name)).open("rb") as file:
                 data = file.read(_MAX_BYTES + 1)
         if len(data) > _MAX_BYTES:
-            raise ExitError(f"{name}: larger than {_MAX_BYTES >> 20} MB", ExitCode.USAGE)
+            raise ExitError(f"{name}: larger than {_MAX_BYTES >> 20} MB")
         return data.decode("utf-8-sig")
     except OSError as error:
-        raise ExitError(f"can't read {name}: {error.strerror}", ExitCode.USAGE) from None
+        raise ExitError(f"can't read {name}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise ExitError(f"{name}: not UTF-8 text", ExitCode.USAGE) from None
+        raise ExitError(f"{name}: not UTF-8 text") from None

@@ -126,11 +126,11 @@ class _Caller:
 
 def _opened(source: str) -> IO[str]:
     if not source:
-        raise ExitError("--script: must be a file, or - for standard input, not ''", ExitCode.USAGE)
+        raise ExitError("--script: must be a file, or - for standard input, not ''")
     try:
         return os.fdopen(os.dup(0), encoding="utf-8") if source == "-" else Path(source).open(encoding="utf-8")
     except OSError as error:
-        raise ExitError(f"--script {source}: {error.strerror}", ExitCode.USAGE) from None
+        raise ExitError(f"--script {source}: {error.strerror}") from None
 
 
 def _calls(lines: IO[str], source: str) -> Iterator[tuple[str, str]]:
@@ -139,7 +139,7 @@ def _calls(lines: IO[str], source: str) -> Iterator[tuple[str, str]]:
         try:
             line = lines.readline()
         except UnicodeDecodeError:
-            raise ExitError(f"--script {source}: line {number}: not UTF-8 text", ExitCode.USAGE) from None
+            raise ExitError(f"--script {source}: line {number}: not UTF-8 text") from None
         if not line:
             return
         if line.strip():
@@ -151,10 +151,10 @@ def _call(line: str, where: str) -> tuple[str, str]:
     try:
         value = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise ExitError(f"{where}: not a call in JSON: {error}", ExitCode.USAGE) from None
+        raise ExitError(f"{where}: not a call in JSON: {error}") from None
     if not isinstance(value, dict) or not isinstance(value.get("name"), str) or set(value) - {"name", "arguments"}:
         expected = '{"name": "browser.open", "arguments": {…}}'
-        raise ExitError(f"{where}: must be {expected}, not {line.strip()[:80]}", ExitCode.USAGE)
+        raise ExitError(f"{where}: must be {expected}, not {line.strip()[:80]}")
     arguments = value.get("arguments", {})
     return value["name"], arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
 

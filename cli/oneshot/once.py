@@ -87,11 +87,11 @@ def _prepared(
     resolved, folder = resolve_with_folder(flags)
     settings = resolved.settings
     if settings.raw and settings.json:
-        raise ExitError("use --raw or --json, not both", ExitCode.USAGE)
+        raise ExitError("use --raw or --json, not both")
     answer = read_schema(schema, of="--schema") if schema not in (None, _NO_SCHEMA) else None
     text = _question(prompt, quiet=settings.quiet)
     if save and settings.private and resolved.origins["private"] == "--private":
-        raise ExitError("use --save or --private, not both", ExitCode.USAGE)
+        raise ExitError("use --save or --private, not both")
     display = make_display(settings)
     for warning in resolved.warnings:
         display.warn(warning)
@@ -271,5 +271,5 @@ def _question(prompt: str | None, *, quiet: bool) -> str:
     """The user's text: PROMPT and standard input with a blank line between them, or whichever there is."""
     parts = [part for part in (prompt, read_stdin(quiet=quiet)) if part and part.strip()]
     if not parts:
-        raise ExitError('no question: ask one, as in: ossia run "What is 48*17?"', ExitCode.USAGE)
+        raise ExitError('no question: ask one, as in: ossia run "What is 48*17?"')
     return "\n\n".join(parts)

@@ -7,7 +7,7 @@ import stat
 import sys
 import threading
 
-from cli.exits import ExitCode, ExitError
+from cli.exits import ExitError
 
 
 def read_stdin(*, quiet: bool) -> str | None:
@@ -31,12 +31,10 @@ def read_stdin(*, quiet: bool) -> str | None:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ExitError(
-            f"standard input isn't UTF-8 text (byte {error.start} is {data[error.start]:#04x}): convert it first",
-            ExitCode.USAGE,
-        ) from None
+        where = f"byte {error.start} is {data[error.start]:#04x}"
+        raise ExitError(f"standard input isn't UTF-8 text ({where}): convert it first") from None
     if "\0" in text:
-        raise ExitError("standard input is binary (it has a NUL byte), not text: convert it first", ExitCode.USAGE)
+        raise ExitError("standard input is binary (it has a NUL byte), not text: convert it first")
     return text.removesuffix("\n") or None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from cli import paths
-from cli.exits import ExitCode, ExitError
+from cli.exits import ExitError
 from cli.settings.table import Settings
 from tools.browser import Browser, Document, Source, web_source
 from tools.spec import Stop
@@ -48,7 +48,7 @@ def _web(settings: Settings) -> Source:
     is_address = settings.web.lower().startswith(("http://", "https://"))
     if not is_address and settings.web not in KINDS:
         names = ", ".join(kind for kind in KINDS if kind != "searxng")
-        raise ExitError(f"--web {shown}: must be a SearXNG's address (http://…) or one of {names}", ExitCode.USAGE)
+        raise ExitError(f"--web {shown}: must be a SearXNG's address (http://…) or one of {names}")
     kind, url = ("searxng", settings.web) if is_address else (settings.web, settings.web_url)
     variable = settings.web_key or _KEYS.get(kind, "")
     key = os.environ.get(variable) if variable else None
@@ -56,7 +56,7 @@ def _web(settings: Settings) -> Source:
         return web_source(kind, url=url, key=key, client=lambda base: JsonClient(base, proxy=settings.proxy))
     except ValueError as error:
         hint = f" (--web-key; {variable} is not set)" if variable and not key else ""
-        raise ExitError(f"--web {shown}: {error}{hint}", ExitCode.USAGE) from None
+        raise ExitError(f"--web {shown}: {error}{hint}") from None
 
 
 class PageLoader:
@@ -76,12 +76,12 @@ class PageLoader:
         try:
             self._hosts = tuple(host for text in settings.allow_host for host in parse_allow_host(text))
         except ValueError as error:
-            raise ExitError(f"--allow-host: {error}", ExitCode.USAGE) from None
+            raise ExitError(f"--allow-host: {error}") from None
         try:
             if settings.proxy:
                 parse_proxy(settings.proxy)
         except ValueError as error:
-            raise ExitError(f"--proxy: {error}", ExitCode.USAGE) from None
+            raise ExitError(f"--proxy: {error}") from None
 
     def load(self, url: str, *, refresh: bool, stop: Stop) -> Document:
         return self._ready().load(url, refresh=refresh, stop=stop)

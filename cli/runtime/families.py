@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli import paths
-from cli.exits import ExitCode, ExitError
+from cli.exits import ExitError
 from cli.own import as_it_was, environment_for, own_parts, take_off
 from cli.runtime.progress import Display
 from cli.runtime.vocabulary import ViewCounter
@@ -48,7 +48,7 @@ def chosen_tools(settings: Settings) -> ChosenTools:
     files = tuple(Path(name) for name in names if name.endswith(".py"))
     missing = next((path for path in files if not path.is_file()), None)
     if missing is not None:
-        raise ExitError(f"--tools: file {missing} doesn't exist", ExitCode.USAGE)
+        raise ExitError(f"--tools: file {missing} doesn't exist")
     trained = tuple(name for name in names if name in TRAINED) or TRAINED
     packages = tuple(name for name in names if name not in TRAINED and not name.endswith(".py"))
     if packages:
@@ -66,7 +66,7 @@ def _require_packages(names: Sequence[str]) -> None:
     if missing is not None:
         packages = f" ({', '.join(installed)})" if installed else ", of which none is installed"
         expected = f"python, browser, a file (FILE.py) or a package with tools{packages}"
-        raise ExitError(f"--tools: must be {expected}, not {missing!r}", ExitCode.USAGE)
+        raise ExitError(f"--tools: must be {expected}, not {missing!r}")
 
 
 class ToolMaker:
@@ -138,7 +138,6 @@ class ToolMaker:
         self._tools.append(ShellTool(confinement=confinement, home=Path.home(), search_path=search_path))
 
     def _functions(self, chosen: ChosenTools) -> None:
-        """The user's own functions."""
         if chosen.files or chosen.packages:
             from tools.functions.user import load_entry_points
 

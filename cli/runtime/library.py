@@ -116,7 +116,7 @@ def target_of(name: str) -> tuple[RootKind, str]:
         return "url", place
     path = Path(place)
     if not path.exists():
-        raise ExitError(f"{name}: no such file or folder", ExitCode.USAGE)
+        raise ExitError(f"{name}: no such file or folder")
     return "folder" if path.is_dir() else "file", place
 
 
@@ -147,7 +147,7 @@ def _web(network: Mapping[str, object], converter: Converter) -> Loader:
         hosts = [host for text in settings.allow_host for host in parse_allow_host(text)]
         return WebLoader(Fetcher(allow_hosts=hosts, proxy=settings.proxy), converter)
     except ValueError as error:  # the line names the value
-        raise ExitError(str(error), ExitCode.USAGE) from None
+        raise ExitError(str(error)) from None
 
 
 def _is_url(name: str) -> bool:
@@ -159,12 +159,12 @@ def place_of(name: str) -> str:
     if _is_url(name):
         return name
     if not name.strip():
-        raise ExitError(f"must be a path or a URL, not {name!r}", ExitCode.USAGE)
+        raise ExitError(f"{name!r} is neither a path nor a URL")
     if "://" in name:
-        raise ExitError(f"{name}: must be a path or an http(s) URL", ExitCode.USAGE)
+        raise ExitError(f"{name}: must be a path or an http(s) URL")
     try:
         path = str(Path(name).expanduser().resolve())
         path.encode()
     except (OSError, RuntimeError, ValueError):  # a loop of links, no home, a NUL, bytes that are no text
-        raise ExitError(f"{name}: this path can't be used", ExitCode.USAGE) from None
+        raise ExitError(f"{name}: this path can't be used") from None
     return path

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agent.engine.base import Sampling
 from agent.sessions.session import Options
-from cli.exits import ExitCode, ExitError
+from cli.exits import ExitError
 from cli.settings.config import Resolved
 from cli.settings.table import SAMPLING
 from cli.settings.workspace import Folder
@@ -52,9 +52,9 @@ def read_instructions(value: str | None) -> str | None:
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise ExitError(f"--instructions {value}: {path} isn't UTF-8 text", ExitCode.USAGE) from None
+        raise ExitError(f"--instructions {value}: {path} isn't UTF-8 text") from None
     except OSError as error:
-        raise ExitError(f"--instructions {value}: can't read {path}: {error.strerror}", ExitCode.USAGE) from None
+        raise ExitError(f"--instructions {value}: can't read {path}: {error.strerror}") from None
 
 
 def _notes(folder: Folder | None) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli import paths
-from cli.exits import ExitCode, ExitError
+from cli.exits import ExitError
 from cli.runtime.progress import Display
 from cli.settings.table import Settings
 
@@ -75,4 +75,4 @@ def _interpreter(settings: Settings) -> tuple[Interpreter, str]:
         return inspect(named), sentence(packages_of(named))
     except (InterpreterUnusable, EnvironmentFailed) as error:
         where = "--python" if settings.python else "the environment of `ossia python setup`"
-        raise ExitError(f"{where}: {error}", ExitCode.USAGE) from None
+        raise ExitError(f"{where}: {error}") from None

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from cli.clean import one_line
-from cli.exits import ExitCode, ExitError
+from cli.exits import ExitError
 from harmony.messages import ResponseFormat
 
 NAME = "answer"
@@ -31,9 +31,9 @@ def read_schema(given: str, *, of: str) -> ResponseFormat:
         schema = json.loads(text)
         _aside(lambda: _require_usable(schema))
     except (ValueError, RecursionError) as error:
-        raise ExitError(f"{where}: not a JSON Schema: {one_line(str(error), 200)}", ExitCode.USAGE) from None
+        raise ExitError(f"{where}: not a JSON Schema: {one_line(str(error), 200)}") from None
     except SchemaUnusable as error:
-        raise ExitError(f"{where}: this schema can't be used: {one_line(str(error), 400)}", ExitCode.USAGE) from None
+        raise ExitError(f"{where}: this schema can't be used: {one_line(str(error), 400)}") from None
     return ResponseFormat(NAME, schema)
 
 
@@ -101,11 +101,11 @@ def _read(name: str, of: str) -> str:
         with path.open("rb") as file:
             content = file.read(_MAX_BYTES + 1)
     except OSError as error:
-        reason = f"can't read {one_line(name, 200)}: {error.strerror} (a schema begins with {{)"
-        raise ExitError(f"{of}: {reason}", ExitCode.USAGE) from None
+        fault = f"{error.strerror} (a schema begins with {{)"
+        raise ExitError(f"{of}: can't read {one_line(name, 200)}: {fault}") from None
     if len(content) > _MAX_BYTES:
-        raise ExitError(f"{of} {one_line(name, 200)}: is larger than {_MAX_BYTES >> 20} MiB", ExitCode.USAGE)
+        raise ExitError(f"{of} {one_line(name, 200)}: is larger than {_MAX_BYTES >> 20} MiB")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise ExitError(f"{of} {one_line(name, 200)}: not UTF-8 text", ExitCode.USAGE) from None
+        raise ExitError(f"{of} {one_line(name, 200)}: not UTF-8 text") from None

@@ -9,7 +9,7 @@ from agent.errors import AgentError
 from agent.sessions.session import Entry, Session
 from agent.sessions.store import SessionStore
 from cli import paths
-from cli.exits import ExitCode, ExitError
+from cli.exits import ExitError
 from cli.runtime.options import fresh_options, resumed_options
 from cli.runtime.toolset import Toolset
 from cli.settings.config import Resolved
@@ -75,7 +75,7 @@ def _older(resolved: Resolved, folder: Folder | None, resume: Resume) -> OpenSes
     store = _store()
     info = store.find(resume.ref) if resume.ref is not None else store.latest()
     if info is None:
-        raise ExitError("--continue: no session is stored yet", ExitCode.USAGE)
+        raise ExitError("--continue: no session is stored yet")
     private = resolved.settings.private
     session = store.load(info.id) if private else store.resume(info.id)
     session.options = resumed_options(session.options, resolved, folder)

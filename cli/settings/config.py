@@ -22,17 +22,14 @@ from pathlib import Path
 from typing import cast
 
 from cli import paths
-from cli.exits import ExitCode, ExitError
+from cli.exits import ExitError
 from cli.settings.kinds import Value
 from cli.settings.table import SETTINGS, Settings
 from tools.approval.policy import ACTIONS
 
 
 class ConfigError(ExitError):
-    """A setting can't be used. Its message is one line: where the setting is, what was expected, what came."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message, ExitCode.USAGE)
+    """A setting can't be used. Its message is one line: where the setting is, what it must be, what it is."""
 
 
 MCP_TABLE = "mcpServers"

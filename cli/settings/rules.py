@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from cli.exits import ExitCode, ExitError
+from cli.exits import ExitError
 from cli.settings.config import FOLDER_CONFIG, Resolved, config_path
 from cli.settings.workspace import Folder
 from tools.approval.policy import ACTIONS, Action, Origin, Policy, Rule, parse_rule
@@ -39,4 +39,4 @@ def _rule(where: str, text: str, action: Action, origin: Origin = "user") -> Rul
     try:
         return parse_rule(text, action, origin=origin)
     except ValueError as error:
-        raise ExitError(f"{where}: {error}", ExitCode.USAGE) from None
+        raise ExitError(f"{where}: {error}") from None

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli import paths
-from cli.exits import ExitCode, ExitError
+from cli.exits import ExitError
 from cli.own import take_off
 from cli.settings.config import FOLDER_CONFIG, Resolved, resolve
 from cli.settings.table import Settings
@@ -61,10 +61,7 @@ def open_folder(settings: Settings) -> Folder:
     root, data = _root(settings.workspace), paths.data_dir()
     take_off(root)
     if data.resolve().is_relative_to(root):
-        raise ExitError(
-            f"--workspace {settings.workspace}: holds ossia's own data ({data}): choose another folder",
-            ExitCode.USAGE,
-        )
+        raise ExitError(f"--workspace {settings.workspace}: holds ossia's own data ({data}): choose another folder")
     state = "trusted" if settings.trust else TrustStore(data).state(root)
     journal = Journal(data, root)
     workspace = Workspace(root, trusted=state == "trusted", keeper=journal)
@@ -74,10 +71,10 @@ def open_folder(settings: Settings) -> Folder:
 def _root(name: str) -> Path:
     path = paths.expanded(name)
     if not path.is_dir():
-        what = "is not a folder" if path.exists() else "doesn't exist"
-        raise ExitError(f"--workspace: {name} {what}", ExitCode.USAGE)
+        wrong = f"{name} is not a folder" if path.exists() else f"folder {name} doesn't exist"
+        raise ExitError(f"--workspace: {wrong}")
     if not os.access(path, os.R_OK | os.X_OK):
-        raise ExitError(f"--workspace: {name} can't be read", ExitCode.USAGE)
+        raise ExitError(f"--workspace: {name} can't be read")
     return path.resolve()
 
 

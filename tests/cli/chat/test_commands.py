@@ -607,8 +607,8 @@ def test_tools_are_turned_on_and_off_without_loading_the_model_again(tmp_path: P
             await send_until(stage, "/undo", "restored a.txt")
             assert (folder / "a.txt").read_text() == "before\n"
             await send_until(stage, "/undo", "nothing to undo")
-            await send_until(stage, "/tools workspace /nowhere-at-all", "expected a folder, it isn't there")
-            await send_until(stage, "/tools web nothing-known", "expected a SearXNG's address")
+            await send_until(stage, "/tools workspace /nowhere-at-all", "folder /nowhere-at-all doesn't exist")
+            await send_until(stage, "/tools web nothing-known", "must be a SearXNG's address")
             assert talk.folder is not None and talk.settings.web is None and talk.assembly.engine is engine
             await send_until(stage, "/tools off nothing", "/tools: must be a tool (browser.search")
             await send(stage, "/tools bogus", "/tools on")

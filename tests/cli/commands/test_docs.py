@@ -52,7 +52,7 @@ def test_an_empty_library_says_how_to_fill_it() -> None:
         assert (done.returncode, done.stdout, done.stderr) == (0, "", hint)
     done = ossia_text("docs", "add")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "the library is empty: name what to add" in done.stderr
+    assert "the library is empty: name something to add" in done.stderr
     assert not _library().path.exists()
 
 
@@ -101,8 +101,8 @@ def test_add_list_search_show_update_rm(notes: Path) -> None:
     [
         (["add", "nowhere"], 2, "nowhere: no such file or folder"),
         (["add", "ftp://a.test/x"], 2, "ftp://a.test/x: must be a path or an http(s) URL"),
-        (["add", ""], 2, "must be a path or a URL, not ''"),
-        (["rm", ""], 2, "must be a path or a URL, not ''"),
+        (["add", ""], 2, "'' is neither a path nor a URL"),
+        (["rm", ""], 2, "'' is neither a path nor a URL"),
         (["rm", "nowhere"], 2, "nowhere isn't in the library; `ossia docs list` prints what is"),
         (["rm", "17"], 2, "17 isn't in the library"),
         (["show", "17"], 2, "no document `doc:17` in the local library"),
