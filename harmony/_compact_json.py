@@ -27,13 +27,13 @@ def compact_json(value: object) -> str:
         return "[" + ",".join(map(compact_json, value)) + "]"
     if isinstance(value, Mapping):
         return "{" + ",".join(f"{_key(key)}:{compact_json(item)}" for key, item in value.items()) + "}"
-    raise RenderError(f"expected a value of JSON, got {value!r}: null, booleans, numbers, strings, lists, objects")
+    raise RenderError(f"must be null, a boolean, number, string, list or object of JSON, not {value!r}")
 
 
 def _key(key: object) -> str:
     if isinstance(key, str):
         return json.dumps(key, ensure_ascii=False)
-    raise RenderError(f"expected a string as the key of a JSON object, got {key!r}")
+    raise RenderError(f"the key of a JSON object must be a string, not {key!r}")
 
 
 def _number(value: int | float) -> str:
@@ -43,9 +43,9 @@ def _number(value: int | float) -> str:
         try:
             value = float(value)  # what no 64 bits can hold is read as a double
         except OverflowError:
-            raise RenderError("expected a number that fits a double, got a larger integer") from None
+            raise RenderError("the integer is too large for a double") from None
     if not math.isfinite(value):
-        raise RenderError(f"expected a number that JSON can hold, got {value!r}")
+        raise RenderError(f"JSON can't hold the number {value!r}")
     return _shortest(value)
 
 

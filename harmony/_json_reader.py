@@ -10,7 +10,7 @@ from harmony.errors import ConversationError
 @dataclass(frozen=True, slots=True)
 class Json:
     """A value and where it stands: `Json(5, "messages[2].content").text()` raises
-    `messages[2].content: expected a string, got 5`."""
+    `messages[2].content: must be a string, not 5`."""
 
     value: object
     where: str = ""
@@ -54,9 +54,11 @@ class Json:
         return self.value
 
     def wrong(self, expected: str) -> ConversationError:
-        """The error that says what was expected here and what came."""
-        came = "nothing" if self.value is None else _short(repr(self.value))
-        return ConversationError(f"{self.where or 'the conversation'}: expected {expected}, got {came}")
+        """The error that says what must be here and what is."""
+        found = repr(self.value)
+        found = found if len(found) <= _LONGEST else found[:_LONGEST] + "…"
+        told = f"is missing, must be {expected}" if self.value is None else f"must be {expected}, not {found}"
+        return ConversationError(f"{self.where or 'the conversation'}: {told}")
 
 
 def messages_of(data: object) -> list[Json]:
@@ -66,10 +68,6 @@ def messages_of(data: object) -> list[Json]:
     if isinstance(data, dict):
         return Json(data).field("messages").items()
     raise Json(data).wrong('an object with "messages", or an array of messages')
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
 
 
 _LONGEST = 60

@@ -94,7 +94,7 @@ class _ChatReader:
         for call in called:
             self._read_call(call, ids)
         if len(self._groups) == before:
-            raise item.wrong("content, thinking or tool_calls")
+            raise ConversationError(f"{item.where}: has no content, thinking or tool_calls")
 
     def _read_call(self, call: Json, ids: set[str]) -> None:
         function = call.field("function")
@@ -119,7 +119,7 @@ class _ChatReader:
         group = self._open_calls.pop(place.text(), None)
         if group is None:
             raise ConversationError(
-                f"{place.where}: expected the id of a tool call before it that has no result yet, got {place.value!r}"
+                f"{place.where}: must be the id of an earlier tool call that has no result yet, not {place.value!r}"
             )
         name = group[0].recipient
         group.append(Message("tool", _texts(item), name=name, recipient="assistant", channel=COMMENTARY))

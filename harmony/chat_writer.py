@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-from harmony.messages import ANALYSIS, COMMENTARY, DeveloperPrompt, Message, Namespace, SystemPrompt, is_call
+from harmony.messages import ANALYSIS, COMMENTARY, DeveloperPrompt, Message, is_call
 
 _PREFIX = "functions."
 
@@ -13,9 +13,9 @@ _PREFIX = "functions."
 def conversation_to_chat(messages: Iterable[Message], *, thinking: bool = False) -> dict[str, object]:
     """The conversation as a value for `json.dumps`: `{"messages": [{"role": "user", "content": "hi"}, …]}`.
 
-    `thinking`: the analysis, too, as `"thinking"`. A developer message becomes one of the role `system`, its functions
-    `"tools"`; a system message has nothing that the form knows. Lossy: ids of calls are made up, arguments that are no
-    JSON (python's code) become `{"input": …}`, the tools that the model was trained on look like functions.
+    `thinking`: the analysis too, as `"thinking"`. A developer message becomes one of the role `system`, its functions
+    become `"tools"`; a system message is left out. Lossy: ids of calls are made up, arguments that aren't JSON
+    (python's code) become `{"input": …}`, and the tools that the model was trained on look like functions.
 
         conversation_to_chat([Message("assistant", ('{"a": 1}',), recipient="functions.add", channel="commentary")])
         # {"messages": [{"role": "assistant", "content": None, "tool_calls": [
@@ -48,17 +48,17 @@ class _ChatWriter:
             return
         self._flush()
         if message.role == "tool":
-            self._add({"role": "tool", "tool_call_id": self._call_of(message), "content": message.text})
+            self._messages.append({"role": "tool", "tool_call_id": self._call_of(message), "content": message.text})
         elif message.role == "user":
             named = {} if message.name is None else {"name": message.name}
-            self._add({"role": "user", **named, "content": message.text})
+            self._messages.append({"role": "user", **named, "content": message.text})
         else:
             self._write_instructions(message)
 
     def _write_assistant(self, message: Message) -> None:
         if is_call(message):
             call = self._call(message.recipient or "", message.text)
-            self._add({"role": "assistant", "content": None, **self._take(), "tool_calls": [call]})
+            self._messages.append({"role": "assistant", "content": None, **self._take(), "tool_calls": [call]})
         elif message.channel == ANALYSIS:
             if self._thinking and message.text:
                 before = self._open.get("thinking")
@@ -68,25 +68,20 @@ class _ChatWriter:
         else:
             if "content" in self._open:
                 self._flush()
-            self._add({"role": "assistant", **self._take(), "content": message.text})
+            self._messages.append({"role": "assistant", **self._take(), "content": message.text})
 
     def _write_instructions(self, message: Message) -> None:
         for part in message.content:
             if isinstance(part, str):
-                self._add({"role": "system", "content": part})
+                self._messages.append({"role": "system", "content": part})
             elif isinstance(part, DeveloperPrompt):
                 if part.instructions is not None:
-                    self._add({"role": "system", "content": part.instructions})
-                self._declare(part.tools)
-            elif isinstance(part, SystemPrompt):
-                pass  # who the model is, the date, the effort: its own template says that there
-
-    def _declare(self, tools: Mapping[str, Namespace] | None) -> None:
-        for namespace in (tools or {}).values():
-            for function in namespace.functions:
-                schema = {} if function.parameters is None else {"parameters": function.parameters}
-                about = {"name": function.name, "description": function.description, **schema}
-                self._tools.append({"type": "function", "function": about})
+                    self._messages.append({"role": "system", "content": part.instructions})
+                for function in (one for namespace in (part.tools or {}).values() for one in namespace.functions):
+                    schema = {} if function.parameters is None else {"parameters": function.parameters}
+                    about = {"name": function.name, "description": function.description, **schema}
+                    self._tools.append({"type": "function", "function": about})
+            # A SystemPrompt is left out: the model's own template says who it is, the date and the effort.
 
     def _call(self, recipient: str, arguments: str) -> dict[str, object]:
         self._calls += 1
@@ -99,11 +94,8 @@ class _ChatWriter:
         """The id of the call that a result answers. The form needs one: where there is no call, it is made up."""
         if not self._unanswered:
             call = self._call(result.name or "tool", "{}")
-            self._add({"role": "assistant", "content": None, "tool_calls": [call]})
+            self._messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
         return self._unanswered.pop()
-
-    def _add(self, message: dict[str, object]) -> None:
-        self._messages.append(message)
 
     def _take(self) -> dict[str, object]:
         taken, self._open = self._open, {}
@@ -112,7 +104,7 @@ class _ChatWriter:
     def _flush(self) -> None:
         """Write what is open as a message of its own: no call or answer followed it."""
         if self._open:
-            self._add({"role": "assistant", "content": None, **self._take()})
+            self._messages.append({"role": "assistant", "content": None, **self._take()})
 
 
 def _as_json(arguments: str) -> str:

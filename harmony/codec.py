@@ -26,10 +26,10 @@ _RENDERS_KEPT = 64  # several turns of a session: what leaves the prompt meanwhi
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A conversation as ids, in a list that is the caller's own.
+    """A conversation as ids, in a new list.
 
-    `ends` has a pair for each message that was kept: its index in the conversation, and the offset in `ids` just after
-    it. Ids after the last offset open the message to be generated.
+    `ends` has a pair for each message in the prompt: its index in the conversation, and the offset in `ids` just after
+    it. The ids after the last offset open the message to be generated.
     """
 
     ids: list[int]
@@ -43,8 +43,8 @@ class Codec:
     whole and without repairs, is written as the ids it was sampled as, its `<|return|>` as `<|end|>`; so the prompt is
     what the model wrote, and what its cache holds. The sampled ids must be of this vocabulary.
 
-    The ids of messages are kept as long as renders need them now and then, so rendering a conversation that grew costs
-    as much as its new messages. A prompt's mappings (its schemas) must not change once it was rendered.
+    The ids of messages are cached, so rendering a conversation that grew takes as long as its new messages do. A
+    prompt's mappings (its schemas) must not change once it was rendered.
 
         codec = Codec(tokenizer)
         codec.render([Message("user", ("hi",))], purpose="completion").ids
@@ -79,7 +79,9 @@ class Codec:
         has_functions = declares_functions(messages)
         ids: list[int] = []
         ends = []
-        self._forget_some()
+        self._renders += 1
+        if self._renders % _RENDERS_KEPT == 0:  # drop what wasn't used since the last time
+            self._known_before, self._known = self._known, {}
         for index in drop(messages):
             ids += self._ids(messages[index], has_functions)
             ends.append((index, len(ids)))
@@ -89,16 +91,9 @@ class Codec:
             ids[-1] = control.return_
         return Rendered(ids, tuple(ends))
 
-    def parser(
-        self,
-        *,
-        strict: bool = False,
-        role: Role | None = "assistant",
-        tools: frozenset[str] = frozenset(),
-        opening: Sequence[int] = (),
-    ) -> StreamParser:
+    def parser(self, *, tools: frozenset[str] = frozenset(), opening: Sequence[int] = ()) -> StreamParser:
         """A parser of what is generated after a render for completion; see `StreamParser`."""
-        return StreamParser(self.tokenizer, role=role, strict=strict, tools=tools, opening=opening)
+        return StreamParser(self.tokenizer, tools=tools, opening=opening)
 
     def _ids(self, message: Message, has_functions: bool) -> list[int]:
         """The ids of one message, from an earlier render or made now."""
@@ -107,21 +102,11 @@ class Codec:
         self._known[key] = kept
         return kept[1]
 
-    def _forget_some(self) -> None:
-        """Now and then, drop what has not been needed since the last time."""
-        self._renders += 1
-        if self._renders % _RENDERS_KEPT == 0:
-            self._known_before, self._known = self._known, {}
-
     def _fresh(self, message: Message, has_functions: bool) -> list[int]:
         sampled = message.sampled
         if not self._replay or sampled is None or sampled.repaired or sampled.closed_by is None:
-            return render_message(
-                message,
-                self.tokenizer,
-                has_functions=has_functions,
-                recipient_position=self._recipient_position,
-            )
+            where = self._recipient_position
+            return render_message(message, self.tokenizer, has_functions=has_functions, recipient_position=where)
         control = self.tokenizer.control
         if sampled.ids[-1] != control.end and not (sampled.ids[-1] == control.call and message.recipient is not None):
             return [*sampled.ids[:-1], control.end]  # what ended the generation isn't what ends this message
@@ -131,8 +116,8 @@ class Codec:
 def _key(message: Message, has_functions: bool) -> _Key:
     """The key under which the ids of a message are cached: equal texts share one, prompts are compared by identity.
 
-    For prompts hold schemas, in which 1, 1.0 and True are equal to Python but not to the model. `Message.sampled` takes
-    no part in comparisons of messages, but does here. An `id()` stays valid: the cached message keeps its object alive.
+    Prompts hold schemas, in which 1, 1.0 and True are equal to Python but not to the model. `Message.sampled` is left
+    out when messages are compared, but counts here. An `id()` stays valid, since the cached message stays alive.
     """
     if all(isinstance(item, str) for item in message.content):
         return message, id(message.sampled), False

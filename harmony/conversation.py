@@ -41,31 +41,25 @@ def message_to_json(message: Message) -> dict[str, object]:
         message_to_json(Message("assistant", ("4",), channel="final"))
         # {"role": "assistant", "name": None, "content": [{"type": "text", "text": "4"}], "channel": "final"}
     """
-    content = [item for part in message.content for item in _content_to_json(part)]
+    content: list[dict[str, object]] = []
+    for item in message.content:
+        if isinstance(item, str):
+            content.append({"type": "text", "text": item})
+        else:
+            content += [_system_to_json(item)] if isinstance(item, SystemPrompt) else _developer_to_json(item)
     out: dict[str, object] = {"role": message.role, "name": message.name, "content": content}
     return out | _present(channel=message.channel, recipient=message.recipient, content_type=message.content_type)
 
 
-def _content_to_json(item: Content) -> list[dict[str, object]]:
-    if isinstance(item, str):
-        return [{"type": "text", "text": item}]
-    if isinstance(item, SystemPrompt):
-        return [_system_to_json(item)]
-    return _developer_to_json(item)
-
-
 def _system_to_json(prompt: SystemPrompt) -> dict[str, object]:
-    """A field that is None is written as null where openai_harmony would read its absence as its own default."""
-    channels = prompt.channels and {
-        "valid_channels": [*prompt.channels.valid],
-        "channel_required": prompt.channels.required,
-    }
+    """None is written as null where openai_harmony would take its own default for a missing field."""
+    channels = prompt.channels
     return {
         "type": "system_content",
         "model_identity": prompt.identity,
         "reasoning_effort": prompt.effort and prompt.effort.capitalize(),
         "knowledge_cutoff": prompt.knowledge_cutoff,
-        "channel_config": channels,
+        "channel_config": channels and {"valid_channels": [*channels.valid], "channel_required": channels.required},
     } | _present(conversation_start_date=prompt.date, tools=_tools_to_json(prompt.tools))
 
 
@@ -114,7 +108,7 @@ def conversation_from_json(data: object) -> tuple[Message, ...]:
     """The messages of `{"messages": […]}` or of a bare list, from `json.loads`; also what openai_harmony wrote.
 
     A field of a prompt that is absent or null leaves its line out, as when openai_harmony renders. Raises
-    `ConversationError`, one line that names the place: `messages[2].role: expected one of …, got 'bot'`.
+    `ConversationError`, one line that names the place: `messages[2].role: must be one of …, not 'bot'`.
     """
     return tuple(_message(item) for item in messages_of(data))
 
@@ -151,7 +145,7 @@ def _contents(json: Json) -> tuple[Content, ...]:
 
 
 def _without_twice(items: list[Content]) -> tuple[Content, ...]:
-    """Response formats that are there as data and as text count once: as data, unless somebody edited the text."""
+    """Response formats that are there both as data and as text count once: as data, unless the text was edited."""
     out: list[Content] = []
     formats = ""  # the text that the prompt just before stands for
     for item in items:

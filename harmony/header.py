@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from dataclasses import dataclass
 from typing import get_args
@@ -11,9 +12,6 @@ from harmony.messages import Role
 from harmony.tokens import CHANNEL, CONSTRAIN
 
 ROLES: dict[str, Role] = {role: role for role in get_args(Role)}
-ASCII_SPACE = "\t\n\f\r "
-"""What separates the words of a header (Rust's `split_ascii_whitespace`)."""
-
 # Unicode's White_Space, as Rust's char::is_whitespace. str.isspace() differs: it adds U+001C…U+001F.
 _SPACE = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
 
@@ -30,8 +28,8 @@ class Header:
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a header, split at ASCII whitespace only: `"to=f\\u00a0x json"` has two."""
-    return [word for word in text.translate(_TO_BLANK).split(" ") if word]
+    """The words of a header, split as Rust's `split_ascii_whitespace` does: `"to=f\\u00a0x json"` has two."""
+    return re.findall(r"[^\t\n\f\r ]+", text)
 
 
 def parse_header(text: str, role: Role | None) -> Header:
@@ -59,7 +57,7 @@ def parse_header(text: str, role: Role | None) -> Header:
 
 
 def _take_channel(text: str) -> tuple[str | None, str]:
-    """The value of the first channel marker, and the text without both (its two sides joined without a space)."""
+    """The channel after the first marker, and the text without these two; what stood around them is now glued."""
     before, marker, after = text.partition(CHANNEL)
     if not marker:
         return None, text
@@ -93,7 +91,7 @@ def _take_recipient(words: list[str]) -> tuple[str | None, str | None, list[str]
 
 
 def rust_debug(text: str) -> str:
-    """`text` as Rust's `{:?}` writes a str: quoted; escaped are quotes, backslashes, what is unprintable or combining.
+    """`text` as Rust's `{:?}` writes it: in quotes; quotes, backslashes, unprintable and combining characters escaped.
 
     Exact for the characters that Python's Unicode version knows; the reference's is 16.
     """
@@ -105,7 +103,6 @@ def _escaped(char: str) -> str:
     return char if char.isprintable() and not combining else f"\\u{{{ord(char):x}}}"
 
 
-_TO_BLANK = str.maketrans(dict.fromkeys(ASCII_SPACE, " "))
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\0": "\\0", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 # The marks that Unicode 16 counts as Grapheme_Extend beyond Mn and Me (PropList.txt, Other_Grapheme_Extend).
 _OTHER_GRAPHEME_EXTEND = frozenset(

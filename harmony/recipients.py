@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from harmony.messages import NOT_TOOLS
 
 _PREFIX = "functions."
-_GLUED = ("json", "code")  # content types that came out without the space before them
 _AROUND = "\"'`,;:()[]{}<>?!*= "
 
 
@@ -17,10 +16,10 @@ def clean_recipient(text: str) -> str:
 
 
 def resolve(name: str, tools: frozenset[str]) -> str | None:
-    """The offered tool that `name` means, None when it means none, or more than one.
+    """The offered tool that `name` means; None when it means none, or more than one.
 
-    In this order: the name itself; with `functions.`; without it (`functions.browser.search`); as the last part of one
-    tool (`search`); the same without a glued content type (`shelljson`); whatever the case of its letters.
+    Tried in this order: the name itself; with `functions.`; without it (`functions.browser.search`); as the last part
+    of a tool's name (`search`); all of these without a content type glued to it (`shelljson`); in any case of letters.
 
         resolve("get_weather", frozenset({"functions.get_weather"}))  # "functions.get_weather"
     """
@@ -28,11 +27,12 @@ def resolve(name: str, tools: frozenset[str]) -> str | None:
         return name
     if name in NOT_TOOLS or not tools:
         return None
-    for spelling in (name, *(name.removesuffix(word) for word in _GLUED if name.endswith(word))):
-        found = _known(spelling, tools) or _as_last_part(spelling, tools)
-        if found:
+    for spelling in (name, *(name.removesuffix(word) for word in ("json", "code") if name.endswith(word))):
+        found = next((known for known in _spellings(spelling) if known in tools), None)
+        if found := found or _only(tool for tool in tools if tool.endswith("." + spelling)):
             return found
-    return _ignoring_case(name, tools)
+    wanted = {spelling.lower() for spelling in _spellings(name)}
+    return _only(tool for tool in tools if tool.lower() in wanted)
 
 
 def _spellings(name: str) -> Iterator[str]:
@@ -40,19 +40,6 @@ def _spellings(name: str) -> Iterator[str]:
     yield _PREFIX + name
     if name.startswith(_PREFIX):
         yield name.removeprefix(_PREFIX)
-
-
-def _known(name: str, tools: frozenset[str]) -> str | None:
-    return next((spelling for spelling in _spellings(name) if spelling in tools), None)
-
-
-def _as_last_part(name: str, tools: frozenset[str]) -> str | None:
-    return _only(tool for tool in tools if tool.endswith("." + name))
-
-
-def _ignoring_case(name: str, tools: frozenset[str]) -> str | None:
-    wanted = {spelling.lower() for spelling in _spellings(name)}
-    return _only(tool for tool in tools if tool.lower() in wanted)
 
 
 def _only(found: Iterator[str]) -> str | None:

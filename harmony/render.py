@@ -8,6 +8,7 @@ from typing import Literal
 
 from harmony._compact_json import compact_json
 from harmony.errors import RenderError
+from harmony.header import ROLES
 from harmony.messages import ANALYSIS, FINAL, Content, DeveloperPrompt, Message, Namespace, ResponseFormat, SystemPrompt
 from harmony.tokenizer import Tokenizer
 from harmony.tokens import CONSTRAIN
@@ -16,8 +17,6 @@ from harmony.typescript import typescript
 RecipientPosition = Literal["role", "channel"]
 """Where an assistant's recipient stands: after the role, as the reference library writes it, or after the channel, as
 the model itself does: `<|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>`."""
-
-_ROLES = frozenset(("system", "developer", "user", "assistant", "tool"))
 
 
 def render_message(
@@ -29,9 +28,9 @@ def render_message(
 ) -> list[int]:
     """The ids of one message, from `<|start|>` to its terminator.
 
-    `has_functions` says that the conversation declares functions (`declares_functions`): the system prompt then has a
-    line about them. Raises `RenderError` for a tool message without a name, for a prompt under another role than its
-    own, and for a schema that isn't JSON or is nested too deep.
+    `has_functions`: the conversation declares functions (see `declares_functions`), so the system prompt has a line
+    about them. Raises `RenderError` for a tool message without a name, for a prompt under a role that isn't its own,
+    and for a schema that isn't JSON or is nested too deep.
 
         render_message(Message("user", ("hi",)), tokenizer)  # [200006, 1428, 200008, 3686, 200007]
     """
@@ -64,8 +63,8 @@ def _header(message: Message, tokenizer: Tokenizer, recipient_position: Recipien
 
 
 def _author(message: Message, tokenizer: Tokenizer) -> list[int]:
-    if message.role not in _ROLES:
-        raise RenderError(f"expected one of the roles {', '.join(sorted(_ROLES))}, got {message.role!r}")
+    if message.role not in ROLES:
+        raise RenderError(f"the role must be one of {', '.join(ROLES)}, not {message.role!r}")
     if message.role == "tool":
         if message.name is None:
             raise RenderError("Tools should have a name!")
@@ -86,8 +85,8 @@ def _prompt_text(prompt: Content, role: str, has_functions: bool) -> str:
                 return developer_text(prompt)
             raise RenderError(f"DeveloperContent may only appear in developer messages, found in {role.capitalize()}")
     except RecursionError:
-        raise RenderError("expected a schema of reasonable depth, got one nested too deep (or inside itself)") from None
-    raise RenderError(f"expected text, a SystemPrompt or a DeveloperPrompt as content, got {prompt!r}")
+        raise RenderError("the schema is nested too deep (or inside itself)") from None
+    raise RenderError(f"content must be text, a SystemPrompt or a DeveloperPrompt, not {prompt!r}")
 
 
 # -- the texts of the two prompts --------------------------------------------------------------------------------------
@@ -175,8 +174,8 @@ DropPolicy = Callable[[Sequence[Message]], list[int]]
 def drop_before_last_final(messages: Sequence[Message]) -> list[int]:
     """Once a turn has its `final`, every message of it whose channel is analysis leaves the prompt.
 
-    That is: the thoughts, the calls made on that channel, whatever the tool, and their results. A turn begins at a user
-    message; one without a `final` of the assistant is open and keeps everything.
+    These are its thoughts, and the calls made on that channel (whatever the tool) with their results. A turn begins at
+    a user message; one without a `final` of the assistant is open and keeps everything.
     """
     return _drop_answered(messages, last_too=True)
 
@@ -207,8 +206,8 @@ def is_final(message: Message) -> bool:
 def drop_reference(messages: Sequence[Message]) -> list[int]:
     """The reference library's rule, for comparisons with it.
 
-    When the last message of the assistant is a `final`, all analysis before the first `final` (of any role) goes. So
-    the analysis between two finals stays, and while a tool call is open even that of old turns does.
+    When the assistant's last message is a `final`, all analysis before the first `final` (of any role) goes. So the
+    analysis between two finals stays; and while a tool call is open, so does that of old turns.
     """
     last = next((message for message in reversed(messages) if message.role == "assistant"), None)
     if last is None or last.channel != FINAL:

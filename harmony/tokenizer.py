@@ -38,16 +38,14 @@ def vocabulary_from_byte_level(tokens: Sequence[str], *, token_types: Sequence[i
     byte-level text, or when both lists differ in length.
     """
     if len(tokens) != len(token_types):
-        raise VocabularyError(
-            f"expected a type for each of the {len(tokens)} tokens, got {len(token_types)} types: the file is damaged"
-        )
+        raise VocabularyError(f"{len(tokens)} tokens, but {len(token_types)} token types: the file is damaged")
     control = {tokens[i]: i for i, kind in enumerate(token_types) if kind in _CONTROL_TYPES}
     ordinary = [text if kind == _NORMAL_TYPE else "" for text, kind in zip(tokens, token_types, strict=True)]
     try:
         joined, _ = codecs.charmap_encode("".join(ordinary), "strict", _BYTE_OF)
     except UnicodeEncodeError as error:
         raise VocabularyError(
-            f"expected byte-level tokens (GPT-2's alphabet), found the character {error.object[error.start]!r}: "
+            f"tokens must be in GPT-2's byte-level alphabet, which has no {error.object[error.start]!r}: "
             "the file isn't a gpt-oss model"
         ) from None
     # One character is one byte, so the tokens lie in the joined bytes where they lay in the joined text.
@@ -86,9 +84,7 @@ class Tokenizer:
         ranks = {token: token_id for token_id, token in enumerate(vocabulary.tokens) if token}
         missing = sum(bytes((byte,)) not in ranks for byte in range(256))
         if missing:
-            raise VocabularyError(
-                f"expected a token for each of the 256 bytes, {missing} are missing: the file isn't a gpt-oss model"
-            )
+            raise VocabularyError(f"no token for {missing} of the 256 bytes: the file isn't a gpt-oss model")
         # No special tokens: tiktoken would only need them for what is never done here, reading them out of text.
         self._encoding = tiktoken.Encoding("harmony", pat_str=O200K, mergeable_ranks=ranks, special_tokens={})
         self._bytes: list[bytes | None] = [token or None for token in vocabulary.tokens]
@@ -99,12 +95,14 @@ class Tokenizer:
     def encode(self, text: str) -> list[int]:
         """The ids of `text`; every text has some, and ordinary ones only.
 
-        As tiktoken's `encode_ordinary`, lone surrogates included (each becomes U+FFFD), but for a run of a million
-        whitespace characters, on which that one panics: here the run is cut.
+        The same as tiktoken's `encode_ordinary`, where a lone surrogate becomes U+FFFD; but that one panics on a run of
+        a million whitespace characters, which is cut here.
         """
         if len(text) <= _LONGEST_RUN:
             return self._encoding.encode_ordinary(text)
-        pieces = _cut_long_runs(_without_surrogates(text), _LONGEST_RUN, _RUN_PIECE)
+        # What tiktoken does to a str that isn't valid Unicode: pairs of surrogates become their character.
+        valid = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        pieces = _cut_long_runs(valid, _LONGEST_RUN, _RUN_PIECE)
         return [token_id for piece in pieces for token_id in self._encoding.encode_ordinary(piece)]
 
     def token_bytes(self, token_id: int) -> bytes | None:
@@ -118,7 +116,7 @@ class Tokenizer:
 
 
 def _vocabulary(tokens: list[bytes], control: Mapping[str, int]) -> Vocabulary:
-    """Lengths, bytes and control tokens are hashed apart, so no two vocabularies read alike."""
+    """Lengths, bytes and control tokens are hashed separately, so two vocabularies never hash the same bytes."""
     digest = hashlib.sha256(array("Q", map(len, tokens)).tobytes())
     digest.update(b"".join(tokens))
     for name, token_id in sorted(control.items()):
@@ -126,16 +124,11 @@ def _vocabulary(tokens: list[bytes], control: Mapping[str, int]) -> Vocabulary:
     return Vocabulary(tokens, control, digest.hexdigest(), len(tokens))
 
 
-def _without_surrogates(text: str) -> str:
-    """What tiktoken makes of a str that isn't valid Unicode: pairs become their character, lone ones U+FFFD."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
 def _cut_long_runs(text: str, longest: int, piece: int) -> Iterator[str]:
-    """`text` in pieces, so that none holds more than `longest` whitespace characters in a row that no newline ends.
+    """`text` in pieces, none with more than `longest` whitespace characters in a row, unless a newline ends them.
 
-    The first cut of a run is where the pattern ends a match anyway (before the run, or after a newline), and its last
-    piece stays with the text behind it, since the last space of a run belongs to the word that follows.
+    A run is first cut where the pattern ends a match anyway (before the run, or after a newline). Its last piece stays
+    with the text after it, since the last space of a run belongs to the word that follows.
     """
     done = 0
     for run in re.finditer(f"{_SPACE}{{{longest + 1},}}+(?![\r\n])", text):

@@ -40,10 +40,7 @@ class ControlTokens:
         """
         missing = [name for name in NAMES if name not in control]
         if missing:
-            raise VocabularyError(
-                f"expected a vocabulary with Harmony's control tokens, this one has no {', '.join(missing)}: "
-                "use a gpt-oss model"
-            )
+            raise VocabularyError(f"the vocabulary has no {', '.join(missing)}: use a gpt-oss model")
         return cls(*(control[name] for name in NAMES))
 
     @property

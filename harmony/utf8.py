@@ -6,11 +6,11 @@ REPLACEMENT = "\ufffd"
 
 
 class ReferenceUtf8:
-    """Decodes as the reference's streaming parser does, which shows less than it could.
+    """Decodes as the reference's streaming parser does, which holds back more than it must.
 
-    After an invalid sequence it gives the text before it and one U+FFFD, and keeps what follows until the next token
-    (a plain incremental decoder gives that at once). The texts of all `feed` calls and of `flush`, joined, are what
-    `b"".join(pieces).decode("utf-8", "replace")` gives.
+    At an invalid sequence it gives the text before that and one U+FFFD, and holds the rest back until the next token (a
+    plain incremental decoder gives it at once). The texts of all `feed` calls and of `flush`, joined, are the same as
+    `b"".join(pieces).decode("utf-8", "replace")`.
 
         utf8 = ReferenceUtf8()
         utf8.feed(b"caf\\xc3")  # "caf"

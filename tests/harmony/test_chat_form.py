@@ -106,30 +106,30 @@ def test_an_id_may_come_again_once_it_was_answered() -> None:
 BAD: list[tuple[list[dict[str, object]], str]] = [
     (
         [{"role": "function", "content": ""}],
-        "messages[0].role: expected one of system, developer, user, assistant, tool, got 'function'",
+        "messages[0].role: must be one of system, developer, user, assistant, tool, not 'function'",
     ),
-    ([{"role": "user"}], "messages[0].content: expected an array, got nothing"),
+    ([{"role": "user"}], "messages[0].content: is missing, must be an array"),
     (
         [{"role": "user", "content": [{"type": "image_url"}]}],
-        "messages[0].content[0].type: expected text (nothing else can be read), got 'image_url'",
+        "messages[0].content[0].type: must be text (nothing else can be read), not 'image_url'",
     ),
-    ([{"role": "assistant"}], "messages[0]: expected content, thinking or tool_calls, got {'role': 'assistant'}"),
+    ([{"role": "assistant"}], "messages[0]: has no content, thinking or tool_calls"),
     (
         [{"role": "assistant", "tool_calls": [{"id": "1"}]}],
-        "messages[0].tool_calls[0].function: expected an object, got nothing",
+        "messages[0].tool_calls[0].function: is missing, must be an object",
     ),
     (
         [{"role": "assistant", "tool_calls": [call("1", arguments=5)]}],
-        "messages[0].tool_calls[0].function.arguments: expected a string of JSON, or an object, got 5",
+        "messages[0].tool_calls[0].function.arguments: must be a string of JSON, or an object, not 5",
     ),
     (
         [{"role": "assistant", "tool_calls": [call("1"), call("1")]}],
-        "messages[0].tool_calls[1].id: expected an id of its own for each call, got '1'",
+        "messages[0].tool_calls[1].id: must be an id of its own for each call, not '1'",
     ),
-    ([{"role": "tool", "content": ""}], "messages[0].tool_call_id: expected a string, got nothing"),
+    ([{"role": "tool", "content": ""}], "messages[0].tool_call_id: is missing, must be a string"),
     (
         [{"role": "tool", "tool_call_id": "9", "content": ""}],
-        "messages[0].tool_call_id: expected the id of a tool call before it that has no result yet, got '9'",
+        "messages[0].tool_call_id: must be the id of an earlier tool call that has no result yet, not '9'",
     ),
     (
         [
@@ -137,7 +137,7 @@ BAD: list[tuple[list[dict[str, object]], str]] = [
             {"role": "tool", "tool_call_id": "1", "content": ""},
             {"role": "tool", "tool_call_id": "1", "content": ""},
         ],
-        "messages[2].tool_call_id: expected the id of a tool call before it that has no result yet, got '1'",
+        "messages[2].tool_call_id: must be the id of an earlier tool call that has no result yet, not '1'",
     ),
 ]
 

@@ -165,38 +165,38 @@ def content(item: object) -> dict[str, object]:
 
 SYSTEM, DEVELOPER = {"type": "system_content"}, {"type": "developer_content"}
 BAD: list[tuple[object, str]] = [
-    (5, 'the conversation: expected an object with "messages", or an array of messages, got 5'),
-    ({}, "messages: expected an array, got nothing"),
-    ([5], "messages[0]: expected an object, got 5"),
-    ([{}], "messages[0].role: expected a string, got nothing"),
+    (5, 'the conversation: must be an object with "messages", or an array of messages, not 5'),
+    ({}, "messages: is missing, must be an array"),
+    ([5], "messages[0]: must be an object, not 5"),
+    ([{}], "messages[0].role: is missing, must be a string"),
     (
         [{"role": "bot", "content": ""}],
-        "messages[0].role: expected one of system, developer, user, assistant, tool, got 'bot'",
+        "messages[0].role: must be one of system, developer, user, assistant, tool, not 'bot'",
     ),
-    ([{"role": "user"}], "messages[0].content: expected an array, got nothing"),
-    ([{"role": "user", "content": "", "channel": 1}], "messages[0].channel: expected a string, got 1"),
-    ([content("x")], "messages[0].content[0]: expected an object, got 'x'"),
+    ([{"role": "user"}], "messages[0].content: is missing, must be an array"),
+    ([{"role": "user", "content": "", "channel": 1}], "messages[0].channel: must be a string, not 1"),
+    ([content("x")], "messages[0].content[0]: must be an object, not 'x'"),
     (
         [content({"type": "image"})],
-        "messages[0].content[0].type: expected text, system_content or developer_content, got 'image'",
+        "messages[0].content[0].type: must be text, system_content or developer_content, not 'image'",
     ),
-    ([content({"type": "text"})], "messages[0].content[0].text: expected a string, got nothing"),
+    ([content({"type": "text"})], "messages[0].content[0].text: is missing, must be a string"),
     (
         [content(SYSTEM | {"reasoning_effort": "max"})],
-        "messages[0].content[0].reasoning_effort: expected Low, Medium or High, got 'max'",
+        "messages[0].content[0].reasoning_effort: must be Low, Medium or High, not 'max'",
     ),
     (
         [content(SYSTEM | {"channel_config": {"valid_channels": [], "channel_required": 1}})],
-        "messages[0].content[0].channel_config.channel_required: expected true or false, got 1",
+        "messages[0].content[0].channel_config.channel_required: must be true or false, not 1",
     ),
-    ([content(DEVELOPER | {"tools": []})], "messages[0].content[0].tools: expected an object, got []"),
+    ([content(DEVELOPER | {"tools": []})], "messages[0].content[0].tools: must be an object, not []"),
     (
         [content(DEVELOPER | {"tools": {"f": {"name": "f", "tools": [{}]}}})],
-        "messages[0].content[0].tools.f.tools[0].name: expected a string, got nothing",
+        "messages[0].content[0].tools.f.tools[0].name: is missing, must be a string",
     ),
     (
         [content(DEVELOPER | {"instructions": ["x" * 99]})],
-        "messages[0].content[0].instructions: expected a string, got ['" + "x" * 58 + "…",
+        "messages[0].content[0].instructions: must be a string, not ['" + "x" * 58 + "…",
     ),
 ]
 

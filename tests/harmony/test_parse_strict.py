@@ -7,7 +7,7 @@ import random
 import openai_harmony
 import pytest
 
-from harmony import Codec, Delta, Message, ParseError, StreamParser, Tokenizer
+from harmony import Delta, Message, ParseError, StreamParser, Tokenizer
 from harmony.header import rust_debug
 from tests.oracle.parse import differences, random_case
 from tests.support.streams import Streams, harmony_ids
@@ -93,7 +93,7 @@ def test_broken_characters_and_unknown_ids(wheel_tokenizer: Tokenizer, wheel: op
 
 
 def test_deltas_join_to_the_text_and_say_who_speaks(wheel_tokenizer: Tokenizer) -> None:
-    parser = Codec(wheel_tokenizer).parser(strict=True)
+    parser = StreamParser(wheel_tokenizer, strict=True)
     smile = wheel_tokenizer.encode("🫠")
     tokens = [*harmony_ids(wheel_tokenizer, "<|channel|>final<|message|>Hi"), *smile, *smile[:1], 200_002]
     out = [item for token in tokens for item in parser.push(token)]

@@ -269,9 +269,9 @@ def test_what_the_reference_refuses(
 
 
 def test_what_only_a_caller_s_mistake_brings(o200k_tokenizer: Tokenizer) -> None:
-    with pytest.raises(RenderError, match=r"expected one of the roles assistant, developer, .*, got 'critic'"):
+    with pytest.raises(RenderError, match=r"the role must be one of system, developer, .*, not 'critic'"):
         render_message(Message("critic"), o200k_tokenizer)  # type: ignore[arg-type]
-    with pytest.raises(RenderError, match="expected text, a SystemPrompt or a DeveloperPrompt as content, got 3"):
+    with pytest.raises(RenderError, match="content must be text, a SystemPrompt or a DeveloperPrompt, not 3"):
         render_message(Message("user", (3,)), o200k_tokenizer)  # type: ignore[arg-type]
     inside_itself: dict[str, Any] = {"type": "array"}
     inside_itself["items"] = inside_itself

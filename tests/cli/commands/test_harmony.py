@@ -209,8 +209,8 @@ BAD: list[tuple[list[str], bytes, str]] = [
     (["render", "-"], b"{", "standard input: not valid JSON: Expecting property name"),
     (["render", "-"], b"[" * 100_000, "standard input: not valid JSON: nested too deep"),
     (["render", "-"], b"\xff", "standard input: not UTF-8 text (byte 0 is 0xff)"),
-    (["render", "-"], b"5", 'standard input: the conversation: expected an object with "messages"'),
-    (["render", "-"], b'[{"role": "x", "content": ""}]', "standard input: messages[0].role: expected one of"),
+    (["render", "-"], b"5", 'standard input: the conversation: must be an object with "messages"'),
+    (["render", "-"], b'[{"role": "x", "content": ""}]', "standard input: messages[0].role: must be one of"),
     (["render", "-"], b'[{"role": "tool", "content": ""}]', "standard input: Tools should have a name!"),
     (
         ["render", "--from", "chat", "-"],

@@ -238,7 +238,7 @@ _BAD: dict[str, tuple[Callable[[Path], bytes], str]] = {
     "cut in the header": (_cut_header, "cut off in its header"),
     "cut in the tensors": (_cut_tensors, "cut off in its tensors"),
     "another architecture": (_other_architecture, "a model of the architecture 'llama', ossia runs gpt-oss only"),
-    "no Harmony tokens": (_no_harmony, "this one has no <|channel|>"),
+    "no Harmony tokens": (_no_harmony, "the vocabulary has no <|channel|>"),
     "what aborts llama.cpp": (_no_experts, "gpt-oss.expert_count is missing"),
     "a lying count": (_lying_count, "it claims 4611686018427387904 metadata entries"),
 }
