@@ -21,7 +21,6 @@ from llama_cpp._ggml import libggml
 
 from agent.engine.cache import Logits
 from agent.engine.devices import free_gpu_bytes, gpu_names
-from agent.engine.generation import Piece
 from agent.engine.log import Log
 from agent.engine.meter import Meter
 from agent.engine.openmp import Waiting, waiting_for
@@ -67,11 +66,7 @@ class Native:
     """A loaded model with its context: the raw calls, and the memory of sequence 0."""
 
     def __init__(
-        self,
-        path: Path,
-        settings: LlamaSettings,
-        log_path: Path | None,
-        on_progress: Callable[[float], bool] | None,
+        self, path: Path, settings: LlamaSettings, log_path: Path | None, on_progress: Callable[[float], bool] | None
     ) -> None:
         self._model: Any = None
         self._context: Any = None
@@ -136,25 +131,23 @@ class Native:
         on_gpu = lib.llama_supports_gpu_offload() and settings.gpu_layers
         return self.batch_tokens if on_gpu else step_tokens(int(lib.llama_n_threads(self._context)))
 
-    def decode(self, pieces: Sequence[Piece]) -> bool:
+    def decode(self, start: int, ids: Sequence[int], *, logits: bool = True) -> bool:
         _LOG.errors.clear()
         if self._waiting is not None:
             self._waiting.before_step()
-            self._use_threads(self._waiting.fitting if self.may_use_fewer_threads else self._threads)
-        status = int(lib.llama_decode(self._context, self._batch.filled(pieces)))
+            count = self._waiting.fitting if self.may_use_fewer_threads else self._threads
+            if count != self._threads_in_use:
+                self._threads_in_use = count
+                lib.llama_set_n_threads(self._context, count, count)
+        status = int(lib.llama_decode(self._context, self._batch.filled(start, ids, logits=logits)))
         if self._waiting is not None:
             self._waiting.after_step()
         if status in (_DONE, _ABORTED):
             return status == _DONE
         raise EngineFailed(f"llama.cpp failed to decode (status {status}: {_LOG.reason})")
 
-    def _use_threads(self, count: int) -> None:
-        if count != self._threads_in_use:
-            self._threads_in_use = count
-            lib.llama_set_n_threads(self._context, count, count)
-
-    def logits(self, piece: int) -> Logits:
-        row = lib.llama_get_logits_ith(self._context, self._batch.last_of[piece])
+    def logits(self) -> Logits:
+        row = lib.llama_get_logits_ith(self._context, -1)  # the last row, and the only one
         address = ctypes.addressof(row.contents)
         if address != self._row_address:  # it hardly ever changes, and making the array takes longer than the rest
             self._row_address = address
@@ -213,41 +206,27 @@ class _Batch:
 
     def __init__(self, size: int) -> None:
         # ctypes' arrays: with cold caches, writing one id into each takes 15 µs; into numpy's it takes 25.
-        ids, flags, pointer = ctypes.c_int32 * size, ctypes.c_int8 * size, ctypes.POINTER(ctypes.c_int32)
-        self._tokens, self._positions, self._sequences = ids(), ids(), ids()
-        self._wanted = flags()
-        counts = ids(*[1] * size)  # sequences that a token belongs to
-        rows = (pointer * size)()
-        start, width = ctypes.addressof(self._sequences), ctypes.sizeof(ctypes.c_int32)
-        for n in range(size):
-            rows[n] = ctypes.cast(start + n * width, pointer)
-        self.last_of: list[int] = []  # the place of each piece's last id
+        ids = ctypes.c_int32 * size
+        self._tokens, self._positions, self._wanted = ids(), ids(), (ctypes.c_int8 * size)()
+        self._sequence = ctypes.pointer(ctypes.c_int32(0))
         self._batch = lib.llama_batch(
             n_tokens=0,
             token=self._tokens,
             embd=None,
             pos=self._positions,
-            n_seq_id=counts,
-            seq_id=rows,
+            n_seq_id=ids(*[1] * size),  # sequences that a token belongs to
+            seq_id=(ctypes.POINTER(ctypes.c_int32) * size)(*[self._sequence] * size),
             logits=self._wanted,
         )
 
-    def filled(self, pieces: Sequence[Piece]) -> Any:
-        """The batch with these pieces; logits are asked for after the last id of those that want them."""
-        self.last_of = []
-        place = 0
-        for piece in pieces:
-            count = len(piece.ids)
-            end = place + count
-            for n, token in enumerate(piece.ids, place):  # mostly one: no slice, no list
-                self._tokens[n] = token
-                self._positions[n] = piece.start + n - place
-                self._sequences[n] = piece.sequence
-                self._wanted[n] = 0
-            self._wanted[end - 1] = piece.logits
-            self.last_of.append(end - 1)
-            place = end
-        self._batch.n_tokens = place
+    def filled(self, start: int, ids: Sequence[int], *, logits: bool) -> Any:
+        """The batch with `ids` from position `start` on; `logits`: those after the last id are asked for."""
+        for n, token in enumerate(ids):  # mostly one: no slice, no list
+            self._tokens[n] = token
+            self._positions[n] = start + n
+            self._wanted[n] = 0
+        self._wanted[len(ids) - 1] = logits
+        self._batch.n_tokens = len(ids)
         return self._batch
 
 
@@ -314,7 +293,7 @@ def _load_error(path: Path, what: str) -> ModelUnusable | OutOfMemory:
         return OutOfMemory(
             f"{path}: not enough memory for {what} ({reason}): use a smaller --context or close programs"
         )
-    return ModelUnusable(f"{path}: llama.cpp can't use this file ({reason}): get it again, or another one")
+    return ModelUnusable(f"{path}: llama.cpp can't use this file ({reason}): download it again, or use another one")
 
 
 def gpu_free_bytes() -> tuple[int, ...]:

@@ -21,26 +21,12 @@ _LEAST_GAP = 32
 own (on a processor as much as one or two tokens), and going back to it would save only these few tokens."""
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """The next ids of one sequence in a decode step; the first of them is at position `start`.
-
-    `logits`: whether the logits after its last id will be asked for. With 201,088 ids in the vocabulary they take half
-    as long as a token.
-    """
-
-    sequence: int
-    start: int
-    ids: Sequence[int]
-    logits: bool = True
-
-
 class Decoder(Protocol):
     """Runs the network."""
 
     @property
     def batch_tokens(self) -> int:
-        """How many ids one step takes, of all its pieces together."""
+        """How many ids one step takes."""
         ...
 
     @property
@@ -52,30 +38,30 @@ class Decoder(Protocol):
         """A function for any thread: what share of the next step is done, from 0.0 to 1.0; 0.0 if that isn't known."""
         ...
 
-    def decode(self, pieces: Sequence[Piece]) -> bool:
-        """Run the network over the pieces. False: it was aborted. Raises `EngineFailed`."""
+    def decode(self, start: int, ids: Sequence[int], *, logits: bool = True) -> bool:
+        """Run the network over `ids`, the first of them at position `start`. False: it was aborted.
+
+        `logits`: whether the logits after the last id will be asked for. With 201,088 ids in the vocabulary they take
+        half as long as a token. Raises `EngineFailed`.
+        """
         ...
 
-    def logits(self, piece: int) -> Logits:
-        """The logits after the last id of a piece that asked for them: (vocabulary size,) float32.
-
-        Valid until the next step.
-        """
+    def logits(self) -> Logits:
+        """The logits after the last id, if they were wanted: (vocabulary size,) float32, valid until the next step."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One sequence: where it is decoded and what its memory holds."""
+    """Where the conversation is decoded, and what its memory holds."""
 
     decoder: Decoder
     cache: PrefixCache
-    sequence: int = 0
 
     def advance(self, ids: Sequence[int], *, logits: bool = True) -> bool:
         """Decode `ids` after those that the cache holds. False: aborted; none or some of them were taken."""
         try:
-            complete = self.decoder.decode([Piece(self.sequence, len(self.cache), ids, logits)])
+            complete = self.decoder.decode(len(self.cache), ids, logits=logits)
         except BaseException:  # whatever broke it off, even an interrupt: the memory knows what it holds
             self.cache.resync(ids)
             raise
@@ -156,7 +142,7 @@ class Prefill:
     def _arrive(self, done: int, *, at_checkpoint: bool) -> None:
         # Only the last step has logits. Those that were here before belong to where the prefill began.
         at_end = done == len(self.prompt.ids) and not self._ahead
-        self.logits = self.lane.decoder.logits(0) if at_end else None
+        self.logits = self.lane.decoder.logits() if at_end else None
         if at_checkpoint:
             self.lane.cache.checkpoint(self.logits, stays=any(part.length == done for part in self.prompt.static))
 
@@ -201,7 +187,7 @@ class LocalGeneration:
         try:
             return next(self._items)
         except BaseException:  # at its end (StopIteration), or after a failure
-            self._close("stop")
+            self._close()
             raise
 
     @property
@@ -220,10 +206,10 @@ class LocalGeneration:
 
     def close(self) -> None:
         self._items.close()
-        self._close("stop")
+        self._close()
 
-    def _close(self, end: CompletionEnd) -> None:
-        self._end = self._end or end
+    def _close(self) -> None:
+        self._end = self._end or "stop"
         if not self._closed:
             self._closed = True
             self._on_close()
@@ -278,7 +264,7 @@ class LocalGeneration:
         for start in range(0, len(ids), most):
             if not lane.advance(ids[start : start + most], logits=start + most >= len(ids)):
                 return None
-        return lane.decoder.logits(0)
+        return lane.decoder.logits()
 
     def _guided(self, guide: Guide, logits: Logits) -> int:
         allowed = guide.next()

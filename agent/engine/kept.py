@@ -101,17 +101,11 @@ def keep(folder: Path, cache: PrefixCache, memory: Storable, about: About, *, ma
 
 
 def _written(
-    folder: Path,
-    save: Callable[[Path], bool],
-    ids: tuple[int, ...],
-    checkpoints: tuple[Checkpoint, ...],
-    about: About,
+    folder: Path, save: Callable[[Path], bool], ids: tuple[int, ...], checkpoints: tuple[Checkpoint, ...], about: About
 ) -> int:
     new: Path | None = None
     try:
-        folder.parent.mkdir(
-            mode=0o700, parents=True, exist_ok=True
-        )  # with `parents` alone its mode would be a usual one
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not is_own(folder.parent):
             return 0
         # A unique name, for its owner only: another process may be writing the same cache.

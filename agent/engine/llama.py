@@ -31,9 +31,10 @@ class LlamaEngine:
     ) -> None:
         self.native = native
         self._guides = guides
-        self._vocabulary = vocabulary
-        self._name = name
-        self._context_tokens = settings.context_tokens
+        self.vocabulary = vocabulary
+        self.name = name
+        self.context_tokens = settings.context_tokens
+        self.capabilities = frozenset({"prefill", "keep"} | ({"constraint"} if guides else set()))
         self.lane = Lane(native, PrefixCache(native, window=native.window, max_bytes=settings.checkpoint_bytes))
         self._open: LocalGeneration | None = None
         self.prompts: KeptPrompts | None = None
@@ -63,25 +64,9 @@ class LlamaEngine:
         if native.vocabulary_size != vocabulary.size:
             native.close()
             raise ModelUnusable(
-                f"{path}: expected {vocabulary.size} tokens, llama.cpp sees {native.vocabulary_size}: get it again"
+                f"{path}: llama.cpp sees {native.vocabulary_size} tokens, not {vocabulary.size}: download it again"
             )
         return cls(native, vocabulary, name, settings, guides)
-
-    @property
-    def capabilities(self) -> frozenset[str]:
-        return frozenset({"prefill", "keep"} | ({"constraint"} if self._guides else set()))
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        return self._vocabulary
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def context_tokens(self) -> int:
-        return self._context_tokens
 
     def generate(
         self,
@@ -97,11 +82,11 @@ class LlamaEngine:
             raise ValueError("this engine compiles no constraint: see capabilities")
         prefill = self._prefill(prompt)
         guide = self._guides(constraint) if constraint is not None and self._guides else None
-        room = self._context_tokens - len(prompt.ids)
+        room = self.context_tokens - len(prompt.ids)
         bounds = Bounds(stops, room, "context")
         if max_tokens is not None and max_tokens < room:
             bounds = Bounds(stops, max_tokens, "tokens")
-        sampler = Sampler(sampling, self._vocabulary.size, salt=len(prompt.ids))
+        sampler = Sampler(sampling, self.vocabulary.size, salt=len(prompt.ids))
         # With another number of threads llama.cpp rounds differently over a long context. So if the same answer must
         # come again (with a seed, or greedily), the number stays the same, whatever else runs.
         self.native.may_use_fewer_threads = sampling.seed is None and sampling.temperature > 0
@@ -161,17 +146,12 @@ class LlamaEngine:
         return prompts.add(snapshot)
 
     def _about(self, personal: bool) -> About:
-        return About(self.native.fingerprint, self._name, personal)
+        return About(self.native.fingerprint, self.name, personal)
 
     def recall(self, folder: Path) -> int:
         """Load the KV cache that `folder` holds; returns its tokens, 0 when nothing in it can be used."""
-        return recall(
-            folder,
-            self.lane.cache,
-            self.native,
-            fingerprint=self.native.fingerprint,
-            room=self._context_tokens,
-        )
+        fingerprint, room = self.native.fingerprint, self.context_tokens
+        return recall(folder, self.lane.cache, self.native, fingerprint=fingerprint, room=room)
 
     def close(self) -> None:
         """Free everything. Ends a generation that is still open; nothing can be generated afterwards."""
@@ -187,9 +167,9 @@ class LlamaEngine:
         if not self.native.is_open:
             raise RuntimeError("the engine is closed")
         if not prompt.ids:
-            raise ValueError("expected a prompt of at least one id")
-        if len(prompt.ids) >= self._context_tokens:
-            raise ContextFull(len(prompt.ids), self._context_tokens)
+            raise ValueError("a prompt must have at least one id")
+        if len(prompt.ids) >= self.context_tokens:
+            raise ContextFull(len(prompt.ids), self.context_tokens)
         self._static = None
         if prompt.static and self.prompts:
             end = prompt.static[-1].length

@@ -62,5 +62,3 @@ _set: Any
 _take: Any
 _read: Any
 _set, _take, _read = (getattr(_C, name, None) for name in ("sem_init", "sem_trywait", "sem_getvalue"))
-
-__all__ = ["Meter"]

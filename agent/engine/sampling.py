@@ -264,9 +264,9 @@ def _check(settings: Sampling) -> None:
     for name in ("temperature", "top_p", "min_p"):
         value = getattr(settings, name)
         if not (math.isfinite(value) and value >= 0):
-            raise ValueError(f"expected {name} to be a number from 0, got {value!r}")
+            raise ValueError(f"{name} must be 0 or more, not {value!r}")
     if settings.top_k < 0:
-        raise ValueError(f"expected top_k to be 0 (off) or more, got {settings.top_k!r}")
+        raise ValueError(f"top_k must be 0 (off) or more, not {settings.top_k!r}")
 
 
 def _require_finite(top: float) -> None:

@@ -13,7 +13,7 @@ from agent.control import Control
 from agent.engine.base import Constraint, Progress, Prompt, Sampling, StepStats
 from agent.errors import ContextFull, ScriptEnded, ScriptInvalid
 from harmony.messages import CompletionEnd
-from harmony.tokenizer import Tokenizer, Vocabulary
+from harmony.tokenizer import Tokenizer
 
 CONTEXT_TOKENS = 131_072
 _CONTROL = re.compile(r"<\|[^<>|]*\|>")
@@ -42,7 +42,7 @@ def read_script(path: Path) -> Script:
     except OSError as error:
         raise ScriptInvalid(f"{path}: can't be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
-        raise ScriptInvalid(f"{path}: expected a script file in JSON: {error}") from None
+        raise ScriptInvalid(f"{path}: a script must be JSON: {error}") from None
     try:
         return _script(data)
     except ScriptInvalid as error:
@@ -51,18 +51,18 @@ def read_script(path: Path) -> Script:
 
 def _script(data: object) -> Script:
     if not isinstance(data, dict):
-        raise ScriptInvalid(f'expected an object with "version" and "steps", got {type(data).__name__}')
+        raise ScriptInvalid(f'a script must be an object with "version" and "steps", not {type(data).__name__}')
     if data.get("version") != 1 or isinstance(data["version"], bool):
-        raise ScriptInvalid(f'expected "version": 1, got {data.get("version")!r}: use an ossia that knows this version')
+        raise ScriptInvalid(f'"version" must be 1, not {data.get("version")!r}: use an ossia that knows this version')
     speed = data.get("tokens_per_s", 0)
     if isinstance(speed, bool) or not isinstance(speed, (int, float)) or not 0 <= speed < float("inf"):
-        raise ScriptInvalid(f'expected "tokens_per_s" to be a number from 0, got {speed!r}')
+        raise ScriptInvalid(f'"tokens_per_s" must be 0 or more, not {speed!r}')
     steps = data.get("steps")
     if not isinstance(steps, list):
-        raise ScriptInvalid(f'expected "steps" to be a list, got {steps!r:.80}')
+        raise ScriptInvalid(f'"steps" must be a list, not {steps!r:.80}')
     unknown = set(data) - {"version", "tokens_per_s", "steps"}
     if unknown:
-        raise ScriptInvalid(f"expected version, tokens_per_s and steps, got also {', '.join(sorted(unknown))}")
+        raise ScriptInvalid(f"only version, tokens_per_s and steps are known, not {', '.join(sorted(unknown))}")
     return Script(tuple(_step(step, n) for n, step in enumerate(steps)), float(speed))
 
 
@@ -71,7 +71,7 @@ def _step(step: object, n: int) -> str | tuple[int, ...]:
         return step
     if isinstance(step, list) and all(isinstance(i, int) and not isinstance(i, bool) and i >= 0 for i in step):
         return tuple(step)
-    raise ScriptInvalid(f"expected step {n} to be a string or a list of ids, got {step!r:.80}")
+    raise ScriptInvalid(f"step {n} must be a string or a list of ids, not {step!r:.80}")
 
 
 class ScriptedEngine:
@@ -89,16 +89,8 @@ class ScriptedEngine:
         self._steps = iter([_ids(step, n, tokenizer) for n, step in enumerate(script.steps)])
         self._seconds_per_token = 1 / script.tokens_per_s if script.tokens_per_s else 0.0
         self._endoftext = tokenizer.control.endoftext
-        self._vocabulary = tokenizer.vocabulary
-        self._context_tokens = context_tokens
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        return self._vocabulary
-
-    @property
-    def context_tokens(self) -> int:
-        return self._context_tokens
+        self.vocabulary = tokenizer.vocabulary
+        self.context_tokens = context_tokens
 
     def generate(
         self,
@@ -110,22 +102,15 @@ class ScriptedEngine:
         constraint: Constraint | None,
         control: Control,
     ) -> _Replay:
-        if len(prompt.ids) >= self._context_tokens:
-            raise ContextFull(len(prompt.ids), self._context_tokens)
-        ids = next(self._steps, None)
+        if len(prompt.ids) >= self.context_tokens:
+            raise ContextFull(len(prompt.ids), self.context_tokens)
+        ids: Sequence[int] | None = next(self._steps, None)
         if ids is None:
             raise ScriptEnded(
                 "the script has no more steps, and the turn isn't over: add one that ends with a final message"
             )
-        room = self._context_tokens - len(prompt.ids)
-        return _Replay(
-            _until_stop(ids, stops, self._endoftext),
-            len(prompt.ids),
-            room,
-            max_tokens,
-            control,
-            self._seconds_per_token,
-        )
+        room, ids = self.context_tokens - len(prompt.ids), _until_stop(ids, stops, self._endoftext)
+        return _Replay(ids, len(prompt.ids), room, max_tokens, control, self._seconds_per_token)
 
     def prefill(
         self, prompt: Prompt, *, control: Control, told: Callable[[Progress], None] = lambda progress: None
@@ -222,6 +207,3 @@ def _until_stop(ids: Sequence[int], stops: frozenset[int], endoftext: int) -> Se
         if token in stops:
             return ids[: n + 1]
     return (*ids, endoftext)
-
-
-__all__ = ["CONTEXT_TOKENS", "Script", "ScriptedEngine", "read_script"]

@@ -231,7 +231,7 @@ class _Judge:
         for start, end in pairwise([0, *[cut for cut in cuts if 0 < cut < len(ids)], len(ids)]):
             for first in range(start, end, lane.decoder.batch_tokens):
                 assert lane.advance(ids[first : min(end, first + lane.decoder.batch_tokens)])
-        return lane.decoder.logits(0)
+        return lane.decoder.logits()
 
 
 class LlamaServer:

@@ -12,7 +12,7 @@ import pytest
 from agent.control import Control
 from agent.engine.base import Prompt
 from agent.engine.cache import Logits, PrefixCache
-from agent.engine.generation import Lane, Piece, Prefill, checkpoints_of
+from agent.engine.generation import Lane, Prefill, checkpoints_of
 from agent.engine.llama import LlamaEngine
 from tests.support.engines import GREEDY, fresh_logits, generate, load_engine, prefill
 from tests.support.toy_gguf import write_toy_gguf
@@ -209,31 +209,31 @@ class _BrokenOff:
         self.batch_tokens = self.step_tokens = engine.native.batch_tokens
         self.meter = engine.native.meter
 
-    def decode(self, pieces: Sequence[Piece]) -> bool:
-        self._native.decode([Piece(piece.sequence, piece.start, piece.ids[:10]) for piece in pieces])
+    def decode(self, start: int, ids: Sequence[int], *, logits: bool = True) -> bool:
+        self._native.decode(start, ids[:10])
         if self._error:
             raise self._error
         return False
 
-    def logits(self, piece: int) -> Logits:
-        return self._native.logits(piece)
+    def logits(self) -> Logits:
+        return self._native.logits()
 
 
 class _Watched:
-    """Decodes, and keeps the length of each piece and whether it asked for logits."""
+    """Decodes, and keeps the length of each step and whether it asked for logits."""
 
     def __init__(self, engine: LlamaEngine) -> None:
         self._native = engine.native
         self.batch_tokens = self.step_tokens = engine.native.batch_tokens
         self.meter = engine.native.meter
-        self.pieces: list[tuple[int, bool]] = []
+        self.steps: list[tuple[int, bool]] = []
 
-    def decode(self, pieces: Sequence[Piece]) -> bool:
-        self.pieces += [(len(piece.ids), piece.logits) for piece in pieces]
-        return self._native.decode(pieces)
+    def decode(self, start: int, ids: Sequence[int], *, logits: bool = True) -> bool:
+        self.steps.append((len(ids), logits))
+        return self._native.decode(start, ids, logits=logits)
 
-    def logits(self, piece: int) -> Logits:
-        return self._native.logits(piece)
+    def logits(self) -> Logits:
+        return self._native.logits()
 
 
 def test_a_prefill_asks_for_the_last_logits_alone(engine: LlamaEngine, toy: Path) -> None:
@@ -243,7 +243,7 @@ def test_a_prefill_asks_for_the_last_logits_alone(engine: LlamaEngine, toy: Path
 
     assert [progress.done for progress in work] == [0, 50, 50 + _BATCH, len(ids)]
 
-    assert watched.pieces == [(50, False), (_BATCH, False), (36, True)]
+    assert watched.steps == [(50, False), (_BATCH, False), (36, True)]
     assert work.logits is not None
     assert _distance(work.logits, fresh_logits(toy, ids, batch_tokens=_BATCH)) < _NOISE
 

@@ -11,7 +11,7 @@ import pytest
 from agent.control import Control
 from agent.engine.base import Constraint, Forced, LetGo, Progress, Prompt
 from agent.engine.cache import Logits
-from agent.engine.generation import Bounds, Decoder, Lane, LocalGeneration, Piece, Prefill
+from agent.engine.generation import Bounds, Decoder, Lane, LocalGeneration, Prefill
 from agent.engine.guiding import Choice, OneOf
 from agent.engine.llama import LlamaEngine
 from agent.engine.sampling import Sampler
@@ -132,12 +132,12 @@ class Counting:
     def meter(self) -> Callable[[], float]:
         return self.inner.meter()
 
-    def decode(self, pieces: Sequence[Piece]) -> bool:
-        self.sizes += [len(piece.ids) for piece in pieces]
-        return self.inner.decode(pieces)
+    def decode(self, start: int, ids: Sequence[int], *, logits: bool = True) -> bool:
+        self.sizes.append(len(ids))
+        return self.inner.decode(start, ids, logits=logits)
 
-    def logits(self, piece: int) -> Logits:
-        return self.inner.logits(piece)
+    def logits(self) -> Logits:
+        return self.inner.logits()
 
 
 @dataclass

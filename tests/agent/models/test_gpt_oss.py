@@ -130,9 +130,7 @@ def test_a_vocabulary_without_harmony_s_control_tokens(tmp_path: Path) -> None:
     tokens = [b"<|other|>" if token == b"<|channel|>" else token for token in list_of(edit.entries[_TOKENS][1])]
     edit.entries[_TOKENS] = (ARRAY, texts(tokens))
     said = _refused(edit.write(tmp_path / "bad.gguf"))
-    assert (
-        "the vocabulary has no <|channel|>: use a gpt-oss model" in said
-    )
+    assert "the vocabulary has no <|channel|>: use a gpt-oss model" in said
 
 
 def test_control_tokens_that_are_ordinary_text(tmp_path: Path) -> None:
