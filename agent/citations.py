@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Literal
 
 from tools.browser import read_states
@@ -56,16 +56,9 @@ class Footnote:
 
     def to_json(self) -> dict[str, object]:
         """The footnote in the form that `--json` prints."""
-        return {
-            "number": self.number,
-            "cursor": self.cursor,
-            "title": self.title,
-            "url": self.url,
-            "first_line": self.first_line,
-            "last_line": self.last_line,
-            "verified": self.verified,
-            **({"problem": self.problem} if self.problem else {}),
-        }
+        fields = asdict(self)
+        problem = fields.pop("problem")
+        return {**fields, "verified": self.verified, **({"problem": problem} if problem else {})}
 
 
 @dataclass(slots=True)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import get_args
+from collections.abc import Mapping, Sequence
+from typing import Final, get_args
 
-from agent.kinds import model_kind
+from agent.kinds import Kind, kind_of
 from agent.request import ContextUse, Part, PartName, Request
 from harmony.messages import Message
 
-_RESERVE_TOKENS = 8192
-_RESERVE_SHARE = 4
+_PARTS: Final[Mapping[Kind, PartName]] = {"user": "user", "result": "results", "call": "calls", "thinking": "thinking"}
 
 
 def reserve_tokens(context_tokens: int, max_tokens: int | None = None) -> int:
@@ -18,7 +17,7 @@ def reserve_tokens(context_tokens: int, max_tokens: int | None = None) -> int:
 
     `reserve_tokens(32_768)` is 8192, `reserve_tokens(2048)` 512, `reserve_tokens(2048, max_tokens=100)` 100.
     """
-    reserve = min(_RESERVE_TOKENS, context_tokens // _RESERVE_SHARE)
+    reserve = min(8192, context_tokens // 4)
     return reserve if max_tokens is None else min(reserve, max_tokens)
 
 
@@ -49,11 +48,4 @@ def context_use(
 
 def part_of(message: Message) -> PartName:
     """The part of the meter that a message of the history counts to."""
-    if message.role == "user":
-        return "user"
-    if message.role == "tool":
-        return "results"
-    kind = model_kind(message)
-    if kind == "call":
-        return "calls"
-    return "thinking" if kind == "thinking" else "answers"
+    return _PARTS.get(kind_of(message), "answers")

@@ -19,8 +19,7 @@ class Control:
         self._lock = threading.Lock()
         self._reason: StopReason | None = None
         self._answer_now = False
-        self._callbacks: dict[int, Callable[[], None]] = {}
-        self._next_key = 0
+        self._callbacks: dict[object, Callable[[], None]] = {}
 
     @property
     def stopped(self) -> bool:
@@ -54,13 +53,12 @@ class Control:
         """Register `callback` for `stop()` (called at once if stopped already); returns a function to unregister it."""
         with self._lock:
             if self._reason is None:
-                key = self._next_key
-                self._next_key += 1
+                key = object()
                 self._callbacks[key] = callback
                 return lambda: self._forget(key)
         callback()
         return lambda: None
 
-    def _forget(self, key: int) -> None:
+    def _forget(self, key: object) -> None:
         with self._lock:
             self._callbacks.pop(key, None)

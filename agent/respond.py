@@ -25,6 +25,7 @@ from tools.calls.arguments import NO_ARGUMENTS
 from tools.spec import ToolSpec
 
 Tap = Callable[[Sequence[int]], None]
+Parts = tuple[tuple[PartName, int], ...]
 
 
 class LocalResponder:
@@ -61,7 +62,8 @@ class LocalResponder:
         Raises `ContextFull` at the very beginning if the prompt leaves no room. When the engine fails in the middle,
         the `EngineFailed` carries what had come so far in `partial`.
         """
-        prompt, opening = self._prompt(request)
+        rendered = self._rendered(request)
+        prompt, opening = rendered.prompt, rendered.opening
         if len(prompt.ids) >= self.engine.context_tokens:
             raise ContextFull(len(prompt.ids), self.engine.context_tokens)
         tokens = self.codec.tokenizer.control
@@ -96,18 +98,15 @@ class LocalResponder:
 
         `request` has the history as that prompt will have it (`Session.request_ahead`). Does nothing if it doesn't fit.
         """
-        prompt = self._ahead(request)
-        if len(prompt.ids) < self.engine.context_tokens:
-            self.engine.prefill(prompt, control=control, told=told)
-
-    def _ahead(self, request: Request) -> Prompt:
-        """No mark at its end: reading ahead makes no extra checkpoint, so the way back to older ones stays as short."""
         head = self._head_of(request).messages
         messages = (*head, *request.history)
         drop = drop_past_analysis((*messages, Message("user", ("",))))[:-1]
         rendered = self.codec.render(messages, purpose="completion", role="user", drop=lambda _: drop)
-        marks, static = _marks(request, messages, head, rendered.ends)
-        return Prompt((*rendered.ids, self.codec.tokenizer.control.message), marks, static)
+        ids = (*rendered.ids, self.codec.tokenizer.control.message)
+        if len(ids) < self.engine.context_tokens:
+            # No mark at the end: reading ahead makes no extra checkpoint, so the way back to older ones stays as short.
+            prompt = Prompt(ids, *_marks(request, messages, head, rendered.ends))
+            self.engine.prefill(prompt, control=control, told=told)
 
     def _read(
         self, generation: Generation, parser: StreamParser, request: Request, control: Control
@@ -142,11 +141,6 @@ class LocalResponder:
             return False
         return not in_code(parser.current_content)
 
-    def _prompt(self, request: Request) -> tuple[Prompt, tuple[int, ...]]:
-        """The prompt, marked where a checkpoint is worth it, and its opening: the ids after the last message."""
-        rendered = self._rendered(request)
-        return rendered.prompt, rendered.opening
-
     def _rendered(self, request: Request) -> _Rendered:
         """What the engine gets. The last one is cached, since a step is measured before it is generated."""
         if self._last is None or self._last.request is not request:
@@ -172,16 +166,9 @@ class LocalResponder:
             whole = replace(request, history=())
             plain = replace(whole, tools=())
             bare = replace(plain, instructions=None, response_format=None)
-            lengths = [len(self.codec.render(compose(part)).ids) for part in (bare, plain, whole)]
-            self._head = _Head(
-                whole,
-                compose(whole),
-                (
-                    ("system", lengths[0]),
-                    ("instructions", lengths[1] - lengths[0]),
-                    ("tools", lengths[2] - lengths[1]),
-                ),
-            )
+            system, more, all_of_it = (len(self.codec.render(compose(part)).ids) for part in (bare, plain, whole))
+            parts: Parts = (("system", system), ("instructions", more - system), ("tools", all_of_it - more))
+            self._head = _Head(whole, compose(whole), parts)
         return self._head
 
 
@@ -211,7 +198,7 @@ class _Head:
 
     request: Request
     messages: tuple[Message, ...]
-    parts: tuple[tuple[PartName, int], ...]
+    parts: Parts
 
     def is_of(self, request: Request) -> bool:
         """Is it also this request's head? Schemas are compared by identity: in Python 1, 1.0 and True are equal."""
@@ -226,7 +213,7 @@ class _Head:
 
 @dataclass(frozen=True, slots=True)
 class _Rendered:
-    """A request as ids. `ends`: see `harmony.codec.Rendered`."""
+    """A request as ids. `opening`: those after the last message; `ends`: see `harmony.codec.Rendered`."""
 
     request: Request
     prompt: Prompt

@@ -117,25 +117,25 @@ def _try(grammar: str) -> None:
 
 
 _BYTES = 256
-_NOTHING = "nothing can be written by it: does a $ref lead back to itself?"
+_NOTHING = "no value can satisfy it: does a $ref lead back to itself?"
 
 
 def _grammar(schema: object, *, known_only: bool = False) -> str:
     if isinstance(schema, bool):
         schema = {} if schema else {"not": {}}
     if not isinstance(schema, Mapping):
-        raise SchemaUnusable(f"expected a JSON Schema (an object), came {type(schema).__name__}")
+        raise SchemaUnusable(f"a JSON Schema must be an object, not {type(schema).__name__}")
     if _deeper(schema, _MAX_DEPTH):
         raise SchemaUnusable(f"it is nested deeper than {_MAX_DEPTH} levels")
     own = {key: value for key, value in schema.items() if key != "x-guidance"}
     try:
         text = json.dumps(own | {"x-guidance": _FORM}, ensure_ascii=False)
     except (TypeError, ValueError) as error:
-        raise SchemaUnusable(f"it is no JSON ({error})") from None
+        raise SchemaUnusable(f"it isn't JSON ({error})") from None
     if len(text.encode("utf-8", "surrogatepass")) > _MAX_BYTES:
-        raise SchemaUnusable(f"it has more than {_MAX_BYTES >> 10} KiB")
+        raise SchemaUnusable(f"it is larger than {_MAX_BYTES >> 10} KiB")
     if known_only and (keyword := unknown_keyword(schema)):
-        raise SchemaUnusable(f"no JSON Schema has the keyword {keyword!r}")
+        raise SchemaUnusable(f"{keyword!r} is not a keyword of JSON Schema")
     return f"start: value {_TRAILING}\nvalue: %json {text}\n"
 
 

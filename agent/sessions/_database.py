@@ -130,7 +130,7 @@ def _check_header(path: Path) -> None:
     if not header:
         return
     if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
-        raise SessionsUnusable(f"{path}: expected a database, got something else or a part of one: {_MOVE}")
+        raise SessionsUnusable(f"{path}: not a whole database: {_MOVE}")
     (version,) = struct.unpack_from(">I", header, _VERSION_AT)
     (application,) = struct.unpack_from(">I", header, _APPLICATION_AT)
     check_marks(application, version, path, empty=True)
@@ -161,5 +161,5 @@ def _explained(error: sqlite3.DatabaseError, path: Path) -> str | None:
     if "no such table" in said or "no such column" in said:
         return f"not a whole database ({said}): {_MOVE}"
     if "no such module" in said or "no such tokenizer" in said:
-        return f"SQLite {sqlite3.sqlite_version} can't search ({said}): 3.34 with FTS5 is needed, as python.org has"
+        return f"SQLite {sqlite3.sqlite_version} can't search ({said}): use a Python with SQLite 3.34 or later and FTS5"
     return None

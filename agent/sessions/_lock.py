@@ -40,22 +40,20 @@ class Hold:
             owner = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
             os.close(descriptor)
             raise SessionInUse(
-                f"session {session_id} is open in another ossia{f' (process {owner})' if owner else ''}: end that one, "
-                f"or go on with a copy: ossia sessions fork {session_id}"
+                f"session {session_id} is open in another ossia{f' (process {owner})' if owner else ''}: close that "
+                f"one, or continue in a copy: ossia sessions fork {session_id}"
             )
-        if not self._is_ours(descriptor):
+        try:
+            still_there = os.path.samestat(os.fstat(descriptor), self._path.stat())
+        except FileNotFoundError:
+            still_there = False
+        if not still_there:
             os.close(descriptor)
             return None
         with suppress(OSError):  # a full disk: the lock matters more than the process's id in it
             os.truncate(descriptor, 0)
             os.write(descriptor, str(os.getpid()).encode())
         return descriptor
-
-    def _is_ours(self, descriptor: int) -> bool:
-        try:
-            return os.path.samestat(os.fstat(descriptor), self._path.stat())
-        except FileNotFoundError:
-            return False
 
 
 def _locks(descriptor: int) -> bool:

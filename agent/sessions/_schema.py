@@ -115,7 +115,7 @@ def check_marks(application: int, version: int, where: object, newest: int = len
     """Raises `SessionsUnusable` unless these are the marks of a database of ours, or of one without any table."""
     if application == APPLICATION and version > newest:
         raise SessionsUnusable(
-            f"{where}: expected sessions of version {newest}, got {version}: use the ossia that wrote them"
+            f"{where}: the sessions must be of version {newest}, not {version}: use the ossia that wrote them"
         )
     if application != APPLICATION and not (empty and application == version == 0):
         raise SessionsUnusable(f"{where}: a database of another program: move it away")

@@ -63,7 +63,7 @@ def number_of(db: sqlite3.Connection | None, session_id: str) -> int:
     """The number of a session's row. Raises `SessionMissing`."""
     row = db.execute("SELECT number FROM sessions WHERE id=?", (session_id,)).fetchone() if db is not None else None
     if row is None:
-        raise SessionMissing(f"there is no session {session_id}: `ossia sessions list` prints those there are")
+        raise SessionMissing(f"there is no session {session_id}: `ossia sessions list` shows the stored ones")
     return int(row[0])
 
 
@@ -112,7 +112,7 @@ def find(db: sqlite3.Connection, ref: str) -> SessionInfo | None:
     pattern = like_pattern(ref)
     titled = infos(db, r"WHERE title LIKE ? ESCAPE '\' ORDER BY updated DESC, number DESC LIMIT 1", pattern)
     if not titled and begun:
-        raise SessionMissing(f"several sessions begin with {ref!r}: `ossia sessions list` prints their ids")
+        raise SessionMissing(f"the ids of several sessions begin with {ref!r}: `ossia sessions list` shows them")
     return titled[0] if titled else None
 
 

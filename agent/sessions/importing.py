@@ -30,7 +30,7 @@ def import_session(text: str, *, trusted: bool = False) -> tuple[Session, str]:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise SessionInvalid(f"expected JSON: {error}") from None
+        raise SessionInvalid(f"not JSON: {error}") from None
     form = form_of(data)
     if form == "json":
         session, title = session_from_json(data, trusted=trusted)
@@ -42,7 +42,7 @@ def import_session(text: str, *, trusted: bool = False) -> tuple[Session, str]:
         session, title = session_of(messages), ""
         session = session if trusted else as_outside(session)
     if not session.entries:
-        raise SessionInvalid("expected a conversation, there is no message in it")
+        raise SessionInvalid("the conversation has no message in it")
     return session, title
 
 

@@ -51,7 +51,7 @@ def session_from_json(data: object, *, trusted: bool = True) -> tuple[Session, s
     """
     if not isinstance(data, dict) or data.get("version") != VERSION:
         found = data.get("version") if isinstance(data, dict) else type(data).__name__
-        raise SessionInvalid(f"expected a session of version {VERSION}, got {found!r}: use the ossia that wrote it")
+        raise SessionInvalid(f"the session must be of version {VERSION}, not {found!r}: use the ossia that wrote it")
     try:
         session = _session(data)
         title = str(data.get("title") or "")
@@ -161,11 +161,11 @@ def entry_from_json(data: Mapping[str, Any]) -> Entry:
     if data["sampled"] is not None:
         ids = tuple(int(token) for token in data["sampled"]["ids"])
         if not ids or not all(0 <= token < 1 << 32 for token in ids):
-            raise ValueError("a sampled message without ids, or with such that are none")
+            raise ValueError("a sampled message without valid ids")
         message = replace(message, sampled=Sampled(**{**data["sampled"], "ids": ids}))
     state = data.get("state")
     if not isinstance(state, dict | None):
-        raise ValueError(f"expected a state to be an object, got {type(state).__name__}")
+        raise ValueError(f"a state must be an object, not {type(state).__name__}")
     return Entry(
         message=message,
         turn=int(data["turn"]),
@@ -193,5 +193,5 @@ def attachments_from_json(data: Sequence[Any]) -> tuple[Attachment, ...]:
 
 def _text(value: object) -> str | None:
     if not isinstance(value, str | None):
-        raise ValueError(f"expected a text or null, got {type(value).__name__}")
+        raise ValueError(f"must be a text or null, not {type(value).__name__}")
     return value

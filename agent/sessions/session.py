@@ -331,11 +331,10 @@ class Session:
     def _turn(self) -> int:
         return max(0, len(self._ends) - 1)
 
-    def _store(self, entry: Entry) -> Entry:
+    def _store(self, entry: Entry) -> None:
         self._entries.append(entry)
         if self.recorder:
             self.recorder.added(entry)
-        return entry
 
     def _in_prompt(self, entry: Entry) -> bool:
         """Is the entry in the prompt? Of a turn that was stopped or broke, the analysis isn't, nor is an empty answer.

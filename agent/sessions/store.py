@@ -112,17 +112,18 @@ class SessionStore:
         with self._database.reading() as db:
             found = rows.find(db, ref.strip()) if db is not None else None
         if found is None:
-            raise SessionMissing(f"no session is called {ref!r}: `ossia sessions list` prints those there are")
+            raise SessionMissing(f"no session is called {ref!r}: `ossia sessions list` shows the stored ones")
         return found
 
-    def latest(self, *, workspace: str | None = None) -> SessionInfo | None:
-        """The session that was used last, in `workspace` if one is given. None when there is none."""
-        where, values = ("", ()) if workspace is None else ("WHERE workspace=?", (workspace,))
-        return next(iter(self._infos(f"{where} ORDER BY updated DESC, number DESC LIMIT 1", *values)), None)
+    def latest(self) -> SessionInfo | None:
+        """The session that was used last. None when there is none."""
+        return next(iter(self.list(limit=1)), None)
 
     def list(self, *, limit: int | None = 20) -> Sequence[SessionInfo]:
         """The sessions, the one that was used last first. `limit` None: all of them."""
-        return self._infos("ORDER BY updated DESC, number DESC LIMIT ?", -1 if limit is None else limit)
+        with self._database.reading() as db:
+            rest = "ORDER BY updated DESC, number DESC LIMIT ?"
+            return rows.infos(db, rest, -1 if limit is None else limit) if db is not None else []
 
     def search(self, text: str, *, limit: int = 20, thinking: bool = False) -> Sequence[SessionHit]:
         """The sessions with all words of `text` in one message, or in the title; the best match of each.
@@ -213,10 +214,6 @@ class SessionStore:
             yield
         except UNREADABLE as error:
             raise unreadable(self.path, session_id, error) from error
-
-    def _infos(self, rest: str, *values: object) -> Sequence[SessionInfo]:
-        with self._database.reading() as db:
-            return rows.infos(db, rest, *values) if db is not None else []
 
 
 __all__ = ["SessionHit", "SessionInfo", "SessionStore", "title_of"]

@@ -115,7 +115,7 @@ def test_the_meter_tells_every_part(etude_tokenizer: Tokenizer) -> None:
     use = stage.responder.measure(request)
     parts = {part.name: part.tokens for part in use.parts}
     assert [*parts] == ["system", "tools", "instructions", "summary", "user", "answers", "calls", "results", "thinking"]
-    assert sum(parts.values()) == use.used_tokens == len(stage.responder._prompt(request)[0].ids)
+    assert sum(parts.values()) == use.used_tokens == len(stage.responder._rendered(request).prompt.ids)
     assert parts["system"] + parts["tools"] + parts["instructions"] == use.static_tokens + 2  # <|start|>assistant
     wanted: dict[PartName, Callable[[Message], bool]] = {
         "user": lambda message: message.role == "user",
@@ -482,7 +482,7 @@ def test_a_summary_has_no_authority(etude_tokenizer: Tokenizer) -> None:
     for name in NAMES[:3]:
         stage.play(words(70, name))
     stage.session.summarise(Summary(evil, 2))
-    prompt, _ = stage.responder._prompt(stage.session.request(stage.toolbox.specs))
+    prompt = stage.responder._rendered(stage.session.request(stage.toolbox.specs)).prompt
     control = etude_tokenizer.control
     assert prompt.ids.count(control.start) == 6  # system, developer, the summary, the third turn's two, the opened one
     assert f"<|start|>user<|message|>{SUMMARY_HEAD}\n\n{evil}<|end|>" in etude_tokenizer.decode(prompt.ids)

@@ -77,7 +77,7 @@ def test_nothing_of_it_is_a_control_token(tmp_path: Path, etude_tokenizer: Token
             stage = Stage(etude_tokenizer, steps, tools=tools, context_tokens=30_000)
             stage.toolbox._max_result_tokens = 10_000
             stage.play()
-            prompt, _ = stage.responder._prompt(stage.session.request(stage.toolbox.specs))
+            prompt = stage.responder._rendered(stage.session.request(stage.toolbox.specs)).prompt
         ids = set(etude_tokenizer.vocabulary.control.values())
         return Counter(token for token in prompt.ids if token in ids), stage.prompt()
 

@@ -754,7 +754,7 @@ def test_the_models_own_messages_are_replayed_as_it_sampled_them(etude_tokenizer
     final = (control.channel, *etude_tokenizer.encode("final"), control.message, *odd, control.return_)
     stage = Stage(etude_tokenizer, (final, FINAL))
     stage.play()
-    prompt, _ = stage.responder._prompt(stage.session.request(stage.toolbox.specs))
+    prompt = stage.responder._rendered(stage.session.request(stage.toolbox.specs)).prompt
     ids = list(prompt.ids)
     expected = [control.start, *etude_tokenizer.encode("assistant"), *final[:-1], control.end]
     assert any(ids[i : i + len(expected)] == expected for i in range(len(ids)))
@@ -767,7 +767,7 @@ def test_text_from_outside_never_becomes_a_control_token(etude_tokenizer: Tokeni
     stage.session.options = stage.session.options.__class__(instructions=evil)
     turn = stage.turn(evil)
     drive(turn)
-    prompt, _ = stage.responder._prompt(stage.session.request(stage.toolbox.specs))
+    prompt = stage.responder._rendered(stage.session.request(stage.toolbox.specs)).prompt
     control = etude_tokenizer.control
     # system, developer, user, the call, its result, the answer, and the opened message: not one more
     assert prompt.ids.count(control.start) == 7

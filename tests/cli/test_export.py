@@ -292,12 +292,12 @@ def test_a_form_is_known_by_its_looks(data: object, form: str) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "expected JSON"),
-        ("[" * 100_000, "expected JSON"),
+        ("", "not JSON"),
+        ("[" * 100_000, "not JSON"),
         ("5", "not a conversation"),
         ("[]", "no message in it"),
         ('{"messages": []}', "no message in it"),
-        ('{"entries": [], "version": 9}', "expected a session of version 1, got 9"),
+        ('{"entries": [], "version": 9}', "the session must be of version 1, not 9"),
         ('[{"role": "bot"}]', "not a conversation (read as harmony)"),
         ('[{"role": "tool", "tool_call_id": "x", "content": ""}]', "not a conversation (read as chat)"),
     ],

@@ -133,7 +133,7 @@ class Stage:
 
     def prompt(self) -> str:
         """The text of the next prompt, as the engine would get it."""
-        prompt, _ = self.responder._prompt(self.session.request(self.toolbox.specs))
+        prompt = self.responder._rendered(self.session.request(self.toolbox.specs)).prompt
         return self.tokenizer.decode(prompt.ids)
 
 

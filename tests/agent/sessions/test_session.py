@@ -177,8 +177,8 @@ def test_a_call_that_nobody_answered_is_answered_by_the_next_turn(channel: str |
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        ("[]", "expected a session of version 1, got 'list'"),
-        ('{"version": 2}', "expected a session of version 1, got 2"),
+        ("[]", "the session must be of version 1, not 'list'"),
+        ('{"version": 2}', "the session must be of version 1, not 2"),
         ('{"version": 1}', "not a whole session (KeyError: 'entries')"),
     ],
 )
@@ -223,8 +223,8 @@ def test_what_nobody_wrote_is_refused(change: dict[str, object], complaint: str)
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"sampled": {"ids": [], "closed_by": None}}, "without ids"),
-        ({"sampled": {"ids": [-1], "closed_by": None}}, "that are none"),
+        ({"sampled": {"ids": [], "closed_by": None}}, "without valid ids"),
+        ({"sampled": {"ids": [-1], "closed_by": None}}, "without valid ids"),
         ({"sampled": {"ids": [1], "closed_by": None, "more": 1}}, "TypeError"),
         ({"turn": 1}, "out of order"),
         ({"turn": -1}, "out of order"),

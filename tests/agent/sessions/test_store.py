@@ -117,10 +117,9 @@ def test_every_field_of_an_entry_comes_back(opened: Open) -> None:
     assert store.problem is None
     _same(opened().load(session_id), session)
     assert [entry.shortened for entry in session.entries] == [None, None, "1…"]
-    assert opened().latest(workspace="/w") == SessionInfo(
+    assert opened().latest() == SessionInfo(
         session_id, "see", 1_000_000.0, 1_000_003.0, 1, "gpt-oss-20b", "/w", None, 3
     )
-    assert opened().latest(workspace="/elsewhere") is None
 
 
 def test_nothing_is_written_before_the_first_message(opened: Open, path: Path) -> None:
@@ -553,7 +552,7 @@ def test_a_newer_one_is_left_alone_with_its_log(opened: Open, path: Path) -> Non
     before = {file.name: file.read_bytes() for file in copy.iterdir()}
     assert before["sessions.sqlite-wal"]
     newer = SessionStore(copy / "sessions.sqlite", now=lambda: 0.0)
-    _unusable(newer, "expected sessions of version 1, got 2: use the ossia that wrote them")
+    _unusable(newer, "the sessions must be of version 1, not 2: use the ossia that wrote them")
     assert {file.name: file.read_bytes() for file in copy.iterdir()} == before
 
 

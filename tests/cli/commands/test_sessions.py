@@ -96,7 +96,7 @@ def test_no_session_yet(sessions: Command) -> None:
     for command in (["show", "x"], ["export", "x"], ["fork", "x"], ["rm", "x"]):
         said = sessions(*command)
         assert (said.code, said.out) == (2, "")
-        assert said.err == "ossia: error: no session is called 'x': `ossia sessions list` prints those there are\n"
+        assert said.err == "ossia: error: no session is called 'x': `ossia sessions list` shows the stored ones\n"
     assert not paths.sessions_file().parent.exists()
 
 
@@ -179,7 +179,7 @@ def test_what_cannot_be_exported_or_imported(sessions: Command, store: SessionSt
     for code, complaint, *command in (
         (1, "can't write", "export", session_id, "-o", str(tmp_path)),
         (2, "'--form'", "export", session_id, "--form", "pdf"),
-        (2, "expected JSON", "import", str(tmp_path / "torn.json")),
+        (2, "not JSON", "import", str(tmp_path / "torn.json")),
         (2, "not UTF-8 text", "import", str(tmp_path / "latin")),
         (2, "can't read", "import", str(tmp_path / "missing")),
         (2, "has 1 turn", "fork", session_id, "--turn", "2"),
@@ -217,7 +217,7 @@ def test_a_store_that_cannot_be_used_is_one_line(sessions: Command, tmp_path: Pa
     for command in (["list"], ["show", "x"], ["search", "x"], ["rm", "x"], ["import", str(tmp_path / "chat.json")]):
         said = sessions(*command)
         assert (said.code, said.out, said.err.count("\n")) == (1, "", 1)
-        assert said.err.startswith(f"ossia: error: {file}: expected a database")
+        assert said.err.startswith(f"ossia: error: {file}: not a whole database")
     assert file.read_bytes() == b"torn" * 100
     file.unlink()
     file.parent.rmdir()
@@ -292,7 +292,7 @@ def test_the_workspaces_notes_come_to_the_instructions_once(
     ("flags", "complaint"),
     [
         (["--continue"], "--continue: no session is stored yet"),
-        (["--resume", "apples"], "no session is called 'apples': `ossia sessions list` prints those there are"),
+        (["--resume", "apples"], "no session is called 'apples': `ossia sessions list` shows the stored ones"),
     ],
 )
 def test_a_session_that_is_not_there(flags: list[str], complaint: str, here: Command, tmp_path: Path) -> None:
