@@ -46,10 +46,6 @@ _SCALARS: Final[dict[int, tuple[str, struct.Struct]]] = {
     11: ("i64", struct.Struct("<q")),
     12: ("f64", struct.Struct("<d")),
 }
-_DTYPES: Final = {
-    "u8": "u1", "i8": "i1", "u16": "<u2", "i16": "<i2", "u32": "<u4", "i32": "<i4", "u64": "<u8", "i64": "<i8",
-    "f32": "<f4", "f64": "<f8", "bool": "?",
-}  # fmt: skip
 _U32: Final = struct.Struct("<I")
 _U64: Final = struct.Struct("<Q")
 
@@ -64,9 +60,9 @@ def read_header(path: Path) -> GgufHeader:
     try:
         found = path.stat()
         if stat.S_ISDIR(found.st_mode):
-            raise ModelUnusable(f"{path}: is a directory, expected a GGUF file; {_NOT_A_MODEL}")
+            raise ModelUnusable(f"{path}: is a directory, not a GGUF file; {_NOT_A_MODEL}")
         if not stat.S_ISREG(found.st_mode):  # a named pipe would block the open
-            raise ModelUnusable(f"{path}: is not a regular file, expected a GGUF file; {_NOT_A_MODEL}")
+            raise ModelUnusable(f"{path}: is not a regular file; {_NOT_A_MODEL}")
         return _read_growing(path, found.st_size)
     except FileNotFoundError as error:
         raise ModelMissing(f"{path}: no such file; {_NOT_A_MODEL}") from error
@@ -88,9 +84,8 @@ def _read_growing(path: Path, file_bytes: int) -> GgufHeader:
             if len(buffer) < min(limit, file_bytes):  # it shrank since we asked for its size
                 raise ModelUnusable(f"{path}: cut off in its header; {_GET_AGAIN}") from None
             if limit >= MAX_HEADER_BYTES:
-                raise ModelUnusable(
-                    f"{path}: its header has more than {MAX_HEADER_BYTES >> 20} MiB, a gpt-oss one has 13; {_GET_AGAIN}"
-                ) from None
+                most = f"{MAX_HEADER_BYTES >> 20} MiB (gpt-oss's has 13)"
+                raise ModelUnusable(f"{path}: its header is larger than {most}; {_GET_AGAIN}") from None
             limit = min(4 * limit, MAX_HEADER_BYTES)
 
 
@@ -132,7 +127,7 @@ class _Reader:
 
     def _start(self) -> int:
         if self._file_bytes == 0:
-            raise ModelUnusable(f"{self._path}: is empty, expected a GGUF file; {_GET_AGAIN}")
+            raise ModelUnusable(f"{self._path}: is empty; {_GET_AGAIN}")
         magic = self._buffer[:4]
         if magic != b"GGUF":
             raise ModelUnusable(f"{self._path}: not a GGUF file (it begins with {magic!r}); {_NOT_A_MODEL}")
@@ -141,8 +136,8 @@ class _Reader:
         if version in (2, 3):
             return version
         if version & 0xFFFF == 0:
-            raise ModelUnusable(f"{self._path}: a big-endian GGUF, expected little-endian; get the little-endian file")
-        raise ModelUnusable(f"{self._path}: GGUF version {version}, expected 2 or 3; get a newer conversion")
+            raise ModelUnusable(f"{self._path}: is a big-endian GGUF; get the little-endian file")
+        raise ModelUnusable(f"{self._path}: the GGUF version must be 2 or 3, not {version}; get a newer conversion")
 
     def _entry(self, key: str) -> Entry:
         kind = self._u32()
@@ -161,14 +156,14 @@ class _Reader:
         count = self._u64()
         if kind == _STRING:
             if count > MAX_STRINGS:
-                raise self._bad(f"{key!r} claims {count} texts, at most {MAX_STRINGS} are read")
+                raise self._bad(f"{key!r} claims {count} texts, more than {MAX_STRINGS}")
             self._want(8 * count)
             return Entry("str[]", self._strings(count))
         if kind not in _SCALARS:
             raise self._bad(f"the metadata key {key!r} is an array of the unknown type {kind}")
         name, form = _SCALARS[kind]
         at = self._take(form.size * count)
-        return Entry(f"{name}[]", np.frombuffer(self._buffer, _DTYPES[name], count, at))
+        return Entry(f"{name}[]", np.frombuffer(self._buffer, form.format, count, at))
 
     def _strings(self, count: int) -> StringArray:
         """`count` strings, found all at once by the zero bytes of their lengths; one by one when that doesn't work out.
@@ -209,7 +204,7 @@ class _Reader:
         name = self._name("a tensor", MAX_NAME_BYTES)
         dimensions = self._u32()
         if dimensions > 4:
-            raise self._bad(f"the tensor {name!r} has {dimensions} dimensions, at most 4 are possible")
+            raise self._bad(f"the tensor {name!r} has {dimensions} dimensions, more than 4")
         shape = tuple(self._u64() for _ in range(dimensions))
         kind = self._u32()
         if kind not in BLOCKS:
@@ -236,13 +231,13 @@ class _Reader:
         entry = metadata.get("general.alignment", Entry("u32", 32))
         value = entry.value
         if entry.kind != "u32" or not isinstance(value, int) or not 8 <= value <= 1 << 20 or value & (value - 1):
-            raise self._bad(f"general.alignment should be a power of two, it is {value!r}")
+            raise self._bad(f"general.alignment must be a power of two, not {value!r}")
         return value
 
     def _count(self, of_what: str, limit: int) -> int:
         count = self._u64()
         if count > limit:
-            raise self._bad(f"it claims {count} {of_what}, at most {limit} are read")
+            raise self._bad(f"it claims {count} {of_what}, more than {limit}")
         return count
 
     def _name(self, of_what: str, max_bytes: int) -> str:
@@ -259,7 +254,7 @@ class _Reader:
         length = self._u64()
         self._want(length)
         if length > max_bytes:
-            raise self._bad(f"{of_what} has {length} bytes, at most {max_bytes} are possible")
+            raise self._bad(f"{of_what} has {length} bytes, more than {max_bytes}")
         at = self._take(length)
         return self._buffer[at : at + length]
 

@@ -100,13 +100,13 @@ def check_gpt_oss(header: GgufHeader, tensors: Mapping[str, TensorInfo] | None =
     found = keys.text("general.architecture")
     if found != ARCHITECTURE:
         raise ModelUnusable(
-            f"{header.path}: a model of the architecture {found!r}, ossia runs {ARCHITECTURE} only; {_NEXT_STEP}"
+            f"{header.path}: its architecture is {found!r}, ossia runs only {ARCHITECTURE}; {_NEXT_STEP}"
         )
     network = _network(keys)
     _check_rope(keys, network)
     _check_neutral(keys)
     _check_vocabulary(keys, header)
-    _check_tensors(header, network, header.tensors if tensors is None else tensors)
+    _check_tensors(keys, network, header.tensors if tensors is None else tensors)
     return network
 
 
@@ -139,7 +139,7 @@ class _Keys:
     def get(self, key: str, *kinds: str) -> object | None:
         entry = self._header.metadata.get(key)
         if entry is not None and entry.kind not in kinds:
-            raise self.fault(f"{key} has the type {entry.kind}, expected {' or '.join(kinds)}")
+            raise self.fault(f"{key} must have the type {' or '.join(kinds)}, not {entry.kind}")
         return None if entry is None else entry.value
 
     def need(self, key: str, *kinds: str) -> object:
@@ -152,19 +152,15 @@ class _Keys:
         return str(self.need(key, "str"))
 
     def integer(self, key: str, low: int, high: int, default: int | None = None) -> int:
-        value = self.get(key, "u32")
-        if value is None and default is not None:
-            value = default
-        if value is None:
-            raise self.fault(f"{key} is missing")
+        value = self.need(key, "u32") if default is None or self.has(key) else default
         if not isinstance(value, int) or not low <= value <= high:
-            raise self.fault(f"{key} is {value!r}, expected {low} to {high}")
+            raise self.fault(f"{key} must be from {low} to {high}, not {value!r}")
         return value
 
     def number(self, key: str, low: float, high: float) -> None:
         value = self.need(key, "f32")
         if not isinstance(value, float) or not low <= value <= high:  # also false for NaN
-            raise self.fault(f"{key} is {value!r}, expected {low:g} to {high:g}")
+            raise self.fault(f"{key} must be from {low:g} to {high:g}, not {value!r}")
 
     def texts(self, key: str) -> StringArray:
         value = self.need(key, "str[]")
@@ -194,7 +190,7 @@ def _network(keys: _Keys) -> Architecture:
     if heads % kv_heads:
         raise keys.fault(f"{heads} attention heads can't share {kv_heads} KV heads")
     if head_size % 2:
-        raise keys.fault(f"an attention head of {head_size} numbers, expected an even number")
+        raise keys.fault(f"an attention head must have an even number of values, not {head_size}")
     if value["expert_used_count"] > value["expert_count"]:
         raise keys.fault(f"it uses {value['expert_used_count']} of {value['expert_count']} experts")
     return Architecture(
@@ -220,14 +216,14 @@ def _check_rope(keys: _Keys, network: Architecture) -> None:
             keys.number(f"{ARCHITECTURE}.{name}", low, high)
     scaling = keys.text(f"{ARCHITECTURE}.rope.scaling.type")
     if scaling != "yarn":
-        raise keys.fault(f"rope.scaling.type is {scaling!r}, expected 'yarn'")
+        raise keys.fault(f"rope.scaling.type must be 'yarn', not {scaling!r}")
     left_out = {"attention.value_length": network.embedding // network.heads}  # llama.cpp's default isn't key_length
     sizes = ("attention.value_length", "rope.dimension_count")
     for name in (*sizes, "attention.key_length_swa", "attention.value_length_swa", "rope.dimension_count_swa"):
         default = left_out.get(name, network.head_size)
         size = keys.integer(f"{ARCHITECTURE}.{name}", 1, 1 << 16, default=default)
         if size != network.head_size:
-            raise keys.fault(f"{name} is {size}, expected {network.head_size} as attention.key_length")
+            raise keys.fault(f"{name} must be {network.head_size} as attention.key_length, not {size}")
 
 
 def _check_neutral(keys: _Keys) -> None:
@@ -235,19 +231,19 @@ def _check_neutral(keys: _Keys) -> None:
         kind = "bool" if isinstance(neutral, bool) else "u32"
         value = keys.get(f"{ARCHITECTURE}.{name}", kind)
         if value is not None and value != neutral:
-            raise keys.fault(f"{name} is {value!r}, expected {neutral!r}")
+            raise keys.fault(f"{name} must be {neutral!r}, not {value!r}")
     for name in _ABSENT:
         if keys.has(f"{ARCHITECTURE}.{name}"):
-            raise keys.fault(f"{name} is set, gpt-oss has none")
+            raise keys.fault(f"{name} must not be set")
 
 
 def _check_vocabulary(keys: _Keys, header: GgufHeader) -> None:
     model = keys.text("tokenizer.ggml.model")
     if model != "gpt2":
-        raise keys.fault(f"tokenizer.ggml.model is {model!r}, expected 'gpt2'")
+        raise keys.fault(f"tokenizer.ggml.model must be 'gpt2', not {model!r}")
     split = keys.get("tokenizer.ggml.pre", "str")
     if split not in (None, "gpt-4o"):
-        raise keys.fault(f"tokenizer.ggml.pre is {split!r}, expected 'gpt-4o'")
+        raise keys.fault(f"tokenizer.ggml.pre must be 'gpt-4o', not {split!r}")
     tokens, types = keys.tokens(), keys.types()
     keys.texts("tokenizer.ggml.merges")
     if len(types) != len(tokens):
@@ -265,21 +261,18 @@ def _check_vocabulary(keys: _Keys, header: GgufHeader) -> None:
         raise ModelUnusable(f"{header.path}: {error} (ossia models pull gpt-oss-20b)") from error
 
 
-def _check_tensors(header: GgufHeader, network: Architecture, tensors: Mapping[str, TensorInfo]) -> None:
+def _check_tensors(keys: _Keys, network: Architecture, tensors: Mapping[str, TensorInfo]) -> None:
     expected = dict(_expected_tensors(network))
-    unusable = f"{header.path}: not a gpt-oss model that can be run"
     for name, (shape, kinds) in expected.items():
         tensor = tensors.get(name)
         if tensor is None:
-            raise ModelUnusable(f"{unusable}: it has no tensor {name}; {_NEXT_STEP}")
+            raise keys.fault(f"it has no tensor {name}")
         if _trimmed(tensor.shape) != _trimmed(shape) or tensor.kind not in kinds:
-            raise ModelUnusable(
-                f"{unusable}: {name} is {tensor.kind} {list(tensor.shape)}, expected "
-                f"{'F32' if kinds is _VECTOR_KINDS else 'a matrix'} {list(shape)}; {_NEXT_STEP}"
-            )
+            wanted = f"{'F32' if kinds is _VECTOR_KINDS else 'a matrix'} {list(shape)}"
+            raise keys.fault(f"{name} must be {wanted}, not {tensor.kind} {list(tensor.shape)}")
     for name in tensors:
         if name not in expected:
-            raise ModelUnusable(f"{unusable}: {name} is no tensor of its network; {_NEXT_STEP}")
+            raise keys.fault(f"{name} isn't a tensor of its network")
 
 
 def _expected_tensors(network: Architecture) -> Iterator[tuple[str, tuple[tuple[int, ...], frozenset[str]]]]:

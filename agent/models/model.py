@@ -89,7 +89,7 @@ def _other_parts(first: GgufHeader, count: int) -> list[GgufHeader]:
             raise ModelMissing(f"{other}: part {part} of {count} is missing; download the whole model") from error
         found = _split_value(header, "split.no") + 1
         if found != part:
-            raise ModelUnusable(f"{other}: says that it is part {found}, expected part {part}; download it again")
+            raise ModelUnusable(f"{other}: must be part {part}, but says that it is part {found}; download it again")
         others.append(header)
     return others
 

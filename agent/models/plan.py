@@ -83,7 +83,7 @@ def plan(
     make.
     """
     if repack == "on" and (reason := reason_against(processor)):
-        raise SettingRefused(f"--repack on: {reason}: leave it away")
+        raise SettingRefused(f"--repack on: {reason}: leave it out")
     own = model.architecture.context_tokens
     warnings = []
     if context is None:
@@ -97,11 +97,14 @@ def plan(
         tokens = context
     needs = needs_of(model, tokens)
     layers = _gpu_layers(model, needs, memory) if gpu_layers is None else min(gpu_layers, model.architecture.layers + 1)
-    share = 1.0 if memory.shared or not memory.gpu_free else _share_in_ram(model, layers)
+    share = 1.0  # of the weights, those that aren't put on a GPU (the token embedding never is)
+    if memory.gpu_free and not memory.shared:
+        share -= sum(_layer_bytes(model)[:layers]) / model.weight_bytes
     if memory.ram_free is not None:
         warnings += _check_ram(model, tokens, needs, share, memory.ram_free, use_mmap=use_mmap)
     if repack == "on" or (repack == "auto" and not memory.gpu_free):
-        needs = _with_copy(model, needs, repacked_bytes(_in_ram(model, layers), processor), share, memory, repack)
+        in_ram = [tensor for tensor in model.tensors.values() if _place(model, tensor) >= layers]
+        needs = _with_copy(model, needs, repacked_bytes(in_ram, processor), share, memory, repack)
     return Plan(tokens, layers, use_mmap, needs, tuple(warnings))
 
 
@@ -153,18 +156,18 @@ def _check_ram(model: ModelFile, tokens: int, needs: Needs, share: float, free: 
     weights, working = int(needs.weights * share), int(needs.kv * share) + needs.buffers + needs.own
     if working > free:
         raise OutOfMemory(
-            f"a context of {tokens} tokens needs {size_text(working)} beside the weights, {size_text(free)} are free: "
-            f"use a smaller --context, or close other programs"
+            f"a context of {tokens} tokens needs {size_text(working)} on top of the weights, {size_text(free)} are "
+            "free: use a smaller --context, or close other programs"
         )
     if weights + working <= free:
         return []
+    needed = f"{model.name} needs {size_text(weights + working)}"
     if not use_mmap:
         raise OutOfMemory(
-            f"{model.name} needs {size_text(weights + working)} with a context of {tokens} tokens, "
-            f"{size_text(free)} are free: leave mmap on, or close other programs"
+            f"{needed} with a context of {tokens} tokens, {size_text(free)} are free: leave mmap on, or close other "
+            "programs"
         )
-    needed = size_text(weights + working)
-    return [f"{model.name} needs {needed}, {size_text(free)} are free: it is read from disk as it runs, slowly"]
+    return [f"{needed}, {size_text(free)} are free: it is read from disk while it runs, which is slow"]
 
 
 def _with_copy(model: ModelFile, needs: Needs, copy: int, share: float, memory: Memory, repack: Repack) -> Needs:
@@ -173,15 +176,10 @@ def _with_copy(model: ModelFile, needs: Needs, copy: int, share: float, memory: 
     if repack == "on" and memory.ram_free is not None and whole > memory.ram_free:
         raise OutOfMemory(
             f"{model.name} needs {size_text(whole)} with a second, repacked copy of its weights, "
-            f"{size_text(memory.ram_free)} are free: leave --repack away, or close other programs"
+            f"{size_text(memory.ram_free)} are free: leave out --repack, or close other programs"
         )
     fits = repack == "on" or (memory.ram_free is not None and whole + _REPACK_SPARE_BYTES <= memory.ram_free)
     return replace(needs, repacked=copy) if fits else needs
-
-
-def _in_ram(model: ModelFile, gpu_layers: int) -> list[TensorInfo]:
-    """The weights that aren't put on a GPU."""
-    return [tensor for tensor in model.tensors.values() if _place(model, tensor) >= gpu_layers]
 
 
 def _gpu_layers(model: ModelFile, needs: Needs, memory: Memory) -> int:
@@ -189,15 +187,13 @@ def _gpu_layers(model: ModelFile, needs: Needs, memory: Memory) -> int:
     if memory.shared and memory.gpu_free:
         return model.architecture.layers + 1
     room = sum(max(0, free - needs.buffers - _GPU_SPARE_BYTES) for free in memory.gpu_free)
-    sizes = _layer_bytes(model)
     kv = needs.kv / model.architecture.layers
-    layers = 0
-    for at, size in enumerate(sizes):
-        room -= int(size if at == 0 else size + kv)  # the first one is the output layer, which has no KV cache
+    sizes = _layer_bytes(model)
+    for layers, size in enumerate(sizes):
+        room -= int(size if layers == 0 else size + kv)  # the first one is the output layer, which has no KV cache
         if room < 0:
-            break
-        layers += 1
-    return layers
+            return layers
+    return len(sizes)
 
 
 def _layer_bytes(model: ModelFile) -> list[int]:
@@ -215,11 +211,6 @@ def _place(model: ModelFile, tensor: TensorInfo) -> int:
     if tensor.name.startswith("blk."):
         return layers - int(tensor.name.split(".")[1])
     return 0 if tensor.name.startswith("output") else layers + 1
-
-
-def _share_in_ram(model: ModelFile, gpu_layers: int) -> float:
-    """Which share of the weights isn't put on a GPU, 0 to 1 (the token embedding never is)."""
-    return 1 - sum(_layer_bytes(model)[:gpu_layers]) / model.weight_bytes
 
 
 def _rounded(cells: int) -> int:

@@ -87,7 +87,8 @@ def pull(
     folder = data_dir / MODELS_FOLDER
     with _quiet_hub(), _faults_of(model):
         revision, files = _remote_files(model, endpoint)
-        missing = [file for file in files if not _is_there(file.target(folder), file.bytes)]
+        targets = ((file, file.target(folder)) for file in files)
+        missing = [file for file, path in targets if not path.is_file() or path.stat().st_size != file.bytes]
         _check_disk(model, missing, folder, free_bytes)
         folder.mkdir(parents=True, exist_ok=True)
         with _only_one(folder / f"{model.name}.lock", model):
@@ -104,19 +105,13 @@ def _remote_files(model: CatalogModel, endpoint: str | None) -> tuple[str, list[
     for found in info.siblings or ():
         if re.fullmatch(model.files, Path(found.rfilename).name):
             if found.lfs is None or found.size is None:
-                raise DownloadFailed(
-                    f"{model.repo}: the hub gives no hash for {found.rfilename}, so it can't be checked"
-                )
+                raise DownloadFailed(f"{model.repo}: the hub has no hash of {found.rfilename}, so it can't be checked")
             files.append(_RemoteFile(found.rfilename, found.size, found.lfs.sha256))
     if not files or info.sha is None:
         raise DownloadFailed(
-            f"{model.repo} has no file like {model.files} any more: get a GGUF by hand and name it with --model PATH"
+            f"{model.repo} has no file like {model.files} any more: download a GGUF yourself and use --model PATH"
         )
     return info.sha, sorted(files, key=lambda file: file.name)
-
-
-def _is_there(path: Path, size: int) -> bool:
-    return path.is_file() and path.stat().st_size == size
 
 
 def _check_disk(
@@ -128,7 +123,7 @@ def _check_disk(
     if needed > free:
         raise DownloadFailed(
             f"{model.name} needs {needed / 1e9:.2f} GB of disk, {free / 1e9:.2f} GB are free in {folder}: "
-            "free some, or download it elsewhere and name it with --model PATH"
+            "free up space, or download it elsewhere and use --model PATH"
         )
 
 
@@ -151,8 +146,7 @@ def _download_all(job: _Job, missing: list[_RemoteFile], on_progress: Callable[[
 
 
 def _download(job: _Job, file: _RemoteFile, report: Callable[[int], None]) -> None:
-    """Fill the partial file to its end. A broken connection is made again, until nothing came `_TRIES` times in a
-    row."""
+    """Fill the partial file. A broken connection is made again, until nothing came `_TRIES` times in a row."""
     partial = file.partial(job.folder)
     if partial.is_file() and partial.stat().st_size > file.bytes:
         partial.unlink()
@@ -202,7 +196,7 @@ def _check(file: _RemoteFile, path: Path, report: Callable[[int], None]) -> None
         path.unlink()
         raise DownloadFailed(
             f"{file.name}: its sha256 is {digest.hexdigest()[:12]}…, the hub says {file.sha256[:12]}…: "
-            "it was deleted; pull it again"
+            "the file was deleted; pull it again"
         )
 
 
@@ -250,7 +244,7 @@ def _faults_of(model: CatalogModel) -> Iterator[None]:
         RepositoryNotFoundError,
     )
 
-    again = f"what came is kept, `ossia models pull {model.name}` goes on from there"
+    again = f"partial download kept, `ossia models pull {model.name}` resumes it"
     try:
         yield
     except OfflineModeIsEnabled as error:

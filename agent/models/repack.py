@@ -45,8 +45,8 @@ def reason_against(processor: frozenset[str]) -> str | None:
     took a quarter off a 0.8 GB model's prefill, and nothing off a token.
     """
     if _AMX in processor:
-        return "llama.cpp was built for a processor with AMX, where it can end the process then"
-    return None if "REPACK" in processor else "llama.cpp was built without it"
+        return "llama.cpp was built for a processor with AMX, where repacking can crash it"
+    return None if "REPACK" in processor else "llama.cpp was built without repacking"
 
 
 def _is_repacked(tensor: TensorInfo, processor: frozenset[str]) -> bool:

@@ -13,15 +13,15 @@ from agent.models.model import ModelFile, open_model
 from agent.models.plan import fits
 
 
-def resolve(model: str | None, *, locations: Locations, memory: Memory, builtin: bool = True) -> ModelFile:
+def resolve(model: str | None, *, locations: Locations, memory: Memory) -> ModelFile:
     """The model that `model` means, checked: a name of the catalogue, a file's path, or the name of one that was found.
 
     None: the first model found that can be used and fits into `memory`, a gpt-oss-20b before a 120b; else the built-in
-    étude (`origin` is "built-in"), or `ModelMissing` if `builtin` is False. `notes` says what was passed over. Raises
-    `ModelMissing`, with the command that gets the model, and `ModelUnusable`.
+    étude (`origin` is "built-in"). `notes` says what was skipped. Raises `ModelMissing`, with the command that gets the
+    model, and `ModelUnusable`.
     """
     if model is None:
-        return _best(find_models(locations), memory, builtin=builtin)
+        return _best(find_models(locations), memory)
     if model == ETUDE:
         return open_model(ETUDE_PATH, origin="built-in")
     if download_of(model) is None and _is_path(model):
@@ -48,7 +48,7 @@ def _expanded(model: str) -> Path:
 def _missing(model: str) -> ModelMissing:
     download = download_of(model)
     if download is None:
-        return ModelMissing(f"no model {model!r}: expected the path of a GGUF file, or one of {', '.join(NAMES)}")
+        return ModelMissing(f"no model {model!r}: give the path of a GGUF file, or one of {', '.join(NAMES)}")
     size = size_text(download.download_bytes)
     return ModelMissing(f"{model} isn't on this machine; get it ({size}): ossia models pull {model}")
 
@@ -62,25 +62,22 @@ def _named(name: str, found: tuple[Found, ...]) -> ModelFile:
         except ModelError as error:
             errors.append(error)
             continue
-        return replace(model, notes=tuple(f"passed over: {error}" for error in errors))
+        return replace(model, notes=tuple(f"skipped: {error}" for error in errors))
     raise errors[0] if errors else _missing(name)
 
 
-def _best(found: tuple[Found, ...], memory: Memory, *, builtin: bool) -> ModelFile:
+def _best(found: tuple[Found, ...], memory: Memory) -> ModelFile:
     notes: list[str] = []
     for download in DOWNLOADS:
         for candidate in (one for one in found if one.name == download.name):
             try:
                 model = open_model(candidate.path, origin=candidate.origin)
             except ModelError as error:
-                notes.append(f"passed over: {error}")
+                notes.append(f"skipped: {error}")
                 continue
             if fits(model, memory):
                 return replace(model, notes=tuple(notes))
             size = size_text(model.weight_bytes)
-            notes.append(
-                f"passed over: {candidate.path} ({size}) is larger than free memory; --model {model.name} forces it"
-            )
-    if not builtin:
-        raise ModelMissing("no gpt-oss model was found on this machine; get one: ossia models pull gpt-oss-20b")
+            larger = f"{candidate.path} ({size}) is larger than free memory"
+            notes.append(f"skipped: {larger}; --model {model.name} forces it")
     return replace(open_model(ETUDE_PATH, origin="built-in"), notes=tuple(notes))

@@ -147,7 +147,7 @@ def test_a_split_model_with_something_wrong(tmp_path: Path, toy: Path) -> None:
         open_model(second)
     kept = third.read_bytes()
     shutil.copy(second, third)
-    with pytest.raises(ModelUnusable, match=r"x-00003-of-00003.gguf: says that it is part 2, expected part 3"):
+    with pytest.raises(ModelUnusable, match=r"x-00003-of-00003.gguf: must be part 3, but says that it is part 2"):
         open_model(first)
     third.write_bytes(kept[:-40])
     with pytest.raises(ModelUnusable, match=r"x-00003-of-00003.gguf: cut off in its tensors"):
@@ -190,7 +190,7 @@ def test_a_name(places: Locations, toy: Path, monkeypatch: pytest.MonkeyPatch, t
     assert resolve("gpt-oss-20b-tuned", locations=places, memory=PLENTY).name == "gpt-oss-20b-tuned"
     assert resolve("etude", locations=places, memory=PLENTY).path == ETUDE_PATH
     with pytest.raises(
-        ModelMissing, match="no model 'llama': expected the path of a GGUF file, or one of etude, gpt-oss"
+        ModelMissing, match="no model 'llama': give the path of a GGUF file, or one of etude, gpt-oss"
     ):
         resolve("llama", locations=places, memory=PLENTY)
 
@@ -198,17 +198,15 @@ def test_a_name(places: Locations, toy: Path, monkeypatch: pytest.MonkeyPatch, t
 def test_without_a_model_the_first_that_fits(places: Locations, toy: Path, tmp_path: Path) -> None:
     built_in = resolve(None, locations=places, memory=PLENTY)
     assert (built_in.name, built_in.origin, built_in.notes) == ("etude", "built-in", ())
-    with pytest.raises(ModelMissing, match="no gpt-oss model was found on this machine; get one: ossia models pull"):
-        resolve(None, locations=places, memory=PLENTY, builtin=False)
     models = places.data / "models"
     _put(toy, models / "gpt-oss-120b-mxfp4.gguf", models / "gpt-oss-20b-tuned.gguf")
     assert resolve(None, locations=places, memory=PLENTY).name == "gpt-oss-120b"
     big = write_toy_gguf(models / "gpt-oss-20b-mxfp4.gguf", layers=3, embd=256)
-    chosen = resolve(None, locations=places, memory=PLENTY, builtin=False)
+    chosen = resolve(None, locations=places, memory=PLENTY)
     assert (chosen.name, chosen.path, chosen.origin, chosen.notes) == ("gpt-oss-20b", big, "ossia", ())
     tight = resolve(None, locations=places, memory=Memory(needs_of(open_model(toy), 4096).total + 100_000))
     assert tight.name == "gpt-oss-120b"
-    assert tight.notes == (f"passed over: {big} (1.2 MB) is larger than free memory; --model gpt-oss-20b forces it",)
+    assert tight.notes == (f"skipped: {big} (1.2 MB) is larger than free memory; --model gpt-oss-20b forces it",)
     assert resolve(None, locations=places, memory=LITTLE).name == "etude"
 
 
@@ -219,7 +217,7 @@ def test_a_damaged_model_is_passed_over_and_said(places: Locations, toy: Path) -
     cut.write_bytes(toy.read_bytes()[:-100])
     chosen = resolve(None, locations=places, memory=PLENTY)
     assert chosen.path == good
-    assert [note.split(" (")[0] for note in chosen.notes] == [f"passed over: {cut}: cut off in its tensors"]
+    assert [note.split(" (")[0] for note in chosen.notes] == [f"skipped: {cut}: cut off in its tensors"]
     named = resolve("gpt-oss-20b", locations=places, memory=PLENTY)
     assert (named.path, named.notes) == (chosen.path, chosen.notes)
     good.unlink()

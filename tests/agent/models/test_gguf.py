@@ -152,18 +152,18 @@ def _pipe(folder: Path) -> Path:
 
 _TENSOR = text("t") + _u32(1) + _u64(32) + _u32(0)
 _BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
-    "a directory": (_directory, "is a directory, expected a GGUF file; name a gpt-oss model in GGUF format"),
+    "a directory": (_directory, "is a directory, not a GGUF file; name a gpt-oss model in GGUF format"),
     "a named pipe": (_pipe, "is not a regular file"),
-    "empty": (_raw(), "is empty, expected a GGUF file; download it again"),
+    "empty": (_raw(), "is empty; download it again"),
     "a text": (_raw(b"hello world"), "not a GGUF file (it begins with b'hell')"),
     "three bytes": (_raw(b"GGU"), "not a GGUF file (it begins with b'GGU')"),
     "cut in the version": (
         _raw(b"GGUF\3"),
         "cut off in its header (at byte 4 it announces 4 more bytes, the file has 5)",
     ),
-    "big-endian": (_raw(b"GGUF\0\0\0\3", bytes(16)), "a big-endian GGUF, expected little-endian"),
-    "version 1": (_raw(_start(version=1)), "GGUF version 1, expected 2 or 3"),
-    "version 4": (_raw(_start(version=4)), "GGUF version 4, expected 2 or 3"),
+    "big-endian": (_raw(b"GGUF\0\0\0\3", bytes(16)), "is a big-endian GGUF"),
+    "version 1": (_raw(_start(version=1)), "the GGUF version must be 2 or 3, not 1"),
+    "version 4": (_raw(_start(version=4)), "the GGUF version must be 2 or 3, not 4"),
     "a lying entry count": (_raw(_start(entries=1 << 60)), "claims 1152921504606846976 metadata entries"),
     "a lying tensor count": (_raw(_start(tensors=1 << 60)), "claims 1152921504606846976 tensors"),
     "a cut entry": (_raw(_start(entries=1), text("k")), "cut off in its header"),
@@ -174,7 +174,7 @@ _BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
     "a lying text length": (_raw(_start(entries=1), text("k"), _u32(8), _u64(1 << 40)), "cut off in its header"),
     "a lying string count": (
         _raw(_start(entries=1), text("k"), _u32(9), _u32(8), _u64(1 << 40)),
-        f"'k' claims 1099511627776 texts, at most {MAX_STRINGS} are read",
+        f"'k' claims 1099511627776 texts, more than {MAX_STRINGS}",
     ),
     "a lying array count": (
         _raw(_start(entries=1), text("k"), _u32(9), _u32(4), _u64(1 << 62)),
@@ -187,14 +187,14 @@ _BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
     "a key with a zero byte": (_raw(_start(entries=1), text("k\0") + _u32(0) + b"\1"), r"is named b'k\x00'"),
     "an odd alignment": (
         _raw(_start(entries=1), text("general.alignment"), _u32(4), _u32(33)),
-        "general.alignment should be a power of two, it is 33",
+        "general.alignment must be a power of two, not 33",
     ),
-    "an alignment of 0": (_raw(_start(entries=1), text("general.alignment"), _u32(4), _u32(0)), "it is 0"),
+    "an alignment of 0": (_raw(_start(entries=1), text("general.alignment"), _u32(4), _u32(0)), "power of two, not 0"),
     "an alignment that is a text": (
         _raw(_start(entries=1), text("general.alignment"), _u32(8), text("32")),
-        "it is '32'",
+        "must be a power of two, not '32'",
     ),
-    "a long tensor name": (_raw(_start(tensors=1), text("t" * 64), bytes(64)), "a tensor has 64 bytes, at most 63"),
+    "a long tensor name": (_raw(_start(tensors=1), text("t" * 64), bytes(64)), "a tensor has 64 bytes, more than 63"),
     "five dimensions": (_raw(_start(tensors=1), text("t"), _u32(5), bytes(99)), "'t' has 5 dimensions"),
     "an empty tensor": (_raw(_start(tensors=1), text("t"), _u32(1), _u64(0), _u32(0), _u64(0)), "impossible shape [0]"),
     "a huge tensor": (
@@ -363,7 +363,7 @@ def test_a_sparse_giant_takes_little_memory(tmp_path: Path) -> None:
     path.write_bytes(_start(entries=1) + text("k") + _u32(8) + _u64(1 << 34))
     os.truncate(path, 64 << 30)
     said = _run(_AS_PLAIN_USER.replace("os.geteuid() == 0", "False"), path, memory_bytes=1 << 30)
-    assert "its header has more than 64 MiB, a gpt-oss one has 13" in said
+    assert "its header is larger than 64 MiB" in said
 
 
 def test_many_small_arrays_cost_no_scan_of_the_rest_each(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_every_required_key(key: str, tmp_path: Path) -> None:
     del edit.entries[f"gpt-oss.{key}"]
     assert f"gpt-oss.{key} is missing" in _refused(edit.write(tmp_path / "bad.gguf"))
     edit.entries[f"gpt-oss.{key}"] = (ARRAY, struct.pack("<IQI", U32, 1, 1))
-    assert f"gpt-oss.{key} has the type u32[], expected" in _refused(edit.write(tmp_path / "bad.gguf"))
+    assert f"gpt-oss.{key} must have the type" in _refused(edit.write(tmp_path / "bad.gguf"))
 
 
 @pytest.mark.parametrize("key", ["model", "tokens", "token_type", "merges"])
@@ -100,27 +100,27 @@ def test_every_tensor_is_required(tmp_path: Path) -> None:
 
 def test_a_tensor_of_another_shape(tmp_path: Path) -> None:
     path = write_toy_gguf(tmp_path / "bad.gguf", override={"blk.0.attn_sinks.weight": np.zeros(3)})
-    assert "blk.0.attn_sinks.weight is F32 [3], expected F32 [2]" in _refused(path)
+    assert "blk.0.attn_sinks.weight must be F32 [2], not F32 [3]" in _refused(path)
 
 
 def test_a_tensor_of_another_type(tmp_path: Path) -> None:
     edit = GgufEdit.of(ETUDE_PATH)
     edit.tensors["output_norm.weight"].kind = 26  # I32: as long as F32
-    assert "output_norm.weight is I32 [256], expected F32 [256]" in _refused(edit.write(tmp_path / "bad.gguf"))
+    assert "output_norm.weight must be F32 [256], not I32 [256]" in _refused(edit.write(tmp_path / "bad.gguf"))
     edit = GgufEdit.of(write_toy_gguf(tmp_path / "toy.gguf", quantized=False))
     edit.tensors["blk.0.attn_q.weight"].kind = 26
-    assert "blk.0.attn_q.weight is I32 [64, 64], expected a matrix" in _refused(edit.write(tmp_path / "bad.gguf"))
+    assert "blk.0.attn_q.weight must be a matrix [64, 64], not I32" in _refused(edit.write(tmp_path / "bad.gguf"))
 
 
 def test_a_tensor_too_many(tmp_path: Path) -> None:
     path = write_toy_gguf(tmp_path / "bad.gguf", override={"blk.0.attn_qkv.weight": np.zeros((64, 128))})
-    assert "blk.0.attn_qkv.weight is no tensor of its network" in _refused(path)
+    assert "blk.0.attn_qkv.weight isn't a tensor of its network" in _refused(path)
 
 
 def test_another_architecture(tmp_path: Path) -> None:
     path = write_toy_gguf(tmp_path / "llama.gguf", override={"general.architecture": "llama"})
     assert _refused(path) == (
-        "a model of the architecture 'llama', ossia runs gpt-oss only; "
+        "its architecture is 'llama', ossia runs only gpt-oss; "
         "get a whole gpt-oss model: ossia models pull gpt-oss-20b"
     )
 
@@ -162,23 +162,23 @@ _SMALL_FAULTS: dict[str, tuple[Callable[[GgufEdit], None], str]] = {
     "an empty token": (_token(300, b""), "a token of its vocabulary is empty"),
     "a token in another alphabet": (_token(300, "中".encode()), "tokens must be in GPT-2's byte-level alphabet"),
     "a byte that is missing": (_token(65, b"zzzz"), "its vocabulary lacks 1 of the 256 single bytes"),
-    "another tokenizer": (_entry("tokenizer.ggml.model", STRING, text("llama")), "is 'llama', expected 'gpt2'"),
-    "another pattern": (_entry("tokenizer.ggml.pre", STRING, text("qwen2")), "is 'qwen2', expected 'gpt-4o'"),
+    "another tokenizer": (_entry("tokenizer.ggml.model", STRING, text("llama")), "must be 'gpt2', not 'llama'"),
+    "another pattern": (_entry("tokenizer.ggml.pre", STRING, text("qwen2")), "must be 'gpt-4o', not 'qwen2'"),
     "too few types": (
         _entry("tokenizer.ggml.token_type", ARRAY, struct.pack("<IQi", 5, 1, 1)),
         "2466 tokens, but 1 token types",
     ),
     "an infinite rope": (
         _entry("gpt-oss.rope.freq_base", F32, struct.pack("<f", float("inf"))),
-        "gpt-oss.rope.freq_base is inf, expected 1 to 1e+12",
+        "gpt-oss.rope.freq_base must be from 1 to 1e+12, not inf",
     ),
     "a rope that is no number": (
         _entry("gpt-oss.rope.scaling.attn_factor", F32, struct.pack("<f", float("nan"))),
-        "gpt-oss.rope.scaling.attn_factor is nan, expected",
+        "gpt-oss.rope.scaling.attn_factor must be from 0.001 to 1000, not nan",
     ),
     "an odd head": (
         _entry("gpt-oss.attention.key_length", U32, struct.pack("<I", 63)),
-        "an attention head of 63 numbers, expected an even number",
+        "an attention head must have an even number of values, not 63",
     ),
 }
 
@@ -203,7 +203,8 @@ def test_a_value_length_that_is_left_out_is_not_the_key_length(tmp_path: Path) -
     edit = GgufEdit.of(ETUDE_PATH)
     del edit.entries["gpt-oss.attention.value_length"]
     edit.entries["gpt-oss.attention.head_count"] = (U32, struct.pack("<I", 8))
-    assert "attention.value_length is 32, expected 64" in _refused(edit.write(tmp_path / "bad.gguf"))
+    said = _refused(edit.write(tmp_path / "bad.gguf"))
+    assert "attention.value_length must be 64 as attention.key_length, not 32" in said
 
 
 def test_mutated_files_that_pass_do_not_kill_llama_cpp(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

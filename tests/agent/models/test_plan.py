@@ -111,7 +111,7 @@ def test_the_largest_context_that_fits(free: int | None, tokens: int) -> None:
     assert planned.use_mmap
     expected = ()
     if free == 9 * GB:
-        expected = ("gpt-oss-20b needs 12.6 GB, 9.0 GB are free: it is read from disk as it runs, slowly",)
+        expected = ("gpt-oss-20b needs 12.6 GB, 9.0 GB are free: it is read from disk while it runs, which is slow",)
     assert planned.warnings == expected
 
 
@@ -136,7 +136,7 @@ def test_cache_and_buffers_that_do_not_fit() -> None:
     with pytest.raises(OutOfMemory) as failure:
         plan(_real(), memory=Memory(2 * GB), context="max")
     assert str(failure.value) == (
-        "a context of 131072 tokens needs 3.7 GB beside the weights, 2.0 GB are free: "
+        "a context of 131072 tokens needs 3.7 GB on top of the weights, 2.0 GB are free: "
         "use a smaller --context, or close other programs"
     )
     with pytest.raises(OutOfMemory, match=r"a context of 8192 tokens needs 0\.6 GB"):
@@ -252,15 +252,15 @@ def test_a_copy_that_can_not_be_made_is_refused() -> None:
         plan(_real(), memory=Memory(20 * GB), repack="on", processor=_AVX2)
     assert str(full.value) == (
         "gpt-oss-20b needs 22.8 GB with a second, repacked copy of its weights, 20.0 GB are free: "
-        "leave --repack away, or close other programs"
+        "leave out --repack, or close other programs"
     )
     with pytest.raises(SettingRefused) as refused:
         plan(_real(), memory=Memory(99 * GB), repack="on", processor=_AVX2 | {"AMX_INT8"})
     assert str(refused.value) == (
-        "--repack on: llama.cpp was built for a processor with AMX, where it can end the process then: leave it away"
+        "--repack on: llama.cpp was built for a processor with AMX, where repacking can crash it: leave it out"
     )
     assert not plan(_real(), memory=Memory(99 * GB), repack="auto", processor=_AVX2 | {"AMX_INT8"}).repack
-    with pytest.raises(SettingRefused, match=r"llama\.cpp was built without it"):
+    with pytest.raises(SettingRefused, match=r"llama\.cpp was built without repacking"):
         plan(_real(), memory=Memory(99 * GB), repack="on", processor=frozenset({"AVX2"}))
 
 
