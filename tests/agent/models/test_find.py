@@ -189,9 +189,7 @@ def test_a_name(places: Locations, toy: Path, monkeypatch: pytest.MonkeyPatch, t
     assert (model.name, model.origin) == ("gpt-oss-20b", "ossia")
     assert resolve("gpt-oss-20b-tuned", locations=places, memory=PLENTY).name == "gpt-oss-20b-tuned"
     assert resolve("etude", locations=places, memory=PLENTY).path == ETUDE_PATH
-    with pytest.raises(
-        ModelMissing, match="no model 'llama': give the path of a GGUF file, or one of etude, gpt-oss"
-    ):
+    with pytest.raises(ModelMissing, match="no model 'llama': give the path of a GGUF file, or one of etude, gpt-oss"):
         resolve("llama", locations=places, memory=PLENTY)
 
 

@@ -120,8 +120,7 @@ def test_a_tensor_too_many(tmp_path: Path) -> None:
 def test_another_architecture(tmp_path: Path) -> None:
     path = write_toy_gguf(tmp_path / "llama.gguf", override={"general.architecture": "llama"})
     assert _refused(path) == (
-        "its architecture is 'llama', ossia runs only gpt-oss; "
-        "get a whole gpt-oss model: ossia models pull gpt-oss-20b"
+        "its architecture is 'llama', ossia runs only gpt-oss; get a whole gpt-oss model: ossia models pull gpt-oss-20b"
     )
 
 
