@@ -10,7 +10,6 @@ from harmony.errors import ParseError
 from harmony.header import Header, parse_header
 from harmony.messages import ClosedBy, Delta, Role
 from harmony.tokenizer import Tokenizer
-from harmony.utf8 import REPLACEMENT, ReferenceUtf8
 
 State = Literal["ExpectStart", "Header", "Content"]
 
@@ -33,7 +32,7 @@ class StrictMachine:
         self._next_role = role
         self._header_ids: list[int] = []
         self._first = 0
-        self._utf8 = ReferenceUtf8()
+        self._utf8 = _ReferenceUtf8()
         self._lost = False
 
     @property
@@ -98,8 +97,45 @@ class StrictMachine:
     def _close(self, closed_by: ClosedBy | None) -> tuple[Delta, ...]:
         held = self._utf8.flush()
         if self._lost:
-            held = REPLACEMENT + held  # the reference puts the bytes it holds back behind, though they came before
+            held = "\ufffd" + held  # the reference puts the bytes it holds back behind, though they came before
         deltas = (self.assembly.add(held),) if held else ()
         self.assembly.close(closed_by, len(self.assembly.tokens))
         self.state = "ExpectStart"
         return deltas
+
+
+class _ReferenceUtf8:
+    """Decodes as the reference's streaming parser does, which holds back more than it must.
+
+    At an invalid sequence it gives the text before that and one U+FFFD, and holds the rest back until the next token (a
+    plain incremental decoder gives it at once). The texts of all `feed` calls and of `flush`, joined, are the same as
+    `b"".join(pieces).decode("utf-8", "replace")`.
+
+        utf8 = _ReferenceUtf8()
+        utf8.feed(b"caf\\xc3")  # "caf"
+        utf8.feed(b"\\xa9")     # "é"
+    """
+
+    def __init__(self) -> None:
+        self._held = b""
+
+    def feed(self, piece: bytes) -> str:
+        """The text that `piece` completes; "" when it ends inside a character and brings none before it."""
+        data = self._held + piece if self._held else piece
+        try:
+            text = data.decode()
+        except UnicodeDecodeError as error:
+            text = data[: error.start].decode()
+            if error.reason == "unexpected end of data":
+                self._held = data[error.start :]
+            else:
+                self._held = data[error.end :]
+                text += "\ufffd"
+            return text
+        self._held = b""
+        return text
+
+    def flush(self) -> str:
+        """The bytes held back, at the end of a message: each broken sequence is one U+FFFD."""
+        held, self._held = self._held, b""
+        return held.decode("utf-8", "replace")

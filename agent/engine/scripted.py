@@ -6,7 +6,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.control import Control
@@ -109,8 +109,12 @@ class ScriptedEngine:
             raise ScriptEnded(
                 "the script has no more steps, and the turn isn't over: add one that ends with a final message"
             )
-        room, ids = self.context_tokens - len(prompt.ids), _until_stop(ids, stops, self._endoftext)
-        return _Replay(ids, len(prompt.ids), room, max_tokens, control, self._seconds_per_token)
+        limit = self.context_tokens - len(prompt.ids)
+        at_limit: CompletionEnd = "context"
+        if max_tokens is not None and max_tokens < limit:
+            limit, at_limit = max_tokens, "tokens"
+        ids = _until_stop(ids, stops, self._endoftext)
+        return _Replay(ids, len(prompt.ids), limit, at_limit, control, self._seconds_per_token)
 
     def prefill(
         self, prompt: Prompt, *, control: Control, told: Callable[[Progress], None] = lambda progress: None
@@ -121,28 +125,20 @@ class ScriptedEngine:
         """Does nothing: no memory is held."""
 
 
+@dataclass(slots=True)
 class _Replay:
     """One entry, token by token. See `agent.engine.base.Generation`."""
 
-    def __init__(
-        self,
-        ids: Sequence[int],
-        prompt_tokens: int,
-        room: int,
-        max_tokens: int | None,
-        control: Control,
-        seconds_per_token: float,
-    ) -> None:
-        self._ids = ids
-        self._prompt_tokens = prompt_tokens
-        self._limit = room if max_tokens is None else min(room, max_tokens)
-        self._at_limit: CompletionEnd = "context" if self._limit == room else "tokens"
-        self._control = control
-        self._wait_s = seconds_per_token
-        self._done = 0
-        self._started = time.monotonic()
-        self._decode_s = 0.0
-        self._end: CompletionEnd | None = None
+    _ids: Sequence[int]
+    _prompt_tokens: int
+    _limit: int
+    _at_limit: CompletionEnd
+    _control: Control
+    _wait_s: float
+    _done: int = 0
+    _started: float = field(default_factory=time.monotonic)
+    _decode_s: float = 0.0
+    _end: CompletionEnd | None = None
 
     def __iter__(self) -> Iterator[int | Progress]:
         return self

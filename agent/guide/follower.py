@@ -105,40 +105,31 @@ class JsonText:
             self._matcher = None
 
 
+@dataclass(slots=True)
 class Follower:
     """A guide (`agent.engine.guiding.Guide`): in a header, in a message, or (after a stop) nowhere.
 
-    `bodies` makes the body of a message that a header opened. `loose` is the body after a header that was no longer
-    guided.
+    `at` None: in a header that is no longer guided, or after the end. `bodies` makes the body of a message that a
+    header opened. `loose` is the body after a header that was no longer guided.
     """
 
-    def __init__(
-        self,
-        at: Node | Body,
-        *,
-        between: Node,
-        bodies: Callable[[Opened], Body],
-        loose: FreeText,
-        control: ControlTokens,
-        insists: bool = False,
-    ) -> None:
-        self._at: Node | Body | None = at  # None: in a header that is no longer guided, or after the end
-        self._between = between
-        self._bodies = bodies
-        self._loose = loose
-        self._control = control
-        self._insists = insists
+    at: Node | Body | None
+    between: Node
+    bodies: Callable[[Opened], Body]
+    loose: FreeText
+    control: ControlTokens
+    insists: bool = False
 
     def next(self) -> Choice:
-        at = self._at
+        at = self.at
         if at is None:
             return None
         return at.choice if isinstance(at, Node) else at.next()
 
     def unlikely(self) -> LetGo | None:
-        if self._insists or not isinstance(self._at, Node):
+        if self.insists or not isinstance(self.at, Node):
             return None
-        self._at = None
+        self.at = None
         return LetGo("header", "the model wants another header than any that is valid here")
 
     def take(self, token: int) -> Sequence[int]:
@@ -151,33 +142,33 @@ class Follower:
         return following
 
     def told(self) -> LetGo | None:
-        return None if self._at is None or isinstance(self._at, Node) else self._at.told()
+        return None if self.at is None or isinstance(self.at, Node) else self.at.told()
 
     def _forced(self) -> Sequence[int]:
-        at = self._at
+        at = self.at
         if isinstance(at, Node):
             return () if at.only is None else (at.only,)
         return at.forced() if at is not None else ()
 
     def _step(self, token: int) -> None:
-        at = self._at
+        at = self.at
         if isinstance(at, Node):
             child = at.children[token]
-            self._at = self._bodies(child) if isinstance(child, Opened) else child
+            self.at = self.bodies(child) if isinstance(child, Opened) else child
         elif at is None:
             self._step_loosely(token)
         elif token in at.closers:
-            self._at = self._between if token == self._control.end else None
+            self.at = self.between if token == self.control.end else None
         else:
             at.take(token)
 
     def _step_loosely(self, token: int) -> None:
-        if token == self._control.message:
-            self._at = self._loose
-        elif token == self._control.end:
-            self._at = self._between
-        elif token == self._control.start:
-            self._at = self._between.children[token]  # type: ignore[assignment]
+        if token == self.control.message:
+            self.at = self.loose
+        elif token == self.control.end:
+            self.at = self.between
+        elif token == self.control.start:
+            self.at = self.between.children[token]  # type: ignore[assignment]
 
 
 def closers_of(opened: Opened, control: ControlTokens) -> frozenset[int]:

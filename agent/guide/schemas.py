@@ -143,16 +143,11 @@ def _deeper(value: object, levels: int) -> bool:
     """Is it nested deeper than that? Without recursion, which a deep value would break."""
     row: list[object] = [value]
     for _ in range(levels + 1):
-        row = [inner for outer in row for inner in _inside(outer)]
+        nested = (one for one in row if isinstance(one, Mapping | list | tuple))
+        row = [inner for one in nested for inner in (one.values() if isinstance(one, Mapping) else one)]
         if not row:
             return False
     return True
-
-
-def _inside(value: object) -> Iterable[object]:
-    if isinstance(value, Mapping):
-        return value.values()
-    return value if isinstance(value, list | tuple) else ()
 
 
 def _told(fault: str) -> str:

@@ -6,6 +6,7 @@ import json
 import re
 import secrets
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -69,25 +70,14 @@ def number_of(db: sqlite3.Connection | None, session_id: str) -> int:
 
 def infos(db: sqlite3.Connection, rest: str, *values: object) -> list[SessionInfo]:
     """The sessions that a query finds; `rest` is its part from WHERE on."""
-    return [_info(*row) for row in db.execute(f"{_INFO} {rest}", values)]
+    return [_info(row) for row in db.execute(f"{_INFO} {rest}", values)]
 
 
-def _info(
-    session_id: Any, title: Any, created: Any, updated: Any, turns: Any, model: Any, workspace: Any, parent: Any,
-    tokens: Any,
-) -> SessionInfo:  # fmt: skip
+def _info(row: Sequence[Any]) -> SessionInfo:
     """What isn't a text or a number in a damaged row is left out, so that the session can be listed and removed."""
-    return SessionInfo(
-        _text(session_id) or "?",
-        _text(title) or "",
-        _time(created),
-        _time(updated),
-        int(turns),
-        _text(model),
-        _text(workspace),
-        _text(parent),
-        int(tokens),
-    )
+    session_id, title, created, updated, turns, model, workspace, parent, tokens = row
+    first = (_text(session_id) or "?", _text(title) or "", _time(created), _time(updated), int(turns))
+    return SessionInfo(*first, _text(model), _text(workspace), _text(parent), int(tokens))
 
 
 def _text(value: object) -> str | None:
