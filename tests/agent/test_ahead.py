@@ -9,8 +9,8 @@ from agent.engine.base import Prompt, Static
 from agent.limits import Limits
 from agent.request import Request
 from agent.sessions.session import Options, Session, Summary
-from harmony import Tokenizer
 from harmony.messages import Message, ResponseFormat
+from harmony.tokenizer import Tokenizer
 from tests.support.turns import Stage
 from tools.spec import ToolSpec
 

@@ -22,9 +22,9 @@ from agent.limits import Limits
 from agent.request import PartName
 from agent.respond import LocalResponder
 from agent.sessions.session import SUMMARY_HEAD, Entry, Options, Session, Summary
-from harmony import Tokenizer
 from harmony.codec import Codec, Rendered
 from harmony.messages import Message
+from harmony.tokenizer import Tokenizer
 from tests.support.engines import ETUDE, load_engine
 from tests.support.turns import NUMBER, Stage, end_of
 from tools.spec import Preview, StopReason, ToolContext, ToolOutput, ToolResult, ToolSpec

@@ -15,8 +15,8 @@ from agent.errors import SchemaUnusable
 from agent.guide import GuideCompiler, require_usable
 from agent.request import Request
 from agent.respond import constraint_of
-from harmony import Tokenizer
 from harmony.messages import ResponseFormat
+from harmony.tokenizer import Tokenizer
 from tests.support.guiding import follow, ids_of, refused_at
 from tools.spec import ToolSpec
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pexpect
 
-from harmony import Tokenizer
+from harmony.tokenizer import Tokenizer
 from tests.support.command import OSSIA, line_of, ossia, write_script
 from tests.support.site import Site
 from tests.support.turns import Stage

@@ -33,8 +33,8 @@ from agent.limits import Limits
 from agent.loop import GIVE_UP, TOO_LATE
 from agent.sessions.json import dump_session, session_from_json
 from agent.sessions.session import Options, Session
-from harmony import Tokenizer
 from harmony.messages import Message, ResponseFormat
+from harmony.tokenizer import Tokenizer
 from tests.support.turns import Stage, drive, end_of, wait_until
 from tools.approval.policy import Rule
 from tools.spec import INTERRUPTED, ToolCall

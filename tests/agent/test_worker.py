@@ -10,7 +10,7 @@ import pytest
 from agent.control import Control
 from agent.events import ApprovalAsked, Decision, Event, ToolFinished, TurnEnded
 from agent.worker import Tapped, Worker
-from harmony import Tokenizer
+from harmony.tokenizer import Tokenizer
 from tests.support.turns import Stage, wait_until
 from tools.approval.policy import Rule
 

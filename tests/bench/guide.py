@@ -35,9 +35,9 @@ from agent.models.model import open_model
 from agent.prompt import compose
 from agent.request import Request
 from cli.runtime.schema import fault_of
-from harmony import Tokenizer
 from harmony.codec import Codec
 from harmony.messages import FINAL, Message
+from harmony.tokenizer import Tokenizer
 from tests.bench.report import Report, file_facts, model_file, options
 from tests.oracle.engine import LlamaServer
 from tests.support.guiding import ids_of

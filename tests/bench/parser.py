@@ -16,7 +16,8 @@ from pathlib import Path
 
 import openai_harmony
 
-from harmony import StreamParser, Tokenizer
+from harmony.parse import StreamParser
+from harmony.tokenizer import Tokenizer
 from tests.bench.codec import WORDS
 from tests.bench.report import Report, options
 from tests.support.streams import harmony_ids

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from harmony import ConversationError, DeveloperPrompt, FunctionDecl, Message, Namespace
 from harmony.chat_form import conversation_from_chat
+from harmony.errors import ConversationError
+from harmony.messages import DeveloperPrompt, FunctionDecl, Message, Namespace
 
 JSON = "<|constrain|>json"
 

@@ -7,20 +7,11 @@ from dataclasses import replace
 import openai_harmony
 import pytest
 
-from harmony import (
-    Codec,
-    DeveloperPrompt,
-    FunctionDecl,
-    Message,
-    Namespace,
-    Rendered,
-    RenderError,
-    Sampled,
-    SystemPrompt,
-    Tokenizer,
-    drop_nothing,
-    drop_reference,
-)
+from harmony.codec import Codec, Rendered
+from harmony.errors import RenderError
+from harmony.messages import DeveloperPrompt, FunctionDecl, Message, Namespace, Sampled, SystemPrompt
+from harmony.render import drop_nothing, drop_reference
+from harmony.tokenizer import Tokenizer
 from tests.support.reference import Reference
 
 SYSTEM = Message("system", (SystemPrompt(date="2025-06-28"),))

@@ -9,10 +9,11 @@ from typing import Any
 import openai_harmony as reference
 import pytest
 
-from harmony import (
+from harmony.codec import Codec
+from harmony.conversation import conversation_from_json, conversation_to_json, message_to_json
+from harmony.errors import ConversationError
+from harmony.messages import (
     ChannelConfig,
-    Codec,
-    ConversationError,
     DeveloperPrompt,
     FunctionDecl,
     Message,
@@ -20,9 +21,8 @@ from harmony import (
     ResponseFormat,
     Sampled,
     SystemPrompt,
-    Tokenizer,
 )
-from harmony.conversation import conversation_from_json, conversation_to_json, message_to_json
+from harmony.tokenizer import Tokenizer
 from tests.support.hostile import Hostile
 
 WEATHER = {"type": "object", "properties": {"city": {"type": "string", "default": None}}}

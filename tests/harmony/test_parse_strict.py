@@ -7,8 +7,11 @@ import random
 import openai_harmony
 import pytest
 
-from harmony import Delta, Message, ParseError, StreamParser, Tokenizer
+from harmony.errors import ParseError
 from harmony.header import rust_debug
+from harmony.messages import Delta, Message
+from harmony.parse import StreamParser
+from harmony.tokenizer import Tokenizer
 from tests.oracle.parse import differences, random_case
 from tests.support.streams import Streams, harmony_ids
 

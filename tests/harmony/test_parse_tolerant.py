@@ -11,9 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harmony import Codec, Completion, Delta, Message, Repaired, StreamParser, Tokenizer, tolerant
-from harmony.messages import Role
+from harmony import tolerant
+from harmony.codec import Codec
+from harmony.messages import Completion, Delta, Message, Repaired, Role
+from harmony.parse import StreamParser
 from harmony.recipients import resolve
+from harmony.tokenizer import Tokenizer
 from tests.support.streams import Streams, harmony_ids
 
 TOOLS = frozenset(

@@ -11,27 +11,30 @@ from typing import Any, get_args
 import openai_harmony
 import pytest
 
-from harmony import (
-    BROWSER,
-    PYTHON,
-    TRAINED,
+from harmony.builtins import BROWSER, PYTHON, TRAINED
+from harmony.codec import Codec
+from harmony.errors import RenderError
+from harmony.messages import (
     ChannelConfig,
-    Codec,
     DeveloperPrompt,
     FunctionDecl,
     Message,
     Namespace,
-    RenderError,
     ResponseFormat,
+    Role,
     SystemPrompt,
-    Tokenizer,
+)
+from harmony.render import (
+    declares_functions,
+    developer_text,
     drop_before_last_final,
     drop_nothing,
     drop_past_analysis,
     drop_reference,
+    render_message,
+    system_text,
 )
-from harmony.messages import Role
-from harmony.render import declares_functions, developer_text, render_message, system_text
+from harmony.tokenizer import Tokenizer
 from tests.oracle.render import differences
 from tests.support.hostile import Hostile
 from tests.support.reference import Reference

@@ -11,15 +11,15 @@ import tiktoken
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harmony import (
-    ControlTokens,
+from harmony.errors import VocabularyError
+from harmony.tokenizer import (
     Tokenizer,
     Vocabulary,
-    VocabularyError,
+    _cut_long_runs,
     vocabulary_from_byte_level,
     vocabulary_from_tiktoken,
 )
-from harmony.tokenizer import _cut_long_runs
+from harmony.tokens import ControlTokens
 from tests.support.vocabularies import ETUDE, as_gguf, gguf_tokens, o200k_in_environment
 
 TEXTS = [

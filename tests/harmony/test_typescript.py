@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harmony import DeveloperPrompt, FunctionDecl, Message, Namespace, RenderError, Tokenizer
+from harmony.errors import RenderError
+from harmony.messages import DeveloperPrompt, FunctionDecl, Message, Namespace
+from harmony.tokenizer import Tokenizer
 from harmony.typescript import typescript
 from tests.support.hostile import Hostile
 from tests.support.reference import Reference

@@ -33,9 +33,9 @@ from agent.respond import LocalResponder
 from agent.sessions.session import Options, Session
 from cli.oneshot.report import Report
 from cli.runtime.schema import fault_of
-from harmony import Tokenizer
 from harmony.codec import Codec
 from harmony.messages import Message, Repaired, ResponseFormat, is_call
+from harmony.tokenizer import Tokenizer
 from tests.support.engines import load_engine
 from tests.support.toy_gguf import write_toy_gguf
 from tests.support.turns import Double, Echo

@@ -28,8 +28,8 @@ from agent.events import Event, MessageAdded, TurnEnded
 from agent.models.model import open_model
 from agent.sessions.session import Session
 from agent.sessions.store import SessionStore
-from harmony import Tokenizer
 from harmony.messages import is_call
+from harmony.tokenizer import Tokenizer
 from tests.support.command import ROOT
 from tests.support.turns import Stage, drive, end_of
 from tools.approval.policy import Policy, Rule

@@ -14,9 +14,11 @@ from pathlib import Path
 
 import openai_harmony
 
-from harmony import HarmonyError, StreamParser, Tokenizer
 from harmony.conversation import message_to_json
+from harmony.errors import HarmonyError
 from harmony.messages import Role
+from harmony.parse import StreamParser
+from harmony.tokenizer import Tokenizer
 from tests.support.streams import ROLES, Streams
 from tests.support.vocabularies import load_o200k, wheel_vocabulary
 

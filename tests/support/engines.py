@@ -18,7 +18,7 @@ from agent.engine.llama import LlamaEngine, LlamaSettings
 from agent.guide import GuideCompiler
 from agent.models.gguf import read_header
 from agent.models.gpt_oss import read_vocabulary
-from harmony import Tokenizer
+from harmony.tokenizer import Tokenizer
 
 ETUDE = Path(__file__).parents[2] / "agent/models/etude.gguf"
 GREEDY = Sampling(temperature=0)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from agent.engine.guiding import AllBut, Choice, Guide, OneOf
-from harmony import Tokenizer
+from harmony.tokenizer import Tokenizer
 
 _CONTROL = re.compile(r"<\|[a-z]+\|>")
 

@@ -11,8 +11,17 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, TypeVar, get_args
 
-from harmony import ChannelConfig, DeveloperPrompt, FunctionDecl, Message, Namespace, SystemPrompt
-from harmony.messages import Content, Effort, Role
+from harmony.messages import (
+    ChannelConfig,
+    Content,
+    DeveloperPrompt,
+    Effort,
+    FunctionDecl,
+    Message,
+    Namespace,
+    Role,
+    SystemPrompt,
+)
 
 T = TypeVar("T")
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import openai_harmony
 
-from harmony import DeveloperPrompt, Message, Namespace, SystemPrompt
-from harmony.messages import Content
+from harmony.messages import Content, DeveloperPrompt, Message, Namespace, SystemPrompt
 
 
 class Reference:

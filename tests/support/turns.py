@@ -15,8 +15,8 @@ from agent.limits import Limits
 from agent.loop import run_turn
 from agent.respond import LocalResponder
 from agent.sessions.session import Options, Session
-from harmony import Tokenizer
 from harmony.codec import Codec
+from harmony.tokenizer import Tokenizer
 from tools.approval.policy import Policy, Rule
 from tools.spec import NoStop, Preview, Tool, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec, interrupted
 from tools.toolbox import Toolbox

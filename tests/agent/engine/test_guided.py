@@ -18,9 +18,9 @@ from agent.engine.sampling import Sampler
 from agent.events import Event, Stats
 from agent.request import Request
 from agent.respond import LocalResponder
-from harmony import Tokenizer
 from harmony.codec import Codec
 from harmony.messages import Completion, Message, ResponseFormat
+from harmony.tokenizer import Tokenizer
 from tests.oracle.guided import play
 from tests.support.engines import ETUDE, GREEDY, generate, load_engine
 from tests.support.guiding import ids_of

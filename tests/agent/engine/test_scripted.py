@@ -12,7 +12,7 @@ from agent.control import Control
 from agent.engine.base import Prompt, Sampling
 from agent.engine.scripted import Script, ScriptedEngine, read_script
 from agent.errors import ContextFull, ScriptEnded, ScriptInvalid
-from harmony import Tokenizer
+from harmony.tokenizer import Tokenizer
 
 
 def _write(folder: Path, content: object) -> Path:

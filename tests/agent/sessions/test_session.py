@@ -17,8 +17,8 @@ from agent.request import Request
 from agent.sessions.importing import import_session
 from agent.sessions.json import dump_session, session_from_json
 from agent.sessions.session import Entry, Options, Session, Summary, UserText
-from harmony import Tokenizer
 from harmony.messages import DeveloperPrompt, Message, ResponseFormat, Sampled, SystemPrompt
+from harmony.tokenizer import Tokenizer
 from tests.support.pages import Pages, Results, documents, links, numbered
 from tests.support.turns import Double, Stage, end_of
 from tools.browser import Browser, Document, Hit

@@ -25,8 +25,8 @@ from agent.events import Event, MessageAdded
 from agent.sessions._schema import APPLICATION, MIGRATIONS, migrate
 from agent.sessions.session import Entry, Options, Session, Summary, UserText
 from agent.sessions.store import SessionHit, SessionInfo, SessionStore
-from harmony import Tokenizer
 from harmony.messages import Message, Sampled
+from harmony.tokenizer import Tokenizer
 from tests.oracle.kill_sessions import play_and_kill
 from tests.support.command import ROOT
 from tests.support.turns import Stage, drive

@@ -13,7 +13,7 @@ import pytest
 from agent.engine.llama import LlamaEngine
 from cli import paths
 from cli.runtime.session import Resume
-from harmony import Tokenizer
+from harmony.tokenizer import Tokenizer
 from tests.support.screen import ChatScreen, chatting
 
 TODAY = datetime.date(2026, 11, 23)

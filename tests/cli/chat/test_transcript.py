@@ -25,8 +25,8 @@ from agent.sessions.json import dump_session, session_from_json
 from agent.sessions.session import Entry, Session, Summary, UserText
 from cli.chat.pager.items import TAIL_CHARS, Item
 from cli.chat.pager.transcript import Transcript
-from harmony import Tokenizer
 from harmony.messages import Message, Sampled
+from harmony.tokenizer import Tokenizer
 from tests.agent.test_loop import CALL, CASES, FINAL, NEXT, THINK
 from tests.support.turns import Stage
 from tools.spec import Attachment, Preview, ToolCall, ToolResult

@@ -14,7 +14,7 @@ import openai_harmony
 import pytest
 
 from cli.main import invoke
-from harmony import Tokenizer
+from harmony.tokenizer import Tokenizer
 from tests.support.command import OSSIA, ossia_text
 from tests.support.streams import harmony_ids
 from tests.support.vocabularies import ETUDE
