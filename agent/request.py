@@ -84,8 +84,6 @@ class Responder(Protocol):
 
         A meter may call it too, on the engine's thread: `responder.measure(session.request(toolbox.specs))`.
         """
-        ...
 
     def respond(self, request: Request, *, control: Control) -> Generator[StepEvent, None, Completion]:
         """Generate once. Raises `ContextFull` at the very beginning, `EngineFailed` (with what came) in the middle."""
-        ...

@@ -169,7 +169,6 @@ class Engine(Protocol):
     @property
     def name(self) -> str:
         """What the user calls this model: `gpt-oss-20b`, `etude`, a file's stem."""
-        ...
 
     @property
     def context_tokens(self) -> int: ...
@@ -177,7 +176,6 @@ class Engine(Protocol):
     @property
     def capabilities(self) -> frozenset[str]:
         """`"constraint"`: it compiles a `Constraint`; `"prefill"`: `prefill` saves time; `"keep"`: it stores caches."""
-        ...
 
     def generate(
         self,
@@ -197,6 +195,5 @@ class Engine(Protocol):
 
         Batches are short: a stop ends it within 50 ms, and only the batch under way is lost.
         """
-        ...
 
     def close(self) -> None: ...

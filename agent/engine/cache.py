@@ -24,24 +24,19 @@ class Memory(Protocol):
     @property
     def oldest(self) -> int:
         """The lowest position that every layer holds; -1 when there is none. Above it nothing is missing."""
-        ...
 
     @property
     def newest(self) -> int:
         """The highest position held; -1 when there is none."""
-        ...
 
     def truncate(self, length: int) -> None:
         """Forget the positions from `length` on, in every layer."""
-        ...
 
     def save_window(self) -> bytes | None:
         """A copy of the sliding-window layers' part. None: it can't be copied."""
-        ...
 
     def restore_window(self, saved: bytes) -> bool:
         """Put that copy in place of what those layers hold now. False: it failed, and they hold nothing."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

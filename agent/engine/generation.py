@@ -27,16 +27,13 @@ class Decoder(Protocol):
     @property
     def batch_tokens(self) -> int:
         """How many ids one step takes."""
-        ...
 
     @property
     def step_tokens(self) -> int:
         """How many ids of a prompt one step takes: no more than `batch_tokens`, and the same for every prompt."""
-        ...
 
     def meter(self) -> Callable[[], float]:
         """A function for any thread: what share of the next step is done, from 0.0 to 1.0; 0.0 if that isn't known."""
-        ...
 
     def decode(self, start: int, ids: Sequence[int], *, logits: bool = True) -> bool:
         """Run the network over `ids`, the first of them at position `start`. False: it was aborted.
@@ -44,11 +41,9 @@ class Decoder(Protocol):
         `logits`: whether the logits after the last id will be asked for. With 201,088 ids in the vocabulary they take
         half as long as a token. Raises `EngineFailed`.
         """
-        ...
 
     def logits(self) -> Logits:
         """The logits after the last id, if they were wanted: (vocabulary size,) float32, valid until the next step."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,19 +93,15 @@ class Guide(Protocol):
 
     def next(self) -> Choice:
         """What may come now. Valid until `take`; asking again gives the same."""
-        ...
 
     def unlikely(self) -> LetGo | None:
         """The model gives hardly any probability to what may come: the guide lets go, or insists (None)."""
-        ...
 
     def take(self, token: int) -> Sequence[int]:
         """This id was sampled. Returns the ids that must follow, which count as taken as well: `[200005]`."""
-        ...
 
     def told(self) -> LetGo | None:
         """Whether the guide let go by itself at the id taken last; it is told only once. None: nothing to tell."""
-        ...
 
 
 Guides = Callable[[Constraint], Guide]

@@ -37,17 +37,14 @@ class Storable(Protocol):
     @property
     def state_bytes(self) -> int:
         """How large the file would be."""
-        ...
 
     def save_state(self, path: Path, ids: Sequence[int]) -> bool: ...
 
     def copy_state(self, ids: Sequence[int]) -> bytearray | None:
         """What `save_state` would write. None: it can't be copied."""
-        ...
 
     def load_state(self, path: Path, ids: Sequence[int]) -> bool:
         """Replace what is held now by what the file holds. False: it failed, and what is held now is uncertain."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,17 +84,14 @@ class Recorder(Protocol):
 
     def added(self, entry: Entry) -> None:
         """The entry is the last one now."""
-        ...
 
     def ended(self, turn: int, end: TurnEnd) -> None: ...
 
     def cut_back(self, turn: int) -> None:
         """The entries of this turn and of later ones are no longer part of the conversation."""
-        ...
 
     def shortened(self, index: int, text: str) -> None:
         """`entries[index]` has this `shortened` now."""
-        ...
 
     def summarised(self, summary: Summary | None) -> None: ...
 
