@@ -17,29 +17,21 @@ class Control:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._reason: StopReason | None = None
-        self._answer_now = False
+        self.stop_reason: StopReason | None = None
+        """Why the turn was stopped: "user", or "time" when its seconds ran out. None while it goes on."""
+        self.answer_now_asked = False
         self._callbacks: dict[object, Callable[[], None]] = {}
 
     @property
     def stopped(self) -> bool:
-        return self._reason is not None
-
-    @property
-    def stop_reason(self) -> StopReason | None:
-        """Why the turn was stopped: "user", or "time" when its seconds ran out. None while it goes on."""
-        return self._reason
-
-    @property
-    def answer_now_asked(self) -> bool:
-        return self._answer_now
+        return self.stop_reason is not None
 
     def stop(self, reason: StopReason = "user") -> None:
         """Stop the turn; every callback registered with `on_stop` runs once, in this thread. The first reason stays."""
         with self._lock:
-            if self._reason is not None:
+            if self.stop_reason is not None:
                 return
-            self._reason = reason
+            self.stop_reason = reason
             callbacks = list(self._callbacks.values())
             self._callbacks.clear()
         for callback in callbacks:
@@ -47,12 +39,12 @@ class Control:
 
     def answer_now(self) -> None:
         """End the thinking: the next tokens are the answer. Has no effect once the answer has begun."""
-        self._answer_now = True
+        self.answer_now_asked = True
 
     def on_stop(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Register `callback` for `stop()` (called at once if stopped already); returns a function to unregister it."""
         with self._lock:
-            if self._reason is None:
+            if self.stop_reason is None:
                 key = object()
                 self._callbacks[key] = callback
                 return lambda: self._forget(key)

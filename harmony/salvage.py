@@ -82,17 +82,12 @@ def salvage(
             if piece.marked:
                 text = text.lstrip()
         piece.text += text
-    return [(_header(piece, tools), piece.text) for piece in pieces if _says_something(piece)]
-
-
-def _says_something(piece: _Piece) -> bool:
-    return bool(piece.text.strip() or piece.channel or piece.recipient)
+    said = (piece for piece in pieces if piece.text.strip() or piece.channel or piece.recipient)
+    return [(_header(piece, tools), piece.text) for piece in said]
 
 
 def _header(piece: _Piece, tools: frozenset[str]) -> Header:
-    recipient = piece.recipient
-    if recipient is not None:
-        recipient = resolve(recipient, tools) or recipient
+    recipient = piece.recipient and (resolve(piece.recipient, tools) or piece.recipient)
     return Header(piece.role, piece.name, recipient, piece.channel, piece.content_type)
 
 

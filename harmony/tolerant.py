@@ -50,9 +50,6 @@ from harmony.strict import State
 from harmony.tokenizer import Tokenizer
 from harmony.tokens import CHANNEL, CONSTRAIN
 
-_UNKNOWN = b"\xff"  # one U+FFFD
-_Utf8 = codecs.getincrementaldecoder("utf-8")
-
 
 @dataclass(slots=True)
 class _Draft:
@@ -103,7 +100,7 @@ class TolerantMachine:
         self._structural = frozenset((self._start, self._message, *self._marks, *self._closers))
         self._completion = role == "assistant"
         self._tools = tools
-        self._utf8 = _Utf8("replace")
+        self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
         self._draft = None if role is None else _Draft(role, 0, prose=True)
         self._out: list[Delta | Repaired] = []
 
@@ -224,7 +221,7 @@ class TolerantMachine:
         piece = self._bytes(token)
         if piece is None:
             self._repair("unknown-token", f"no token has the id {token}: one U+FFFD stands for it")
-            return _UNKNOWN
+            return b"\xff"
         return piece
 
     def _add(self, text: str) -> None:
@@ -236,17 +233,14 @@ class TolerantMachine:
         """The first marker after text in the role's place: was that text a header, or a message without one?"""
         text = draft.texts[0].decode("utf-8", "replace")
         if not is_header(text, self._tools):
-            self._keep_text(text, draft.first)
+            self._repair("stray-text", "text outside of any message, kept as a message of its own")
+            self._whole(Header("assistant"), text, draft.first, "end", end=self._here)
             self._repair("missing-start", "a header without <|start|>: taken for the assistant's")
             self._draft = _Draft("assistant", self._here, prose=True, repaired=True)
             return self._draft
         if draft.stray:
             self._repair("missing-start", "a header without <|start|>: taken for the assistant's")
         return draft
-
-    def _keep_text(self, text: str, first: int) -> None:
-        self._repair("stray-text", "text outside of any message, kept as a message of its own")
-        self._whole(Header("assistant"), text, first, "end", end=self._here)
 
     def _begin(self, draft: _Draft) -> None:
         """`<|message|>`: read the header, and open its message."""

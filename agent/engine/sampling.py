@@ -60,6 +60,7 @@ class Sampler:
         self._settings = settings
         self._temperature = min(settings.temperature, _HOTTEST)
         self._size = size
+        self._cuts = 0 < settings.top_k < size or settings.top_p < 1.0 or settings.min_p > 0.0
         series = (salt, settings.attempt) if settings.attempt else (salt,)
         self._random = np.random.default_rng(None if settings.seed is None else (settings.seed, *series))
         self._columns = -(-size // _ROWS)
@@ -107,11 +108,6 @@ class Sampler:
             for few in (logits[ids], np.partition(logits, -leaders)[-leaders:])
         )
         return share < _HARDLY and wanted > _SURE
-
-    @property
-    def _cuts(self) -> bool:
-        settings = self._settings
-        return 0 < settings.top_k < self._size or settings.top_p < 1.0 or settings.min_p > 0.0
 
     def _maxima(self, logits: _Floats) -> _Floats:
         """The largest logit of each column, until the next call; NaN where one is NaN."""
