@@ -96,7 +96,6 @@ class Codec:
         return StreamParser(self.tokenizer, tools=tools, opening=opening)
 
     def _ids(self, message: Message, has_functions: bool) -> list[int]:
-        """The ids of one message, from an earlier render or made now."""
         key = _key(message, has_functions)
         kept = self._known.get(key) or self._known_before.get(key) or (message, self._fresh(message, has_functions))
         self._known[key] = kept

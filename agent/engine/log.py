@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -25,10 +26,8 @@ class Log:
             self._file.close()
         self._file = None
         if path is not None:
-            try:
+            with suppress(OSError):
                 self._file = path.open("a", encoding="utf-8", errors="replace", buffering=1)
-            except OSError:
-                self._file = None
 
     @property
     def reason(self) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from agent.engine.base import Constraint
 from agent.errors import SchemaUnusable
 from agent.guide.follower import Body, Follower, FreeText, JsonText, closers_of
@@ -32,14 +34,11 @@ class GuideCompiler:
     def __call__(self, constraint: Constraint) -> Follower:
         control = self._tokenizer.control
         root = self._root(constraint.recipients)
-
-        def body(opened: Opened) -> Body:
-            return self._body(opened, constraint)
-
+        bodies = partial(self._body, constraint=constraint)
         return Follower(
-            root if constraint.open_with is None else body(Opened(constraint.open_with)),
+            root if constraint.open_with is None else bodies(Opened(constraint.open_with)),
             between=between(root, self._tokenizer),
-            bodies=body,
+            bodies=bodies,
             loose=self._free_text(control.generation_stops | control.message_ends),
             control=control,
             insists=self._insists,

@@ -69,7 +69,7 @@ class JsonText:
         self.closers = free.closers
         self._matcher = matcher if isinstance(matcher, Matcher) else None
         self._free = free
-        self._what: Literal["arguments", "answer"] = what
+        self._what = what
         self._told = LetGo(what, f"its schema can't be followed: {matcher}") if isinstance(matcher, str) else None
 
     def next(self) -> Choice:

@@ -247,7 +247,7 @@ class _Reader:
         except UnicodeDecodeError:
             name = ""
         if not name.isprintable() or not name:  # a NUL would end the name for llama.cpp, but not for us
-            raise self._bad(f"{of_what} is named {raw[:40]!r}, expected printable ASCII")
+            raise self._bad(f"{of_what} is named {raw[:40]!r}, which isn't printable ASCII")
         return name
 
     def _string(self, max_bytes: int = MAX_HEADER_BYTES, of_what: str = "a text") -> bytes:

@@ -149,7 +149,7 @@ def entry_to_json(entry: Entry) -> dict[str, Any]:
         "brings": sorted(entry.brings),
         "state": entry.state,
         "typed": entry.typed,
-        "attachments": attachments_to_json(entry.attachments),
+        "attachments": [{"path": str(one.path), "media_type": one.media_type} for one in entry.attachments],
         "shortened": entry.shortened,
         "error": entry.error,
     }
@@ -173,22 +173,12 @@ def entry_from_json(data: Mapping[str, Any]) -> Entry:
         brings=brings_from_json(data.get("brings", ())),
         state=state,
         typed=_text(data.get("typed")),
-        attachments=attachments_from_json(data.get("attachments", ())),
+        attachments=tuple(Attachment(Path(one["path"]), str(one["media_type"])) for one in data.get("attachments", ())),
         vocabulary=_text(data.get("vocabulary")),
         model=_text(data.get("model")),
         shortened=_text(data.get("shortened")),
         error=bool(data.get("error", False)),
     )
-
-
-def attachments_to_json(attachments: Sequence[Attachment]) -> list[dict[str, str]]:
-    """`[{"path": "/home/me/…/plot.png", "media_type": "image/png"}]`."""
-    return [{"path": str(one.path), "media_type": one.media_type} for one in attachments]
-
-
-def attachments_from_json(data: Sequence[Any]) -> tuple[Attachment, ...]:
-    """The attachments. Raises KeyError or TypeError if `data` isn't a list of them."""
-    return tuple(Attachment(Path(one["path"]), str(one["media_type"])) for one in data)
 
 
 def _text(value: object) -> str | None:

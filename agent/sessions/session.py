@@ -287,8 +287,9 @@ class Session:
     ) -> Request:
         """What the next step needs, without the thoughts of past turns that got no answer."""
         options = self.options
+        summary = (summary_message(self._summary.text),) if self._summary else ()
         return Request(
-            history=self._history(),
+            history=(*summary, *(self._as_prompted(self._entries[index]) for index in self.prompted)),
             tools=tuple(specs),
             effort=options.effort,
             instructions=options.instructions,
@@ -312,10 +313,6 @@ class Session:
     def prompted(self) -> tuple[int, ...]:
         """Which entries are in a request's history, in order; the summary, if there is one, comes before them."""
         return tuple(index for index, entry in enumerate(self._entries) if self._in_prompt(entry))
-
-    def _history(self) -> tuple[Message, ...]:
-        summary = (summary_message(self._summary.text),) if self._summary else ()
-        return (*summary, *(self._as_prompted(entry) for entry in self._entries if self._in_prompt(entry)))
 
     def _as_prompted(self, entry: Entry) -> Message:
         if entry.shortened is not None:
