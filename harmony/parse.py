@@ -140,7 +140,4 @@ class StreamParser:
 
     @property
     def _header(self) -> Header:
-        return self._assembly.header or _NO_HEADER
-
-
-_NO_HEADER = Header("assistant")
+        return self._assembly.header or Header("assistant")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Protocol
 
@@ -142,6 +142,7 @@ class Prefill:
             self.lane.cache.checkpoint(self.logits, stays=any(part.length == done for part in self.prompt.static))
 
 
+@dataclass(slots=True, eq=False)
 class LocalGeneration:
     """The ids of one completion, after the progress of its prefill. See `agent.engine.base.Generation`.
 
@@ -151,28 +152,23 @@ class LocalGeneration:
     one before them.
     """
 
-    def __init__(
-        self,
-        prefill: Prefill,
-        sampler: Sampler,
-        bounds: Bounds,
-        control: Control,
-        on_close: Callable[[], None],
-        guide: Guide | None = None,
-    ) -> None:
-        self._prefill = prefill
-        self._sampler = sampler
-        self._bounds = bounds
-        self._control = control
-        self._on_close = on_close
-        self._guide = guide
-        self._undecoded: list[int] = []  # ids that were given out and haven't gone through the network
-        self._following: deque[int] = deque()  # ids that must come next
-        self._told: LetGo | None = None
-        self._count = self._forced = 0
-        self._decode_s = 0.0
-        self._end: CompletionEnd | None = None
-        self._closed = False
+    _prefill: Prefill
+    _sampler: Sampler
+    _bounds: Bounds
+    _control: Control
+    _on_close: Callable[[], None]
+    _guide: Guide | None = None
+    _undecoded: list[int] = field(default_factory=list)  # ids that were given out and haven't gone through the network
+    _following: deque[int] = field(default_factory=deque)  # ids that must come next
+    _told: LetGo | None = None
+    _count: int = 0
+    _forced: int = 0
+    _decode_s: float = 0.0
+    _end: CompletionEnd | None = None
+    _closed: bool = False
+    _items: Generator[int | Progress | LetGo, None, None] = field(init=False)
+
+    def __post_init__(self) -> None:
         self._items = self._run()
 
     def __iter__(self) -> Iterator[int | Progress | LetGo]:

@@ -291,7 +291,7 @@ def test_a_stop_ends_a_prefill_that_cannot_be_aborted(engine: LlamaEngine) -> No
     control = Control()
     prefill = Prefill(Prompt(_ids(1500, seed=8)), engine.lane)
     bounds = Bounds(frozenset(), 10, "tokens")
-    generation = LocalGeneration(prefill, Sampler(GREEDY, 266), bounds, control, on_close=lambda: None)
+    generation = LocalGeneration(prefill, Sampler(GREEDY, 266), bounds, control, lambda: None)
     assert [next(generation), next(generation)] == [Progress(0, 1500), Progress(512, 1500)]
 
     control.stop()
