@@ -221,7 +221,7 @@ def test_older_turns_become_a_summary_that_is_said_and_shown(tmp_path: Path) -> 
 
 
 def test_what_is_said_of_a_vocabulary_is_said_in_the_chat(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A script of ids wants gpt-oss's own vocabulary; a model that can't be read is passed over."""
+    """A script of ids wants gpt-oss's own vocabulary; a model that can't be read is skipped."""
     broken = paths.data_dir() / "models" / "gpt-oss-20b-mxfp4.gguf"
     broken.parent.mkdir(parents=True)
     broken.write_bytes(b"no GGUF")
@@ -230,7 +230,7 @@ def test_what_is_said_of_a_vocabulary_is_said_in_the_chat(tmp_path: Path, capsys
 
     async def case() -> None:
         async with ChatScreen(engine=f"script:{script}", model=None, loaded=False) as stage:
-            await stage.until(lambda: "passed over" in "\n".join(stage.rows))
+            await stage.until(lambda: "warning: skipped:" in "\n".join(stage.rows))
 
     with contextlib.suppress(ExitError):  # or the vocabulary of tiktoken is on this machine
         chatting(case)
