@@ -27,7 +27,7 @@ def compact_json(value: object) -> str:
         return "[" + ",".join(map(compact_json, value)) + "]"
     if isinstance(value, Mapping):
         return "{" + ",".join(f"{_key(key)}:{compact_json(item)}" for key, item in value.items()) + "}"
-    raise RenderError(f"must be null, a boolean, number, string, list or object of JSON, not {value!r}")
+    raise RenderError(f"a value must be null, a boolean, number, string, list or object of JSON, not {value!r}")
 
 
 def _key(key: object) -> str:

@@ -110,7 +110,7 @@ class _ChatReader:
         if call_id is None:
             return
         if call_id in ids:
-            raise call.field("id").wrong("an id of its own for each call")
+            raise call.field("id").wrong("an id that no other call has")
         ids.add(call_id)
         self._open_calls[call_id] = group
 

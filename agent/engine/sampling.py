@@ -260,7 +260,7 @@ def _check(settings: Sampling) -> None:
     for name in ("temperature", "top_p", "min_p"):
         value = getattr(settings, name)
         if not (math.isfinite(value) and value >= 0):
-            raise ValueError(f"{name} must be 0 or more, not {value!r}")
+            raise ValueError(f"{name} must be a finite number of at least 0, not {value!r}")
     if settings.top_k < 0:
         raise ValueError(f"top_k must be 0 (off) or more, not {settings.top_k!r}")
 

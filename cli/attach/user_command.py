@@ -58,7 +58,7 @@ def run_command(command: str, *, folder: Path, environ: Mapping[str, str], stop:
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
-        return Ran(command, "", None, f"it couldn't be started: {getattr(error, 'strerror', None) or error}")
+        return Ran(command, "", None, f"it can't be started: {getattr(error, 'strerror', None) or error}")
     kept = Bounded(_HEAD_CHARS, _TAIL_CHARS)
     reader = _Reader(process, kept.add)
     end = _wait(process, stop, max_s)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cli.chat.face import Face
     from cli.runtime.session import OpenSession
 
-_HERE = {"ossia models pull": "/model pull", "`ossia sessions list` prints": "/sessions lists"}
+_HERE = {"ossia models pull": "/model pull", "`ossia sessions list` shows": "/sessions shows"}
 """The next step that an error names, as a shell has it and as the chat has it."""
 
 

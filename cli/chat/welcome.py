@@ -44,8 +44,8 @@ def recall(talk: Conversation, face: Face, turns: int = 2) -> None:
     first = len(talk.session.ends) - turns
     face.view.recall(item for item in talk.transcript.items if item.turn >= first)
     if first > 0:
-        how = "/save FILE writes" if face.plain else "Ctrl-O shows"
-        face.note(f"{how} {count(first, 'earlier turn')}")
+        earlier = count(first, "earlier turn")
+        face.note(f"/save FILE writes all, {earlier} included" if face.plain else f"Ctrl-O shows {earlier}")
 
 
 def _lines(talk: Conversation, face: Face) -> list[str]:

@@ -55,7 +55,7 @@ def undo(
     _show(undone, dry_run=dry_run)
     if undone.skipped and not skip:
         left = f"{count(len(undone.skipped), 'file')} not restored"
-        raise exit_error(f"{left}: use --force to overwrite, or --skip to leave as is", "FAILED")
+        raise exit_error(f"{left}: use --force to overwrite, or --skip to give up on", "FAILED")
 
 
 def _list(journal: Journal) -> None:

@@ -174,7 +174,7 @@ class Settings:
     vi: bool = _setting(False, kinds.switch(), Flag("Use the keys of vi.", listed=_CHAT))
     # "auto": not on battery, nor where others need the processors.
     prefill_ahead: Literal["auto", "on", "off"] = _setting("auto", kinds.one_of("auto", "on", "off"),
-        Flag("Read the prompt while you type: auto (default: if the machine is idle), on, off.", "WHEN", _CHAT))
+        Flag("Read the prompt while you type: auto (idle, not on battery), on, off.", "WHEN", _CHAT))
     private: bool = _setting(False, kinds.switch(), Flag("Store nothing, not even what the prompt begins with.",
         listed=_RUN_CHAT, chat="Store nothing of this chat."))
 # fmt: on

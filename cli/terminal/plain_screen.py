@@ -69,7 +69,7 @@ class PlainQuestion:
         elif answer == EXPLAIN and question.explanation:
             self._say(clean(question.explanation))
         else:
-            self._say(f"must be one of {', '.join(key for key, _ in question.keys)}")
+            self._say(f"answer {', '.join(key for key, _ in question.keys)}")
 
 
 class PlainScreen(ScreenBase):

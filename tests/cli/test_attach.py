@@ -364,7 +364,7 @@ def test_a_command_has_its_time_and_its_shell(work: Path) -> None:
     ran = run_command("echo a; sleep 600", folder=work, environ=os.environ, stop=NoStop(), max_s=0.3)
     assert (ran.output, ran.status, ran.end) == ("a\n", None, "stopped after 0.3 s")
     gone = run_command("x", folder=work, environ={"SHELL": "/nowhere/sh"}, stop=NoStop())
-    assert gone == Ran("x", "", None, "it couldn't be started: No such file or directory")
+    assert gone == Ran("x", "", None, "it can't be started: No such file or directory")
 
 
 @posix

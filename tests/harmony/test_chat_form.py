@@ -125,7 +125,7 @@ BAD: list[tuple[list[dict[str, object]], str]] = [
     ),
     (
         [{"role": "assistant", "tool_calls": [call("1"), call("1")]}],
-        "messages[0].tool_calls[1].id: must be an id of its own for each call, not '1'",
+        "messages[0].tool_calls[1].id: must be an id that no other call has, not '1'",
     ),
     ([{"role": "tool", "content": ""}], "messages[0].tool_call_id: is missing, must be a string"),
     (

@@ -205,7 +205,7 @@ def _run_two(data: Path, report: Report) -> None:
     ]  # fmt: skip
     for run in runs:
         out, said = run.communicate(timeout=_PATIENCE_S)
-        lines = [line for line in said.splitlines() if not line.startswith("stored; go on with it")]
+        lines = [line for line in said.splitlines() if not line.startswith("stored; continue it with")]
         if (run.returncode, out) != (0, "Done.\n") or lines:
             report.said["; ".join([f"run: {run.returncode}", *lines]).replace(str(data), "DATA")] += 1
     report.written["commands"] += 2

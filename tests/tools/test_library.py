@@ -375,8 +375,8 @@ def test_which_files_of_a_folder_are_documents(library: Library, tmp_path: Path)
         "uv.lock": "generated",
         "a.tmp": "in .gitignore",
         "out/": "in .gitignore",
-        "link.txt": "a symbolic link",
-        "link": "a symbolic link",
+        "link.txt": "symbolic link",
+        "link": "symbolic link",
         "fifo": "not a regular file",
     }
     assert [event for event in events if isinstance(event, Failed | Vanished)] == []

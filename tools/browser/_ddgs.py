@@ -40,7 +40,7 @@ class DdgsSource:
         ddgs: Any = import_module("ddgs")  # takes 0.2 s, so only when somebody searches
         try:
             with closing(Watch(stop, self.timeout_s)) as watch:  # the thread is abandoned: ddgs can't be interrupted
-                found = in_a_thread(lambda: ddgs.DDGS().text(query, max_results=limit), watch)
+                found = in_a_thread(lambda: list(ddgs.DDGS().text(query, max_results=limit)), watch)
         except WasCut:
             told = interrupted(stop) if stop.stopped else f"ddgs gave no answer within {self.timeout_s:g} s"
             raise ToolFailed(told) from None

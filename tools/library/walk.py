@@ -126,7 +126,7 @@ def _judged(
 
 def _why_not(entry: os.DirEntry[str], name: str, folder: bool, ignores: Ignores, apart: Mapping[str, str]) -> str:
     if _BROKEN.search(entry.name):  # what os.fsdecode makes of bytes that aren't UTF-8
-        return "its name isn't UTF-8"
+        return "not UTF-8 in its name"
     if entry.path in apart:
         return apart[entry.path]
     if not folder and sensitive.of_reading(entry.path.replace(os.sep, "/")):
@@ -151,7 +151,7 @@ def _has(folder: os.DirEntry[str], name: str) -> bool:
 
 
 def _special(path: str, status: os.stat_result) -> Skipped:
-    return Skipped(path, "a symbolic link" if stat.S_ISLNK(status.st_mode) else "not a regular file")
+    return Skipped(path, "symbolic link" if stat.S_ISLNK(status.st_mode) else "not a regular file")
 
 
 def _read_ignores(path: str) -> str:

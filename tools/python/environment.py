@@ -76,7 +76,7 @@ class Environment:
         wanted = [*self.defaults, *_CONFINEMENT, *packages]
         bad = next((package for package in packages if package.startswith("-")), None)
         if bad is not None:
-            raise EnvironmentFailed(f"must be a package name, not {bad!r}")
+            raise EnvironmentFailed(f"a package must be a name, not {bad!r}")
         self.folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not self._python.exists():
             ours = sys.executable

@@ -12,7 +12,7 @@ from tools.sandbox.job import Runs
 _SIGNALS_ABI = 6
 """The Landlock version that also confines signals (Linux 6.12)."""
 _RARER_CALLS = "system calls: the rarer ones are refused (ptrace, mounts, bpf, io_uring, namespaces)"
-_COMMANDS_ENVIRONMENT = "environment: PATH, LANG, HOME, TERM and the like, nothing of yours"
+_COMMANDS_ENVIRONMENT = "environment: PATH with your folders; LANG, HOME, TERM and the like; no other variable of yours"
 _COMMANDS_WRITE = "files: can write to the workspace, except .git, .ossia and ossia itself, and to a temporary home"
 
 CONFINES: dict[tuple[str, Runs], tuple[str, ...]] = {
@@ -136,7 +136,7 @@ def gaps_on_linux(name: str, runs: Runs, *, abi: int, memory_is_held: str, as_ro
         of_both = (
             "files: you may run later what it wrote in the workspace (Makefile, scripts, hooks of a repository that it "
             "made): look at it first",
-            "files: writing to a hard link in the workspace also changes the same file outside",
+            "files: one in the workspace that is hard-linked to one outside is both: it can read and change that",
             time,
             f"memory: 4 GiB in all {memory_is_held}",
             "disk space: checked four times a second, 4 GiB in all",

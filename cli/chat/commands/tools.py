@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _OTHER_ROWS = 6  # beside a picture
 
 WORDS: Sequence[Choice] = (
-    ("on", "turn all on again; on NAME…: only these"),
-    ("off", "turn all off; off NAME…: only these"),
+    ("on", "turn all on again; on NAME…: these"),
+    ("off", "turn all off; off NAME…: these"),
     ("web", "search the web with a SearXNG's URL, or brave, exa, …"),
     ("workspace", "work on the files of a folder"),
 )

@@ -328,7 +328,7 @@ def test_another_model_takes_the_conversation_over_or_everything_stays(tmp_path:
         script = write_script(tmp_path, LONG, tokens_per_s=400)
         async with ChatScreen(engine=script) as stage:
             talk = stage.talk
-            await send_until(stage, "/model nothing", "no model 'nothing': expected the path of a GGUF file")
+            await send_until(stage, "/model nothing", "no model 'nothing': give the path of a GGUF file")
             await send_until(stage, "/model gpt-oss-20b", "get it (12.1 GB): /model pull gpt-oss-20b")
             await send_until(stage, f"/model {broken}", "a big-endian GGUF")
             await stage.type("hello\r")
@@ -493,7 +493,7 @@ def test_conversations_are_listed_found_resumed_and_forked(tmp_path: Path) -> No
             assert stage.rows.count("› And alpacas") == 2  # once more, above the input
             await send(stage, f"/resume {first}", "/resume", "/resume zzzz")
             assert f"you are already in {first}" in text_of(stage)
-            assert "/resume: no session is called 'zzzz': /sessions lists those there are" in text_of(stage)
+            assert "/resume: no session is called 'zzzz': /sessions shows the stored ones" in text_of(stage)
             await send(stage, "/fork 1", "And now?")
             forked = talk.opened.session_id
             assert forked not in (first, second)

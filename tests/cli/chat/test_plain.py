@@ -73,7 +73,7 @@ def test_a_question_is_answered_by_a_line(tmp_path: Path) -> None:
         chat.until("[n] no")
         assert "functions.write_file: " in chat.text and "+new" in chat.text
         chat.press("perhaps\r")
-        chat.until("must be one of y, ")
+        chat.until("answer y, ")
         chat.press("n\r")
         chat.until("Refused.")
         assert not (folder / "a.txt").exists()

@@ -77,7 +77,7 @@ def test_what_the_user_changed_since(home: Path, root: Path) -> None:
     assert (done.stdout, done.returncode) == (
         "removed   b.txt\nleft as it is  a.txt  (changed since)\n", 1,
     )  # fmt: skip
-    assert done.stderr.endswith("error: 1 file not restored: use --force to overwrite, or --skip to leave as is\n")
+    assert done.stderr.endswith("error: 1 file not restored: use --force to overwrite, or --skip to give up on\n")
     assert ossia("undo", "--skip", cwd=root).returncode == 0
     assert (root / "a.txt").read_text() == "mine"
     assert ossia("undo", "--force", cwd=root).returncode == 1  # it is forgotten

@@ -41,7 +41,7 @@ def environment(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Envir
         made.setup(["capybara"], log=log, uv=shutil.which("uv"))
         with pytest.raises(EnvironmentFailed, match="exit status"):
             made.setup(["no-such-package"], log=log, uv=shutil.which("uv"))
-        with pytest.raises(EnvironmentFailed, match="must be a package name"):
+        with pytest.raises(EnvironmentFailed, match="a package must be a name"):
             made.setup(["--index-url=x"], log=log, uv=shutil.which("uv"))
     return made
 
