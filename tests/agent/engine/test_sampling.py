@@ -292,5 +292,5 @@ def test_broken_logits_are_the_engines_failure(broken: float) -> None:
     "settings", [Sampling(temperature=-1), Sampling(top_p=math.nan), Sampling(min_p=-0.1), Sampling(top_k=-1)], ids=str
 )
 def test_settings_that_mean_nothing(settings: Sampling) -> None:
-    with pytest.raises(ValueError, match="must be 0"):
+    with pytest.raises(ValueError, match="must be "):
         Sampler(settings, 20)
