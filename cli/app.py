@@ -13,6 +13,7 @@ import typer
 
 from cli import __version__
 from cli.commands import cache, config, docs, harmony, mcp, models, python, sessions, tools
+from cli.commands.groups import Root
 from cli.commands.run import run
 from cli.commands.trust import trust
 from cli.commands.undo import undo
@@ -20,6 +21,7 @@ from cli.settings.flags import with_flags
 from cli.settings.table import SETTINGS
 
 app = typer.Typer(
+    cls=Root,
     rich_markup_mode=None,  # rich's help takes 0.1 s more to start
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
+from cli.commands.groups import Group
+
+app = typer.Typer(cls=Group, rich_markup_mode=None)
 
 
 @app.callback(invoke_without_command=True)

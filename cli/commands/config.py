@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import re
 import sys
+from typing import Annotated
 
-from cli.commands import group
+import typer
+
+from cli.commands import exit_error, group, writing
 
 app = group("Show the settings and where each one came from.")
 
@@ -41,6 +44,59 @@ def path() -> None:
     from cli.settings.config import config_path
 
     print(config_path(os.environ))
+
+
+@app.command(name="set")
+def set_(
+    key: Annotated[str, typer.Argument(metavar="KEY", help="A setting, or approvals.RULE.")],
+    value: Annotated[list[str], typer.Argument(metavar="VALUE...", help="Its value; several for a list.")],
+) -> None:
+    """Write a setting into the config file. Its comments stay.
+
+    `ossia config set effort high`, `ossia config set 'approvals.shell:git status*' auto`
+    """
+    from cli.settings.config import config_path
+    from cli.settings.config_file import set_value
+    from cli.settings.table import SETTINGS
+
+    with writing(config_path(os.environ)) as path:
+        stored = set_value(os.environ, key, value)
+    one = SETTINGS.get(key.replace("-", "_"))
+    wins = f"; {one.variable} is set and overrides it" if one and os.environ.get(one.variable) else ""
+    _say(f"{path}: {key} = {_toml(stored)}{wins}")
+
+
+@app.command()
+def unset(key: Annotated[str, typer.Argument(metavar="KEY", help="A setting, or approvals.RULE.")]) -> None:
+    """Take a setting out of the config file: its default holds again."""
+    from cli.settings.config import config_path
+    from cli.settings.config_file import unset_value
+
+    with writing(config_path(os.environ)) as path:
+        unset_value(os.environ, key)
+    _say(f"{path}: {key} is no longer set")
+
+
+@app.command()
+def edit() -> None:
+    """Open the config file in your editor ($VISUAL, $EDITOR), and check it afterwards."""
+    from cli.settings.config import config_path, resolve
+    from cli.settings.config_file import write_template
+    from cli.terminal.input.external import EditorFailed, edit_file
+
+    with writing(config_path(os.environ)) as path:
+        write_template(path)
+    try:
+        edit_file(path, environ=os.environ)
+    except EditorFailed as error:
+        raise exit_error(str(error), "FAILED") from None
+    resolve({}, environ={"OSSIA_CONFIG": str(path)})
+
+
+def _say(text: str) -> None:
+    from cli.clean import clean
+
+    print(clean(f"ossia: {text}"), file=sys.stderr)
 
 
 def _line(key: str, value: object) -> str:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.commands import exit_error, group
+from cli.commands import exit_error, group, writing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
 
     from tools.mcp.servers import McpServers
     from tools.mcp.status import McpStatus
@@ -59,7 +57,7 @@ def add(
     if timeout is not None:
         entry["timeout_s"] = timeout
     path = mcp_file(os.environ)
-    with _writing(str(path)):
+    with writing(path):
         add_server(os.environ, name, entry)
     print(clean(f"ossia: {path}: {name} added: `ossia mcp test {name}` connects and shows its tools"), file=sys.stderr)
 
@@ -91,7 +89,7 @@ def rm(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
     from tools.mcp.servers import McpServers
 
     path = mcp_file(os.environ)
-    with _writing(str(path)):
+    with writing(path):
         remove_server(os.environ, name)
     McpServers((), data_dir=paths.data_dir(), log_dir=paths.log_file().parent, environ={}).pins.forget(name)
     print(clean(f"ossia: {path}: {name} removed"), file=sys.stderr)
@@ -211,11 +209,3 @@ def _pairs(texts: list[str] | None, flag: str) -> dict[str, str]:
         pairs[key.strip()] = value.strip() if flag == "--header" else value
     return pairs
 
-
-@contextmanager
-def _writing(path: str) -> Iterator[None]:
-    """Within the block, a file that can't be written becomes an error of one line."""
-    try:
-        yield
-    except OSError as error:
-        raise exit_error(f"{path}: can't be written: {error.strerror}", "FAILED") from error

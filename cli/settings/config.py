@@ -99,7 +99,7 @@ def resolve(
     return Resolved(settings, origins, file.approvals, own.approvals, _unknown_variables(variables))
 
 
-def _checked(key: str, value: object, where: str, *, as_text: bool = False) -> Value:
+def checked(key: str, value: object, where: str, *, as_text: bool = False) -> Value:
     """The value to store. `as_text`: it comes from the environment, or from a flag that isn't typed."""
     kind = SETTINGS[key].kind
     try:
@@ -115,9 +115,9 @@ def _file_layer(path: Path, *, must_exist: bool) -> _Layer:
     table.pop(MCP_TABLE, None)  # read by `cli.settings.mcp`
     unknown = [key for key in table if key not in SETTINGS]
     if unknown:
-        near = _nearest(unknown[0].replace("-", "_"), [*SETTINGS, "approvals", MCP_TABLE])
+        near = nearest(unknown[0].replace("-", "_"), [*SETTINGS, "approvals", MCP_TABLE])
         raise ConfigError(f"{path}: {unknown[0]!r} is not a setting{near}")
-    values = {key: _checked(key, value, f"{path}: {key}") for key, value in table.items()}
+    values = {key: checked(key, value, f"{path}: {key}") for key, value in table.items()}
     if "tools" in values:
         values["tools"] = _beside(path.parent, values["tools"])
     return _Layer(values, lambda key: f"file {path}", approvals)
@@ -180,7 +180,7 @@ def _load(path: Path, *, must_exist: bool) -> Mapping[str, object]:
 def _environment_layer(variables: Mapping[str, str]) -> _Layer:
     names = {one.variable: key for key, one in SETTINGS.items()}
     given = {names[name]: text for name, text in variables.items() if name in names}
-    values = {key: _checked(key, text, SETTINGS[key].variable, as_text=True) for key, text in given.items()}
+    values = {key: checked(key, text, SETTINGS[key].variable, as_text=True) for key, text in given.items()}
     return _Layer(values, lambda key: SETTINGS[key].variable)
 
 
@@ -188,17 +188,17 @@ def _flag_layer(flags: Mapping[str, object]) -> _Layer:
     values: dict[str, Value] = {}
     for key, value in flags.items():
         if value is not None and value not in ([], ()):
-            values[key] = _checked(key, value, SETTINGS[key].long_flag, as_text=isinstance(value, str))
+            values[key] = checked(key, value, SETTINGS[key].long_flag, as_text=isinstance(value, str))
     return _Layer(values, lambda key: SETTINGS[key].long_flag)
 
 
 def _unknown_variables(variables: Mapping[str, str]) -> tuple[str, ...]:
     """A warning each, not an error: the environment is shared with programs and versions we know nothing of."""
     known = ["OSSIA_CONFIG", *(one.variable for one in SETTINGS.values())]
-    return tuple(f"{name} is not a setting{_nearest(name, known)}" for name in variables if name not in known)
+    return tuple(f"{name} is not a setting{nearest(name, known)}" for name in variables if name not in known)
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: str, known: Iterable[str]) -> str:
     """`": did you mean 'effort'?"`, or how to see all of them when nothing is near."""
     near = difflib.get_close_matches(name, list(known), n=1)
     return f": did you mean {near[0]!r}?" if near else ": `ossia config show` lists them all"

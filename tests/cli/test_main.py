@@ -26,7 +26,7 @@ from agent.errors import (
 from cli import __version__
 from cli.exits import ExitCode, ExitError, exit_code
 from cli.settings.config import ConfigError
-from tests.support.command import OSSIA, ROOT, ossia_text
+from tests.support.command import OSSIA, ROOT, ossia_text, write_script
 
 posix_only = pytest.mark.skipif(os.name == "nt", reason="pipes and signals as POSIX has them")
 
@@ -54,10 +54,31 @@ def test_a_stdin_that_was_closed_is_an_empty_one() -> None:
     assert (done.returncode, done.stderr) == (2, told)
 
 
-def test_a_question_without_run_is_told_how_to_ask() -> None:
-    done = ossia_text("hello")
-    told = "ossia: error: No such command 'hello'. (see `ossia --help`, to ask a question: ossia run \"…\")\n"
-    assert (done.returncode, done.stderr) == (2, told)
+@pytest.mark.parametrize("arguments", [["2 questions"], ["hello"], ["--quiet", "hello"], ["Why?", "--quiet"]])
+def test_a_question_needs_no_run(arguments: list[str], tmp_path: Path) -> None:
+    script = write_script(tmp_path, "<|channel|>final<|message|>Yes.<|return|>")
+    done = ossia_text(*arguments, "--engine", script)
+    assert (done.returncode, done.stdout) == (0, "Yes.\n")
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [("modles", "Did you mean 'models'?"), ("pull", "Did you mean `ossia models pull`?"), ("sesions", "'sessions'?")],
+)
+def test_a_misspelt_command_is_no_question(word: str, told: str) -> None:
+    done = ossia_text(word, "--engine", "script:none")
+    assert (done.returncode, done.stdout) == (2, "") and f"No such command '{word}'" in done.stderr
+    assert told in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_help_is_no_question() -> None:
+    assert ossia_text("help").stdout == ossia_text("--help").stdout != ""
+
+
+def test_other_names_of_commands() -> None:
+    done = ossia_text("mcp", "remove", "x")
+    assert done.returncode == 2 and "no MCP server 'x'" in done.stderr
+    assert ossia_text("sessions", "ls").returncode == 0
 
 
 def test_python_dash_m_in_the_clone() -> None:
@@ -77,7 +98,7 @@ def test_a_folder_with_packages_of_our_names_changes_nothing(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("args", "wrong", "next_step"),
     [
-        (("nonsense",), "'nonsense'", '`ossia --help`, to ask a question: ossia run "…"'),
+        (("sesions",), "'sesions'", '`ossia --help`, to ask a question: ossia run "…"'),
         (("config", "show", "--efort"), "--efort", "`ossia config show --help`"),
         (("config", "show", "x"), "(x)", "`ossia config show --help`"),
     ],

@@ -48,6 +48,11 @@ async def edit(
         return _read(path, text)
 
 
+def edit_file(path: Path, *, environ: Mapping[str, str]) -> None:
+    """Open a file in the user's editor, and wait for its end. Raises `EditorFailed`."""
+    asyncio.run(_run([*_command(environ), str(path)], environ))
+
+
 async def _run(command: list[str], environ: Mapping[str, str]) -> None:
     program = shutil.which(command[0], path=environ.get("PATH")) or command[0]  # by the PATH given, not by our own
     with _interrupts_are_the_editors():

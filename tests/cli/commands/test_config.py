@@ -84,3 +84,103 @@ def test_path_prints_the_file_in_use_whether_it_is_there_or_not(
 def test_config_alone_prints_its_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["config"]) == 0
     assert capsys.readouterr().out.startswith("Usage: ossia config ")
+
+
+# -- changing it -------------------------------------------------------------------------------------------------------
+
+_MINE = """\
+# mine
+effort = "low"  # for speed
+
+[approvals]
+python = "ask"  # always
+
+[mcpServers.files]
+command = "npx"
+"""
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "config.toml"
+    path.write_text(_MINE)
+    monkeypatch.setenv("OSSIA_CONFIG", str(path))
+    return path
+
+
+def test_set_keeps_all_else_as_it_is(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["config", "set", "effort", "high"]) == 0
+    assert invoke(["config", "set", "top-p", "0.9"]) == 0
+    assert invoke(["config", "set", "allow", "shell:git status*", "shell:ls*"]) == 0
+    assert invoke(["config", "set", "approvals.shell:git push*", "never"]) == 0
+    expected = _MINE.replace('"low"', '"high"').replace(
+        "for speed\n", 'for speed\ntop_p = 0.9\nallow = ["shell:git status*", "shell:ls*"]\n'
+    )
+    expected = expected.replace("always\n", 'always\n"shell:git push*" = "never"\n')
+    assert mine.read_text() == expected
+    assert f'ossia: {mine}: effort = "high"\n' in capsys.readouterr().err
+
+
+def test_unset_puts_the_default_back(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["config", "unset", "effort"]) == 0
+    assert invoke(["config", "unset", "approvals.python"]) == 0
+    assert "effort" not in mine.read_text() and "python" not in mine.read_text()
+    assert invoke(["config", "unset", "effort"]) == 2
+    assert "'effort' isn't set there" in capsys.readouterr().err
+
+
+def test_unset_takes_out_what_is_no_setting(mine: Path) -> None:
+    mine.write_text(f"efort = 1\n{_MINE}")
+    assert invoke(["config", "unset", "efort"]) == 0
+    assert mine.read_text() == _MINE
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(["effort", "hgih"], ["effort", "low", "high"], ["nope", "1"], ["approvals.shell", "maybe"], ["seed", "-1"]),
+        *(["approvals.", "auto"], ["mcpServers", "x"], ["web_key", "sk-secret"]),
+    ],
+)
+def test_what_cannot_be_set_changes_nothing(
+    mine: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert invoke(["config", "set", "--", *arguments]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("ossia: error: ") and err.count("\n") == 1 and "sk-secret" not in err
+    assert mine.read_text() == _MINE
+
+
+def test_a_variable_that_wins_is_named(
+    mine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OSSIA_EFFORT", "medium")
+    assert invoke(["config", "set", "effort", "high"]) == 0
+    assert "OSSIA_EFFORT is set and overrides it" in capsys.readouterr().err
+
+
+def test_set_follows_a_link_into_a_folder_of_dotfiles(
+    tmp_path: Path, mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = tmp_path / "link.toml"
+    link.symlink_to(mine)
+    monkeypatch.setenv("OSSIA_CONFIG", str(link))
+    assert invoke(["config", "set", "effort", "high"]) == 0
+    assert link.is_symlink() and '"high"' in mine.read_text()
+
+
+def test_edit_opens_a_file_that_explains_itself_and_checks_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "folder" / "config.toml"
+    monkeypatch.setenv("OSSIA_CONFIG", str(path))
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", "sed -i 's/^# effort = .medium.$/effort = \"high\"/'")
+    assert invoke(["config", "edit"]) == 0
+    assert resolve({}, environ={}, path=path).settings == Settings(effort="high")
+    assert all(f"# {key} = " in path.read_text() for key in Settings.__dataclass_fields__ if key != "effort")
+    monkeypatch.setenv("EDITOR", "sed -i s/high/hgih/")
+    assert invoke(["config", "edit"]) == 2
+    assert "hgih" in capsys.readouterr().err and "hgih" in path.read_text(), "what was typed is never thrown away"
+    monkeypatch.setenv("EDITOR", "false")
+    assert invoke(["config", "edit"]) == 1

@@ -1,0 +1,114 @@
+"""Changing the config file, with the user's comments and order kept (tomlkit)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from cli.settings.config import ConfigError, checked, config_path, nearest
+from cli.settings.kinds import Value
+from cli.settings.table import SETTINGS
+from tools.approval.policy import ACTIONS, parse_rule
+from tools.files import write_whole
+
+if TYPE_CHECKING:
+    from tomlkit import TOMLDocument
+    from tomlkit.items import Table
+
+_APPROVALS = "approvals."
+
+
+def set_value(environ: Mapping[str, str], key: str, texts: Sequence[str]) -> Value:
+    """Write a setting into the config file, which is made if there is none; returns the value.
+
+    `key` is a setting, or `approvals.RULE`. Only a list takes several texts. Raises ConfigError, OSError.
+
+        set_value(os.environ, "effort", ["high"])                          → "high"
+        set_value(os.environ, "approvals.shell:git status*", ["auto"])     → "auto"
+    """
+    document = _read(config_path(environ))
+    if key.startswith(_APPROVALS):
+        value: Value = _action(key, texts)
+        table = cast("Table", document.setdefault("approvals", {}))
+        table[key.removeprefix(_APPROVALS)] = value
+    else:
+        key = _known(key)
+        value = _value(key, texts)
+        document[key] = list(value) if isinstance(value, tuple) else value
+    _write(config_path(environ), document)
+    return value
+
+
+def unset_value(environ: Mapping[str, str], key: str) -> None:
+    """Take a setting, or `approvals.RULE`, out of the config file. Raises ConfigError if it isn't there, OSError."""
+    path = config_path(environ)
+    document = _read(path)
+    if key.startswith(_APPROVALS):
+        holder, name = document.get("approvals", {}), key.removeprefix(_APPROVALS)
+    else:
+        holder, name = document, key if key in document else key.replace("-", "_")
+    if name not in holder:
+        raise ConfigError(f"{path}: {key!r} isn't set there{nearest(name, list(holder)) if holder else ''}")
+    del holder[name]
+    _write(path, document)
+
+
+def _known(key: str) -> str:
+    name = key.removeprefix("--").replace("-", "_")
+    if name not in SETTINGS:
+        raise ConfigError(f"{key!r} is not a setting{nearest(name, SETTINGS)}")
+    return name
+
+
+def _value(key: str, texts: Sequence[str]) -> Value:
+    """The value to store. A path keeps its `~`: the file may be shared with another machine."""
+    kind = SETTINGS[key].kind
+    if kind.flag == list[str]:
+        return checked(key, list(texts), key)
+    if len(texts) != 1:
+        raise ConfigError(f"{key}: must be one value ({kind.expected}), not {len(texts)}")
+    value = checked(key, texts[0], key, as_text=True)
+    return texts[0] if isinstance(value, str) else value
+
+
+def _action(key: str, texts: Sequence[str]) -> str:
+    try:
+        parse_rule(key.removeprefix(_APPROVALS), "allow")
+    except ValueError as error:
+        raise ConfigError(f"{key}: {error}") from None
+    if len(texts) != 1 or texts[0] not in ACTIONS:
+        raise ConfigError(f"{key}: must be {', '.join(ACTIONS)}, not {' '.join(texts)!r}")
+    return texts[0]
+
+
+def _read(path: Path) -> TOMLDocument:
+    from tomlkit import document, parse
+    from tomlkit.exceptions import TOMLKitError
+
+    try:
+        return parse(path.read_bytes().decode())
+    except FileNotFoundError:
+        return document()
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: can't read the config file: it isn't UTF-8") from None
+    except TOMLKitError as error:
+        raise ConfigError(f"{path}: not TOML: {error}; `ossia config edit` opens it") from None
+
+
+def _write(path: Path, document: TOMLDocument) -> None:
+    from tomlkit import dumps
+
+    write_whole(path.resolve(), dumps(document))  # a link, as into a folder of dotfiles, stays one
+
+
+def write_template(path: Path) -> None:
+    """Make the file, unless there is one, with every setting as a comment. Raises OSError."""
+    if not path.exists():
+        lines = [f"# {one.flag.help}\n# {key} = {_shown(one.default)}\n" for key, one in SETTINGS.items()]
+        write_whole(path.resolve(), "\n".join(lines))
+
+
+def _shown(default: Value) -> str:
+    return "…" if default is None else json.dumps(default)
