@@ -18,7 +18,7 @@ _HEADER_CHARS = 400
 
 def can_be_drawn_again(sampling: Sampling) -> bool:
     """Is this the first draw, and would another one be different?"""
-    return sampling.attempt == 0 and sampling.temperature > 0
+    return sampling.attempt == 0 and sampling.temperature != 0
 
 
 def is_unreadable(told: Sequence[Delta | Repaired]) -> bool:

@@ -116,10 +116,11 @@ def _step(
     """One completion, added to the session. It is drawn once more if what it ends with can't be used."""
 
     def ask() -> Request:
-        return session.request(tools.specs, max_tokens=budget.tokens_left, open_with=open_with)
+        request = session.request(tools.specs, max_tokens=budget.tokens_left, open_with=open_with)
+        return replace(request, sampling=request.sampling.of(responder.temperature))
 
     completion = yield from _draw(session, ask, responder, budget, control, attempt=0)
-    if (why := why_again(completion, session.options.sampling)) is None:
+    if (why := why_again(completion, session.options.sampling.of(responder.temperature))) is None:
         yield from _keep(session, completion)
         return completion
     yield from _keep(session, without_empty_answer(completion))

@@ -77,7 +77,9 @@ StepEvent = Delta | Repaired | LetGo | Progress | Stats
 
 
 class Responder(Protocol):
-    """Generates one step, for the loop."""
+    """Generates one step, for the loop. `temperature` is the model's own, for sessions that name none."""
+
+    temperature: float
 
     def measure(self, request: Request) -> ContextUse:
         """How much of the context the request takes, part by part, so that the loop can act before it is too late.

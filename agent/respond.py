@@ -33,12 +33,15 @@ class LocalResponder:
 
     `tap` sees the ids of each step as they come: first those that open the step (from `<|start|>` on), then every
     generated one, stop ids included. `guided`: sampling is held to valid headers, arguments and answers, if the engine
-    can do that.
+    can do that. `temperature` is the model's own.
     """
 
-    def __init__(self, codec: Codec, engine: Engine, *, tap: Tap | None = None, guided: bool = True) -> None:
+    def __init__(
+        self, codec: Codec, engine: Engine, *, tap: Tap | None = None, guided: bool = True, temperature: float = 1.0
+    ) -> None:
         self.codec = codec
         self.engine = engine
+        self.temperature = temperature
         self.guided = guided and "constraint" in engine.capabilities
         self._tap = tap
         self._head: _Head | None = None

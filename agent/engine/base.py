@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
 from agent.control import Control
@@ -40,16 +40,21 @@ class Prompt:
 class Sampling:
     """How the next id is drawn. The defaults are gpt-oss's recommendation.
 
-    `temperature` 0 is greedy (the other settings are ignored). `top_k` 0, `top_p` 1.0 and `min_p` 0.0 are off.
+    `temperature` None is the model's own, 0 is greedy (the other settings are ignored). `top_k` 0, `top_p` 1.0 and
+    `min_p` 0.0 are off.
     `seed` None: a random one. `attempt` 1 gives another series of draws from the same seed, for a step drawn again.
     """
 
-    temperature: float = 1.0
+    temperature: float | None = 1.0
     top_p: float = 1.0
     top_k: int = 0
     min_p: float = 0.0
     seed: int | None = None
     attempt: int = 0
+
+    def of(self, temperature: float) -> Sampling:
+        """The same, for a model whose own temperature is this."""
+        return replace(self, temperature=temperature) if self.temperature is None else self
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,7 @@ class LlamaEngine:
         sampler = Sampler(sampling, self.vocabulary.size, salt=len(prompt.ids))
         # With another number of threads llama.cpp rounds differently over a long context. So if the same answer must
         # come again (with a seed, or greedily), the number stays the same, whatever else runs.
-        self.native.may_use_fewer_threads = sampling.seed is None and sampling.temperature > 0
+        self.native.may_use_fewer_threads = sampling.seed is None and sampling.temperature != 0
         self._open = LocalGeneration(prefill, sampler, bounds, control, self._abort_on_stop(control), guide)
         return self._open
 

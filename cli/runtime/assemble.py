@@ -92,6 +92,7 @@ class Loading:
     _engine: Callable[[], tuple[Engine, Plan | None]]
     _tokenizer: Tokenizer
     note: str = ""  # which model is used; told once the settings have proved usable
+    temperature: float = 1.0  # the model's own
 
     def finish(self, *, tap: Tap | None, tools: Toolset | None = None) -> Assembly:
         """Put everything together, and wait for the weights. `tools`: those of the model before, to be kept."""
@@ -111,7 +112,9 @@ class Loading:
         return Assembly(
             engine=engine,
             codec=codec,
-            responder=LocalResponder(codec, engine, tap=tap, guided=self._resolved.settings.guide == "on"),
+            responder=LocalResponder(
+                codec, engine, tap=tap, guided=self._resolved.settings.guide == "on", temperature=self.temperature
+            ),
             tools=tools,
             load_s=time.monotonic() - self._started,
             display=self._display,
@@ -134,24 +137,24 @@ def begin(
     if settings.engine.startswith("script:"):
         engine, tokenizer = _script(settings, display)
         return Loading(engine.name, resolved, folder, display, started, lambda: (engine, None), tokenizer)
-    name, loaded, tokenizer, note = _llama(settings, display, worker, wait, _repack(settings, stays=stays))
-    return Loading(name, resolved, folder, display, started, loaded, tokenizer, note)
+    name, loaded, tokenizer, note, own = _llama(settings, display, worker, wait, stays=stays)
+    return Loading(name, resolved, folder, display, started, loaded, tokenizer, note, own)
 
 
-def _repack(settings: Settings, *, stays: bool) -> Repack:
+def _repack(settings: Settings, *, stays: bool, temperature: float) -> Repack:
     """How to repack. "auto" becomes "off" for a single answer, which isn't worth the copy, and for repeatable ones.
 
     With a seed or greedy sampling the same answer is expected again; a repacked copy rounds differently, and whether
     there is one would depend on how much memory is free.
     """
-    if settings.repack == "auto" and (not stays or settings.seed is not None or settings.temperature == 0):
+    if settings.repack == "auto" and (not stays or settings.seed is not None or temperature == 0):
         return "off"
     return settings.repack
 
 
 def _llama(
-    settings: Settings, display: Display, worker: Worker, wait: Wait, repack: Repack
-) -> tuple[str, Callable[[], tuple[Engine, Plan | None]], Tokenizer, str]:
+    settings: Settings, display: Display, worker: Worker, wait: Wait, *, stays: bool
+) -> tuple[str, Callable[[], tuple[Engine, Plan | None]], Tokenizer, str, float]:
     from agent.guide import GuideCompiler
     from agent.models.memory import read_memory
     from agent.models.plan import BATCH_TOKENS, plan
@@ -169,6 +172,7 @@ def _llama(
         real = "to get the real one (12 GB): ossia models pull gpt-oss-20b"
         note = f"ossia: using étude, the built-in study model; {real}"
     vocabulary = model.vocabulary()
+    own = 0.0 if model.origin == "built-in" else 1.0  # the étude at 1 adds wrongly one time in a hundred
 
     progress = LoadProgress(model.file_bytes)
     guides: Future[Guides] = Future()  # the tokenizer is made while the weights are loaded
@@ -181,7 +185,7 @@ def _llama(
             memory=read_memory(gpu_free.result()),
             context=settings.context,
             gpu_layers=settings.gpu_layers,
-            repack=repack,
+            repack=_repack(settings, stays=stays, temperature=sampling_of(settings).of(own).temperature or 0),
             processor=processor_features(),
         )
         native = LlamaSettings(
@@ -219,7 +223,7 @@ def _llama(
 
     tokenizer = Tokenizer(vocabulary)
     guides.set_result(GuideCompiler(tokenizer))
-    return model.name, loaded, tokenizer, note
+    return model.name, loaded, tokenizer, note, own
 
 
 def _what_takes_time(planned: Plan) -> str:

@@ -143,8 +143,8 @@ class Settings:
         Flag("Don't constrain the model to valid headers, arguments and answers.", off="--no-guide"))
     max_tokens: int | None = _setting(None, kinds.whole(1),  # None: to the end of the context
         Flag("Generate at most N tokens, thinking included.", "N"), InChat("the most tokens per turn", "limits"))
-    temperature: float = _setting(1.0, kinds.number("a number of at least 0", lambda number: number >= 0),
-        Flag("Randomness; 0 is greedy. [default: 1.0]", "T"), InChat("randomness; 0 is greedy", "sampling"))
+    temperature: float | None = _setting(None, kinds.number("a number of at least 0", lambda number: number >= 0),
+        Flag("Randomness; 0 is greedy. [default: 1.0; étude: 0]", "T"), InChat("randomness; 0 is greedy", "sampling"))
     top_p: float = _setting(1.0, kinds.number("a number above 0, up to 1", lambda number: 0 < number <= 1),
         Flag("Sample from the most likely tokens that make up P. [default: 1.0]", "P"),
         InChat("sample from the most likely tokens that make up P", "sampling"))

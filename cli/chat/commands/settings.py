@@ -55,7 +55,8 @@ def think(talk: Conversation, face: Face, argument: str) -> None:
 def temperature(talk: Conversation, face: Face, argument: str) -> None:
     """`/temp [VALUE]`."""
     if not argument:
-        return face.note(f"temperature {_shown(_value(talk, face, 'temperature'))}: /temp 0.7 changes it")
+        now = _shown("temperature", _value(talk, face, "temperature"))
+        return face.note(f"temperature {now}: /temp 0.7 changes it")
     return _set(talk, face, "temperature", argument)
 
 
@@ -71,7 +72,7 @@ def set_(talk: Conversation, face: Face, argument: str) -> None:
     if key not in _HELP:
         must_be(f"one of {', '.join(_HELP)}", name)
     if not text.strip():
-        now = _shown(_value(talk, face, key))
+        now = _shown(key, _value(talk, face, key))
         return face.note(f"{key} {now}: {_HELP[key]}; must be {SETTINGS[key].kind.expected}")
     return _set(talk, face, key, text.strip())
 
@@ -121,7 +122,7 @@ def values(talk: Conversation, prefix: str) -> Sequence[Choice]:
     if not blank:
         return VALUES
     default = SETTINGS[name].default if name in SETTINGS else None
-    choices = {"effort": EFFORTS, "think": THINKS}.get(name, (("default", _shown(default)),))
+    choices = {"effort": EFFORTS, "think": THINKS}.get(name, (("default", _shown(name, default)),))
     return [(f"{name} {value}", told) for value, told in choices]
 
 
@@ -140,7 +141,7 @@ def _set(talk: Conversation, face: Face, key: str, text: str) -> None:
         now = talk.control is None
     elif key == "think":
         face.set_thinking(value)  # type: ignore[arg-type]
-    face.note(f"{key} {_shown(value)}{later(now)}")
+    face.note(f"{key} {_shown(key, value)}{later(now)}")
 
 
 def _read(key: str, text: str) -> Value:
@@ -150,7 +151,7 @@ def _read(key: str, text: str) -> Value:
     except ValueError:
         if text.lower() in _OFF:
             return default
-        must_be(kind.expected, text, f"/set {key} default restores {_shown(default)}")
+        must_be(kind.expected, text, f"/set {key} default restores {_shown(key, default)}")
 
 
 def _value(talk: Conversation, face: Face, key: str) -> object:
@@ -161,14 +162,16 @@ def _value(talk: Conversation, face: Face, key: str) -> object:
     return face.view.think if key == "think" else getattr(talk.settings, key)
 
 
-def _shown(value: object) -> str:
-    return "off" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+def _shown(key: str, value: object) -> str:
+    if value is None:
+        return "default" if key == "temperature" else "off"
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _show(talk: Conversation, face: Face) -> None:
     block, width = Block(face, "Values"), max(map(len, _HELP))
     for key, told in _HELP.items():
-        block.row(f"  {key:<{width}}  {_shown(_value(talk, face, key)):<8} {told}")
+        block.row(f"  {key:<{width}}  {_shown(key, _value(talk, face, key)):<8} {told}")
     block.row("  /set NAME VALUE changes one for this chat; `ossia config` for all", "dim")
     block.show()
 

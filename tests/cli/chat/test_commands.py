@@ -227,7 +227,7 @@ def test_settings_hold_from_the_next_turn(tmp_path: Path) -> None:
             assert "max_tokens 900 from the next turn" in stage.rows
             assert stage.talk.control is not None
             during = stage.talk.session.options
-            assert (during.effort, during.sampling.temperature, during.instructions) == ("medium", 1.0, None)
+            assert (during.effort, during.sampling.temperature, during.instructions) == ("medium", None, None)
             await stage.until(lambda: "One." in stage.rows)
             await stage.settle()
             after = stage.talk.session.options
