@@ -30,6 +30,15 @@ def whole_url(text: str) -> str:
     return text if scheme_of(text) else f"https://{text.lstrip('/')}"
 
 
+def with_fragment(found: str, asked: str) -> str:
+    """Where a page was found, with the fragment it was asked for by: a redirect keeps that, too.
+
+    with_fragment("https://a.test/new", "http://a.test/old#top")   → "https://a.test/new#top"
+    """
+    fragment = asked.partition("#")[2] if scheme_of(asked) in ("http", "https") else ""
+    return f"{found}#{fragment}" if fragment else found
+
+
 def unlike(url: str) -> str:
     """A warning to show for a host whose letters only look like another's: `" (xn--80ak6aa92e.com)"`, or ""."""
     try:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from tools.browser import _arguments
 from tools.browser._budget import MAX_LINKS, LinkBudget, site_of
 from tools.browser._text import plain
-from tools.browser._urls import is_typed, pages_with, scheme_of, unlike, whole_url
+from tools.browser._urls import is_typed, pages_with, scheme_of, unlike, whole_url, with_fragment
 from tools.browser.document import Document, Loader, SourceLoader
 from tools.browser.page import Page
 from tools.browser.stack import Stack, View
@@ -196,13 +196,15 @@ def _brought_by(url: str) -> frozenset[Taint]:
 def _loaded(plan: _Fetch, context: ToolContext) -> Document:
     try:
         if not plan.source:
-            return plan.kept or plan.loader.load(plan.url, refresh=plan.refresh, stop=context.stop)
+            document = plan.kept or plan.loader.load(plan.url, refresh=plan.refresh, stop=context.stop)
+            return replace(document, url=with_fragment(document.url, plan.url))
         assert isinstance(plan.loader, SourceLoader)
         document = plan.kept or plan.loader.load_source(plan.url, refresh=plan.refresh, stop=context.stop)
     except ToolFailed as failure:
         brings = _brought_by(plan.url) if failure.brings is None else failure.brings
         raise _failed(plan.url, _arguments.reason(failure), brings) from failure
-    return replace(document, url=f"view-source:{document.url}", text=plain(document.text), links={})
+    url = with_fragment(document.url, plan.url)
+    return replace(document, url=f"view-source:{url}", text=plain(document.text), links={})
 
 
 def _failed(url: str, reason: str, brings: frozenset[Taint] = frozenset()) -> ToolFailed:

@@ -76,6 +76,18 @@ def test_search_open_follow_find_and_source(web: Web) -> None:
     assert [request.path for request in web.site.requests] == ["/capy", "/about", "/capy"]
 
 
+def test_a_link_into_a_page_keeps_its_fragment(web: Web) -> None:
+    """In the page's address and its text, as the reference shows it; the server isn't told."""
+    web.site.page("/toc", "<title>Contents</title><a href='/capy#life'>life</a>")
+    web.call("open", id=web.site.url("/toc", host="a.test"))
+    capy = web.site.url("/capy", host="a.test")
+    followed = web.call("open", id=0).text
+    assert followed.startswith(f"[1] Capy ({capy}#life)\n") and f"\nL1: URL: {capy}#life\n" in followed
+    assert web.call("open", view_source=True).text.startswith(f"[2] capy (view-source:{capy}#life)\n")
+    assert web.call("open", id=f"{capy}#food").text.startswith(f"[3] Capy ({capy}#food)\n")
+    assert {request.path for request in web.site.requests} == {"/toc", "/capy"}
+
+
 def test_with_private_text_only_what_leaves_the_machine_counts(web: Web) -> None:
     """A page that is kept is shown again without a request, so that nobody learns that it was chosen."""
     web.site.page("/bytes", "".join(f"<a href='/{number}'>{number}</a>\n" for number in range(256)))
