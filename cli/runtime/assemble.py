@@ -141,12 +141,13 @@ def begin(
     return Loading(name, resolved, folder, display, started, loaded, tokenizer, note, own)
 
 
-def _repack(settings: Settings, *, stays: bool, temperature: float) -> Repack:
+def _repack(settings: Settings, own_temperature: float, *, stays: bool) -> Repack:
     """How to repack. "auto" becomes "off" for a single answer, which isn't worth the copy, and for repeatable ones.
 
     With a seed or greedy sampling the same answer is expected again; a repacked copy rounds differently, and whether
     there is one would depend on how much memory is free.
     """
+    temperature = own_temperature if settings.temperature is None else settings.temperature
     if settings.repack == "auto" and (not stays or settings.seed is not None or temperature == 0):
         return "off"
     return settings.repack
@@ -185,7 +186,7 @@ def _llama(
             memory=read_memory(gpu_free.result()),
             context=settings.context,
             gpu_layers=settings.gpu_layers,
-            repack=_repack(settings, stays=stays, temperature=sampling_of(settings).of(own).temperature or 0),
+            repack=_repack(settings, own, stays=stays),
             processor=processor_features(),
         )
         native = LlamaSettings(
