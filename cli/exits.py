@@ -3,14 +3,14 @@
 | code | when |
 |---|---|
 | 0 | answered |
-| 1 | our own error (a traceback), a strict parse that failed, a full disk or stored files that can't be used (a line) |
-| 2 | usage: a flag, a setting, a script file, or the input can't be used |
+| 1 | our own error (a traceback), a strict parse that failed, a full disk, unusable files, a failed `tools call` (a line) |
+| 2 | usage: a flag, a setting, a script file, the input, or the name or arguments of a `tools call` can't be used |
 | 3 | the model is missing or unusable |
 | 4 | out of memory or context |
 | 5 | the step limit was reached; the answer from what there was, was printed |
 | 6 | cut by `--max-tokens`, the context's end, `--timeout`, or a loop; what there is was printed (not by a schema) |
 | 7 | the engine or the network failed in the middle of a turn |
-| 8 | with `--strict-approvals`: answered, but a call was refused since nobody could be asked |
+| 8 | with `--strict-approvals`: answered, but a call was refused since nobody could be asked; `tools call`: refused |
 | 9 | no answer came: the model ended its turn without one |
 | 10 | with `--schema`: the answer doesn't follow the schema (only without the guide); nothing was printed |
 | 130 | interrupted, by Ctrl-C, SIGTERM or a closed terminal |

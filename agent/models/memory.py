@@ -31,7 +31,11 @@ class Memory:
 
 
 def size_text(count: int) -> str:
-    """Bytes for people: `"12.1 GB"`, `"3.1 MB"`."""
+    """Bytes for people: `"12.1 GB"`, `"3.1 MB"`, `"12.5 kB"`, `"12 bytes"`."""
+    if count < 1000:
+        return f"{count} byte{'' if count == 1 else 's'}"
+    if count < 999_500:
+        return f"{count / 1e3:.3g} kB"
     return f"{count / 1e9:.1f} GB" if count >= 1e8 else f"{count / 1e6:.1f} MB"
 
 

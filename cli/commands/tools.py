@@ -45,8 +45,7 @@ def call(
     if script is not None and name is not None:
         raise typer.BadParameter("use NAME or --script, not both", param_hint="--script")
     if script is not None:
-        call_script(script, given)
-    elif name and name.strip():
-        call_once(name, arguments or "", given)
-    else:
-        raise typer.BadParameter("give the name of a tool, or --script FILE", param_hint="NAME")
+        raise typer.Exit(call_script(script, given))
+    if name and name.strip():
+        raise typer.Exit(call_once(name, arguments or "", given))
+    raise typer.BadParameter("give the name of a tool, or --script FILE", param_hint="NAME")

@@ -24,41 +24,41 @@ from cli.runtime.vocabulary import own_tokenizer
 from cli.settings.workspace import resolve_with_folder
 from cli.streams import shown, stdout
 from cli.words import json_line
-from tools.spec import ApprovalAsked, Taint, ToolCall, ToolFinished
+from tools.spec import ApprovalAsked, ApprovalDecided, Taint, ToolCall, ToolFinished, ToolStarted
+from tools.toolbox import REFUSED_AGAIN
 
 _GRACE_S = 5.0
 
 
-def call_once(name: str, arguments: str, flags: Mapping[str, object]) -> None:
-    """Run one call and print its text: exactly; on a terminal, cleaned and with its line ended."""
+def call_once(name: str, arguments: str, flags: Mapping[str, object]) -> ExitCode:
+    """Run one call and print its text. Returns the exit code: see `_Caller.code`."""
     with closing(_Caller(flags)) as caller:
-        done = caller.call(name, arguments, typed=arguments)
-        if caller.as_json:
-            _print_json(done)
-        else:
-            print(shown(done.result.text), end="\n" if stdout().isatty() else "", file=stdout())
+        caller.call(name, arguments, typed=arguments)
         caller.require_asked()
+        return caller.code
 
 
-def call_script(source: str, flags: Mapping[str, object]) -> None:
+def call_script(source: str, flags: Mapping[str, object]) -> ExitCode:
     """Run the calls of a file, or of standard input (`-`), in one session; each is answered before the next is read."""
     with _opened(source) as lines, closing(_Caller(flags)) as caller:
         for name, arguments in _calls(lines, source):
-            done = caller.call(name, arguments, typed="")
-            if caller.as_json:
-                _print_json(done)
-            else:
-                print(shown(done.result.text), file=stdout(), flush=True)
+            caller.call(name, arguments, typed="")
         caller.require_asked()
+        return caller.code
 
 
 class _Caller:
-    """One session: what a call's result brings taints the calls after it, as it would in a model's prompt."""
+    """One session: what a call's result brings taints the calls after it, as it would in a model's prompt.
+
+    `code` is that of the first call that didn't succeed: USAGE if there is no such tool or its arguments are wrong,
+    UNASKED if it was refused, CUT if its time was up, FAILED if it failed.
+    """
 
     def __init__(self, flags: Mapping[str, object]) -> None:
         resolved, folder = resolve_with_folder(flags)
         settings = resolved.settings
-        self.as_json = settings.json
+        self.code = ExitCode.ANSWERED
+        self._as_json = settings.json
         self._display: Display = make_display(settings)
         for warning in resolved.warnings:
             self._display.warn(warning)
@@ -75,18 +75,23 @@ class _Caller:
         self._numbers = itertools.count(1)
         self._tools.begin_turn("ossia tools call")
 
-    def call(self, name: str, arguments: str, *, typed: str) -> ToolFinished:
-        """Run one call to its end; `typed` is the part of it that the user typed just now."""
+    def call(self, name: str, arguments: str, *, typed: str) -> None:
+        """Run one call to its end, and print its result; `typed` is the part of it that the user typed just now."""
         control = Control()
         call = ToolCall(f"call_{next(self._numbers)}", name, arguments)
         running = self._tools.toolbox.run(call, stop=control, taint=self._taint, said=typed)
         done = self._worker.submit(lambda: self._worker.drive(running, control))
         finished: ToolFinished | None = None
+        went = ExitCode.USAGE
         try:
             with deadline(control, self._timeout_s):
                 while not self._pump.is_over(done):
                     event = self._pump.next(control)
                     finished = event if isinstance(event, ToolFinished) else finished
+                    if isinstance(event, ToolStarted):
+                        went = ExitCode.FAILED
+                    elif isinstance(event, ApprovalDecided) and not event.allow:
+                        went = ExitCode.UNASKED
         except KeyboardInterrupt:
             control.stop()
             with suppress(TimeoutError):
@@ -104,7 +109,14 @@ class _Caller:
         if warning := self._tools.view_warning():
             self._display.note(f"ossia: {warning}")
         self._warn(finished)
-        return finished
+        if finished.result.error and self.code == ExitCode.ANSWERED:
+            again = finished.result.text == REFUSED_AGAIN
+            self.code = ExitCode.CUT if control.stopped else ExitCode.UNASKED if again else went
+        if self._as_json:
+            _print_json(finished)
+        else:
+            text = shown(finished.result.text)
+            print(text, end="" if text.endswith("\n") or not text else "\n", file=stdout(), flush=True)
 
     def require_asked(self) -> None:
         """With `--strict-approvals`: raises ExitError where a call was refused since nobody could be asked."""

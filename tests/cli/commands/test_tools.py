@@ -49,9 +49,9 @@ def _script(folder: Path, *calls: object) -> str:
     return str(path)
 
 
-def _answers(*arguments: str) -> list[dict[str, Any]]:
+def _answers(*arguments: str, code: int = 0) -> list[dict[str, Any]]:
     done = ossia("tools", "call", "--json", *arguments)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == code, done.stderr
     return [json.loads(line) for line in done.stdout.decode().splitlines()]
 
 
@@ -70,7 +70,7 @@ class TestList:
         told = ossia_text("tools", "call", "--help").stdout
         assert "--workspace DIR" in told and "--temperature" not in told
         done = ossia_text("tools", "call", "double", '{"n": 4}', "--tools", own, "--temperature", "0", "--raw")
-        assert (done.returncode, done.stdout) == (0, "8")
+        assert (done.returncode, done.stdout) == (0, "8\n")
 
     def test_as_json(self, own: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert invoke(["tools", "list", "--json", "--tools", own, "--tools", "browser"]) == 0
@@ -112,27 +112,45 @@ class TestList:
 class TestCall:
     def test_exactly_what_the_model_is_given(self) -> None:
         done = ossia("tools", "call", "python", "print('a'); 1/0")
-        assert done.returncode == 0 and done.stdout.startswith(b"a\n")
-        assert b"ZeroDivisionError" in done.stdout and not done.stdout.endswith(b"\n")
+        assert done.returncode == 1 and done.stdout.startswith(b"a\n")
+        assert b"ZeroDivisionError" in done.stdout and done.stdout.endswith(b"\n")
         assert done.stderr == b""
 
-    def test_no_newline_is_added(self, own: str) -> None:
+    def test_the_last_line_is_ended(self, own: str, tmp_path: Path) -> None:
         done = ossia("tools", "call", "double", '{"n": "21"}', "--tools", own)
-        assert (done.returncode, done.stdout) == (0, b"42")
+        assert (done.returncode, done.stdout) == (0, b"42\n")
+        (tmp_path / "a.txt").write_text("two\nlines\n")
+        done = ossia("tools", "call", "read_file", '{"path": "a.txt"}', "--workspace", str(tmp_path))
+        assert (done.returncode, done.stdout) == (0, b"two\nlines\n"), "none is added to one that is"
 
     @pytest.mark.parametrize(
-        ("name", "arguments", "part"),
+        ("name", "arguments", "part", "code"),
         [
-            ("nope", "{}", "there is no tool 'nope'"),
-            ("double", "{", "not valid JSON"),
-            ("double", '{"n": "x"}', "n of functions.double"),
-            ("double", '{"m": 1}', "unknown argument 'm'"),
-            ("leave", "", "SystemExit"),
+            ("nope", "{}", "there is no tool 'nope'", 2),
+            ("double", "{", "not valid JSON", 2),
+            ("double", '{"n": "x"}', "n of functions.double", 2),
+            ("double", '{"m": 1}', "unknown argument 'm'", 2),
+            ("leave", "", "SystemExit", 1),
         ],
     )
-    def test_a_fault_is_the_models_text(self, name: str, arguments: str, part: str, own: str) -> None:
+    def test_a_fault_is_the_models_text(self, name: str, arguments: str, part: str, code: int, own: str) -> None:
         done = ossia_here("tools", "call", name, arguments, "--tools", own)
-        assert done.returncode == 0 and part in done.stdout.decode()
+        assert done.returncode == code and part in done.stdout.decode()
+
+    def test_a_refusal_is_8(self, tmp_path: Path) -> None:
+        call = ("tools", "call", "write_file", '{"path": "a", "content": "x"}', "--workspace", str(tmp_path))
+        for flags in ((), ("--deny", "write_file")):
+            done = ossia(*call, *flags)
+            assert (done.returncode, done.stdout.count(b"\n")) == (8, 1), flags
+        twice = _script(tmp_path, *2 * [{"name": "write_file", "arguments": {"path": "a", "content": "x"}}])
+        assert ossia("tools", "call", "--script", twice, "--workspace", str(tmp_path)).returncode == 8
+        assert not (tmp_path / "a").exists()
+
+    def test_a_script_ends_with_the_code_of_its_first_failure(self, own: str, tmp_path: Path) -> None:
+        good, bad = {"name": "double", "arguments": {"n": 1}}, {"name": "leave", "arguments": {}}
+        script = _script(tmp_path, good, bad, {"name": "nope", "arguments": {}}, good)
+        done = ossia("tools", "call", "--script", script, "--tools", own)
+        assert (done.returncode, done.stdout.splitlines()[-1]) == (1, b"2")
 
     def test_bad_usage_is_2(self, tmp_path: Path) -> None:
         for arguments in ([], ["a", "--script", "b"], ["--script", str(tmp_path / "none")], ["a", "--tools", "no.py"],
@@ -146,7 +164,7 @@ class TestCall:
         assert answer == {"name": "functions.double", "text": "8", "notices": [], "error": False}
 
     def test_a_time_limit_holds_for_a_call(self, own: str) -> None:
-        (answer,) = _answers("wait", '{"seconds": 60}', "--tools", own, "--timeout", "1")
+        (answer,) = _answers("wait", '{"seconds": 60}', "--tools", own, "--timeout", "1", code=6)
         assert answer["error"] and answer["text"].startswith("[interrupted")
 
     def test_an_address_that_was_typed_is_opened_though_private_text_stands_there(self, tmp_path: Path) -> None:
@@ -158,7 +176,7 @@ class TestCall:
             (once,) = _answers("browser.open", json.dumps(call["arguments"]), *flags)
             secret = {"name": "python", "arguments": "print('secret')"}
             leak = {"name": "browser.open", "arguments": {"id": site.url("/?q=secret")}}
-            first, _, last = _answers("--script", _script(tmp_path, call, secret, leak), *flags)
+            first, _, last = _answers("--script", _script(tmp_path, call, secret, leak), *flags, code=8)
         assert (once["error"], first["error"], last["error"]) == (False, False, True)
         assert "denied" in last["text"] and "Hello." in first["text"]
 
