@@ -11,18 +11,19 @@ from cli.clean import clean
 from cli.exits import ExitCode
 from cli.runtime.library import CHANGES, Account
 from cli.runtime.progress import LiveLine
-from tools.library.indexing import SECRET, Event
+from tools.library.indexing import Event
 from tools.library.library import Root
 
 _BAR_CELLS = 24
 _LINES = 20  # of files that are named, of each kind; --verbose names all
+_EXPECTED = ("hidden", "in .gitignore", "generated")
 _LOG_S = 30.0  # between lines of progress where no terminal shows a bar
 
 
 class Report(Account):
     """The account of a run over any number of roots.
 
-    `code` is the exit code: other than 0 if a root as a whole couldn't be read, and not just a file in it.
+    `code` is the exit code: other than 0 if something that was named couldn't be read, and not just a file in a folder.
     """
 
     def __init__(self, *, verbose: bool) -> None:
@@ -51,14 +52,14 @@ class Report(Account):
             print("skipped: " + ", ".join(f"{count} {reason}" for reason, count in self.reasons.most_common()))
 
     def passed_by(self, origin: str, reason: str) -> None:
-        """Name what holds secrets, and with `--verbose` everything."""
-        if self._verbose or reason == SECRET:
+        """Name it, unless it was to be expected; with `--verbose` in any case."""
+        if self._verbose or reason not in _EXPECTED:
             self._name(origin, reason, "skipped")
 
     def failed(self, origin: str, reason: str, root: Root) -> None:
-        """Name it; a root's failure decides the exit code."""
+        """Name it. What the user named decides the exit code, not a file in a folder."""
         self._name(origin, reason, "error")
-        if origin == root.place:
+        if origin in self.named or origin == root.place:
             self.code = ExitCode.ENGINE if root.kind == "url" else ExitCode.FAILED
 
     def show(self, done: int, total: int, root: Root) -> None:

@@ -44,13 +44,14 @@ class Account:
     """Counts what comes of indexing any number of roots. A subclass that shows it overrides the last three methods.
 
     `changes` counts documents, by `CHANGES`; `reasons` counts what was passed by, by the reason why; `unreadable` are
-    the roots that couldn't be read at all.
+    the roots that couldn't be read at all, `named` the places that the user named.
     """
 
     def __init__(self) -> None:
         self.changes: Counter[str] = Counter()
         self.reasons: Counter[str] = Counter()
         self.unreadable: set[str] = set()
+        self.named: frozenset[str] = frozenset()
 
     def follow(self, events: Generator[Event, None, None], root: Root) -> None:
         """Take in the events of a root, to the end. If cut short, `events` is closed, which stores what is ready."""
@@ -74,7 +75,7 @@ class Account:
                 self.changes[change] += 1
             case Vanished(documents=documents):
                 self.changes["removed"] += documents
-            case Skipped(origin, reason) if origin != root.place:
+            case Skipped(origin, reason) if origin != root.place and origin not in self.named:
                 self.reasons[reason] += 1
                 self.passed_by(origin, reason)
             case Skipped(origin, reason) | Failed(origin, reason):
@@ -100,6 +101,7 @@ def index(
     from tools.convert import Converter
     from tools.library.indexing import index_root
 
+    account.named = frozenset(place for _, place in targets)
     before = {root.place for root in library.roots()}
     with closing(Converter()) as converter:
         for root in _roots(library, targets):

@@ -63,7 +63,8 @@ def test_add_list_search_show_update_rm(notes: Path) -> None:
     assert sums.startswith("2 added (")
     assert sums.endswith(" documents/s)")
     assert passed == "skipped: 1 may hold secrets, 1 binary"
-    assert done.stderr == f"ossia: skipped: {notes}/.env: may hold secrets\n", "no bar into a pipe"
+    skipped = [f"{notes}/.env: may hold secrets", f"{notes}/picture.png: binary"]
+    assert done.stderr == "".join(f"ossia: skipped: {one}\n" for one in skipped), "no bar into a pipe"
 
     listed = ossia_text("docs", "list").stdout.splitlines()
     assert [line.split(maxsplit=3)[-1] for line in listed] == ["PLACE", str(notes), "in all"]
@@ -133,9 +134,18 @@ def test_what_fails_in_a_folder_is_named_and_the_rest_is_there(notes: Path) -> N
     assert f"ossia: error: {notes}/broken.pdf: " in done.stderr
 
 
-def test_verbose_names_what_is_passed_by(notes: Path) -> None:
-    said = ossia_text("docs", "add", "--verbose", str(notes)).stderr
-    assert f"ossia: skipped: {notes}/picture.png: binary\n" in said
+def test_verbose_names_what_was_to_be_expected_too(notes: Path) -> None:
+    (notes / ".hidden.md").touch()
+    told = f"ossia: skipped: {notes}/.hidden.md: hidden\n"
+    assert told not in ossia_text("docs", "add", str(notes)).stderr
+    assert told in ossia_text("docs", "add", "--verbose", str(notes)).stderr
+
+
+def test_a_file_of_a_known_folder_that_was_named_and_cannot_be_read_is_a_failure(notes: Path) -> None:
+    assert ossia_text("docs", "add", str(notes)).returncode == 0
+    (notes / "ideas.md").write_bytes(b"\x00\x01")
+    done = ossia_text("docs", "add", "ideas.md", cwd=notes)
+    assert done.returncode == 1 and f"ossia: error: {notes}/ideas.md: binary\n" in done.stderr
 
 
 def test_a_file_of_a_folder_that_is_in_it_brings_the_folder_up_to_date(notes: Path) -> None:
