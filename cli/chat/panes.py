@@ -57,7 +57,7 @@ class ChatPanes:
         parts = [chat.assembly.engine.name if chat.assembly else chat.settings.model or "…", effort]
         if chat.ahead.progress:
             done, total = chat.ahead.progress
-            parts.append(f"reading ahead {done} of {total}")
+            parts.append(f"reading ahead {done:,} of {total:,}")
         if chat.use:
             used, total = view.context_tokens or chat.use.used_tokens, chat.use.total_tokens
             parts.append(f"▕{bar(used / max(total, 1), _BAR_CELLS).ljust(_BAR_CELLS)}▏ {short(used)} of {short(total)}")

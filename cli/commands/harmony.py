@@ -112,7 +112,7 @@ def tokens(
     """
     from cli.streams import shown
 
-    tokenizer = _tokenizer(model)
+    tokenizer = _tokenizer(model, any_will_do=True)
     for token in tokenizer.encode(_read_text("-") if text == "-" else text):
         print(shown(f"{token:>6}  {_piece(tokenizer.token_bytes(token) or b'')}"))
 
@@ -120,12 +120,22 @@ def tokens(
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def _tokenizer(model: str | None) -> Tokenizer:
+def _tokenizer(model: str | None, *, any_will_do: bool = False) -> Tokenizer:
+    """`any_will_do`: without gpt-oss's vocabulary that of the built-in model is taken, and told."""
+    from cli.exits import ExitError
     from cli.runtime.vocabulary import tokenizer_for
     from cli.settings.config import resolve
 
     flags = {} if model is None else {"model": model}
-    return tokenizer_for(resolve(flags, environ=os.environ).settings.model)
+    named = resolve(flags, environ=os.environ).settings.model
+    try:
+        return tokenizer_for(named)
+    except ExitError as error:
+        if named is not None or not any_will_do:
+            raise
+        reason = str(error).partition(": name a GGUF")[0]
+        print(f"ossia: {reason}: this is the built-in model's, its ids are others", file=sys.stderr)
+        return tokenizer_for("etude")
 
 
 def _drop_policy(drop: Drop | None, purpose: Purpose | None) -> DropPolicy:

@@ -218,7 +218,7 @@ def _llama(
         for warning in planned.warnings:
             display.warn(warning)
         context, layers = planned.context_tokens, planned.gpu_layers
-        display.detail(f"{model.name}: {model.path}, context {context} tokens, {layers} layers on the GPU")
+        display.detail(f"{model.name}: {model.path}, context {context:,} tokens, {layers} layers on the GPU")
         display.detail(": ".join(memory_lines(planned)))
         return engine, planned
 

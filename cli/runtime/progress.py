@@ -107,7 +107,7 @@ class Display:
         """Show one event."""
         match event:
             case Progress(done, phase="summary"):
-                self.line.set(f"summing up older turns · {done} tokens")
+                self.line.set(f"summing up older turns · {done:,} tokens")
             case Progress():
                 self._reading.see(event)
                 self.line.set(self._reading.text)
@@ -116,7 +116,7 @@ class Display:
                     self._index = index
                     self._end_thought()
                 self._tokens += 1
-                self.line.set(f"{'thinking' if channel == ANALYSIS else 'writing'} · {self._tokens} tokens")
+                self.line.set(f"{'thinking' if channel == ANALYSIS else 'writing'} · {self._tokens:,} tokens")
                 if self._thinking and channel == ANALYSIS and recipient is None:
                     self._think(text)
             case MessageAdded():
@@ -135,7 +135,7 @@ class Display:
                 else:
                     self.aside(f"{call.name}: done in {ms / 1000:.1f} s · {one_line(result.text, _SHOWN_CHARS)}")
             case ContextTrimmed(before, after, reason):
-                self.note(f"ossia: {reason} ({before} → {after} tokens)")
+                self.note(f"ossia: {reason} ({before:,} → {after:,} tokens)")
             case SampledAgain(reason):
                 self.detail(f"sampled again: {reason}")
             case Repaired(code, message, token):
@@ -143,11 +143,11 @@ class Display:
             case LetGo(what, reason):
                 self.detail(f"the guide stopped constraining the {what}: {reason}")
             case Stats(step):
-                lost = f" ({step.lost_tokens} for the second time)" if step.lost_tokens else ""
+                lost = f" ({step.lost_tokens:,} for the second time)" if step.lost_tokens else ""
                 self.detail(
-                    f"step: {step.prompt_tokens} prompt tokens: {step.reused_tokens} reused, {step.evaluated_tokens} "
-                    f"read{lost} in {step.prefill_s:.2f} s; {step.completion_tokens} tokens, {step.forced_tokens} "
-                    f"forced, in {step.decode_s:.2f} s; {step.end}"
+                    f"step: {step.prompt_tokens:,} prompt tokens: {step.reused_tokens:,} reused, "
+                    f"{step.evaluated_tokens:,} read{lost} in {step.prefill_s:.2f} s; "
+                    f"{step.completion_tokens:,} tokens, {step.forced_tokens:,} forced, in {step.decode_s:.2f} s; {step.end}"
                 )
 
     def note(self, text: str) -> None:

@@ -15,7 +15,7 @@ from agent.errors import OutOfMemory, SettingRefused
 from agent.models.catalog import ETUDE_PATH
 from agent.models.gguf_parts import TensorInfo
 from agent.models.gpt_oss import Architecture
-from agent.models.memory import Memory, parse_vm_stat, read_memory
+from agent.models.memory import Memory, parse_vm_stat, read_memory, size_text
 from agent.models.model import ModelFile, open_model
 from agent.models.plan import Needs, Plan, buffer_bytes, fits, kv_bytes, needs_of, plan
 from agent.models.repack import Repack, reason_against, repacked_bytes
@@ -348,3 +348,14 @@ def test_this_machine() -> None:
     total = re.search(r"MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text())
     assert total
     assert 0 < free <= int(total[1]) * 1024
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        *((0, "0 bytes"), (1, "1 byte"), (999, "999 bytes"), (1_000, "1 kB"), (12_345, "12.3 kB"), (999_499, "999 kB")),
+        *((999_500, "1.0 MB"), (36_600_000, "36.6 MB"), (100_000_000, "0.1 GB"), (12_109_000_000, "12.1 GB")),
+    ],
+)
+def test_a_size_is_told_in_the_unit_that_fits(count: int, words: str) -> None:
+    assert size_text(count) == words

@@ -68,6 +68,7 @@ def test_add_list_search_show_update_rm(notes: Path) -> None:
 
     listed = ossia_text("docs", "list").stdout.splitlines()
     assert [line.split(maxsplit=3)[-1] for line in listed] == ["PLACE", str(notes), "in all"]
+    assert "  69 bytes  " in listed[1]
     assert json.loads(ossia_text("docs", "list", "--json").stdout) == {
         "version": 1,
         "path": str(_library().path),

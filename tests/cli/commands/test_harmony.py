@@ -177,10 +177,15 @@ def test_a_model_on_this_machine_lends_its_vocabulary(
 
 def test_without_any_vocabulary_it_says_what_to_do(tmp_path: Path) -> None:
     offline = {"TIKTOKEN_CACHE_DIR": str(tmp_path), "https_proxy": "http://127.0.0.1:9"}
-    done = ossia_text("harmony", "tokens", "hi", env=offline)
+    (tmp_path / "ids").write_text("[1]")
+    done = ossia_text("harmony", "parse", str(tmp_path / "ids"), env=offline)
     first, second = done.stderr.splitlines()
     assert (done.returncode, done.stdout) == (3, "")
     assert "downloading the vocabulary" in first and "--model etude" in second
+    done = ossia_text("harmony", "tokens", "Hello there", env=offline)
+    etude = ossia_text("harmony", "tokens", "Hello there", "--model", "etude")
+    assert (done.returncode, done.stdout) == (0, etude.stdout)
+    assert "the built-in model's, its ids are others" in done.stderr.splitlines()[1]
 
 
 def test_a_vocabulary_that_tiktoken_keeps_nowhere(

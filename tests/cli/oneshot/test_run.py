@@ -433,7 +433,7 @@ def test_thinking_goes_to_stderr(tmp_path: Path) -> None:
 
 def test_verbose_says_more_and_quiet_says_nothing(tmp_path: Path) -> None:
     loud = ossia("run", "Hello!", "--verbose", "--temperature", "0")
-    assert b"context 4096 tokens" in loud.stderr and b"layers on the GPU" in loud.stderr and b"reused" in loud.stderr
+    assert b"context 4,096 tokens" in loud.stderr and b"layers on the GPU" in loud.stderr and b"reused" in loud.stderr
     assert b"\nmemory 85.0 MB, weights not repacked: weights 4.0 MB, KV cache 5.0 MB, the rest 76.0 MB\n" in loud.stderr
     assert ossia("run", "Hello!", "--quiet", "--temperature", "0").stderr == b""
 
