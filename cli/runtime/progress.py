@@ -147,7 +147,8 @@ class Display:
                 self.detail(
                     f"step: {step.prompt_tokens:,} prompt tokens: {step.reused_tokens:,} reused, "
                     f"{step.evaluated_tokens:,} read{lost} in {step.prefill_s:.2f} s; "
-                    f"{step.completion_tokens:,} tokens, {step.forced_tokens:,} forced, in {step.decode_s:.2f} s; {step.end}"
+                    f"{step.completion_tokens:,} tokens, {step.forced_tokens:,} forced, "
+                    f"in {step.decode_s:.2f} s; {step.end}"
                 )
 
     def note(self, text: str) -> None:
