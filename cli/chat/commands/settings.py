@@ -172,7 +172,7 @@ def _show(talk: Conversation, face: Face) -> None:
     block, width = Block(face, "Values"), max(map(len, _HELP))
     for key, told in _HELP.items():
         block.row(f"  {key:<{width}}  {_shown(key, _value(talk, face, key)):<8} {told}")
-    block.row("  /set NAME VALUE changes one for this chat; `ossia config` for all", "dim")
+    block.row("  /set NAME VALUE changes one for this chat; `ossia config set` for all", "dim")
     block.show()
 
 
