@@ -443,3 +443,6 @@ def test_a_difference_of_any_size(folder: Folder) -> None:
     assert preview.detail.count("\n") == 20_003
     folder.call("write_file", path="c.txt", content="x" * 1_000_000)
     assert folder.asked[-1].preview.detail.endswith("characters of the diff are not shown]\n")
+    folder.write("d.txt", "a\nb\n" * 1_000)
+    folder.call("write_file", path="d.txt", content="a\na\nb\nb\n" * 500)  # took difflib two minutes
+    assert folder.asked[-1].preview.summary == "change d.txt (+1998 -1998 lines)"
