@@ -4,7 +4,7 @@
 |---|---|
 | 0 | answered |
 | 1 | our own error (a traceback), a strict parse that failed, a full disk or unusable files, a failed `tools call` |
-| 2 | usage: a flag, a setting, a script file, the input, or the name or arguments of a `tools call` can't be used |
+| 2 | usage: a flag, a setting, a script file, the input, or the name of a `tools call` can't be used |
 | 3 | the model is missing or unusable |
 | 4 | out of memory or context |
 | 5 | the step limit was reached; the answer from what there was, was printed |

@@ -24,7 +24,8 @@ from cli.runtime.vocabulary import own_tokenizer
 from cli.settings.workspace import resolve_with_folder
 from cli.streams import shown, stdout
 from cli.words import json_line
-from tools.spec import ApprovalAsked, ApprovalDecided, Taint, ToolCall, ToolFinished, ToolStarted
+from tools.calls.names import resolve_name
+from tools.spec import ApprovalAsked, ApprovalDecided, Taint, ToolCall, ToolFinished
 from tools.toolbox import REFUSED_AGAIN
 
 _GRACE_S = 5.0
@@ -50,8 +51,8 @@ def call_script(source: str, flags: Mapping[str, object]) -> ExitCode:
 class _Caller:
     """One session: what a call's result brings taints the calls after it, as it would in a model's prompt.
 
-    `code` is that of the first call that didn't succeed: USAGE if there is no such tool or its arguments are wrong,
-    UNASKED if it was refused, CUT if its time was up, FAILED if it failed.
+    `code` is that of the first call that didn't succeed: USAGE if there is no such tool, UNASKED if it was refused, CUT
+    if its time was up, FAILED if it failed.
     """
 
     def __init__(self, flags: Mapping[str, object]) -> None:
@@ -82,15 +83,14 @@ class _Caller:
         running = self._tools.toolbox.run(call, stop=control, taint=self._taint, said=typed)
         done = self._worker.submit(lambda: self._worker.drive(running, control))
         finished: ToolFinished | None = None
-        went = ExitCode.USAGE
+        unknown = resolve_name(name, self._tools.toolbox.by_name) is None
+        went = ExitCode.USAGE if unknown else ExitCode.FAILED
         try:
             with deadline(control, self._timeout_s):
                 while not self._pump.is_over(done):
                     event = self._pump.next(control)
                     finished = event if isinstance(event, ToolFinished) else finished
-                    if isinstance(event, ToolStarted):
-                        went = ExitCode.FAILED
-                    elif isinstance(event, ApprovalDecided) and not event.allow:
+                    if isinstance(event, ApprovalDecided) and not event.allow:
                         went = ExitCode.UNASKED
         except KeyboardInterrupt:
             control.stop()

@@ -267,13 +267,13 @@ def test_a_closed_pipe_is_141_and_silent(args: list[str], closed_pipe: int) -> N
 
 @posix_only
 def test_a_complaint_that_nobody_reads_changes_nothing(closed_pipe: int) -> None:
-    done = subprocess.run([OSSIA, "nonsense"], stdout=subprocess.PIPE, stderr=closed_pipe, check=False)
+    done = subprocess.run([OSSIA, "sesions"], stdout=subprocess.PIPE, stderr=closed_pipe, check=False)
     assert (done.returncode, done.stdout) == (2, b"")
 
 
 @posix_only
 @pytest.mark.parametrize(
-    ("line", "code"), [("--help >&-", 0), ("config show >&-", 0), ("nonsense 2>&-", 2), ("nonsense >&- 2>&-", 2)]
+    ("line", "code"), [("--help >&-", 0), ("config show >&-", 0), ("sesions 2>&-", 2), ("sesions >&- 2>&-", 2)]
 )
 def test_closed_outputs(line: str, code: int) -> None:
     done = subprocess.run(["/bin/sh", "-c", f'"$0" {line}', str(OSSIA)], capture_output=True, text=True, check=False)

@@ -87,7 +87,7 @@ def test_only_the_answer_is_on_stdout(run: tuple[str, ...]) -> None:
 def test_what_other_commands_print_is_theirs_alone(run: tuple[str, ...]) -> None:
     tools = run[-3:-1]
     done = ossia("tools", "call", "functions.noisy", "{}", *tools)
-    assert (done.returncode, done.stdout) == (0, b"quiet")
+    assert (done.returncode, done.stdout) == (0, b"quiet\n")
     done = ossia("tools", "list", "--json", *tools)
     assert "functions.noisy" in [tool["name"] for tool in json.loads(done.stdout)["tools"]]
 

@@ -46,6 +46,6 @@ def calls(program: Path, root: Path, *script: tuple[str, object], flags: tuple[s
     command = [program, "tools", "call", "--script", "-", "--json", "--workspace", root, *flags]
     done = subprocess.run(list(map(str, command)), input=lines, capture_output=True, text=True, cwd=root,
                           timeout=300, env={**os.environ, **(env or {})}, check=False)  # fmt: skip
-    if done.returncode:
+    if done.returncode not in (0, 1, 8):  # a call may fail or be refused
         raise AssertionError(done.stderr)
     return [json.loads(line) for line in done.stdout.splitlines()]

@@ -181,7 +181,7 @@ def test_progress_is_drawn_on_a_terminal(home: Path, toy: Path) -> None:
     drawn = os.read(ours, 65_536).decode()
     os.close(ours)
     assert (process.returncode, out.decode()) == (0, f"{_models(home) / FILE}\n")
-    assert "gpt-oss-20b: 0 %, 0.0 MB of " in drawn
+    assert "gpt-oss-20b: 0 %, 0 bytes of " in drawn
     assert drawn.endswith("\r\x1b[K"), "the line is gone at the end"
 
 

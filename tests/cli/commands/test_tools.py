@@ -127,9 +127,9 @@ class TestCall:
         ("name", "arguments", "part", "code"),
         [
             ("nope", "{}", "there is no tool 'nope'", 2),
-            ("double", "{", "not valid JSON", 2),
-            ("double", '{"n": "x"}', "n of functions.double", 2),
-            ("double", '{"m": 1}', "unknown argument 'm'", 2),
+            ("double", "{", "not valid JSON", 1),
+            ("double", '{"n": "x"}', "n of functions.double", 1),
+            ("double", '{"m": 1}', "unknown argument 'm'", 1),
             ("leave", "", "SystemExit", 1),
         ],
     )

@@ -59,7 +59,7 @@ def test_trust_holds_until_something_in_it_changes(work: Path, tmp_path: Path) -
     names, told = _tools(work)
     assert ("functions.own" in names, told) == (True, "")
     done = ossia("tools", "call", "own", "{}", "--workspace", str(work))
-    assert (done.stdout, done.stderr) == (b"from the folder", b"")  # running it is no change of what was trusted
+    assert (done.stdout, done.stderr) == (b"from the folder\n", b"")  # running it is no change of what was trusted
     done = _run(work, tmp_path)
     assert (done.stderr, (work / "a.md").read_text()) == (b"", "new\n")
     (work / ".ossia" / "other.py").write_text('WORD = "changed"\n')

@@ -502,7 +502,7 @@ def test_a_script_is_told_on_stderr(work: Path, tmp_path: Path, way: str) -> Non
     (aside,) = work.glob("AGENTS.md*")
     said = f"a command made AGENTS.md, {WORDS}: it was put aside as {aside.name}"
     assert done.returncode == 0 and done.stderr == f"ossia: warning: {said}\n"
-    assert way == "run" or done.stdout == f"[no output]\n[{said}]\n{ASK}"
+    assert way == "run" or done.stdout == f"[no output]\n[{said}]\n{ASK}\n"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are Linux's")
