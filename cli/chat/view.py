@@ -98,7 +98,7 @@ class ChatView:
         """A line of the user's was sent. Of a long one, e.g. a paste that is asked again, the beginning is shown."""
         if len(shown) > _USER_CHARS:
             shown = f"{shown[:_USER_CHARS].rstrip()}… ({count(len(shown), 'character')} in all)"
-        self._add("user", self._painter.text(f"› {shown}", "bold"))
+        self._add("user", self._painter.echo(shown))
 
     def note(self, text: str, style: str = "dim") -> None:
         """A line of ours."""

@@ -254,7 +254,7 @@ class PlainScreen(ScreenBase):
         """Without the line that was sent: the chat shows it again, but the terminal did so while it was typed."""
         if not self._echoed:
             return texts
-        shown = ["".join(part.text for part in row).rstrip() for row in self.painter.text(f"› {self._echoed}")]
+        shown = ["".join(part.text for part in row).rstrip() for row in self.painter.echo(self._echoed)]
         for at in range(len(texts) - len(shown) + 1):
             if texts[at : at + len(shown)] == shown:
                 self._echoed = ""

@@ -31,6 +31,7 @@ _MUST_CHARS = 10_000  # and longer than this, at any line's end
 _LINE_CHARS = 4_000  # a plain line that is longer is cut into pieces
 _PLAIN_LINES = 60
 _RULE = "─" * 400
+_TAB = 4
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 _CONTINUES = re.compile(r"[ \t>|]|[-+*]\s|\d{1,9}[.)]\s")
@@ -148,7 +149,8 @@ def foldable(item: Item, switches: Switches) -> bool:
 
 def _user(item: Item, *, opened: bool) -> list[Section]:
     turn = Section("rule", f"── {item.turn + 1}", "dim", gap=True)
-    done = [turn, *_plain(f"› {item.text}", "bold")]
+    shown = item.text.expandtabs(_TAB).replace("\n", "\n  ")  # below the first line, as it was typed
+    done = [turn, *_plain(f"› {shown}", "bold")]
     if item.attached and opened:
         done += _plain(item.attached, "dim", gap=True)
     elif item.attached:

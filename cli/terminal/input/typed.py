@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 BLOCK = '"""'
+_BLANK_LINES = re.compile(r"\A\s*\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +28,16 @@ def block_is_open(text: str) -> bool:
 
 
 def without_quotes(text: str) -> str:
-    """The text between the quotes of a block; another text without the blanks around it."""
+    """The text between the quotes of a block; another text without the blanks around it.
+
+    Of several lines, the first keeps its indentation (pasted code), unless it is there to hide a `/` or `!`.
+    """
     start = text.strip()
     inner = start[len(BLOCK) : -len(BLOCK)]
     if start.startswith(BLOCK) and start.endswith(BLOCK) and len(start) >= 2 * len(BLOCK) and BLOCK not in inner:
         return inner.strip("\n")
+    if "\n" in start and not start.startswith(("/", "!")):
+        return _BLANK_LINES.sub("", text.rstrip())
     return start
 
 

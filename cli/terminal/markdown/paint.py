@@ -56,6 +56,19 @@ class Painter:
         lines = clean(text).expandtabs(_rows.TAB).split("\n")
         return [_rows.row(part) for line in lines for part in _rows.wrapped([(line, look)], self.width, fold=fold)]
 
+    def echo(self, text: str) -> list[Row]:
+        """What the user sent, in bold behind `› `: as in the input line, all of it stands two columns in.
+
+        So pasted code keeps its shape.
+        """
+        from rich.segment import Segment
+
+        from cli.terminal.markdown import _rows
+
+        look = _rows.style("bold") if self.colour else _rows.PLAIN
+        rows = Painter(max(1, self.width - 2), colour=self.colour).text(text, "bold")
+        return [[Segment("  " if number else "› ", look), *row] if row else row for number, row in enumerate(rows)]
+
     def ansi(self, row: Row) -> str:
         """The row for the terminal, without a line end: text, SGR and OSC 8 links; text alone without colour."""
         from cli.terminal.markdown import _rows

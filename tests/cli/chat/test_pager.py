@@ -129,6 +129,14 @@ def test_a_turn_on_forty_columns() -> None:
     paging(test)
 
 
+def test_what_was_sent_stands_as_it_was_typed() -> None:
+    async def test() -> None:
+        async with PagerScreen(of(asked("    if x:\n        y\n\n\tz"))) as stage:
+            assert stage.display[2:] == ["›     if x:", "          y", "", "      z"]
+
+    paging(test)
+
+
 @pytest.mark.parametrize("columns", [20, 40, 200])
 @pytest.mark.parametrize("colour", [True, False])
 def test_any_width(columns: int, colour: bool) -> None:

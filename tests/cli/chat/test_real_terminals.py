@@ -225,5 +225,5 @@ def test_the_main_keys_in_tmux(tmp_path: Path, home: Path) -> None:
         assert not [line for line in lines if "so it goes" in line or "queued" in line]
         said = lines[lines.index("› first") :]
         assert [line for line in said if not line.startswith("thought for")] == [
-            *("› first", "of two lines", "stopped", "› second", "Two.", "exit 0")
+            *("› first", "  of two lines", "stopped", "› second", "Two.", "exit 0")
         ]

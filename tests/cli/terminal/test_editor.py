@@ -65,6 +65,15 @@ async def test_blanks_alone_are_not_sent_and_blanks_around_fall_off() -> None:
 
 
 @screened
+async def test_the_first_of_several_lines_keeps_its_indentation() -> None:
+    async with EditorStage() as stage:
+        await stage.type(f"{ALT_ENTER} {ALT_ENTER}    x = 1{ALT_ENTER}    y\r", f" /etc{ALT_ENTER}\tx \r")
+        await stage.until(lambda: len(stage.sent) == 2)
+        texts = ("    x = 1\n    y", "/etc\n    x")
+        assert stage.sent == [Typed(text, text, literal=True) for text in texts]
+
+
+@screened
 async def test_a_block_in_quotes_goes_on_until_they_are_closed() -> None:
     async with EditorStage() as stage:
         await stage.type('"""/one\r  two\r\r', '"""\r', '"""""" \r')

@@ -1,0 +1,38 @@
+"""How the chat draws what is said, as whole screens of several sizes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import write_script
+from tests.support.documents import answer
+from tests.support.screen import ChatScreen, Clock, chatting
+
+SIZES = pytest.mark.parametrize(("columns", "rows"), [(50, 15), (80, 24), (120, 40)])
+
+
+def drawn(stage: ChatScreen) -> list[str]:
+    """The screen from the first line that was sent on, without the bottom line, which tells of the speed."""
+    rows = stage.terminal.display
+    *said, _ = rows[: max(number for number, row in enumerate(rows) if row) + 1]
+    return said[next(number for number, row in enumerate(said) if row.startswith("› ")) :]
+
+
+@SIZES
+def test_pasted_code_keeps_its_shape(columns: int, rows: int, tmp_path: Path) -> None:
+    async def case() -> None:
+        script = write_script(tmp_path, answer("Yes."))
+        async with ChatScreen(columns=columns, rows=rows, engine=script, clock=Clock()) as stage:
+            await stage.type("\x1b[200~\n    if x:\n        return " + "a " * 24 + "\n\n\ty = 2\n\x1b[201~")
+            await stage.type("\r")
+            await stage.until(lambda: "Yes." in stage.rows)
+            await stage.settle()
+            long = "a " * 17 + "\n  " + "a " * 7 if columns == 50 else "a " * 24
+            typed = f"›     if x:\n          return {long}\n\n      y = 2"
+            assert drawn(stage) == [*(row.rstrip() for row in typed.split("\n")), "", "Yes.", "", "›"]
+            asked = stage.talk.session.messages[0].text
+            assert asked == "    if x:\n        return " + "a " * 24 + "\n\n\ty = 2"
+
+    chatting(case)
