@@ -131,7 +131,10 @@ class Finder:
 
     @property
     def where(self) -> str:
-        """`3 of 17`; `3 of ~1,700` where some pieces that hold the text weren't painted yet; `none`."""
+        """`3 of 17`; `3 of ~1,700` where some pieces that hold the text weren't painted yet; `none`.
+
+        What is switched off isn't searched, but its hits are told: `none · 3 in hidden thinking: t shows it`.
+        """
         painter, at, total, sure = self.view.painter, 0, 0, True
         for _, piece in self._all():
             count, known = self.query.count(piece, painter)
@@ -140,9 +143,21 @@ class Finder:
             if self._at and piece is self._at[0]:
                 at = total + self._at[1] + 1
             total, sure = total + count, sure and known
-        if not total:
-            return "none"
-        return f"{at or '–'} of {'' if sure else '~'}{total:,}" + (" · around" if self.wrapped else "")
+        told = [f"{at or '–'} of {'' if sure else '~'}{total:,}" if total else "none"]
+        told += ["around"] if self.wrapped else []
+        for kind, what, key in (("thinking", "thinking", "t"), ("call", "output", "o")):
+            if hidden := self._hidden(kind):
+                told.append(f"{hidden:,}{' more' if total else ''} in hidden {what}: {key} shows it")
+        return " · ".join(told)
+
+    def _hidden(self, kind: str) -> int:
+        """About how many hits stand in what is switched off of the items of this kind."""
+        view, hidden = self.view, 0
+        for block in view.blocks:
+            if block.item.kind == kind and not self._whole(block):
+                shown, whole = (block.pieces(view.switches, opened=opened) for opened in (False, True))
+                hidden += max(0, sum(map(self.query.guess, whole)) - sum(map(self.query.guess, shown)))
+        return hidden
 
     def _all(self) -> list[tuple[Block, Piece]]:
         """Every piece that the switches show, with long results whole."""

@@ -22,6 +22,7 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, VSplit, Window
 from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl, UIContent, UIControl
 from prompt_toolkit.output import ColorDepth, Output
+from rich.cells import cell_len
 
 from cli.chat.pager.find import Finder, Query
 from cli.chat.pager.scroll import Block, Line, View
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from cli.chat.pager.transcript import Transcript
 
 POLL_S = 0.2
-_KEYS = ("q leaves", "/ search", "Enter opens", "[ ] turns", "n N next", "Tab next fold")
+_SWITCH = {True: "hides", False: "shows"}
 _HIT, _THIS_HIT, _FOLD = "underline bold", "reverse", "reverse"
 
 
@@ -127,27 +128,37 @@ class Pager:
         return Layout(HSplit(parts), focused_element=self._body)
 
     def _foot(self) -> str:
-        """Where we are, what is shown, what the keys do: as much of it as there is room for."""
+        """Where we are and what the keys do, in words; the least important parts go where there is no room."""
         view = self.view
-        width = view.painter.width
+        width, wide = view.painter.width, view.painter.width > 60
         turns = sum(block.item.kind == "user" for block in view.blocks)
         here = view.lines[0].block.item.turn + 1 if view.lines else 0
         last = view.lines[-1].block.item.turn + 1 if view.lines else 0
-        thinking, output = (("on" if one else "off") for one in (view.switches.thinking, view.switches.output))
-        below = "↓ more below" if view.more_below else "end"
-        where = self._finder.where if self._finder else ""
-        query = f"/{one_line(self._finder.query.text, 16 if width > 60 else 6)}: " if self._finder else ""
         spans = f"{max(1, here)}–{last}" if last > max(1, here) else f"{max(1, here)}"
-        turn, brief_turn = (f"turn {spans} of {turns}", f"{spans}/{turns}") if turns else ("", "")  # /raw has none
-        long = [turn, below, query + where, f"t thinking {thinking}", f"o output {output}"]
-        brief = "↓" if view.more_below else "end"
-        short = [brief_turn, brief, query + where, f"t {thinking}", f"o {output}", "q"]
-        text = " " + " · ".join(filter(None, long))
-        if len(text) > width:
-            return fitted(" " + " · ".join(filter(None, short)), width).ljust(width)
-        for key in _KEYS:
-            text += f" · {key}" if len(text) + len(key) + 3 < width else ""
-        return fitted(text, width).ljust(width)
+        finder = self._finder
+        query = f"/{one_line(finder.query.text, 16 if wide else 6)}: {finder.where}" if finder else ""
+        parts = [  # in the order of the line, each with its rank
+            (3, (f"turn {spans} of {turns}" if wide else f"{spans}/{turns}") if turns else ""),  # /raw has none
+            (4, "end" if not view.more_below else "↓ more below" if wide else "↓"),
+            (1, fitted(query, width - 1)),
+            (5, "n N next" if finder else ""),
+            (6, "PgUp/PgDn pages"),
+            (7, "/ searches"),
+            (8, "Enter opens"),
+            (9, f"t {_SWITCH[view.switches.thinking]} thinking"),
+            (10, f"o {_SWITCH[view.switches.output]} output"),
+            (11, "[ ] turns"),
+            (12, "Tab next fold"),
+            (2, "q leaves"),
+        ]
+        shown = ""
+        chosen: list[tuple[int, str]] = []
+        for part in sorted(part for part in parts if part[1]):
+            more = [one for one in parts if one in (*chosen, part)]
+            line = " " + " · ".join(text for _, text in more)
+            if cell_len(line) <= width:
+                chosen, shown = more, line
+        return shown + " " * (width - cell_len(shown))
 
     def _redraw(self) -> None:
         """Bring `view.lines` up to date: keys come faster than frames."""

@@ -124,7 +124,7 @@ def test_a_turn_on_forty_columns() -> None:
         transcript = of(a_turn(), TurnEnded("stopped"))
         async with PagerScreen(transcript, columns=40, rows=40) as stage:
             assert "\n".join(stage.display) == SCREEN
-            assert stage.foot == "1/1 · end · t on · o on · q"
+            assert stage.foot == "1/1 · end · PgUp/PgDn pages · q leaves"
 
     paging(test)
 
@@ -264,16 +264,16 @@ def test_leaving(key: str) -> None:
 
 def test_the_switches() -> None:
     async def test() -> None:
-        async with PagerScreen(of(a_turn(), asked("And?"), said("So.")), rows=40) as stage:
+        async with PagerScreen(of(a_turn(), asked("And?"), said("So.")), columns=120, rows=40) as stage:
             await stage.press("t")
             assert "Let me see." not in stage.display and "thought" in stage.display and "0" in stage.display
-            assert "t thinking off · o output on" in stage.foot
+            assert "t shows thinking · o hides output" in stage.foot
             await stage.press("o")
             assert "0" not in stage.display
             assert "▸ python  for i in range(30): print(i) · 1.2 s · 30 lines, 79 bytes" in stage.display
             await stage.press("t")
             assert "Let me see." in stage.display and "0" not in stage.display
-            assert "t thinking on · o output off" in stage.foot
+            assert "t hides thinking · o shows output" in stage.foot
             await stage.press("o")
             assert "0" in stage.display
 
@@ -365,6 +365,50 @@ def test_search_reads_what_is_on_the_screen() -> None:
             assert "1 of 1" in stage.foot
             await stage.press("t", "/", *"secret", "enter")
             assert "none" in stage.foot
+
+    paging(test)
+
+
+def test_search_tells_of_hits_in_what_is_switched_off() -> None:
+    async def test() -> None:
+        async with PagerScreen(of(a_turn(), asked("see?"), said("So.")), columns=120) as stage:
+            await stage.press("t", "/", *"see", "enter")
+            assert "/see: 1 of 1 · 1 more in hidden thinking: t shows it" in stage.foot
+            await stage.press("t", "n")
+            assert re.search(r"/see: [12] of 2 · (around · )?n N", stage.foot)
+            await stage.press("t", "o", "/", *"hm", "enter")
+            assert "/hm: none · 1 in hidden thinking: t shows it" in stage.foot
+            await stage.press("/", *"print", "enter")  # it stands in the call's line, too
+            assert "/print: 1 of 1 · n N" in stage.foot
+            await stage.press("/", *"29", "enter")
+            assert "/29: none · 1 in hidden output: o shows it" in stage.foot
+
+    paging(test)
+
+
+FEET = {
+    20: ("1/1 · q leaves", "/see: none · 1 in…"),
+    50: ("1/1 · end · PgUp/PgDn pages · q leaves", "/see: none · 1 in hidden thinking: t shows it"),
+    80: (
+        "turn 1 of 1 · end · PgUp/PgDn pages · / searches · Enter opens · q leaves",
+        "turn 1 of 1 · end · /see: none · 1 in hidden thinking: t shows it · q leaves",
+    ),
+    120: (
+        "turn 1 of 1 · end · PgUp/PgDn pages · / searches · Enter opens · t shows thinking · o hides output · q leaves",
+        "turn 1 of 1 · end · /see: none · 1 in hidden thinking: t shows it · n N next · PgUp/PgDn pages · "
+        "/ searches · q leaves",
+    ),
+}
+
+
+@pytest.mark.parametrize("columns", FEET)
+def test_the_foot_line_says_in_words_what_fits(columns: int) -> None:
+    async def test() -> None:
+        async with PagerScreen(of(a_turn()), columns=columns, rows=40) as stage:
+            await stage.press("t")
+            before = stage.foot
+            await stage.press("/", *"see", "enter")
+            assert (before, stage.foot) == FEET[columns]
 
     paging(test)
 
