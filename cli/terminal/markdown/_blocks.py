@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rich.style import Style
 
 from cli.clean import clean
-from cli.terminal.markdown._code import code_lines
+from cli.terminal.markdown._code import code_lines, fenced
 from cli.terminal.markdown._cuts import start_of
 from cli.terminal.markdown._inline import Look, inline_lines
 from cli.terminal.markdown._markdown import MAX_NESTING, parser
@@ -105,7 +105,9 @@ class _Blocks:
 
     def _code(self, token: Token) -> list[Line]:
         source = clean(token.content)
-        return [Line(line, verbatim=True) for line in code_lines(source, clean(token.info), colour=self._look.colour)]
+        lines = code_lines(source, clean(token.info), colour=self._look.colour)
+        shown = lines if self._look.colour else fenced(lines, clean(token.info))
+        return [Line(line, verbatim=True) for line in shown]
 
     def _list(self, token: Token, width: int) -> list[Line]:
         number = start_of(token) if token.type == "ordered_list_open" else None

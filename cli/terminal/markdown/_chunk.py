@@ -21,7 +21,7 @@ class Chunk:
     `kind`: the parser's name of the block (`paragraph_open`, `bullet_list_open`…), or `code` for a piece of a fence;
     `source`: Markdown, for `code` the bare lines; `gap`: a blank row goes before it; `info`: the fence's info string;
     `context`: for `code` the lines before it in the same fence; for an item its number ("" for a bullet), or "+" when
-    it goes on with the one before.
+    it goes on with the one before. `begins`, `ends`: for `code`, the fence begins or ends with this piece.
 
         Chunk("code", "x = 1\n", gap=True, info="python")
     """
@@ -31,3 +31,5 @@ class Chunk:
     gap: bool
     info: str = ""
     context: str = ""
+    begins: bool = False
+    ends: bool = False

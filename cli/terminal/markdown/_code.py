@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.style import Style
 
+from cli.clean import one_line
 from cli.terminal.markdown._rows import PLAIN, TAB, Span, style
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     _Type = Any  # pygments' token types have no name in its stubs
 
 MAX_CHARS = 6000  # of a piece with its context; more is shown without colours
+_INFO_CHARS = 40
 MAX_LINE_CHARS = 500  # some of pygments' expressions take quadratic time on long lines
 
 # The lexers that are used, by pygments' first name for each. Not all 600: some need seconds for a few lines of blanks
@@ -83,6 +85,12 @@ def code_lines(source: str, info: str, *, context: str = "", colour: bool = True
     spans = _coloured(text, lexer)[len(before) :][: len(lines)]
     shown = ["".join(text for text, _ in line) for line in spans]
     return spans if shown == lines else [[(line, PLAIN)] for line in lines]  # a lexer must not change the text
+
+
+def fenced(lines: list[list[Span]], info: str, *, begins: bool = True, ends: bool = True) -> list[list[Span]]:
+    """The lines between the marks of a fence, as Markdown has them: without colours nothing else tells code apart."""
+    top: list[list[Span]] = [[(f"```{one_line(info, _INFO_CHARS)}", PLAIN)]] if begins else []
+    return [*top, *lines, *([[("```", PLAIN)]] if ends else [])]
 
 
 def _coloured(text: str, lexer: Lexer) -> list[list[Span]]:

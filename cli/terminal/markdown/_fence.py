@@ -23,17 +23,20 @@ class Fence:
         return len(text) - len(mark) < 4 and len(mark) >= len(self._marker) and not mark.strip(self._marker[0])
 
     def take(self, line: str) -> list[Chunk]:
-        """Take one more line; returns the piece that it completes, if it does."""
+        """Take one more line; returns the piece before it if that is long enough: the last one always has a line."""
+        full = len(self._code) >= CODE_LINES or self._chars >= BLOCK_CHARS
+        pieces = self.rest(ends=False) if full else []
         self._code.append(self._bare(line))
         self._chars += len(line)
-        return self.rest() if len(self._code) >= CODE_LINES or self._chars >= BLOCK_CHARS else []
+        return pieces
 
-    def rest(self) -> list[Chunk]:
-        """What is left, as a piece, if there is any."""
+    def rest(self, *, ends: bool = True) -> list[Chunk]:
+        """What is left, as a piece, if there is any. `ends`: it is the last one."""
         if not self._code:
             return []
-        gap = self._gap and not self._context
-        chunk = Chunk("code", "".join(self._code), gap, self._info, "".join(self._context))
+        begins = not self._context
+        gap = self._gap and begins
+        chunk = Chunk("code", "".join(self._code), gap, self._info, "".join(self._context), begins, ends)
         self._context = [*self._context, *self._code][-CONTEXT_LINES:]
         self._code, self._chars = [], 0
         return [chunk]
@@ -45,8 +48,9 @@ class Fence:
             return None
         shown = lines[-max_rows:]
         before = [*self._context, *lines[: -len(shown)]][-CODE_LINES:]
-        gap = self._gap and not before
-        return Chunk("code", "".join(line[:LONG_LINE] for line in shown), gap, self._info, "".join(before))
+        begins = not before
+        source = "".join(line[:LONG_LINE] for line in shown)
+        return Chunk("code", source, self._gap and begins, self._info, "".join(before), begins)
 
     def _bare(self, line: str) -> str:
         """The line without the indent that the fence has; what is left of a tab becomes blanks."""

@@ -23,7 +23,8 @@ Row: TypeAlias = "list[Segment]"
 class Painter:
     """Rows for a terminal of `width` columns; `width` can be set at any time, finished rows stay as they are.
 
-    `colour=False`: text alone, no SGR, no links; marks stay where they would be lost (`# Title`, `**bold**`).
+    `colour=False`: text alone, no SGR, no links; marks stay where they would be lost (`# Title`, `**bold**`,
+    and the fences of code: lines that are copied from between them are the code).
     `links=False`: addresses are shown after their texts, for a terminal that knows no OSC 8.
 
         painter = Painter(80)
@@ -86,7 +87,8 @@ class Painter:
         from cli.terminal.markdown._inline import Look
 
         if chunk.kind == "code":
-            return _code.code_lines(chunk.source, chunk.info, context=chunk.context, colour=self.colour)
+            lines = _code.code_lines(chunk.source, chunk.info, context=chunk.context, colour=self.colour)
+            return lines if self.colour else _code.fenced(lines, chunk.info, begins=chunk.begins, ends=chunk.ends)
         item = chunk.context if chunk.kind.endswith("list_open") else ""
         return _blocks.block_lines(chunk.source, self.width, Look(self.colour, self.links), item=item)
 

@@ -36,3 +36,25 @@ def test_pasted_code_keeps_its_shape(columns: int, rows: int, tmp_path: Path) ->
             assert asked == "    if x:\n        return " + "a " * 24 + "\n\n\ty = 2"
 
     chatting(case)
+
+
+@SIZES
+@pytest.mark.parametrize("colour", [True, False])
+def test_code_has_an_edge(
+    columns: int, rows: int, colour: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without colours its marks stay; the lines between them can be copied as they are."""
+    monkeypatch.setenv("NO_COLOR", "" if colour else "1")
+
+    async def case() -> None:
+        script = write_script(tmp_path, answer("So:\n```python\nx = 1\n\ny\n```\nDone."))
+        async with ChatScreen(columns=columns, rows=rows, engine=script, clock=Clock()) as stage:
+            await stage.type("go\r")
+            await stage.until(lambda: "Done." in stage.rows)
+            await stage.settle()
+            first, last = ([], []) if colour else (["```python"], ["```"])
+            assert drawn(stage) == [
+                *("› go", "", "So:", "", *first, "x = 1", "", "y", *last, "", "Done.", "", "›"),
+            ]
+
+    chatting(case)

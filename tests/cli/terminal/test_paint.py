@@ -67,6 +67,22 @@ def test_without_colour_the_marks_stay() -> None:
     ]
 
 
+def test_without_colour_code_stands_between_its_marks() -> None:
+    long = [f"x{number}" for number in range(100)]  # painted in several pieces
+    code = "\n".join(long)
+    rows = ansi(f"a\n```python title\n{code}\n```\nb", colour=False)
+    assert rows == ["a", "", "```python title", *long, "```", "", "b"]
+    assert ansi("~~~\nx\n", colour=False) == ["```", "x", "```"]
+    assert ansi("- a\n  ```\n  x\n  ```\n\n> ```sh\n> y\n", colour=False) == [
+        *("• a", "```", "x", "```", "", "```sh", "y", "```"),
+    ]
+    assert ansi("    x\n", colour=False) == ["```", "x", "```"]
+    painter, segmenter = Painter(80, colour=False), Segmenter()
+    segmenter.feed("```py\nx\ny")
+    live = segmenter.live(9)
+    assert live and [painter.ansi(row) for row in painter.chunk(live)] == ["```py", "x", "y"]
+
+
 def test_the_sixteen_colours_and_attributes() -> None:
     assert ansi("# T\n**b** *i* ~~s~~ `c`") == [
         *("\x1b[1;4mT\x1b[0m", "", "\x1b[1mb\x1b[0m \x1b[3mi\x1b[0m \x1b[9ms\x1b[0m \x1b[36mc\x1b[0m"),

@@ -88,7 +88,7 @@ def test_a_fence_comes_in_pieces_with_what_stands_before_them() -> None:
 
 def test_a_line_of_code_is_the_line_however_long() -> None:
     line = "x" * 5000 + " y"
-    assert chunks(f"```\n{line}\n```\n", ()) == [Chunk("code", f"{line}\n", gap=False)]
+    assert chunks(f"```\n{line}\n```\n", ()) == [Chunk("code", f"{line}\n", gap=False, begins=True, ends=True)]
 
 
 def test_what_never_ends_is_cut_and_goes_on() -> None:
@@ -175,5 +175,5 @@ def test_live_changes_nothing(fragments: list[str], rows: int) -> None:
 def test_after_the_end_it_is_as_new() -> None:
     segmenter = Segmenter()
     assert segmenter.feed("```\na") == []
-    assert segmenter.finish() == [Chunk("code", "a\n", gap=False)]
+    assert segmenter.finish() == [Chunk("code", "a\n", gap=False, begins=True, ends=True)]
     assert segmenter.feed("# b\n") == [Chunk("heading_open", "# b\n", gap=False)]
