@@ -43,6 +43,7 @@ def _talk(flags: Mapping[str, object], resume: Resume, face: Callable[[Conversat
 async def run(talk: Conversation) -> None:
     """Show the face until the user leaves; the model loads meanwhile."""
     talk.background.begin()
+    talk.face.begin()
     greet(talk, talk.face)
     talk.begin()
     await talk.face.screen.run()

@@ -31,6 +31,9 @@ class Face(ABC):
         self.view, self.painter, self.pictures = view, painter, pictures
         self._replaces: int | None = None
 
+    def begin(self) -> None:  # noqa: B027
+        """Before anything is shown: find out what the terminal can do."""
+
     @property
     @abstractmethod
     def rows(self) -> int:

@@ -16,7 +16,8 @@ from cli.chat.panes import ChatPanes
 from cli.terminal.input.editor import Editor
 from cli.terminal.input.external import edit
 from cli.terminal.input.history import History
-from cli.terminal.markdown.paint import Painter, knows_links
+from cli.terminal.links import ask_name, knows_links
+from cli.terminal.markdown.paint import Painter
 from cli.terminal.pictures import Pictures, cell_size, way_of
 from cli.terminal.question import QuestionPane
 from cli.terminal.screen import FRAME_S, Screen
@@ -44,6 +45,7 @@ class ScreenFace(DrawnFace):
     ) -> None:
         colour = not os.environ.get("NO_COLOR")
         painter = Painter(80, colour=colour, links=knows_links(os.environ))
+        self._asks_name = colour and input is None
         super().__init__(talk, painter, Pictures(way_of(os.environ), cell=cell_size()), clock=clock)
         self.question = QuestionPane(painter, clock=clock)
         self.editor = Editor(
@@ -58,6 +60,10 @@ class ScreenFace(DrawnFace):
             self.panes, self.editor, self.question, painter, keys=chat_keys(talk, self), colour=colour,
             vi=talk.settings.vi, input=input, output=output, frame_s=frame_s,
         )  # fmt: skip
+
+    def begin(self) -> None:
+        if self._asks_name:
+            self.painter.links = knows_links(os.environ, ask_name(self.screen.app.input, self.screen.output))
 
     @property
     def rows(self) -> int:

@@ -15,6 +15,7 @@ from agent.worker import Tapped
 from cli.clean import clean
 from cli.oneshot.report import Report
 from cli.streams import stdout
+from cli.terminal.links import knows_links
 from cli.words import FORCED, json_line
 from harmony.codec import Codec
 
@@ -60,7 +61,7 @@ class Answer:
         if notes:
             from cli.footnotes import lines
 
-            links = self._streams and os.environ.get("TERM", "dumb") not in ("dumb", "linux")
+            links = self._streams and knows_links(os.environ)
             stdout().write("\n" + "".join(f"{line}\n" for line in lines(notes, links=links)))
         stdout().flush()
 

@@ -24,7 +24,7 @@ from tests.support.command import OSSIA, write_script
 from tests.support.documents import answer, document
 from tests.support.pty import IDLE
 from tests.support.rendering import render_markdown
-from tests.support.tmux import Tmux
+from tests.support.tmux import Tmux, tmux_links
 
 _COLUMNS, _ROWS = 80, 24
 _KEYS = 400  # as many as the input line shows at once
@@ -68,7 +68,8 @@ def stream(tokens: int, *, seed: int, rate: float, resize: bool, home: Path) -> 
             tmux.resize(_COLUMNS, _ROWS)
         tmux.until(lambda: sum(line.count("Q") for line in tmux.display) * 2 == typed, timeout_s=10)
         lines = tmux.lines
-    rows = ["".join(part.text for part in row).rstrip() for row in render_markdown(text, width=_COLUMNS, colour=True)]
+    drawn = render_markdown(text, width=_COLUMNS, colour=True, links=tmux_links())
+    rows = ["".join(part.text for part in row).rstrip() for row in drawn]
     begin = lines.index("› go") + 2
     end = next(number for number in range(len(lines) - 1, 0, -1) if lines[number].startswith("› QZ"))
     kept = 2 * sum(line.count("Q") for line in lines[end:])

@@ -21,6 +21,7 @@ _PRINTS = {
 
 # Who may call `write_raw`, which escapes nothing. Text from outside comes through Painter.ansi; copied text as base64.
 _WRITERS = {
+    ("links.py", "ask_name"): {"_ASK"},
     ("screen.py", "_print_held"): {"self._ansi(row) + '\\r\\n'"},
     ("vt.py", "erase_down"): {"'\\x1b7\\x1b[K' + '\\x1b[B\\x1b[2K' * (self.get_size().rows - 1) + '\\x1b8'"},
     ("vt.py", "copy"): {"f'\\x1b]52;c;{encoded}\\x07'"},

@@ -7,8 +7,8 @@ from cli.terminal.markdown.paint import Painter, Row
 from cli.terminal.markdown.segment import Segmenter
 
 
-def render_markdown(text: str, *, width: int, colour: bool) -> list[Row]:
+def render_markdown(text: str, *, width: int, colour: bool, links: bool = True) -> list[Row]:
     """All rows of a text: what the same text would leave on the screen if it came in pieces."""
-    segmenter, painter = Segmenter(), Painter(width, colour=colour)
+    segmenter, painter = Segmenter(), Painter(width, colour=colour, links=links)
     chunks = [*segmenter.feed(clean(text)), *segmenter.finish()]
     return [row for chunk in chunks for row in painter.chunk(chunk)]

@@ -19,10 +19,18 @@ from types import TracebackType
 
 import pytest
 
+from cli.terminal.links import knows_links
+
 TIMEOUT_S = 120.0
 HISTORY_LINES = 200_000
 
 needs_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux on PATH")
+
+
+def tmux_links() -> bool:
+    """Does the tmux that is installed know links?"""
+    version = subprocess.run(["tmux", "-V"], capture_output=True, text=True, check=True).stdout
+    return knows_links({}, version.strip())
 
 
 class Tmux:

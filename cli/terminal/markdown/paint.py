@@ -6,7 +6,6 @@ their end; code is neither wrapped nor indented. Heavy libraries are loaded with
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from cli.clean import clean
@@ -91,18 +90,3 @@ class Painter:
             return lines if self.colour else _code.fenced(lines, chunk.info, begins=chunk.begins, ends=chunk.ends)
         item = chunk.context if chunk.kind.endswith("list_open") else ""
         return _blocks.block_lines(chunk.source, self.width, Look(self.colour, self.links), item=item)
-
-
-def knows_links(environ: Mapping[str, str]) -> bool:
-    """Is the terminal one of those that are known to make OSC 8 links clickable?
-
-        knows_links({"TERM": "xterm-kitty"})   → True
-    """
-    if environ.get("TERM", "") in ("xterm-kitty", "foot", "alacritty", "wezterm", "xterm-ghostty"):
-        return True
-    known = ("iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "tmux")
-    marks = ("WT_SESSION", "KITTY_WINDOW_ID", "KONSOLE_VERSION", "DOMTERM")
-    vte = environ.get("VTE_VERSION", "")
-    if environ.get("TERM_PROGRAM") in known or any(map(environ.get, marks)):
-        return True
-    return vte.isdecimal() and int(vte) >= 5000

@@ -13,7 +13,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from cli.clean import clean
-from cli.terminal.markdown.paint import Painter, knows_links
+from cli.terminal.markdown.paint import Painter
 from cli.terminal.markdown.segment import Chunk, Segmenter
 from tests.oracle import hostile_output
 from tests.oracle.segments import random_text, splits
@@ -119,11 +119,6 @@ def test_links() -> None:
     assert plain("[https://bank.example](https://evil.example/)") == ["https://bank.example (https://evil.example/)"]
     assert plain("![a plot](https://example.org/p.png)") == ["a plot (https://example.org/p.png)"]
     assert len(plain("![](data:image/png;base64," + "A" * 1500 + ")", width=10_000)[0]) < 220
-
-
-def test_which_terminals_know_links() -> None:
-    assert not any(map(knows_links, ({}, {"TERM": "xterm-256color"}, {"TERM": "dumb"}, {"VTE_VERSION": "4600"})))
-    assert all(map(knows_links, ({"TERM": "xterm-kitty"}, {"VTE_VERSION": "7600"}, {"TERM_PROGRAM": "iTerm.app"})))
 
 
 def test_items_keep_their_numbers_and_markers() -> None:
