@@ -47,6 +47,7 @@ _PEEK_ROWS = 3
 _USER_CHARS = 4_000
 _ARGUMENT_CHARS, _RESULT_CHARS = 200, 60
 _LEAST_ARGUMENT_CELLS = 6
+_FEW_TOKENS = 12  # a thought of fewer is shown in its own line
 
 
 class ChatView:
@@ -236,19 +237,25 @@ class ChatView:
         self._citations = None
 
     def _fold_thinking(self) -> None:
-        """The thinking is over: one line stays, and the text if it is shown at this moment."""
+        """The thinking is over: one line stays, and the text if that is shown now; a few words are that line."""
         if not self._thought:
-            return
+            return None
         seconds = self._clock() - self._thought_since
-        text, self._thought, self._tail = "".join(self._thought), [], ""
+        text, self._thought, self._tail = "".join(self._thought).strip(), [], ""
+        if self.think == "on" and text and self._thought_tokens < _FEW_TOKENS:
+            return self.note(f"thought: {one_line(text)}", "dim italic")
         took = f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
         head = self._thought_line(f"thought for {took}", self._thought_tokens)
-        shown = self._painter.text(text.strip(), "dim") if self.think == "on" else []
-        self._add("aside", [*self._painter.text(head, "dim italic"), *shown])
+        shown = self._painter.text(text, "dim") if self.think == "on" else []
+        return self._add("aside", [*self._painter.text(head, "dim italic"), *shown])
 
     def _thought_line(self, thought: str, tokens: int | None) -> str:
-        parts = [thought, count(tokens, "token") if tokens else "", "Ctrl-O shows it" if self.keys else ""]
-        return " · ".join(filter(None, parts))
+        """On one row: what there is no room for is left out, the last first."""
+        told = [thought, count(tokens, "token") if tokens else "", "Ctrl-O shows it" if self.keys else ""]
+        parts = [part for part in told if part]
+        while len(parts) > 1 and len(" · ".join(parts)) > self._painter.width:
+            parts.pop()
+        return " · ".join(parts)
 
     def _finished(self, done: ToolFinished) -> None:
         self._call, self._output, self._writing_call = None, "", ""

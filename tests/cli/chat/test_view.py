@@ -119,6 +119,52 @@ def test_what_was_thought_is_counted_and_its_key_named_where_there_are_keys() ->
         assert rows(shown) == [told]
 
 
+def think(shown: ChatView, index: int, tokens: int) -> None:
+    for number in range(tokens):
+        shown.see(Delta(index, f"w{number}\n" if number == 2 else f"w{number} ", channel="analysis"))
+
+
+SHORT = "thought: " + " ".join(f"w{number}" for number in range(11))
+LONG = ["w0 w1 w2", " ".join(f"w{number}" for number in range(3, 12))]
+HEAD = "thought for 0.0 s · 12 tokens · Ctrl-O shows it"
+
+
+@pytest.mark.parametrize(
+    ("width", "how", "told"),
+    [
+        (50, "off", [HEAD.replace("12", "11"), HEAD]),
+        (40, "off", [HEAD.replace("12", "11")[:29], HEAD[:29]]),
+        (20, "off", [HEAD[:17], HEAD[:17]]),
+        (80, "on", [SHORT, HEAD, *LONG]),
+        (120, "peek", [HEAD.replace("12", "11"), HEAD]),
+    ],
+)
+def test_a_few_tokens_of_thinking_take_one_line(width: int, how: Think, told: list[str]) -> None:
+    shown = view(width, think=how)
+    think(shown, 0, 11)
+    think(shown, 1, 12)
+    shown.see(Delta(2, "So.", channel="final"))
+    assert rows(shown) == told
+
+
+@pytest.mark.parametrize("width", [50, 80, 120])
+def test_calls_in_a_row_are_a_list_without_gaps(width: int) -> None:
+    """Whatever was thought between them, and if one failed: only text stands apart."""
+    shown = view(width, think="on")
+    shown.user("Go.")
+    for index in range(3):
+        think(shown, 2 * index, 3)
+        shown.see(Delta(2 * index + 1, f"print({index})", channel="analysis", recipient="python"))
+        shown.see(called("python", f"print({index})", str(index)))
+    shown.see(called("python", "1/0", TRACEBACK, error=True, ms=0))
+    shown.see(called("python", "print(9)", "9"))
+    shown.see(Delta(9, "So.\n\n", channel="final"))
+    listed = [row for index in range(3) for row in ("thought: w0 w1 w2", f"▸ python  print({index}) · 2.0 s · {index}")]
+    failed = "✗ python: ZeroDivisionError: division by zero"
+    lines = [failed, "  1/0"] if width == 50 else [f"{failed} · 1/0"]
+    assert rows(shown) == ["› Go.", "", *listed, *lines, "▸ python  print(9) · 2.0 s · 9", "", "So."]
+
+
 def test_of_a_long_message_the_beginning_is_shown() -> None:
     shown = view(200)
     shown.user("Why? " * 200_000)
@@ -135,4 +181,4 @@ def test_thinking_that_is_shown_stands_where_its_line_will_stand() -> None:
     assert live == ["", "Hm, why."]
     assert [len(shown.live(rows)) for rows in (1, 2, 10)] == [1, 2, 2]
     shown.see(Delta(1, "So.", channel="final"))
-    assert rows(shown) == ["› Why?", "", "thought for 0.0 s · 1 token · Ctrl-O shows it", "Hm, why."]
+    assert rows(shown) == ["› Why?", "", "thought: Hm, why."]
