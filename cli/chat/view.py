@@ -26,6 +26,7 @@ from agent.events import (
 from agent.kinds import is_answer
 from cli.chat.pager.items import Item
 from cli.clean import clean, one_line
+from cli.emoji import clean_parts
 from cli.runtime.failures import failure_rows
 from cli.runtime.pace import Reading
 from cli.runtime.progress import fitted
@@ -208,7 +209,7 @@ class ChatView:
 
             self._citations = self._citations or Citations(self._page)
             text = self._citations.feed(text)
-        for chunk in self._segments.feed(clean(text)):
+        for chunk in self._segments.feed(clean_parts(text)):
             self._text_rows(self._painter.chunk(chunk))
 
     def _text_rows(self, rows: list[Row]) -> None:
@@ -226,7 +227,7 @@ class ChatView:
             return
         segments, self._segments = self._segments, None
         rest = self._citations.finish() if self._citations else ""
-        for chunk in [*segments.feed(clean(rest)), *segments.finish()]:
+        for chunk in [*segments.feed(clean_parts(rest)), *segments.finish()]:
             self._text_rows(self._painter.chunk(chunk))
         if self._citations and self._citations.notes:
             from cli.footnotes import lines

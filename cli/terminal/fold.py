@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from cli.emoji import pieces, widest
+
 if TYPE_CHECKING:
     from cli.terminal.markdown.paint import Row
 
@@ -47,13 +49,11 @@ def _pieces(text: str, first: int, width: int) -> Iterator[tuple[str, int]]:
         for at in range(first, len(text), width):
             yield text[at : at + width], len(text[at : at + width])
         return
-    from rich.cells import cell_len
-
-    room, begin, used = first or width, 0, 0
-    for at, char in enumerate(text):
-        cells = cell_len(char)
+    room, begin, used, at = first or width, 0, 0, 0
+    for piece in pieces(text):
+        cells = widest(piece)
         if used + cells > room:
             yield text[begin:at], used
             room, begin, used = width, at, 0
-        used += cells
+        used, at = used + cells, at + len(piece)
     yield text[begin:], used

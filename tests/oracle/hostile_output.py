@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 
 from cli.clean import clean
+from cli.emoji import CLUSTER
 from cli.terminal.markdown.paint import Painter, Row
 from cli.terminal.markdown.segment import Chunk, Segmenter
 
@@ -41,6 +42,8 @@ ATTACKS = (
     *("# h\x1bc\u115f\u180e", "|a\x1b[K|\n|-|\n|\u200e|\n", "|a|b|\n|-|:-:|\n|\x1b[1m<br>&#x1b;|`\x07`|\n|only one\n"),
     *("> \x1b[1m\n>> x\n", "- \x1b[A\n  - &#x202e;\n", "1000000000. x\n", "- " * 60, "> " * 60, "*" * 300, "_a" * 200),
     *("[" * 300, "$" * 300, "`a " * 90, "---\n", "===\n", "\n", "\n\n", "\t", "  \n", "\\\n"),
+    *("👨\u200d👩\u200d👧", "👩🏽\u200d", "\u200d💻", "❤\ufe0f\u200d🔥", "a\u200d👧", "👍🏽"),
+    *("\U0001f1e9\U0001f1ea", "\U0001f1eb"),
     *("text ", "漢字かな ", "\u0645\u0631 \u202b x"),
 )
 _MEGABYTES = ("word ", "x", "\u0301", "[a](", "\x1b[31m", "漢", "**a*", "`a ")
@@ -52,6 +55,7 @@ _END_OF_LINK = r"\x1b\]8;;\x1b\\"
 _TEXT = r"[^\x00-\x1f\x7f-\x9f]"
 _STYLED = rf"(?:{_SGR}{_TEXT}++\x1b\[0m|{_TEXT}++)"  # possessive: a row that fails must fail in linear time
 _ROW = re.compile(rf"(?:{_LINK}{_STYLED}{_END_OF_LINK}|{_STYLED})*")
+_CLUSTER = re.compile(CLUSTER)
 _ESCAPES = re.compile(rf"{_SGR}|{_LINK}|{_END_OF_LINK}")
 _WORDS = re.compile(r"(?:(?:bold|dim|italic|underline|reverse|strike|fg:ansi[a-z]+)(?: |$))*")
 _INK = ("SIGN", "ARABIC", "SYRIAC", "EGYPTIAN", "KAITHI")  # format characters that are drawn
@@ -87,7 +91,7 @@ def row_complaints(ansi: str, *, colour: bool = True) -> Iterator[str]:
     """What is wrong with a row as it goes to the terminal."""
     if not _ROW.fullmatch(ansi) or (not colour and "\x1b" in ansi):
         yield f"not only text, SGR and links: {ansi!r}"
-    yield from complaints(_ESCAPES.sub("", ansi))
+    yield from complaints(_CLUSTER.sub("", _ESCAPES.sub("", ansi)))
 
 
 def fragment_complaints(fragments: list[tuple[str, str]]) -> Iterator[str]:

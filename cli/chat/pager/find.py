@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from cli.chat.pager.scroll import Block, Line, Piece, View
-from cli.clean import clean
+from cli.emoji import clean_flat
 from cli.terminal.markdown.paint import Painter, Row
 
 Spans = list[tuple[int, int, int]]
@@ -27,7 +27,7 @@ class Query:
     """
 
     def __init__(self, text: str) -> None:
-        self.text = clean(text)
+        self.text = clean_flat(text)
         words = self.text.split()
         on_rows = rf"[\s{_SOFT}]+".join(f"{_SOFT}?".join(map(re.escape, word)) for word in words)
         in_source = rf"[\s{_MARKS}]+".join(map(_loose, words))

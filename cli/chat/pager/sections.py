@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from cli.chat.pager.calls import Shown, headline, shown_arguments, style_of
-from cli.clean import clean, one_line
+from cli.clean import one_line
+from cli.emoji import clean_flat
 from cli.terminal.fold import folded
 from cli.terminal.markdown.paint import Painter, Row
 from cli.terminal.markdown.segment import Chunk, Segmenter
@@ -59,14 +60,14 @@ class Section:
         match self.look:
             case "markdown":
                 segmenter = Segmenter()
-                chunks = [*segmenter.feed(clean(self.source)), *segmenter.finish()]
+                chunks = [*segmenter.feed(clean_flat(self.source)), *segmenter.finish()]
                 return [row for chunk in chunks for row in painter.chunk(chunk)]
             case "code":
-                return painter.chunk(Chunk("code", clean(self.source) or "\n", gap=False, info=self.language))
+                return painter.chunk(Chunk("code", clean_flat(self.source) or "\n", gap=False, info=self.language))
             case "rule":
                 return painter.text(f"{self.source} {_RULE}"[: painter.width], self.style)
             case _:
-                return painter.text(self.source.removesuffix("\n"), self.style)
+                return painter.text(clean_flat(self.source).removesuffix("\n"), self.style)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
 
 from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
@@ -14,6 +15,7 @@ from prompt_toolkit.formatted_text.utils import fragment_list_to_text
 from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
 
 from cli.clean import clean
+from cli.emoji import clean_flat, pieces
 from cli.terminal.input.history import Entry, History, Walk
 from cli.terminal.input.pastes import Pastes
 
@@ -99,13 +101,21 @@ class Cleaned(Processor):
         text = fragment_list_to_text(fragments)
         if text.isascii() and text.isprintable():
             return Transformation(fragments)
-        shown = [clean(char).replace("\t", "    ") for char in text]
+        shown = [one for piece in pieces(text) for one in _shown(piece)]
         starts = [0]
         for piece in shown:
             starts.append(starts[-1] + len(piece))
         if starts[-1] == len(text) and "".join(shown) == text:
             return Transformation(fragments)
         return _mapped(fragments, shown, starts)
+
+
+def _shown(piece: str) -> Iterator[str]:
+    """What is drawn for each character of a cluster: a tone has columns of its own in some terminals only."""
+    flat = clean_flat(piece)
+    for char in piece:
+        drawn = clean(char)
+        yield drawn.replace("\t", "    ") if drawn and drawn in flat else ""
 
 
 def _mapped(fragments: StyleAndTextTuples, shown: list[str], starts: list[int]) -> Transformation:

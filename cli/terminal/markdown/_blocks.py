@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from rich.style import Style
 
-from cli.clean import clean
+from cli.emoji import clean_parts
 from cli.terminal.markdown._code import code_lines, fenced
 from cli.terminal.markdown._cuts import start_of
 from cli.terminal.markdown._inline import Look, inline_lines
@@ -75,7 +75,7 @@ class _Blocks:
             case "fence" | "code_block":
                 return self._code(token)
             case "maths_block":
-                text = clean(token.content).removesuffix("\n").expandtabs(TAB)
+                text = clean_parts(token.content).removesuffix("\n").expandtabs(TAB)
                 return [Line([(line, PLAIN)], verbatim=True) for line in text.split("\n")]
             case "blockquote_open":
                 lines = self.lines("blockquote_close", width - 2)
@@ -86,7 +86,7 @@ class _Blocks:
                 return [Line([("─" * min(_RULE_COLUMNS, width), self._faint())])]
             case "table_open":
                 return [Line(line) for line in table_lines(self._table(), width, colour=self._look.colour)]
-        return [Line([(clean(token.content), PLAIN)])] if token.content else []
+        return [Line([(clean_parts(token.content), PLAIN)])] if token.content else []
 
     def _text(self, width: int, words: str = "") -> list[Line]:
         """Take the inline token that comes next, and the token that closes its block."""
@@ -104,9 +104,9 @@ class _Blocks:
         return _prefixed(lines, hashes, "", PLAIN)
 
     def _code(self, token: Token) -> list[Line]:
-        source = clean(token.content)
-        lines = code_lines(source, clean(token.info), colour=self._look.colour)
-        shown = lines if self._look.colour else fenced(lines, clean(token.info))
+        source = clean_parts(token.content)
+        lines = code_lines(source, clean_parts(token.info), colour=self._look.colour)
+        shown = lines if self._look.colour else fenced(lines, clean_parts(token.info))
         return [Line(line, verbatim=True) for line in shown]
 
     def _list(self, token: Token, width: int) -> list[Line]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.style import Style
 
 from cli.clean import clean, clean_url
+from cli.emoji import clean_parts
 from cli.terminal.markdown._code import UNKNOWN
 from cli.terminal.markdown._rows import PLAIN, TAB, Span, style
 
@@ -60,13 +61,13 @@ def inline_lines(tokens: Sequence[Token], look: Look, base: Style = PLAIN) -> li
 
 def _add(lines: list[list[Span]], text: str, look: Style) -> None:
     """Clean again: `&#x202e;` has become a character by now."""
-    first, *more = clean(text).expandtabs(TAB).split("\n")
+    first, *more = clean_parts(text).expandtabs(TAB).split("\n")
     lines[-1].append((first, look))
     lines += [[(part, look)] for part in more]
 
 
 def _code(token: Token, base: Style, look: Look) -> list[Span]:
-    text = clean(token.content).replace("\n", " ")
+    text = clean_parts(token.content).replace("\n", " ")
     return [(text, base + style(UNKNOWN))] if look.colour else [(f"{token.markup}{text}{token.markup}", PLAIN)]
 
 
@@ -99,5 +100,5 @@ def shown_url(address: str) -> str:
 def _image(token: Token, base: Style, look: Look) -> list[Span]:
     alt = "".join(child.content or " " for child in token.children or ()) or token.content or "picture"
     shown = shown_url(str(token.attrs.get("src", "")))
-    spans: list[Span] = [(clean(alt).replace("\n", " "), base)]
+    spans: list[Span] = [(clean_parts(alt).replace("\n", " "), base)]
     return [*spans, (f" ({shown})", style("dim") if look.colour else PLAIN)] if shown else spans

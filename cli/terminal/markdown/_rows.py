@@ -6,7 +6,7 @@ A span is a piece of text in one style. Only rich's values are used here, never 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -14,7 +14,8 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
-from cli.clean import clean, clean_url, unstacked
+from cli.clean import clean_url, unstacked
+from cli.emoji import CLUSTER, clean_flat, clean_row, pieces, widest
 
 if TYPE_CHECKING:
     from rich.color import Color
@@ -36,6 +37,9 @@ _CLINGING = (
 )
 # What is not broken: a word, or one wide character with the signs that must not begin or end a row.
 _UNIT = re.compile(f"([{_OPENING}]*[{_WIDE}][{_CLINGING}]*|[^ {_WIDE}]+)( *)")
+_JOINED_UNIT = re.compile(
+    f"([{_OPENING}]*(?:{CLUSTER}|[{_WIDE}])[{_CLINGING}]*|(?:(?!{CLUSTER})[^ {_WIDE}])+)( *)"
+)  # slower
 _UNSAFE = str.maketrans("\n\t", "  ")
 
 
@@ -45,32 +49,36 @@ def style(words: str) -> Style:
     return Style.parse(words) if words else PLAIN
 
 
-def wrapped(spans: list[Span], width: int, *, fold: bool = False) -> list[list[Span]]:
+def wrapped(
+    spans: list[Span], width: int, *, fold: bool = False, measure: Callable[[str], int] = widest
+) -> list[list[Span]]:
     """The line as rows of at most `width` columns, broken between words and between wide characters.
 
     A longer word stands alone and keeps its length, so that an address is copied whole; with `fold` it is broken.
     """
     text = "".join(text for text, _ in spans)
-    if len(text) * 2 <= width or cell_len(text) <= width:
+    if len(text) * 2 <= width or measure(text) <= width:
         return [spans]
-    return list(_sliced(spans, _extents(text, max(1, width), fold)))
+    return list(_sliced(spans, _extents(text, max(1, width), fold, measure)))
 
 
-def _extents(text: str, width: int, fold: bool) -> Iterator[tuple[int, int]]:
+def _extents(text: str, width: int, fold: bool, measure: Callable[[str], int]) -> Iterator[tuple[int, int]]:
     """Where each row begins and ends in the text."""
     start = end = 0
     column = len(text) - len(text.lstrip(" "))  # an indent stays on the first row
-    for unit in _UNIT.finditer(text):
-        cells = cell_len(unit[1])
+    units = _JOINED_UNIT if "\u200d" in text else _UNIT
+    for unit in units.finditer(text):
+        cells = measure(unit[1])
         if column + cells > width and end > start:
             yield start, end
             start, column = unit.start(), 0
         if fold and cells > width:
-            for at, char in enumerate(unit[1], unit.start()):
-                if column + (cells := cell_len(char)) > width and at > start:
+            at = unit.start()
+            for piece in pieces(unit[1]):
+                if column + (cells := measure(piece)) > width and at > start:
                     yield start, at
                     start, column = at, 0
-                column += cells
+                column, at = column + cells, at + len(piece)
             cells = 0
         column, end = column + cells + len(unit[2]), unit.end(1)
     yield start, end
@@ -132,7 +140,7 @@ def _safe(text: str) -> str:
     """The text without anything that a terminal acts on, on one line: the last check before the terminal."""
     if text.isascii() and text.isprintable():
         return text
-    return clean(text).translate(_UNSAFE)
+    return clean_row(text).translate(_UNSAFE)
 
 
 def ansi(done: Row, *, colour: bool, links: bool) -> str:
@@ -190,5 +198,5 @@ def fragments(rows: list[Row], *, colour: bool) -> list[tuple[str, str]]:
         if number:
             done.append(("", "\n"))
         for segment in one:
-            done.append((_words(segment.style) if colour and segment.style else "", _safe(segment.text)))
+            done.append((_words(segment.style) if colour and segment.style else "", clean_flat(_safe(segment.text))))
     return done

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from rich.cells import cell_len
 from rich.style import Style
 
 from cli.terminal.markdown._rows import PLAIN, Span, cells, style, wrapped
@@ -77,7 +78,7 @@ def _narrowed(natural: list[int], room: int) -> list[int] | None:
 
 def _row(row: Sequence[Cell], widths: list[int], aligns: list[str], faint: Style) -> list[list[Span]]:
     columns = [
-        [part for line in cell for part in wrapped(line, width, fold=True)]
+        [part for line in cell for part in wrapped(line, width, fold=True, measure=cell_len)]
         for cell, width in zip(row, widths, strict=True)
     ]
     lines = []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from cli.clean import clean
+from cli.emoji import clean_parts
 from cli.terminal.markdown.segment import Chunk
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Painter:
         from cli.terminal.markdown import _rows
 
         look = _rows.style(style) if self.colour else _rows.PLAIN
-        lines = clean(text).expandtabs(_rows.TAB).split("\n")
+        lines = clean_parts(text).expandtabs(_rows.TAB).split("\n")
         return [_rows.row(part) for line in lines for part in _rows.wrapped([(line, look)], self.width, fold=fold)]
 
     def echo(self, text: str) -> list[Row]:
@@ -61,13 +61,12 @@ class Painter:
 
         So pasted code keeps its shape.
         """
-        from rich.segment import Segment
-
         from cli.terminal.markdown import _rows
 
         look = _rows.style("bold") if self.colour else _rows.PLAIN
         rows = Painter(max(1, self.width - 2), colour=self.colour).text(text, "bold")
-        return [[Segment("  " if number else "› ", look), *row] if row else row for number, row in enumerate(rows)]
+        texts = ("".join(part.text for part in row) for row in rows)
+        return [_rows.row([("  " if number else "› ", look), (text, look)]) for number, text in enumerate(texts)]
 
     def ansi(self, row: Row) -> str:
         """The row for the terminal, without a line end: text, SGR and OSC 8 links; text alone without colour."""

@@ -58,3 +58,30 @@ def test_code_has_an_edge(
             ]
 
     chatting(case)
+
+
+FAMILY, THUMB, FLAG, FIRE = "👨\u200d👩\u200d👧", "👍🏽", "🇩🇪", "❤\ufe0f\u200d🔥"
+
+
+@SIZES
+def test_emoji_stay_whole(columns: int, rows: int, tmp_path: Path) -> None:
+    """What is printed is as it was typed. In the input line stands what takes the same columns in every terminal."""
+
+    async def case() -> None:
+        text = f"{FAMILY}{THUMB} {FLAG} x{FIRE}y a\u200db"
+        script = write_script(tmp_path, *(answer(f"{text}\n\n{FAMILY * 9} {FLAG * 9}") for _ in range(2)))
+        async with ChatScreen(columns=columns, rows=rows, engine=script, clock=Clock()) as stage:
+            await stage.type(text)
+            await stage.until(lambda: "› 👨👩👧👍 DE x❤🔥y ab" in stage.rows)
+            await stage.type("!\x1b[D\x7fz")
+            await stage.until(lambda: "› 👨👩👧👍 DE x❤🔥y az!" in stage.rows)
+            assert stage.terminal.cursor[1] == stage.terminal.display[stage.terminal.cursor[0]].index("!") + 5
+            await stage.type("\x7fb\x1b[C\x7f\r")
+            await stage.settle()
+            assert stage.talk.session.messages[0].text == text
+            sent = "".join(stage.terminal.sent)
+            shown = text.replace("a\u200db", "ab")
+            assert f"› {shown}" in sent and f"{shown}\r\n" in sent
+            assert FAMILY * (8 if columns == 50 else 9) in sent
+
+    chatting(case)

@@ -13,6 +13,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from cli.clean import clean
+from cli.emoji import clean_parts
 from cli.terminal.markdown.paint import Painter
 from cli.terminal.markdown.segment import Chunk, Segmenter
 from tests.oracle import hostile_output
@@ -158,7 +159,7 @@ def test_no_row_of_short_words_is_too_wide_and_none_too_short(width: int) -> Non
 
 
 def test_the_width_is_that_of_the_clean_text() -> None:
-    assert plain("| &#x1F1E9;&#x1F1EA;&shy; | x |\n|---|---|\n| ab | y |") == ["DE │ x", "───┼──", "ab │ y"]
+    assert plain("| &#x1F1E9;&#x1F1EA;&shy; | x |\n|---|---|\n| ab | y |") == ["🇩🇪 │ x", "───┼──", "ab │ y"]
 
 
 @pytest.mark.parametrize("width", [40, 60, 200])
@@ -254,6 +255,7 @@ def test_a_tenth_of_the_hostile_mixes() -> None:
     huge = (text[:3000] for text in hostile_output.HUGE)
     texts = [*hostile_output.ATTACKS, *huge, *(hostile_output.random_text(rng) for _ in range(150))]
     assert [leak for text in texts for leak in hostile_output.leaks(text, rng)] == []
+    assert [leak for text in texts for leak in hostile_output.leaks(text, rng, clean=clean_parts)] == []
 
 
 @pytest.mark.parametrize(
