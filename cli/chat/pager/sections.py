@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from cli.chat.pager.calls import Shown, headline, shown_arguments, style_of
@@ -43,6 +43,7 @@ class Section:
     """A piece of an item. `look`: how it is drawn; a fold is a line where Enter opens or closes.
 
     `style` is that of plain text and of a line; `language` that of code. `gap`: an empty row goes before it.
+    `begins_inside`, `ends_inside`: Markdown that was cut inside a fence, which is the same one for the reader.
     """
 
     look: Literal["markdown", "plain", "code", "line", "rule", "fold"]
@@ -50,6 +51,8 @@ class Section:
     style: str = ""
     language: str = ""
     gap: bool = False
+    begins_inside: bool = False
+    ends_inside: bool = False
 
     def rows(self, painter: Painter) -> list[Row]:
         """Its rows, none longer than the painter's width."""
@@ -61,6 +64,10 @@ class Section:
             case "markdown":
                 segmenter = Segmenter()
                 chunks = [*segmenter.feed(clean_flat(self.source)), *segmenter.finish()]
+                if self.begins_inside:
+                    chunks[:1] = [replace(chunk, begins=False) for chunk in chunks[:1]]
+                if self.ends_inside:
+                    chunks[-1:] = [replace(chunk, ends=False) for chunk in chunks[-1:]]
                 return [row for chunk in chunks for row in painter.chunk(chunk)]
             case "code":
                 return painter.chunk(Chunk("code", clean_flat(self.source) or "\n", gap=False, info=self.language))
@@ -245,11 +252,15 @@ def _pieces(text: str) -> Iterator[str]:
 
 def _markdown(text: str, *, first_gap: bool = False) -> list[Section]:
     parts = list(_cut_markdown(text.strip("\n")))
-    return [Section("markdown", part, gap=gap if number else first_gap) for number, (part, gap) in enumerate(parts)]
+    return [
+        Section("markdown", part, gap=gap if number else first_gap, begins_inside=begins, ends_inside=ends)
+        for number, (part, gap, begins, ends) in enumerate(parts)
+    ]
 
 
-def _cut_markdown(text: str) -> Iterator[tuple[str, bool]]:
-    """Pieces of Markdown that can be read alone, and whether a blank line stood before each.
+def _cut_markdown(text: str) -> Iterator[tuple[str, bool, bool, bool]]:
+    """Pieces of Markdown that can be read alone. Of each: did a blank line stand before it, is its beginning, is its
+    end inside a fence?
 
     Cut at a blank line where a new block begins; a fence that goes on is closed, and opened again in the next piece.
     """
@@ -261,14 +272,14 @@ def _cut_markdown(text: str) -> Iterator[tuple[str, bool]]:
         fence_now = _fence(line, fence)
         last = number + 1 == len(lines)
         if fence_now and fence:
-            if chars > _CUT_CHARS and not last:
-                yield "\n".join([*opening, *lines[begin : number + 1], _closing(fence)]), gap
+            if chars > _CUT_CHARS and not last and _fence(lines[number + 1], fence):
+                yield "\n".join([*opening, *lines[begin : number + 1], _closing(fence)]), gap, bool(opening), True
                 begin, chars, gap, opening = number + 1, 0, False, [fence]
         elif not last and not fence_now and _may_cut(line, lines[number + 1], chars):
-            yield "\n".join([*opening, *lines[begin : number + 1]]), gap
+            yield "\n".join([*opening, *lines[begin : number + 1]]), gap, bool(opening), False
             begin, chars, gap, opening = number + 1, 0, not line.strip(), []
         fence = fence_now
-    yield "\n".join([*opening, *lines[begin:]]), gap
+    yield "\n".join([*opening, *lines[begin:]]), gap, bool(opening), False
 
 
 def _may_cut(line: str, following: str, chars: int) -> bool:

@@ -614,13 +614,14 @@ PARTS = (
 )
 
 
+@pytest.mark.parametrize("colour", [True, False])
 @pytest.mark.parametrize("seed", range(4))
-def test_an_answer_looks_as_it_does_in_the_chat(seed: int) -> None:
+def test_an_answer_looks_as_it_does_in_the_chat(seed: int, colour: bool) -> None:
     """Cut into pieces, painted one by one: the rows of the whole. While it grows, only its last piece changes."""
     source = random.Random(seed)
     text = "\n\n".join(source.choices(PARTS, k=12)).strip("\n")
     transcript = of(asked("Go."))
-    view = View(transcript, Painter(60))
+    view = View(transcript, Painter(60, colour=colour))
     pieces: list[object] = []
     for start, stop in pairwise(range(0, len(text) + 400, 397)):
         transcript.see(Delta(0, text[start:stop], channel="final"))
@@ -630,7 +631,7 @@ def test_an_answer_looks_as_it_does_in_the_chat(seed: int) -> None:
     transcript.see(said(text))
     view.sync()
     painted = [row for piece in view.pieces(view.blocks[1]) for row in piece.rows(view.painter)]
-    whole = folded(render_markdown(text, width=60, colour=True), 60)
+    whole = folded(render_markdown(text, width=60, colour=colour), 60)
     assert texts(painted)[1:] == texts(whole)
 
 
