@@ -251,11 +251,11 @@ class ChatView:
         return self._add("aside", [*self._painter.text(head, "dim italic"), *shown])
 
     def _thought_line(self, thought: str, tokens: int | None) -> str:
-        """On one row: what there is no room for is left out, the last first."""
+        """On one row: where there is no room, first the tokens are left out, then the key."""
         told = [thought, count(tokens, "token") if tokens else "", "Ctrl-O shows it" if self.keys else ""]
         parts = [part for part in told if part]
         while len(parts) > 1 and len(" · ".join(parts)) > self._painter.width:
-            parts.pop()
+            parts.pop(1)
         return " · ".join(parts)
 
     def _finished(self, done: ToolFinished) -> None:

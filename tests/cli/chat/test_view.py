@@ -133,8 +133,8 @@ HEAD = "thought for 0.0 s · 12 tokens · Ctrl-O shows it"
     ("width", "how", "told"),
     [
         (50, "off", [HEAD.replace("12", "11"), HEAD]),
-        (40, "off", [HEAD.replace("12", "11")[:29], HEAD[:29]]),
-        (20, "off", [HEAD[:17], HEAD[:17]]),
+        (40, "off", ["thought for 0.0 s · Ctrl-O shows it"] * 2),
+        (20, "off", ["thought for 0.0 s"] * 2),
         (80, "on", [SHORT, HEAD, *LONG]),
         (120, "peek", [HEAD.replace("12", "11"), HEAD]),
     ],
