@@ -18,9 +18,12 @@ _ASK = "\x1b[>q\x1b[c"
 """XTVERSION, which many terminals answer with their name, then DA1, which all do: that answer ends the wait."""
 _WAIT_S = 0.2
 _ANSWER = re.compile(r"\x1bP>\|([^\x1b]*)\x1b\\|\x1b\[\?[\d;]*c")
-_HALF_AN_ANSWER = re.compile(r"\x1b(?:P>[^\x1b]*\x1b?|\[\?[\d;]*)\Z")
+_HALF_AN_ANSWER = re.compile(r"\x1b(?:P>[^\x1b]{0,99}\x1b?|\[\?[\d;]*)\Z")
 
-_LINKING = ("contour", "foot", "ghostty", "iterm2", "kitty", "konsole", "mintty", "vte", "wezterm", "xterm.js")
+_LINKING = (
+    *("contour", "foot", "ghostty", "iterm2", "kitty", "konsole", "mintty", "rio", "vte", "wezterm"),
+    *("windows terminal", "xterm.js"),
+)
 _TMUX = re.compile(r"tmux (?:next-)?(\d+)\.(\d+)")
 _TMUX_LINKS = (3, 4)
 

@@ -28,6 +28,7 @@ def script(tmp_path: Path) -> str:
     [
         *("kitty(0.35.2)", "WezTerm 20240203-110809", "iTerm2 3.5.0", "foot(1.16.2)", "ghostty 1.0.1", "VTE(7600)"),
         *("Konsole 23.08.1", "contour 0.3.1", "xterm.js(5.6.0)", "mintty 3.6.4", "tmux 3.4", "tmux next-3.5"),
+        "Rio 0.2",
     ],
 )
 def test_who_says_so_can_link(name: str) -> None:
