@@ -39,7 +39,7 @@ _CLINGING = (
 _UNIT = re.compile(f"([{_OPENING}]*[{_WIDE}][{_CLINGING}]*|[^ {_WIDE}]+)( *)")
 _JOINED_UNIT = re.compile(
     f"([{_OPENING}]*(?:{CLUSTER}|[{_WIDE}])[{_CLINGING}]*|(?:(?!{CLUSTER})[^ {_WIDE}])+)( *)"
-)  # slower
+)  # slower: only for text in which something is joined
 _UNSAFE = str.maketrans("\n\t", "  ")
 
 
