@@ -64,6 +64,12 @@ def size_words(text: str) -> str:
     return f"{count(lines, 'line')}, {size_of(bytes_of(text))}"
 
 
+def length_of(text: str) -> str:
+    """How long a text is, for a person: `"213 lines"`; of a single line, `"1,200 characters"`."""
+    lines = text.count("\n") + (not text.endswith("\n"))
+    return count(lines, "line") if lines > 1 else count(len(text), "character")
+
+
 def short_arguments(arguments: str, max_chars: int) -> str:
     """A call's arguments on one line: of an object with a `path`, the path; of one whose only value is a text, that.
 

@@ -55,6 +55,7 @@ class ScreenFace(DrawnFace):
             edit=lambda text: edit(text, aside=self.screen.aside, environ=talk.environ),
             note=self.note,
         )
+        self.view.fold = self.editor.folded
         self.panes = ChatPanes(talk, self, titled=lambda title: self.screen.title(title))
         self.screen = Screen(
             self.panes, self.editor, self.question, painter, keys=chat_keys(talk, self), colour=colour,

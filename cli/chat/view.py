@@ -32,7 +32,7 @@ from cli.runtime.pace import Reading
 from cli.runtime.progress import fitted
 from cli.terminal.markdown.paint import Painter, Row
 from cli.terminal.markdown.segment import Segmenter
-from cli.words import ENDS, count, short_arguments, size_words
+from cli.words import ENDS, count, length_of, short_arguments, size_words
 from harmony.messages import ANALYSIS, is_call
 from tools.spec import ApprovalAsked, ToolCall, ToolResult
 
@@ -89,6 +89,8 @@ class ChatView:
         """Are there keys to tell of? Not on a terminal that can only print lines."""
         self.fix: Callable[[ToolFinished], str] = lambda done: ""
         """What the user can do about a call that failed."""
+        self.fold: Callable[[str], str] = lambda text: text
+        """Puts the placeholders in place of what was pasted."""
         self.busy = False
         self.tokens = 0
         self.tokens_per_s: float | None = None
@@ -97,9 +99,10 @@ class ChatView:
     # -- what is said besides the events -------------------------------------------------------------------------------
 
     def user(self, shown: str) -> None:
-        """A line of the user's was sent. Of a long one, e.g. a paste that is asked again, the beginning is shown."""
+        """A line of the user's was sent. Of a long one, e.g. a paste of an earlier chat, the beginning is shown."""
+        shown = self.fold(shown)
         if len(shown) > _USER_CHARS:
-            shown = f"{shown[:_USER_CHARS].rstrip()}… ({count(len(shown), 'character')} in all)"
+            shown = f"{shown[:_USER_CHARS].rstrip()}… ({length_of(shown)} in all)"
         self._add("user", self._painter.echo(shown))
 
     def note(self, text: str, style: str = "dim") -> None:

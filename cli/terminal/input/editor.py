@@ -81,13 +81,17 @@ class Editor:
 
         What was pasted in this chat is shown as its placeholder again.
         """
-        text = self._pastes.folded(text)
+        text = self.folded(text)
         self.buffer.text = self._pastes.fold(text) if len(text) > _MAX_SET_CHARS else text
         self.buffer.cursor_position = len(self.buffer.text)
 
     def clear(self) -> None:
         """Empty the line."""
         self.buffer.reset()
+
+    def folded(self, text: str) -> str:
+        """The text with what was pasted in this chat as its placeholder again."""
+        return self._pastes.folded(text)
 
     def expanded(self, shown: str) -> str:
         """The text with its placeholders replaced by what was pasted."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-_NAME = re.compile(r"\[paste \d+: ([\d,]+) characters\]")
+from cli.words import length_of
+
+_NAME = re.compile(r"\[paste \d+: ([\d,]+ (?:characters|lines))\]")
 _MAX_CHARS, _MAX_LINES = 1000, 20
 _MAX_HELD_CHARS = 64_000_000
 """Of all pastes together; the oldest go first."""
@@ -21,7 +23,7 @@ class Pastes:
     def shown(self, text: str) -> str:
         """What enters the line for a pasted text: itself, or a placeholder for a long one.
 
-        A megabyte in the line would slow down every frame. `"[paste 1: 1,044,000 characters]"`
+        A megabyte in the line would slow down every frame. `"[paste 1: 213 lines]"`
         """
         if len(text) > _MAX_CHARS or text.count("\n") > _MAX_LINES:
             return self.fold(text)
@@ -30,7 +32,7 @@ class Pastes:
     def fold(self, text: str) -> str:
         """A new placeholder for `text`."""
         self._count += 1
-        name = f"[paste {self._count}: {len(text):,} characters]"
+        name = f"[paste {self._count}: {length_of(text)}]"
         self._kept[name] = text
         held = sum(map(len, self._kept.values()))
         while held > _MAX_HELD_CHARS and len(self._kept) > 1:
@@ -68,6 +70,6 @@ class Pastes:
             name = found[0]
             if ours and name in self._kept:
                 return name
-            return self.fold(pastes[name]) if name in pastes else f"[a paste of {found[1]} characters, not kept]"
+            return self.fold(pastes[name]) if name in pastes else f"[a paste of {found[1]}, not kept]"
 
         return _NAME.sub(ours_for, shown)

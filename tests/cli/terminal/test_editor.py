@@ -123,7 +123,7 @@ async def test_a_large_paste_becomes_a_placeholder_and_is_sent_whole() -> None:
     async with EditorStage() as stage:
         await stage.type(f"see {PASTE.format(large)} and ", PASTE.format(lines))
         await stage.until(lambda: "paste 2" in stage.text)
-        shown = "see [paste 1: 999,998 characters] and [paste 2: 79 characters]"
+        shown = "see [paste 1: 999,998 characters] and [paste 2: 30 lines]"
         await stage.shows(f"› {shown}")
         await stage.type("\r")
         await stage.until(lambda: stage.sent)
@@ -206,9 +206,10 @@ async def test_the_draft_comes_back_at_the_end_of_the_walk() -> None:
 @screened
 async def test_it_lasts_and_pastes_are_numbered_anew(tmp_path: Path) -> None:
     file = tmp_path / "data" / "history.jsonl"
-    small, large = "s" * 1_500, "l" * 5_000
+    small, large, lines = "s" * 1_500, "l" * 5_000, "row\n" * 1_300
     async with EditorStage(history=History(file)) as stage:
-        await stage.type(f"a {PASTE.format(small)} b {PASTE.format(large)}\r", " not kept\r", "last\r", "last\r")
+        pasted = f"a {PASTE.format(small)} b {PASTE.format(large)} c {PASTE.format(lines)}"
+        await stage.type(f"{pasted}\r", " not kept\r", "last\r", "last\r")
         await stage.until(lambda: len(stage.sent) == 4)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600 and stat.S_IMODE(file.parent.stat().st_mode) == 0o700
     assert large not in file.read_text() and len(file.read_text().splitlines()) == 2
@@ -216,7 +217,7 @@ async def test_it_lasts_and_pastes_are_numbered_anew(tmp_path: Path) -> None:
         await stage.type(PASTE.format("z" * 1_500), CTRL_U, UP)  # takes number 1
         await stage.until(lambda: stage.text == "last")
         await stage.type(UP)
-        gone = "[a paste of 5,000 characters, not kept]"
+        gone = "[a paste of 5,000 characters, not kept] c [a paste of 1,300 lines, not kept]"
         await stage.until(lambda: stage.text == f"a [paste 2: 1,500 characters] b {gone}")
         await stage.type("\r")
         await stage.until(lambda: stage.sent)
