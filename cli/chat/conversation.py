@@ -86,6 +86,7 @@ class Conversation(State):
     def give_back(self) -> None:
         """End what runs, close what is open."""
         self.stop()
+        self.face.put_input_aside()
         self.attaching.close()
         self.model.close()
         self.worker.close(_GRACE_S)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cli.chat.view import Think
 
 AGAIN_S = 1.5
-"""A second Ctrl-C within this time leaves."""
+"""A second Ctrl-C within this time leaves, if nothing was typed or sent."""
 
 
 class DrawnFace(Face):
@@ -40,9 +40,6 @@ class DrawnFace(Face):
     @abstractmethod
     def task(self, work: Coroutine[object, object, None]) -> None:
         """Run it on the loop's thread; what it raises ends the chat."""
-
-    @abstractmethod
-    def clear_input(self) -> None: ...
 
     def show_pictures(self, paths: Sequence[Path]) -> None:
         if not paths or self.pictures.way == "off":
@@ -70,18 +67,23 @@ class DrawnFace(Face):
 
     def submit(self, typed: Typed) -> None:
         """A line was sent."""
+        self._ctrl_c_at = float("-inf")
         replaces, self._replaces = self._replaces, None
         take_line(self.talk, self, typed, replaces=replaces)
 
     def interrupt(self) -> None:
-        """Ctrl-C: stop the turn, or clear the input, or drop what is attached; twice leaves."""
+        """Ctrl-C: stop the turn, or put aside what was typed, or drop what is attached.
+
+        The second of two leaves, unless something is typed, or the first one put it aside.
+        """
         again, self._ctrl_c_at = self._clock() - self._ctrl_c_at < AGAIN_S, self._clock()
-        if again:
+        if again and not self.input_text:
             return self.talk.leave()
-        if self.talk.interrupt():
+        if not again and self.talk.interrupt():
             return None
         if self.input_text:
-            return self.clear_input()
+            self._ctrl_c_at = float("-inf")
+            return self.put_input_aside()
         if self.talk.attaching.drop():
             return self.note("attachments dropped")
         return self.note("press Ctrl-C again to leave")

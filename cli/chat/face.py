@@ -99,6 +99,10 @@ class Face(ABC):
     def put_into_input(self, text: str, *, replaces: int | None = None) -> None:
         """Put a text in place of what is there. `replaces`: the turn that it replaces once sent, None: as before."""
 
+    @abstractmethod
+    def put_input_aside(self) -> None:
+        """Empty the input; what stood in it is in the history."""
+
     @property
     def replaces(self) -> int | None:
         """The turn that the text in the input replaces once it is sent."""

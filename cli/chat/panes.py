@@ -75,6 +75,13 @@ class ChatPanes:
             text = longer
         return [Segment(f"  {text}", Style(dim=True))]
 
+    def farewell(self) -> list[Row]:
+        """How to come back, if something was said and is stored."""
+        talk, view = self._talk, self._face.view
+        if talk.store and not talk.store.problem and talk.session.entries:
+            view.note(f"ossia --resume {talk.opened.session_id} continues this chat")
+        return view.take()
+
     @property
     def animated(self) -> bool:
         return bool(self._doing)

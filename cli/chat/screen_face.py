@@ -94,8 +94,8 @@ class ScreenFace(DrawnFace):
         self._replaces = self._replaces if replaces is None else replaces
         self.wake()
 
-    def clear_input(self) -> None:
-        self.editor.clear()
+    def put_input_aside(self) -> None:
+        self.editor.put_aside()
 
     def keep_history(self, kept: bool) -> None:
         self.editor.history.private = not kept

@@ -267,7 +267,7 @@ class PlainScreen(ScreenBase):
         for task in self._tasks:
             task.cancel()
         with suppress(Exception):
-            self.commit(self._panes.frame())
+            self.commit([*self._panes.frame(), *self._panes.farewell()])
         self._end_line()
 
     def _task_over(self, task: asyncio.Task[Any]) -> None:

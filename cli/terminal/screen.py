@@ -184,7 +184,7 @@ class Screen(ScreenBase):
     def _last_words(self) -> None:
         """The application is off the screen: print what came meanwhile, and what is still open."""
         with suppress(Exception):  # a fault here would hide the one that ended the chat
-            self._held += [*self._panes.frame(), *self._panes.live(_LAST_ROWS)]
+            self._held += [*self._panes.frame(), *self._panes.live(_LAST_ROWS), *self._panes.farewell()]
         with self.output.one_write():
             self._print_held()
             self.output.pop_title()

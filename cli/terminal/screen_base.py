@@ -30,6 +30,10 @@ class Panes(Protocol):
         """The line below the input."""
         ...
 
+    def farewell(self) -> list[Row]:
+        """The last rows of all, once the rest is off the screen."""
+        ...
+
     @property
     def animated(self) -> bool:
         """Does something change by itself (seconds)? Then frames come although nothing happens."""

@@ -89,6 +89,12 @@ class Editor:
         """Empty the line."""
         self.buffer.reset()
 
+    def put_aside(self) -> None:
+        """Empty the line; what stood in it is in the history."""
+        draft = self.text.rstrip()
+        self.history.add(Entry(draft, self._pastes.within(draft)), draft=True)
+        self.clear()
+
     def folded(self, text: str) -> str:
         """The text with what was pasted in this chat as its placeholder again."""
         return self._pastes.folded(text)

@@ -58,17 +58,23 @@ class History:
                 self._loaded += self._read()
         return self._loaded
 
-    def add(self, entry: Entry) -> None:
-        """Remember a line; not one that begins with a blank, nor the same one twice in a row."""
+    def add(self, entry: Entry, *, draft: bool = False) -> None:
+        """Remember a line; not one that begins with a blank, nor the same one twice in a row.
+
+        `draft`: it was never sent. Then a blank in front keeps it only out of the file.
+        """
         text = entry.text.strip("\n")
-        if not text.strip() or text[0].isspace() or (self.entries and self.entries[-1].text == text):
+        if not text.strip() or (self.entries and self.entries[-1].text == text):
+            return
+        unkept = text[0].isspace()
+        if unkept and not draft:
             return
         assert self._loaded is not None
         small = {name: paste for name, paste in entry.pastes.items() if len(paste) <= _MAX_PASTE_CHARS}
         kept = Entry(text, small, ours=True)
         self._loaded.append(kept)
         del self._loaded[: -self._max_entries]
-        if self._path is not None and not self.private:
+        if self._path is not None and not (self.private or unkept):
             with suppress(OSError):
                 self._append(kept)
 

@@ -224,6 +224,7 @@ def test_the_main_keys_in_tmux(tmp_path: Path, home: Path) -> None:
         lines = [line for line in tmux.lines if line]
         assert not [line for line in lines if "so it goes" in line or "queued" in line]
         said = lines[lines.index("› first") :]
+        assert re.fullmatch(r"ossia --resume \w{8} continues this chat", said.pop(-2))
         assert [line for line in said if not line.startswith("thought for")] == [
             *("› first", "  of two lines", "stopped", "› second", "Two.", "exit 0")
         ]

@@ -56,6 +56,9 @@ class Shown:
         self._maybe("activity")
         return self.doing
 
+    def farewell(self) -> list[Row]:
+        return []
+
     def bottom(self) -> Row:
         self._maybe("bottom")
         return row("bottom")
