@@ -171,8 +171,9 @@ class ApprovalAsked:
     `call.name` is the tool's own name, whatever the model wrote (`shell;it-only-reads` is `functions.shell`).
     `firm`: a person must answer it; `--yes` doesn't (it is tainted or unconfined). `rules` are what "always" would
     store, in the form of `--allow` (`"shell:git status"`); empty: there is no "always". `arguments` are the call's,
-    parsed: a dict or a text, which a person may edit. If the arguments that the user wrote last are wrong, `rejected`
-    holds them and `fault` says why; the question is still about the ones before.
+    parsed: a dict or a text, which a person may edit. `edits`: to accept edits for the session answers it. If the
+    arguments that the user wrote last are wrong, `rejected` holds them and `fault` says why; the question is still
+    about the ones before.
     """
 
     call: ToolCall
@@ -182,12 +183,14 @@ class ApprovalAsked:
     rules: tuple[str, ...] = ()
     fault: str = ""
     rejected: str = ""
+    edits: bool = False
     arguments: object = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The answer to an `ApprovalAsked`. `remember`: for this call only, or for the rest of the session.
+    """The answer to an `ApprovalAsked`. `remember`: for this call only, or for the rest of the session; "edits": for
+    the rest of the session, and for every other edit of a plain file that can be undone.
 
     A toolbox treats "always" as "session": whoever answers stores the question's rules. `arguments`: written by the
     user in place of the model's. Then even an allowing decision is no approval yet: the changed call is previewed and
@@ -196,7 +199,7 @@ class Decision:
 
     call_id: str
     allow: bool
-    remember: Literal["once", "session"] = "once"
+    remember: Literal["once", "session", "edits"] = "once"
     arguments: str | None = None
 
 

@@ -215,7 +215,7 @@ class Toolbox:
             if ruling.action == "deny" or (ruling.action == "allow" and ready is wished):
                 yield ApprovalDecided(ready.call.id, ruling.action == "allow", "policy", ruling.reason)
                 return ready, None if ruling.action == "allow" else _not_allowed(spec, ruling)
-            asked = _question(ready, ruling, fault, rejected)
+            asked = _question(ready, ruling, fault, rejected, edits=self._can_accept(ready))
             decision = yield asked
             allow = decision is not None and decision.call_id == asked.call.id and decision.allow
             if decision is None or decision.arguments is None or not allow:
@@ -235,10 +235,18 @@ class Toolbox:
             return wished, ToolResult(REFUSED, error=True)
         if decision.remember == "session":
             self._policy.remember(ready.tool.spec, ready.preview, ready.args)
+        elif decision.remember == "edits" and self._can_accept(ready):
+            self._policy.accepts_edits = True
         return ready, None
 
+    def _can_accept(self, ready: _Ready) -> bool:
+        """Is it an edit that can be undone?"""
+        workspace = ready.context.workspace
+        undone = workspace is not None and workspace.keeper is not None
+        return undone and self._policy.is_edit(ready.tool.spec, ready.preview)
 
-def _question(ready: _Ready, ruling: Ruling, fault: str, rejected: str) -> ApprovalAsked:
+
+def _question(ready: _Ready, ruling: Ruling, fault: str, rejected: str, *, edits: bool) -> ApprovalAsked:
     """The question. It names the tool that would run, whatever the model called it."""
     return ApprovalAsked(
         replace(ready.call, name=ready.tool.spec.name),
@@ -248,6 +256,7 @@ def _question(ready: _Ready, ruling: Ruling, fault: str, rejected: str) -> Appro
         ruling.rules,
         fault=fault,
         rejected=rejected,
+        edits=edits,
         arguments=ready.args,
     )
 

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING
 
 from agent.events import ApprovalAsked, Decision
 from cli.clean import clean, one_line
-from cli.runtime.approval_text import answers, decision_of, hint_on, title_of
+from cli.runtime.approval_text import WORDS, answers, decision_of, hint_on, title_of
 from cli.runtime.progress import Display
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _SHOWN_LINES, _SHOWN_CHARS, _SHOWN_RULES = 40, 1000, 3
 _TICK_S = 0.05
 _GREEN, _RED, _BOLD, _PLAIN = "\x1b[32m", "\x1b[31m", "\x1b[1m", "\x1b[0m"
 
-_KEYS = {"y": "y", "yes": "y", "s": "s", "session": "s", "a": "a", "always": "a", "n": "n", "no": "n", "": "n"}
+_WORDS = {"yes": "y", "session": "s", "always": "a", "no": "n", "": "n"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +91,7 @@ class Asker:
         shown = _cut(lines)
         _write(tty, self._painted(shown, asked.preview.language))
         prompt = "Allow? [y]es, [n]o" if asked.firm else "Allow? [y]es, [n]o, for this [s]ession"
+        prompt += ", [w] accept edits" if asked.edits else ""
         prompt += f", [a]lways ({clean(one_line(', '.join(asked.rules)))})" if asked.rules else ""
         prompt += ", [?] show all: " if shown != lines else ": "
         while True:
@@ -105,11 +106,11 @@ class Asker:
             if answer == "?":
                 _write(tty, self._painted(lines, asked.preview.language))
                 continue
-            key = _KEYS.get(answer)
+            key = _WORDS.get(answer, answer)
             if key in answers(asked):
                 return key
             hint = hint_on(asked, self._hint)
-            why = f": this is asked each time{hint and f'; {hint}'}" if asked.firm and key else ""
+            why = f": this is asked each time{hint and f'; {hint}'}" if asked.firm and key in WORDS else ""
             _write(tty, f"answer {', '.join(answers(asked))}{why}\n")
 
     def _painted(self, lines: list[str], language: str) -> str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from agent.events import ApprovalAsked, Decision
 from cli.clean import clean, one_line
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cli.terminal.question import Question
     from tools.spec import ToolSpec
 
-WORDS = {"y": "yes", "n": "no", "s": "this session", "a": "always", "e": "edit"}
+WORDS = {"y": "yes", "n": "no", "s": "this session", "w": "accept edits", "a": "always", "e": "edit"}
 _MAY = {
     "read": "look at things",
     "write": "change files",
@@ -29,6 +29,7 @@ _MAY = {
 _EDITED_ARGUMENT = {"functions.shell": "command", "functions.write_file": "content"}
 """Of these tools only this argument is edited, as plain text."""
 _SUFFIXES = {"python": ".py", "functions.shell": ".sh", "functions.apply_patch": ".patch"}
+_STILL_ASKED = "what holds secrets, what runs or instructs later, and what a rule of yours asks about"
 _EMOJI_PARTS = re.compile("(?<=[\u2000-\U0001ffff])[\u200d\ufe0f]")  # joiners and selectors between pictures
 
 
@@ -36,10 +37,9 @@ _EMOJI_PARTS = re.compile("(?<=[\u2000-\U0001ffff])[\u200d\ufe0f]")  # joiners a
 
 
 def answers(asked: ApprovalAsked) -> tuple[str, ...]:
-    """The keys that answer: `("y", "n", "s", "a")`. A firm question is asked each time: no answer holds for another."""
-    if asked.firm:
-        return "y", "n"
-    return ("y", "n", "s", "a") if asked.rules else ("y", "n", "s")
+    """The keys that answer: `("y", "n", "s", "w", "a")`. A firm question is asked each time, but "w" answers it."""
+    offered = {"s": not asked.firm, "w": asked.edits, "a": bool(asked.rules) and not asked.firm}
+    return ("y", "n", *(key for key, holds in offered.items() if holds))
 
 
 def title_of(asked: ApprovalAsked) -> str:
@@ -62,7 +62,8 @@ def decision_of(asked: ApprovalAsked, key: str, store: Callable[[Sequence[str]],
     """The decision behind one of `answers`; "a" stores the question's rules first, with `store`."""
     if key == "a":
         store(asked.rules)
-    return Decision(asked.call.id, key != "n", "session" if key in ("s", "a") else "once")
+    remember: Mapping[str, Literal["session", "edits"]] = {"s": "session", "a": "session", "w": "edits"}
+    return Decision(asked.call.id, key != "n", remember.get(key, "once"))
 
 
 # -- the chat's --------------------------------------------------------------------------------------------------------
@@ -96,7 +97,8 @@ def explanation(asked: ApprovalAsked, *, spec: ToolSpec | None = None, hint: str
     may = ", ".join(_MAY[effect] for effect in ("read", "write", "run", "send") if effect in effects)
     lines = [title_of(asked), f"Asked because: {asked.reason}."]
     if asked.firm:
-        lines.append("A person must answer it each time: no earlier answer counts, only a rule that you wrote.")
+        but = "to accept edits" if asked.edits else "a rule that you wrote"
+        lines.append(f"A person must answer it each time: no earlier answer counts, only {but}.")
     lines += [f"To be asked less: {hint}."] if hint_on(asked, hint) else []
     lines += [f"It may {may}." if may else ""]
     lines += ["Nothing confines it: it can do whatever you can."] if preview.unconfined else []
@@ -105,6 +107,8 @@ def explanation(asked: ApprovalAsked, *, spec: ToolSpec | None = None, hint: str
         "y": "this call runs, once",
         "n": "it doesn't run, and the model is told so; the same call isn't asked about again",
         "s": f"it runs, and you aren't asked about {_remembered(asked)} again until ossia ends",
+        "w": "it runs, and edits of this folder's files aren't asked about until ossia ends, whatever the model has "
+        f"read; {_STILL_ASKED} still is",
         "a": f"it runs, and this rule is stored for this workspace (without one: for all runs that have none): "
         f"{', '.join(asked.rules)} (`ossia trust --forget RULE` undoes that)",
     }
@@ -117,6 +121,8 @@ def told_of(asked: ApprovalAsked, key: str) -> str:
     """A line for the chat on an answer that holds for other calls, too; "" for one that doesn't."""
     if key == "a":
         return f"always allowed: {', '.join(asked.rules)} · /allow remove RULE takes it back"
+    if key == "w":
+        return "edits are accepted until ossia ends: /undo reverts a turn's, /allow remove edits asks again"
     return f"allowed until ossia ends: {_remembered(asked)}" if key == "s" else ""
 
 

@@ -24,6 +24,8 @@ from cli.terminal.markdown.segment import Chunk
 
 QUIET_S = 0.5
 """It takes an answer once it has been on screen for this long, and no key has come for this long."""
+LETTERS = "ynswae"
+"""The keys that may answer."""
 EXPLAIN = "?"
 
 _MIN_ROWS, _OTHER_ROWS = 7, 3  # of the pane on a small screen; of the input, the bottom line and one of activity
@@ -124,7 +126,7 @@ class QuestionPane:
         scrolls = Condition(lambda: self._question is not None and len(self._body()) > self._body_rows())
         no_text = Condition(lambda: not get_app().current_buffer.text)
 
-        for name in ("y", "n", "s", "a", "e"):
+        for name in LETTERS:
             offered = Condition(lambda name=name: name in self._offered())  # type: ignore[misc]
 
             @keys.add(name, filter=armed & offered, eager=True)

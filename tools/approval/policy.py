@@ -105,11 +105,15 @@ class Policy:
     def __init__(self, rules: Iterable[Rule] = ()) -> None:
         self.rules = tuple(rules)
         self._remembered: set[tuple[object, ...]] = set()
+        self.accepts_edits = False
+        """For the rest of the session, is every call allowed that `is_edit` is true of?"""
 
     def rule_on(
         self, spec: ToolSpec, preview: Preview, arguments: object = "", *, taint: frozenset[Taint] = frozenset()
     ) -> Ruling:
         """The ruling on one call. `arguments`: the call's, parsed. `taint`: the kinds of text in the prompt."""
+        if self.accepts_edits and self.is_edit(spec, preview):
+            return Ruling("allow", "edits are accepted in this session")
         rules = [rule for rule in self.rules if _is_about(rule, spec)]
         denied, by = _strictest(rules, "deny", spec, preview)
         if denied == "yes":
@@ -150,6 +154,18 @@ class Policy:
     def forget(self) -> None:
         """Forget what was allowed for the rest of the session: it is asked about again."""
         self._remembered.clear()
+        self.accepts_edits = False
+
+    def is_edit(self, spec: ToolSpec, preview: Preview) -> bool:
+        """Does such a call only write plain files of the workspace, so that accepting edits may answer for it?
+
+        Not what runs or instructs later, secrets or parts of ossia; nor what a rule denies or says to ask about.
+        """
+        special = preview.command or preview.caution or preview.firm or preview.own or preview.unconfined
+        if special or spec.provenance != "built-in" or _effects(spec, preview) != {"write"} or not preview.subjects:
+            return False
+        rules = [rule for rule in self.rules if _is_about(rule, spec)]
+        return all(_strictest(rules, action, spec, preview)[0] == "no" for action in ("deny", "ask"))
 
     def _remembers(self, spec: ToolSpec, preview: Preview, arguments: object) -> bool:
         return self._remembered.issuperset(_keys(spec, preview, arguments))

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from cli.chat.conversation import Conversation
     from cli.chat.face import Face
 
+_EDITS = "edits"
 _FROM = {
     "user": "from this chat, its flags or the config",
     "stored": 'from an "always" answer',
@@ -35,7 +36,8 @@ def rules(talk: Conversation, prefix: str) -> Sequence[Choice]:
     if not prefix.startswith("remove "):
         return (("list", "the rules in effect"), ("remove", "remove a rule"))
     policy = talk.assembly.tools.policy.rules if talk.assembly else ()
-    return [(f"remove {rule}", _FROM[rule.origin]) for rule in policy if rule.action == "allow"]
+    edits = [(f"remove {_EDITS}", "from an answer")] if _accepts_edits(talk) else []
+    return [*edits, *((f"remove {rule}", _FROM[rule.origin]) for rule in policy if rule.action == "allow")]
 
 
 def _add(talk: Conversation, face: Face, text: str) -> None:
@@ -59,12 +61,12 @@ def _remove(talk: Conversation, face: Face, text: str) -> None:
     if own:
         talk.change_settings(allow=tuple(rule for rule in talk.settings.allow if rule != text))
     forgotten = talk.assembly is not None and talk.assembly.tools.grants.forget(text)
-    if not own and not forgotten:
+    if not own and not forgotten and not (text == _EDITS and _accepts_edits(talk)):
         raise CommandError(f"no such rule in this chat: {text!r} (rules from the config are changed there)")
     if talk.assembly:
         policy = talk.assembly.tools.policy
         policy.rules = tuple(rule for rule in policy.rules if not _is(rule, text))
-        policy.forget()  # the answer that stored the rule also allowed it for this session
+        policy.forget()  # the answer that stored the rule also allowed it for this session, or it was "accept edits"
     face.note(f"will ask again: {text}")
 
 
@@ -74,9 +76,15 @@ def _is(rule: Rule, text: str) -> bool:
 
 def _show(talk: Conversation, face: Face) -> None:
     rules = talk.assembly.tools.policy.rules if talk.assembly else ()
-    if not rules:
+    if not rules and not _accepts_edits(talk):
         return face.note("no rules yet: /allow shell:git status allows one command, /allow write_file:docs/** files")
     block = Block(face, "Rules (the strictest match wins)")
     for rule in rules:
         block.row(f"  {ACTION_WORDS[rule.action]:<5}  {rule}  ({_FROM[rule.origin]})")
+    if _accepts_edits(talk):
+        block.row(f"  auto   {_EDITS}  (from an answer, until ossia ends)")
     return block.show()
+
+
+def _accepts_edits(talk: Conversation) -> bool:
+    return talk.assembly is not None and talk.assembly.tools.policy.accepts_edits

@@ -79,13 +79,32 @@ def test_a_question_is_answered_by_a_line(tmp_path: Path) -> None:
         assert not (folder / "a.txt").exists()
         chat.until(lambda: ready(chat))
         chat.press("write\r")
-        chat.until(lambda: "\n".join(chat.rows).endswith("[?] explain:"))
+        chat.until(lambda: chat.rows[-1].endswith("xplain:"))  # eighty columns wrap it
         chat.press("yes\r")
         chat.until("Written.")
         assert (folder / "a.txt").read_text() == "new\n"
         chat.signal(signal.SIGTERM)
         assert chat.wait() == 130
         assert b"\x1b" not in chat.sent and "Traceback" not in chat.text
+
+
+def test_edits_are_accepted_by_the_same_letter(tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    script = write_script(tmp_path, write("a.txt", "new\n"), write("b.txt", "new\n"), answer("Both."), tokens_per_s=300)
+    with chatting("--engine", script, "--workspace", str(folder)) as chat:
+        chat.until(lambda: ready(chat))
+        chat.press("write\r")
+        chat.until("[w] accept edits")
+        chat.until(lambda: chat.rows[-1].endswith("xplain:"))  # eighty columns wrap it
+        chat.press("w\r")
+        chat.until("Both.")
+        assert chat.text.count("[w] accept edits") == 1 and (folder / "b.txt").read_text() == "new\n"
+        chat.until(lambda: ready(chat))
+        chat.press("/allow\r")
+        chat.until("auto   edits")
+        chat.press("/allow remove edits\r")
+        chat.until("will ask again: edits")
 
 
 def test_commands_need_neither_keys_nor_another_screen(tmp_path: Path) -> None:

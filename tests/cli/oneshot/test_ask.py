@@ -76,7 +76,7 @@ def test_a_no_or_nothing_refuses(answer: str, tmp_path: Path) -> None:
 
 def test_anything_else_asks_again(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, _write("a.md"), FINAL)
-    assert "answer y, n, s, a" in terminal.answer("sure", "y")
+    assert "answer y, n, s, w, a" in terminal.answer("sure", "y")
     assert (terminal.work / "a.md").exists()
 
 
@@ -85,7 +85,7 @@ def test_where_there_is_no_session_the_reason_is_said(tmp_path: Path) -> None:
     (tmp_path / "work" / "note").write_text("text\n")
     terminal = Terminal(tmp_path, _read("note"), _write("a.md"), FINAL, flags=())
     shown = terminal.answer("s", "y")
-    told = "answer y, n: this is asked each time; start with --trust if the files of the workspace are your own"
+    told = "answer y, n, w: this is asked each time; start with --trust if the files of the workspace are your own"
     assert f"{told}\r\n" in shown
     opened = '<|channel|>analysis to=browser.open code<|message|>{"id": "http://a.test/?q=text"}<|call|>'
     shown = Terminal(tmp_path, _read("note"), opened, FINAL, flags=()).answer("s", "n")
@@ -97,6 +97,18 @@ def test_for_the_session_asks_once_for_a_path(tmp_path: Path) -> None:
     text = terminal.answer("s", "n")
     assert text.count("Allow?") == 2 and "Done." in text
     assert (terminal.work / "a.md").read_text() == "2\n" and not (terminal.work / "b.md").exists()
+
+
+@pytest.mark.parametrize("flags", [("--trust",), ()])
+def test_edits_are_accepted_for_the_run_also_in_a_folder_that_is_not_trusted(
+    tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "note").write_text("text\n")
+    steps = (_read("note"), _write("a.md"), _write("b.md"), _write("conftest.py"), FINAL)
+    text = Terminal(tmp_path, *steps, flags=flags).answer("w", "n")
+    assert text.count("[w] accept edits") == 1 and text.count("Allow?") == 2 and "Done." in text
+    assert sorted(path.name for path in (tmp_path / "work").iterdir()) == ["a.md", "b.md", "note"]
 
 
 def test_always_holds_for_the_next_run_in_this_workspace_only(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from tools.spec import (
     ToolStarted,
 )
 from tools.toolbox import CHANGED, DRY_RUN, REFUSED, REFUSED_AGAIN, Toolbox
+from tools.undo.journal import Journal
 from tools.work import workspace_tools
 from tools.work.shell import ShellTool
 from tools.workspace import Workspace
@@ -39,8 +40,8 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
-def _toolbox(root: Path, *rules: Rule, dry_run: bool = False) -> Toolbox:
-    context = ToolContext(NoStop(), Workspace(root, trusted=True), root.parent / "data", len)
+def _toolbox(root: Path, *rules: Rule, dry_run: bool = False, workspace: Workspace | None = None) -> Toolbox:
+    context = ToolContext(NoStop(), workspace or Workspace(root, trusted=True), root.parent / "data", len)
     tools = [*workspace_tools(), ShellTool(confinement=choose(), home=root.parent, search_path="/usr/bin:/bin")]
     return Toolbox(tools, policy=Policy(rules), context=context, dry_run=dry_run)
 
@@ -61,6 +62,56 @@ def _run(
         if isinstance(event, ApprovalAsked):
             asked.append(event)
             decision = Decision("c", allow)
+
+
+OUTSIDE: frozenset[Taint] = frozenset({"outside", "private"})
+
+
+def _accepting(root: Path, *rules: Rule, keeper: bool = True) -> tuple[Toolbox, list[ApprovalAsked]]:
+    """A toolbox over a folder that isn't trusted, after the answer "accept edits" to the write of a.md."""
+    workspace = Workspace(root, keeper=Journal(root.parent / "data", root) if keeper else None)
+    toolbox = _toolbox(root, *rules, workspace=workspace)
+    call = ToolCall("c", "write_file", json.dumps({"path": "a.md", "content": "two\n"}))
+    running = toolbox.run(call, stop=NoStop(), taint=OUTSIDE)
+    asked = next(running)
+    assert isinstance(asked, ApprovalAsked)
+    assert isinstance(running.send(Decision("c", True, "edits")), ApprovalDecided)
+    list(running)
+    assert (root / "a.md").read_text() == "two\n"
+    return toolbox, [asked]
+
+
+def test_edits_that_are_accepted_are_not_asked_about_again(root: Path) -> None:
+    toolbox, asked = _accepting(root)
+    assert [(one.firm, one.edits) for one in asked] == [(True, True)]
+    for name, arguments in (
+        ("write_file", {"path": "docs/new.md", "content": "new\n"}),
+        ("apply_patch", PATCH.replace("-one", "-two").replace("+two", "+three")),
+        ("apply_patch", "*** Begin Patch\n*** Delete File: docs/new.md\n*** End Patch"),
+    ):
+        result, asked = _run(toolbox, name, arguments, taint=OUTSIDE)
+        assert (result.error, asked) == (False, []), result.text
+    assert (root / "a.md").read_text() == "three\n" and not (root / "docs" / "new.md").exists()
+
+
+def test_accepted_edits_allow_nothing_else(root: Path) -> None:
+    toolbox, _ = _accepting(root, parse_rule("write_file:docs/**", "ask"), parse_rule("write_file:no/**", "deny"))
+    for name, arguments in (
+        *(("write_file", {"path": path, "content": "x"}) for path in (".env", "AGENTS.md", "conftest.py", ".git/config")),
+        ("write_file", {"path": "docs/a.md", "content": "x"}),
+        ("shell", {"command": "ls"}),
+    ):
+        _, asked = _run(toolbox, name, arguments, allow=False, taint=OUTSIDE)
+        assert [one.edits for one in asked] == [False], arguments
+    result, asked = _run(toolbox, "write_file", {"path": "no/a.md", "content": "x"}, taint=OUTSIDE)
+    assert result.error and asked == []
+
+
+def test_edits_that_could_not_be_undone_are_not_accepted(root: Path) -> None:
+    toolbox, asked = _accepting(root, keeper=False)
+    assert [one.edits for one in asked] == [False]
+    _, asked = _run(toolbox, "write_file", {"path": "b.md", "content": "x"}, allow=False, taint=OUTSIDE)
+    assert len(asked) == 1
 
 
 def test_reading_is_free_but_for_secrets(root: Path) -> None:
