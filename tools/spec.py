@@ -226,6 +226,7 @@ class ToolStarted:
     """The call passed every check and begins to run. `call` is the user's version if they changed it."""
 
     call: ToolCall
+    preview: Preview | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

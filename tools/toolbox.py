@@ -160,7 +160,7 @@ class Toolbox:
         return ready.call, ms, result
 
     def _started(self, ready: _Ready) -> Generator[ToolEvent, Decision | None, tuple[int, ToolResult]]:
-        yield ToolStarted(ready.call)
+        yield ToolStarted(ready.call, ready.preview)
         started = time.monotonic()
         try:
             with closing(ready.tool.run(ready.args, call_id=ready.call.id, context=ready.context)) as running:

@@ -48,6 +48,7 @@ class ScreenFace(DrawnFace):
         self._asks_name = colour and input is None
         super().__init__(talk, painter, Pictures(way_of(os.environ), cell=cell_size()), clock=clock)
         self.question = QuestionPane(painter, clock=clock)
+        self.question.elsewhere = "Ctrl-O"
         self.editor = Editor(
             self.submit,
             history=History(paths.history_file(), private=talk.settings.private),
@@ -114,7 +115,7 @@ class ScreenFace(DrawnFace):
         self.task(self._show(transcript, follow=False))
 
     async def open_transcript(self) -> None:
-        """Show the whole session on the alternate screen; the turn goes on behind it."""
+        """Show the whole session on the alternate screen, first what is asked about; the turn goes on behind it."""
         if not self.screen.away:
             await self._show(self.talk.transcript)
 
@@ -123,4 +124,5 @@ class ScreenFace(DrawnFace):
 
         async with self.screen.aside():
             output, input, page = self.screen.output, self.screen.app.input, self.talk.page
-            await show(transcript, self.painter, output=output, input=input, page=page, follow=follow)
+            head = self.question.head if transcript is self.talk.transcript else list
+            await show(transcript, self.painter, output=output, input=input, page=page, follow=follow, head=head)

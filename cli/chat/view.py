@@ -24,6 +24,7 @@ from agent.events import (
     TurnEnded,
 )
 from agent.kinds import is_answer
+from cli.chat.pager.diffs import diff_of, diffstat
 from cli.chat.pager.items import Item
 from cli.clean import clean, one_line
 from cli.emoji import clean_parts
@@ -44,8 +45,7 @@ Think = Literal["off", "on", "peek"]
 Block = Literal["user", "aside", "text", ""]
 """What the last rows were: a blank row stands between two kinds, and between two texts."""
 
-_PEEK_ROWS = 3
-_USER_CHARS = 4_000
+_PEEK_ROWS, _USER_CHARS = 3, 4_000
 _ARGUMENT_CHARS, _RESULT_CHARS = 200, 60
 _LEAST_ARGUMENT_CELLS = 6
 _FEW_TOKENS = 12  # a thought of fewer is shown in its own line
@@ -80,7 +80,7 @@ class ChatView:
         self._tail = ""  # of the thinking, as much as a screen can hold
         self._call: ToolCall | None = None
         self._call_since = 0.0
-        self._output = ""  # the last line that the call printed
+        self._output = self._stat = ""  # the last line that the call printed; by how much it changes files
         self._writing_call = ""
         self._progress: Progress | None = None
         self._reading = Reading(clock)
@@ -166,8 +166,9 @@ class ChatView:
                 self._progress = event
                 if event.phase == "prefill":
                     self._reading.see(event)
-            case ToolStarted(call):
-                self._call, self._call_since, self._output, self._writing_call = call, self._clock(), "", ""
+            case ToolStarted(call, preview):
+                self._call, self._call_since, self._stat = call, self._clock(), diffstat(diff_of(preview))
+                self._output = self._writing_call = ""
             case ToolOutput(text=text):
                 self._output = one_line(text.rstrip().rpartition("\n")[2] or self._output, 200)
             case ToolFinished():
@@ -266,14 +267,15 @@ class ChatView:
         call, result = done.call, done.result
         if result.error:
             self._failure_rows(done, self.fix(done))
+        elif self._stat:
+            self._edit_row(call.name, self._stat)
         else:
             self._call_row(call.name, call.arguments, result.text, ms=done.ms)
         for attachment in result.attachments:
             self.note(f"  {attachment.path}")
 
     def _failure_rows(self, done: ToolFinished, fix: str = "") -> None:
-        told, help = failure_rows(done, self._painter.width, fix=fix)
-        for rows, style in ((told, "red"), (help, "yellow")):
+        for rows, style in zip(failure_rows(done, self._painter.width, fix=fix), ("red", "yellow"), strict=True):
             if rows:
                 self.note("\n".join(rows), style)
 
@@ -287,6 +289,13 @@ class ChatView:
         made_with = fitted(clean(short_arguments(arguments, _ARGUMENT_CHARS)), max(room, 1))
         head += f"  {made_with}" if room >= _LEAST_ARGUMENT_CELLS else ""
         self._add("aside", self._painter.text(fitted(f"{head}{tail}", width), "cyan"))
+
+    def _edit_row(self, name: str, stat: str) -> None:
+        """One row: which files were changed, and by how much."""
+        row, width = clean(f"▸ {one_line(name)}  {one_line(stat)}"), self._painter.width
+        more = f"{row} · Ctrl-O shows the diff"
+        fits = self.keys and cell_len(more) <= width
+        self._add("aside", self._painter.text(more if fits else fitted(row, width), "cyan"))
 
     def _ended(self, end: TurnEnd, error: Exception | None) -> None:
         self._close_message()

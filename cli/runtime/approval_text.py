@@ -122,7 +122,7 @@ def told_of(asked: ApprovalAsked, key: str) -> str:
     if key == "a":
         return f"always allowed: {', '.join(asked.rules)} · /allow remove RULE takes it back"
     if key == "w":
-        return "edits are accepted until ossia ends: /undo reverts a turn's, /allow remove edits asks again"
+        return "edits accepted until ossia ends: /undo reverts, /allow remove edits asks again"
     return f"allowed until ossia ends: {_remembered(asked)}" if key == "s" else ""
 
 

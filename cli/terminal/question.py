@@ -1,6 +1,7 @@
 """A question above the input line: may this be done? Never answered by a key that was typed ahead.
 
-The text can be of any length: it is scrolled in half of the screen, with the keys below it.
+The text can be of any length: it is scrolled in half of the screen, below what is asked and above the keys. All of it,
+with a search, is in the chat's pager.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ LETTERS = "ynswae"
 """The keys that may answer."""
 EXPLAIN = "?"
 
-_MIN_ROWS, _OTHER_ROWS = 7, 3  # of the pane on a small screen; of the input, the bottom line and one of activity
+_MIN_ROWS, _OTHER_ROWS = 10, 3  # of the pane on a small screen; of the input, the bottom line and one of activity
 _READABLE_ROWS = 3  # left for the text; else the note moves from below the keys to the text's end
-_NOTE_ROWS = 2
+_NOTE_ROWS, _HEAD_ROWS = 2, 4
 _COLOURED_CHARS = 50_000  # a longer code is shown plainly: it would take a second
 _TAB = 4
 _IGNORED = "keys go to the input line: pause, then answer"
@@ -72,8 +73,10 @@ class QuestionPane:
         self._key_at = self._key_before_at = float("-inf")
         self._ignored = self._explaining = False
         self._top = 0
-        self._bodies: dict[tuple[bool, bool, int], list[Row]] = {}
+        self._bodies: dict[tuple[bool, bool, bool, int], list[Row]] = {}
         self.keys = self._bindings()
+        self.elsewhere = ""
+        """The key that shows the whole text elsewhere, as it is named beside those that scroll: `Ctrl-O`."""
         asked = Condition(lambda: self._question is not None)
         window = Window(
             FormattedTextControl(self._fragments),
@@ -127,6 +130,7 @@ class QuestionPane:
         no_text = Condition(lambda: not get_app().current_buffer.text)
 
         for name in LETTERS:
+            keys.add(name, filter=armed & no_text, eager=True)(lambda event: None)  # not offered: it does nothing
             offered = Condition(lambda name=name: name in self._offered())  # type: ignore[misc]
 
             @keys.add(name, filter=armed & offered, eager=True)
@@ -181,37 +185,50 @@ class QuestionPane:
         return list(self._painter.fragments(self._rows()))
 
     def _rows(self) -> list[Row]:
-        body, room, air = self._body(), self._body_rows(), _air()
+        body, room, top = self._body(), self._body_rows(), [*_air(), *self._fixed()]
         if len(body) <= room:
-            return [*air, *body, *self._footer()]
+            return [*top, *body, *self._footer()]
         shown = max(1, room - 1)
         self._top = max(0, min(self._top, len(body) - shown))
-        more = _more(self._top, len(body) - self._top - shown, self._painter.width)
-        return [*air, *body[self._top : self._top + shown], _plain(more, "dim"), *self._footer()]
+        more = _more(self._top, len(body) - self._top - shown, self._painter.width, self.elsewhere)
+        return [*top, *body[self._top : self._top + shown], _plain(more, "dim"), *self._footer()]
 
     def _body_rows(self) -> int:
-        return max(2, _most_rows() - len(_air()) - len(self._footer()))
+        return max(2, _most_rows() - len(_air()) - len(self._fixed()) - len(self._footer()))
+
+    def head(self) -> list[Row]:
+        """Which call is asked about, and why, in rows of the present width."""
+        return folded(self._asked_about(self._question), self._painter.width) if self._question else []
+
+    def _fixed(self) -> list[Row]:
+        """What stays in sight while the text is scrolled: the head, where there is room for it beside some text."""
+        head = [] if self._explaining else self.head()
+        room = _most_rows() - len(_air()) - len(self._footer()) - _READABLE_ROWS
+        return head if len(head) <= min(room, _HEAD_ROWS) else []
 
     def _body(self) -> list[Row]:
         """All there is to read, in rows of the present width."""
         question, width = self._question, self._painter.width
         if question is None:
             return []
-        where = self._explaining, self._note_fits, width
+        headless = bool(self._fixed())
+        where = self._explaining, self._note_fits, headless, width
         if where not in self._bodies:
-            rows = self._explained(question) if self._explaining else self._asked(question)
+            rows = self._explained(question) if self._explaining else self._asked(question, headless=headless)
             if question.note and not self._note_fits:  # what an answer does must be there to be read
                 rows = [*rows, [], *self._painter.text(clean(one_line(question.note)), "dim")]
             self._bodies[where] = folded(rows, width)
         return self._bodies[where]
 
-    def _asked(self, question: Question) -> list[Row]:
+    def _asked(self, question: Question, *, headless: bool) -> list[Row]:
+        detail = clean(question.detail).removesuffix("\n").expandtabs(_TAB)
+        return [*([] if headless else self._asked_about(question)), *self._detail(detail, question.language)]
+
+    def _asked_about(self, question: Question) -> list[Row]:
         paint = self._painter
         rows = paint.text(clean(one_line(question.title)), "bold")
         rows += paint.text(clean(one_line(question.reason)), "yellow" if question.careful else "dim")
-        rows += paint.text(clean(one_line(question.fault)), "red") if question.fault else []
-        detail = clean(question.detail).removesuffix("\n").expandtabs(_TAB)
-        return [*rows, *self._detail(detail, question.language)]
+        return rows + (paint.text(clean(one_line(question.fault)), "red") if question.fault else [])
 
     def _explained(self, question: Question) -> list[Row]:
         return [row for line in clean(question.explanation).split("\n") for row in self._painter.text(line) or [[]]]
@@ -264,11 +281,13 @@ def _air() -> list[Row]:
     return [[]] if _most_rows() > _MIN_ROWS else []
 
 
-def _more(above: int, below: int, width: int) -> str:
+def _more(above: int, below: int, width: int, elsewhere: str) -> str:
     """How much there is that isn't shown, and the keys that show it; in as many words as there is room for."""
     keys = " ".join(name for name, there in (("PgUp", above), ("PgDn", below)) if there)
     counts = [f"{above} lines above" if above else "", f"{below} more lines" if below else ""]
-    ways = (f"… {', '.join(filter(None, counts))}, {keys}", f"… {above + below} more, {keys}", keys)
+    told, brief = (f"… {', '.join(filter(None, counts))}, {keys}", f"… {above + below} more, {keys}")
+    rest = f"; {elsewhere}: all" if elsewhere else ""
+    ways = (f"{told}{rest}", f"{brief}{rest}", told, brief, keys)
     return next((way for way in ways if len(way) <= width), keys)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from cli.chat.pager.diffs import diffstat
 from cli.chat.pager.items import Item
 from cli.chat.pager.transcript import Transcript
 from cli.clean import clean, one_line
@@ -60,7 +61,7 @@ def headline(item: Item, max_chars: int | None = None) -> str:
     """
     mark = "✗" if item.error else "▸"
     made_with = item.arguments if item.ran is None else item.ran
-    arguments = short_arguments(made_with, max_chars) if max_chars else ""
+    arguments = (one_line(diffstat(item.diff), max_chars) or short_arguments(made_with, max_chars)) if max_chars else ""
     parts = [f"{mark} {one_line(item.name)}{'  ' if arguments else ''}{arguments}"]
     if item.state != "done":
         parts.append({"open": "being written", "asked": "waiting for you", "running": "running"}[item.state])

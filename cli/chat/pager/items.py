@@ -50,7 +50,7 @@ class Item:
 
     A call has `arguments` (as the model wrote them; `ran` if the user changed them), an `id` once it is known,
     `answered` once it has its result, `ms` spent in the tool (None: not known, or it runs), and while it runs `output`:
-    the end of what it printed, `TAIL_CHARS` at the most.
+    the end of what it printed, `TAIL_CHARS` at the most. `diff`: what it changes in files; a stored call has none.
 
         Item("call", turn=0, name="python").arguments    # 'print(6*7)'
     """
@@ -70,6 +70,7 @@ class Item:
     ms: int | None = None
     output: str = ""
     ran: str | None = None
+    diff: str = ""
     since: float = 0.0  # the clock when it began
     version: int = 0  # grows with each change
     result: str = ""  # of a call

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from prompt_toolkit.application import Application
+from prompt_toolkit.application import Application, get_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
@@ -21,6 +21,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, VSplit, Window
 from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl, UIContent, UIControl
+from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.output import ColorDepth, Output
 from rich.cells import cell_len
 
@@ -29,7 +30,8 @@ from cli.chat.pager.scroll import Block, Line, View
 from cli.chat.pager.sections import Page
 from cli.clean import clean, one_line
 from cli.runtime.progress import fitted
-from cli.terminal.markdown.paint import Painter
+from cli.terminal.fold import folded
+from cli.terminal.markdown.paint import Painter, Row
 
 if TYPE_CHECKING:
     from cli.chat.pager.transcript import Transcript
@@ -47,22 +49,32 @@ async def show(
     input: Input | None = None,
     follow: bool = True,
     page: Page | None = None,
+    head: Callable[[], list[Row]] = list,
     poll_s: float = POLL_S,
 ) -> None:
     """Show the transcript until the reader leaves. To be called inside `Screen.aside()`.
 
-    `follow`: begin at its end and stay there, whatever comes; else at its top. `page` gives the page behind a cursor of
-    the browser, for footnotes. `painter` says whether there are colours; it is not changed.
+    `follow`: begin at its end and stay there, whatever comes, or at the call that is asked about; else at its top.
+    `head`: rows that stay above it, at most half of the screen. `page` gives the page behind a cursor of the browser,
+    for footnotes. `painter` says whether there are colours; it is not changed.
     """
-    pager = Pager(transcript, Painter(painter.width, colour=painter.colour, links=False), page=page)
-    pager.view.follow = follow
+    pager = Pager(transcript, Painter(painter.width, colour=painter.colour, links=False), page=page, head=head)
+    pager.view.begin(follow=follow)
     await pager.run(output=output, input=input, poll_s=poll_s)
 
 
 class Pager:
     """The keys, the foot line and the search around a `View`."""
 
-    def __init__(self, transcript: Transcript, painter: Painter, *, page: Page | None = None) -> None:
+    def __init__(
+        self,
+        transcript: Transcript,
+        painter: Painter,
+        *,
+        page: Page | None = None,
+        head: Callable[[], list[Row]] = list,
+    ) -> None:
+        self._head = head
         self.view = View(transcript, painter, page=page)
         self._finder: Finder | None = None
         self._chosen: Block | None = None  # the item that Enter opens, if it is on screen
@@ -124,7 +136,16 @@ class Pager:
         typing = Condition(lambda: self._searching)
         prompt = VSplit([Window(FormattedTextControl("/"), width=1, height=1), self._line])
         foot = Window(FormattedTextControl(lambda: [("reverse", self._foot())]), height=1)
-        parts = [self._body, ConditionalContainer(prompt, typing), ConditionalContainer(foot, ~typing)]
+
+        def rows() -> list[Row]:
+            return folded(self._head(), self.view.painter.width)
+
+        above = Window(
+            FormattedTextControl(lambda: list(self.view.painter.fragments(rows()))),
+            height=lambda: Dimension.exact(min(len(rows()), get_app().output.get_size().rows // 2)),
+        )
+        head = ConditionalContainer(above, Condition(lambda: bool(rows())))
+        parts = [head, self._body, ConditionalContainer(prompt, typing), ConditionalContainer(foot, ~typing)]
         return Layout(HSplit(parts), focused_element=self._body)
 
     def _foot(self) -> str:

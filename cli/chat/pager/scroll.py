@@ -166,6 +166,14 @@ class View:
             if self._piece >= len(pieces):
                 self._piece, self._row = max(0, len(pieces) - 1), 0
 
+    def begin(self, *, follow: bool) -> None:
+        """Begin at the end and follow it, or, while the user is asked about a call, at that; else at the top."""
+        self.sync()
+        self.follow = follow
+        asked = next((block for block in reversed(self.blocks) if block.item.state == "asked"), None)
+        if follow and asked:
+            self.to(asked)
+
     # -- moving --------------------------------------------------------------------------------------------------------
 
     def scroll(self, rows: int, height: int) -> None:

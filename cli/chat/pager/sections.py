@@ -105,6 +105,7 @@ def _sections(item: Item, switches: Switches, *, opened: bool) -> list[Section]:
         case "thinking":
             return _thinking(item, shown=opened or switches.thinking)
         case "call":
+            opened = opened or item.state == "asked"  # all that is agreed to
             return _call(item, shown=opened or switches.output, opened=opened)
         case "note":
             return [Section("plain", item.text or " ", "dim yellow" if item.name else "dim", gap=True)]
@@ -148,7 +149,9 @@ def foldable(item: Item, switches: Switches) -> bool:
         return bool(item.attached)
     if item.kind != "call":
         return False
-    whole = (item.arguments, item.text or item.output)
+    if item.state == "asked":
+        return False
+    whole = (item.diff or item.arguments, item.text or item.output)
     return any(map(_is_long, whole)) or (not switches.output and any(map(str.strip, whole)))
 
 
@@ -183,10 +186,11 @@ def _call(item: Item, *, shown: bool, opened: bool) -> list[Section]:
     if not shown:
         return [Section("fold", headline(item, 60), style_of(item), gap=True)]
     done = [Section("line", headline(item), style_of(item), gap=True)]
-    done += _arguments(shown_arguments(item), opened=opened)
+    diff = Shown(item.diff, "diff") if item.diff else None
     if item.ran is not None:
+        done += _arguments(shown_arguments(item), opened=opened)
         done.append(Section("line", "you changed it before it ran:", "dim"))
-        done += _arguments(shown_arguments(item, item.ran), opened=opened)
+    done += _arguments(diff or shown_arguments(item, item.ran), opened=opened)
     done += _result(item, opened=opened)
     return [*done, *(Section("line", one_line(str(attachment.path)), "dim") for attachment in item.attachments)]
 

@@ -26,6 +26,7 @@ from agent.events import (
 )
 from agent.kinds import model_kind
 from agent.sessions.session import Entry, Session
+from cli.chat.pager.diffs import diff_of
 from cli.chat.pager.items import TAIL_CHARS, Item, ItemKind, ItemState, item_name, tokens_of
 from cli.words import ENDS
 from harmony.messages import Message
@@ -103,13 +104,14 @@ class Transcript:
                 self._added(message, cut=cut)
             case Stats():
                 self._step_over = True
-            case ApprovalAsked(call):
-                self._touch(self._call(call)).state = "asked"
+            case ApprovalAsked(call, preview):
+                item = self._touch(self._call(call))
+                item.state, item.diff = "asked", diff_of(preview)
             case ApprovalDecided(call_id):
                 for item in self._with_id(call_id):
                     self._touch(item).state = "open"
-            case ToolStarted(call):
-                self._started(call)
+            case ToolStarted(call, preview):
+                self._started(call, diff_of(preview))
             case ToolOutput(call_id, text):
                 for item in self._with_id(call_id):
                     self._touch(item).output = (item.output + text)[-TAIL_CHARS:]
@@ -231,8 +233,9 @@ class Transcript:
         """The call under way, if it is this one."""
         return [item for item in self._waiting if item.id == call_id]
 
-    def _started(self, call: ToolCall) -> None:
+    def _started(self, call: ToolCall, diff: str) -> None:
         item = self._call(call)
+        item.diff = diff
         item.state, item.since, item.output = "running", self.clock(), ""
         item.ran = call.arguments if call.arguments != item.arguments else None
         self._touch(item)

@@ -175,7 +175,9 @@ def test_a_firm_question_has_neither_session_nor_always() -> None:
         assert "session" not in stage.shown and "always" not in stage.shown
         for key in ("s", "a", "?"):
             await stage.press(key, after_s=WAIT)
-        assert (stage.answers, stage.line.text, stage.pane.open) == ([], "sa?", True)
+        assert (stage.answers, stage.line.text, stage.pane.open) == ([], "?", True)
+        await stage.press("n", "s", "a")  # just after another key: they are typed
+        assert (stage.answers, stage.line.text, stage.pane.open) == ([], "?nsa", True)
 
     play(scene, Stage(Question("t", "r", keys=(("y", "yes"), ("n", "no"), ("e", "edit")))))
 
@@ -222,13 +224,14 @@ def test_a_long_text_takes_half_of_the_screen_and_can_be_read_to_its_end() -> No
         assert stage.pane.height() == 12
         seen = set(re.findall(r"line \d+$", stage.shown, re.MULTILINE))
         assert "… 54 more lines, PgDn" in stage.shown and "line 7" not in stage.shown
-        for _ in range(8):
+        for _ in range(12):
             await stage.press(PGDN)
+            assert stage.shown.startswith("t\nr\nline "), "what is asked stays in sight"
             seen |= set(re.findall(r"line \d+$", stage.shown, re.MULTILINE))
         assert len(seen) == 60, "each line was there once"
         assert "… 54 lines above, PgUp" in stage.shown and "line 59" in stage.shown
         assert stage.shown.endswith("[?] explain\nalways stores x")
-        for _ in range(8):
+        for _ in range(12):
             await stage.press(PGUP)
         assert stage.shown.startswith("t\nr\nline 0")
 

@@ -97,7 +97,7 @@ def test_edits_that_are_accepted_are_not_asked_about_again(root: Path) -> None:
 def test_accepted_edits_allow_nothing_else(root: Path) -> None:
     toolbox, _ = _accepting(root, parse_rule("write_file:docs/**", "ask"), parse_rule("write_file:no/**", "deny"))
     for name, arguments in (
-        *(("write_file", {"path": path, "content": "x"}) for path in (".env", "AGENTS.md", "conftest.py", ".git/config")),
+        *(("write_file", {"path": one, "content": "x"}) for one in (".env", "AGENTS.md", "conftest.py", ".git/config")),
         ("write_file", {"path": "docs/a.md", "content": "x"}),
         ("shell", {"command": "ls"}),
     ):

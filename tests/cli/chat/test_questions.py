@@ -1,0 +1,126 @@
+"""A question about an edit: read at full height, answered for all edits, and there to be looked at afterwards."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli.chat.pager.diffs import diffstat
+from cli.terminal.question import QUIET_S
+from tests.support.command import write_script
+from tests.support.documents import answer
+from tests.support.screen import ChatScreen, Clock, chatting
+from tools.work import _diff
+
+CTRL_O, END, PGDN = "\x0f", "\x1b[F", "\x1b[6~"
+SIZES = [(50, 15), (80, 24), (120, 40)]
+BEFORE = [f"line {number}" for number in range(60)]
+AFTER = [f"line {number}{' changed' if number % 2 else ''}" for number in range(60)]
+READ = '<|channel|>commentary to=functions.read_file <|constrain|>json<|message|>{"path": "notes.md"}<|call|>'
+
+
+def write(name: str, *lines: str) -> str:
+    arguments = json.dumps({"path": name, "content": "".join(f"{line}\n" for line in lines)})
+    return f"<|channel|>commentary to=functions.write_file <|constrain|>json<|message|>{arguments}<|call|>"
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "a.py").write_text("".join(f"{line}\n" for line in BEFORE))
+    (folder / "notes.md").write_text("Notes.\n")
+    return folder
+
+
+async def asked(stage: ChatScreen, clock: Clock) -> None:
+    """Wait for a question, and until it listens."""
+    await stage.until(lambda: stage.face.question.open and "[y] yes" in "\n".join(stage.terminal.display))
+    clock.now += 2 * QUIET_S
+
+
+@pytest.mark.parametrize(("columns", "rows"), SIZES)
+def test_a_diff_is_read_at_full_height_below_what_is_asked(tmp_path: Path, work: Path, columns: int, rows: int) -> None:
+    clock = Clock()
+    head = ["functions.write_file: change a.py (+30 -30 lines)", "it can write"]
+
+    async def case() -> None:
+        script = write_script(tmp_path, write("a.py", *AFTER), answer("Done."))
+        flags = {"workspace": str(work), "trust": True, "no_tools": None, "clock": clock}
+        async with ChatScreen(engine=script, columns=columns, rows=rows, **flags) as stage:
+            screen = stage.terminal
+            await stage.type("Change it.\r")
+            await asked(stage, clock)
+            for _ in range(3):
+                at = screen.display.index(head[0])
+                assert screen.display[at : at + 2] == head
+                await stage.type(PGDN)
+                await stage.until(lambda: stage.face.screen.settled)
+            assert "; Ctrl-O: all" in "\n".join(screen.display)
+            await stage.type(CTRL_O)
+            await stage.until(lambda: "--- a/a.py" in screen.display)
+            assert screen.display[:2] == head and screen.display[screen.display.index("--- a/a.py") - 1].startswith("▸")
+            assert sum(row.startswith(("+", "-", " line")) for row in screen.display) == rows - 6
+            await stage.type(END)
+            await stage.until(lambda: "+line 59 changed" in screen.display)
+            assert screen.display[:2] == head and screen.display[rows - 2] == "+line 59 changed"
+            await stage.type("/line 31 ch\r")
+            await stage.until(lambda: "+line 31 changed" in screen.display)
+            assert screen.display[:2] == head
+            await stage.type("q")
+            await stage.until(lambda: not stage.face.screen.away and stage.face.screen.settled)
+            await asked(stage, clock)
+            await stage.type("y")
+            await stage.settle()
+            stat = "▸ functions.write_file  a.py +30 −30"
+            assert stat + (" · Ctrl-O shows the diff" if columns > 60 else "") in stage.rows
+            assert "Done." in stage.rows and not [row for row in stage.rows if row.startswith("+line")]
+            await stage.type(CTRL_O)
+            await stage.until(lambda: any("more lines · Enter opens" in row for row in screen.display))
+            await stage.type("q")
+            await stage.until(lambda: not stage.face.screen.away)
+
+    chatting(case)
+
+
+@pytest.mark.parametrize(("columns", "rows"), SIZES)
+def test_edits_are_accepted_with_one_key_also_in_a_folder_that_is_not_trusted(
+    tmp_path: Path, work: Path, columns: int, rows: int
+) -> None:
+    clock = Clock()
+
+    async def case() -> None:
+        steps = (READ, write("a.py", "one"), write("b.py", "two"), write("conftest.py", "three"), answer("Done."))
+        flags = {"engine": write_script(tmp_path, *steps), "workspace": str(work), "no_tools": None, "clock": clock}
+        async with ChatScreen(columns=columns, rows=rows, **flags) as stage:
+            await stage.type("Change them.\r")
+            await asked(stage, clock)
+            assert "[w] accept edits" in "\n".join(stage.terminal.display)
+            await stage.type("w")
+            await stage.until(lambda: any("make conftest.py" in row for row in stage.terminal.display))
+            assert (work / "a.py").read_text() == "one\n" and (work / "b.py").read_text() == "two\n"
+            await asked(stage, clock)
+            assert "[w] accept edits" not in "\n".join(stage.terminal.display)
+            await stage.type("s")  # not offered here: it neither answers nor is it typed
+            await stage.until(lambda: stage.face.screen.settled)
+            assert stage.face.question.open and stage.face.editor.text == ""
+            clock.now += 2 * QUIET_S
+            await stage.type("n")
+            await stage.settle()
+            assert "Done." in stage.rows and not (work / "conftest.py").exists()
+
+    chatting(case)
+
+
+def test_what_a_diff_changes_in_a_few_words() -> None:
+    def of(before: str | None, after: str | None, name: str) -> str:
+        texts = (None if text is None else text.encode() for text in (before, after))
+        return _diff.unified(*texts, name=name).text
+
+    made, gone = of(None, "-- a\n++ b\n", "a.py"), of("-- a\n++ b", None, "b.py")
+    assert diffstat(made + gone) == "a.py +2 −0, b.py +0 −2"
+    assert diffstat(of("one\ntwo\n", "one\nthree\nfour\n", "c d.txt")) == "c d.txt +2 −1"
+    assert diffstat(made[:-7]) == "" == diffstat("")
+    assert diffstat("--- a/x\n@@ -0,1 +0,1 @@\n+++ b/x\n") == ""
