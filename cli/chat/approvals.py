@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from cli.chat.state import State
 
 
+_HINT = "/tools trust if the files of the workspace are your own"
+
+
 class Approvals:
     """Asks the user, and answers the worker."""
 
@@ -26,7 +29,7 @@ class Approvals:
         assert assembly is not None  # a call runs only where it was loaded
         self._asked = asked
         question = question_of(
-            asked, spec=assembly.tools.toolbox.by_name.get(asked.call.name), hint=assembly.tools.hint
+            asked, spec=assembly.tools.toolbox.by_name.get(asked.call.name), hint=assembly.tools.hint and _HINT
         )
         self._chat.face.ask(question, lambda key: self._answer(asked, key))
 

@@ -8,6 +8,7 @@ yet.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from cli.chat.conversation import Conversation
     from cli.chat.face import Face
     from cli.settings.table import Settings
+    from cli.settings.workspace import Folder
 
 KEYS = "/help · Ctrl-T thinking · Ctrl-O transcript · Ctrl-C stop"
 PLAIN_KEYS = "/help · Ctrl-C stop · Ctrl-D leave"  # where lines are read, no keys
@@ -48,6 +50,17 @@ def recall(talk: Conversation, face: Face, turns: int = 2) -> None:
         face.note(f"/save FILE writes all, {earlier} included" if face.plain else f"Ctrl-O shows {earlier}")
 
 
+def enter(face: Face, folder: Folder | None) -> None:
+    """Offer to trust a folder that isn't trusted, and say what of it isn't used till then."""
+    if folder is None or folder.workspace.trusted:
+        return
+    for warning in folder.warnings:
+        face.note(re.sub(r"`ossia trust .*`", "/tools trust", warning), "yellow")
+    if not folder.warnings:
+        name = clean(one_line(folder.workspace.root.name, _NAME_CHARS))
+        face.note(f"{name} isn't trusted, so its text counts as somebody else's: /tools trust asks about it")
+
+
 def _lines(talk: Conversation, face: Face) -> list[str]:
     opened, turns, title = talk.opened, len(talk.session.ends), None
     if opened.resumed:
@@ -61,8 +74,11 @@ def _lines(talk: Conversation, face: Face) -> list[str]:
 def _show(talk: Conversation, face: Face, lines: list[str]) -> None:
     for line in lines:
         face.note(line)
-    for warning in (*talk.resolved.warnings, *filter(None, [talk.opened.problem])):
+    of_folder = talk.folder.warnings if talk.folder else ()
+    others = [warning for warning in talk.resolved.warnings if warning not in of_folder]
+    for warning in (*others, *filter(None, [talk.opened.problem])):
         face.note(warning, "yellow")
+    enter(face, talk.folder)
     if talk.session.options.response_format:
         face.note("answers are JSON that matches this session's schema: /schema off ends that")
     if talk.opened.resumed:

@@ -145,7 +145,7 @@ def _unknown(name: str) -> str:
 _THINK = "Ctrl-T shows or hides it at any time; Ctrl-O shows the thinking of past turns."
 _TOOLS = """on, off: all tools; on NAME…, off NAME…: these tools, e.g. /tools off browser shell
 web URL: search the web with your own SearXNG, or with a service: brave, exa, mojeek, serper, tavily, you
-workspace DIR: work on the files of a folder; workspace off ends that
+workspace DIR: work on the files of a folder; workspace off ends that; trust: count its files as your own
 FILE.py: add the functions in a Python file of yours"""
 
 GROUPS: Sequence[tuple[str, Sequence[Command]]] = (

@@ -7,13 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cli import paths
 from cli.chat.commands.common import CommandError, must_be, path_of
+from cli.chat.welcome import enter
 from cli.exits import ExitCode, ExitError
 from cli.runtime.families import TRAINED, chosen_tools
 from cli.runtime.toolset import Toolset
 from cli.settings.config import THIS_CHAT, Resolved
 from cli.settings.table import SETTINGS, Settings
 from cli.settings.workspace import Folder, resolve_with_folder
+from cli.terminal.question import Question
 from cli.words import count
 from tools.approval.policy import Policy, Rule
 from tools.spec import ToolSpec
@@ -78,6 +81,36 @@ def workspace(talk: Conversation, face: Face, value: str) -> None:
     return _collect(talk, face, {"workspace": folder, "no_tools": False})
 
 
+def trust(talk: Conversation, face: Face) -> None:
+    """Show what would take effect in the workspace if it were trusted, and ask."""
+    from cli.commands.trust import describe
+    from tools.approval.trust import TrustError, TrustStore, look
+
+    if talk.folder is None:
+        raise CommandError("there is no workspace: /tools workspace DIR sets one")
+    root, store = talk.folder.workspace.root, TrustStore(paths.data_dir())
+    if talk.folder.workspace.trusted:
+        return face.note(f"{root} is trusted")
+    try:
+        offer = look(root)  # what is shown is what is trusted
+    except TrustError as error:
+        raise CommandError(str(error)) from error
+
+    def answered(key: str) -> None:
+        if key != "y":
+            return face.note("not trusted: nothing was changed")
+        try:
+            store.trust(root, offer)
+        except TrustError as error:
+            return face.note(str(error), "red")
+        before = "; what was said so far still counts as somebody else's" if "outside" in talk.session.taint else ""
+        face.note(f"{root} is trusted, until its .ossia or AGENTS.md changes{before if talk.session.entries else ''}")
+        return _collect(talk, face, {})
+
+    brings = "\n".join(describe(offer))
+    return talk.ask(Question(f"Trust {root}?", "until its .ossia or AGENTS.md changes", brings), answered)
+
+
 def functions(talk: Conversation, face: Face, path: Path) -> None:
     """Offer the functions in a file."""
     if not path.is_file():
@@ -139,10 +172,11 @@ def _collect(
                 _follow_folder(talk, resolved, folder)
             tools.toolbox.turn_off(talk.model.tools_off)
             _tell(face, tools)
+            if moved:
+                enter(face, folder)
 
-        moved = (folder and folder.workspace.root) != (before and before.workspace.root)
-        for warning in folder.warnings if folder and moved else ():
-            face.note(warning, "yellow")
+        was, now = ((one.workspace.root, one.workspace.trusted) if one else None for one in (before, folder))
+        moved = was != now
         talk.model.reload_tools(resolved, folder, collected)
 
     _between_turns(talk, face, act)
@@ -168,7 +202,7 @@ def _follow_folder(talk: Conversation, resolved: Resolved, folder: Folder | None
 
     fresh = fresh_options(resolved, folder)
     options = talk.session.options
-    brings = options.brings | fresh.brings
+    brings = options.brings | fresh.brings if talk.session.entries else fresh.brings
     talk.session.options = replace(options, instructions=fresh.instructions, brings=brings)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cli import paths
 from cli.chat.commands.common import Block, Choice, CommandError, must_be, path_of
-from cli.chat.commands.tool_changes import functions, turn_off, turn_on, web, workspace
+from cli.chat.commands.tool_changes import functions, trust, turn_off, turn_on, web, workspace
 from cli.runtime.families import TRAINED, chosen_tools
 from cli.terminal.pictures import FORMATS
 
@@ -24,11 +24,12 @@ WORDS: Sequence[Choice] = (
     ("off", "turn all off; off NAME…: these"),
     ("web", "search the web with a SearXNG's URL, or brave, exa, …"),
     ("workspace", "work on the files of a folder"),
+    ("trust", "count the workspace's files as your own"),
 )
 
 
 def tools(talk: Conversation, face: Face, argument: str) -> None:
-    """`/tools [on|off [NAME…]|web URL|workspace DIR|FILE.py]`; alone: what is on, and how to turn on what is off."""
+    """`/tools [on|off [NAME…]|web URL|workspace DIR|trust|FILE.py]`; alone: what is on, how to turn on what is off."""
     word, _, rest = argument.partition(" ")
     names = rest.replace(",", " ").split()
     if not argument:
@@ -41,8 +42,10 @@ def tools(talk: Conversation, face: Face, argument: str) -> None:
         return web(talk, face, rest.strip())
     if word == "workspace":
         return workspace(talk, face, rest.strip())
+    if argument == "trust":
+        return trust(talk, face)
     if not argument.endswith(".py"):
-        must_be("on, off, web, workspace or a FILE.py", argument, "/tools alone lists the tools")
+        must_be("on, off, web, workspace, trust or a FILE.py", argument, "/tools alone lists the tools")
     return functions(talk, face, path_of(argument))
 
 

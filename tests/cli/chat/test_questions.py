@@ -114,6 +114,65 @@ def test_edits_are_accepted_with_one_key_also_in_a_folder_that_is_not_trusted(
     chatting(case)
 
 
+UNTRUSTED = "work isn't trusted, so its text counts as somebody else's: /tools trust asks about it"
+
+
+@pytest.mark.parametrize("entered", ["--workspace", "/tools workspace"])
+def test_a_folder_that_is_entered_can_be_trusted_from_the_chat(tmp_path: Path, work: Path, entered: str) -> None:
+    clock = Clock()
+
+    def told(stage: ChatScreen) -> str:
+        return " ".join(" ".join(stage.rows).split())
+
+    async def case() -> None:
+        script = write_script(tmp_path, READ, write("b.py", "two"), answer("Done."), answer("Done."))
+        flags = {"engine": script, "no_tools": None, "clock": clock, "rows": 40}
+        async with ChatScreen(**flags, workspace=str(work) if entered.startswith("--") else None) as stage:
+            if not entered.startswith("--"):
+                await stage.type(f"{entered} {work}\r")
+            await stage.until(lambda: UNTRUSTED in told(stage))
+            await stage.settle()
+            for key, said in (("n", "not trusted: nothing was changed"), ("y", "is trusted, until its .ossia")):
+                await stage.type("/tools trust\r")
+                await asked(stage, clock)
+                assert f"Trust {work}?" in told(stage) and "all of them count as your own" in told(stage)
+                await stage.type(key)
+                await stage.until(lambda said=said: said in told(stage))
+                await stage.until(lambda: stage.talk.assembly is not None)
+                await stage.settle()
+            assert told(stage).count(UNTRUSTED) == 1
+            await stage.type("Change it.\r")
+            await asked(stage, clock)
+            assert stage.talk.session.taint == {"private"} and "[s] this session" in told(stage)
+            await stage.type("y")
+            await stage.settle()
+
+    async def later() -> None:
+        async with ChatScreen(workspace=str(work), no_tools=None) as stage:
+            assert UNTRUSTED not in told(stage) and stage.talk.folder and stage.talk.folder.workspace.trusted
+
+    chatting(case)
+    chatting(later)
+
+
+def test_what_a_folder_brings_is_shown_before_it_is_trusted(work: Path) -> None:
+    (work / "AGENTS.md").write_text("Speak of llamas.")
+    clock = Clock()
+
+    async def case() -> None:
+        async with ChatScreen(workspace=str(work), no_tools=None, clock=clock, columns=120) as stage:
+            await stage.until(lambda: "tools and servers are not used (/tools trust to" in "\n".join(stage.rows))
+            assert stage.talk.session.taint == {"private", "outside"}
+            await stage.type("/tools trust\r")
+            await asked(stage, clock)
+            assert any(row.startswith("notes     AGENTS.md (16 bytes)") for row in stage.rows)
+            await stage.type("y")
+            await stage.until(lambda: stage.talk.assembly is not None and stage.talk.session.taint == {"private"})
+            await stage.settle()
+
+    chatting(case)
+
+
 def test_what_a_diff_changes_in_a_few_words() -> None:
     def of(before: str | None, after: str | None, name: str) -> str:
         texts = (None if text is None else text.encode() for text in (before, after))
