@@ -13,7 +13,8 @@ from agent.events import TurnEnd
 from agent.sessions._database import Database
 from agent.sessions._lock import Hold
 from agent.sessions._rows import CountTokens, insert
-from agent.sessions._sessions import title_of, turns_summarised
+from agent.sessions._sessions import turns_summarised
+from agent.sessions._titles import asked_in, title_from, title_of
 from agent.sessions.json import options_to_json
 from agent.sessions.session import Entry, Options, Session, Summary
 from tools.files import cannot
@@ -130,8 +131,13 @@ class StoreRecorder:
         about = (at, entry.model, session)
         db.execute("UPDATE sessions SET updated=?, model=coalesce(?, model) WHERE number=?", about)
         if entry.message.role == "user":
-            title = title_of(entry.typed or entry.message.text)
-            db.execute("UPDATE sessions SET title=? WHERE number=? AND title=''", (title, session))
+            self._entitle(db, session, entry.typed or entry.message.text)
+
+    def _entitle(self, db: sqlite3.Connection, session: int, said: str) -> None:
+        """Give it the title that the message makes, if nothing was asked before."""
+        title, titled = db.execute("SELECT title, titled FROM sessions WHERE number=?", (session,)).fetchone()
+        if not titled and not asked_in(title):
+            db.execute("UPDATE sessions SET title=? WHERE number=?", (title_from([title, said]), session))
 
     def _end(self, db: sqlite3.Connection, turn: int, end: TurnEnd) -> None:
         session = self._row(db)

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from agent.errors import SessionMissing
 from agent.sessions._rows import read_entries, storable
+from agent.sessions._titles import TITLE_CHARS, title_from, title_of
 
 _ID_LETTERS: Final = "23456789bcdfghjkmnpqrstvwxz"  # they make no words, and none looks like another (0 and O)
 _ID_CHARS: Final = 8
-_TITLE_CHARS: Final = 80
 _LAST_TIME: Final = 253_402_214_400.0  # 9999-12-31: the last day that `datetime` knows, in any time zone
 _INFO: Final = """
     SELECT id, title, created, updated,
@@ -28,7 +28,7 @@ _INFO: Final = """
 class SessionInfo:
     """What a list shows of a stored session. Times are unix seconds.
 
-    `title`: the first line that the user said, until a title is given. `model` is the one that spoke last. `parent`:
+    `title`: what the user asked first, until a title is given. `model` is the one that spoke last. `parent`:
     the id of the session that it was forked from. `tokens`: those of its messages, as far as they were counted.
 
         SessionInfo("k7m2v9xq", "What is 48*17?", 1763775000.0, 1763775012.5, 1, "gpt-oss-20b", None, None, 61)
@@ -43,13 +43,6 @@ class SessionInfo:
     workspace: str | None
     parent: str | None
     tokens: int
-
-
-def title_of(text: str) -> str:
-    """The first line with anything in it, on one line of at most 80 characters."""
-    line = next((line for line in text.splitlines() if line.strip()), "")
-    flat = " ".join(storable(line).split())
-    return flat if len(flat) <= _TITLE_CHARS else f"{flat[: _TITLE_CHARS - 1]}…"
 
 
 def new_id(db: sqlite3.Connection | None) -> str:
@@ -93,7 +86,7 @@ def find(db: sqlite3.Connection, ref: str) -> SessionInfo | None:
 
     Raises `SessionMissing` if several ids begin with it and no title contains it.
     """
-    ref = storable(ref.replace("\0", "")[: 2 * _TITLE_CHARS])
+    ref = storable(ref.replace("\0", "")[: 2 * TITLE_CHARS])
     if not ref:
         return None
     begun = infos(db, "WHERE substr(id, 1, ?)=? LIMIT 2", len(ref), ref.lower())
@@ -113,14 +106,14 @@ def like_pattern(text: str) -> str:
 
 
 def rename(db: sqlite3.Connection, number: int, title: str) -> None:
-    """Give a session a title; with an empty one, the title is the user's first line again."""
+    """Give a session a title; with an empty one, the title is what the user asked again."""
     given = title_of(title)
     if given:
         db.execute("UPDATE sessions SET title=?, titled=1 WHERE number=?", (given, number))
         return
     said = (entry for _, entry in read_entries(db, number) if entry.message.role == "user")
-    first = next((title_of(entry.typed or entry.message.text) for entry in said), "")
-    db.execute("UPDATE sessions SET title=?, titled=0 WHERE number=?", (first, number))
+    asked = title_from(entry.typed or entry.message.text for entry in said)
+    db.execute("UPDATE sessions SET title=?, titled=0 WHERE number=?", (asked, number))
 
 
 def remove(db: sqlite3.Connection, number: int) -> None:

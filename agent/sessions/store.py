@@ -15,7 +15,8 @@ from agent.sessions._lock import Hold
 from agent.sessions._recorder import StoreRecorder
 from agent.sessions._rows import UNREADABLE, CountTokens, read_entries, read_session, unreadable
 from agent.sessions._search import find_words
-from agent.sessions._sessions import SessionInfo, title_of
+from agent.sessions._sessions import SessionInfo
+from agent.sessions._titles import asked_in, title_from, title_of
 from agent.sessions.session import Entry, Session
 
 
@@ -141,7 +142,7 @@ class SessionStore:
     # -- changing ------------------------------------------------------------------------------------------------------
 
     def rename(self, session_id: str, title: str) -> None:
-        """Give a session a title, one line of at most 80 characters. An empty one brings the user's first line back."""
+        """Give a session a title, one line of at most 80 characters. An empty one brings back what they asked."""
         with self._changing(session_id) as (db, number), self._whole(session_id):
             rows.rename(db, number, title)
 
@@ -216,4 +217,4 @@ class SessionStore:
             raise unreadable(self.path, session_id, error) from error
 
 
-__all__ = ["SessionHit", "SessionInfo", "SessionStore", "title_of"]
+__all__ = ["SessionHit", "SessionInfo", "SessionStore", "asked_in", "title_from", "title_of"]

@@ -10,7 +10,7 @@ from agent.citations import Cited, Footnote, cite, lookup_in
 from agent.events import TurnEnd
 from agent.kinds import Kind, kind_of
 from agent.sessions.session import Entry, Session
-from agent.sessions.store import SessionInfo, title_of
+from agent.sessions.store import SessionInfo, title_from
 from cli.words import ENDS, count, when
 from harmony.messages import COMMENTARY
 from tools.python.tool import code_of
@@ -64,8 +64,8 @@ def replaced_parts(entries: Sequence[Entry], *, thinking: bool) -> tuple[Part, .
 
 def title_and_facts(session: Session, info: SessionInfo | None) -> tuple[str, str]:
     """The headline, and the line below it: `k7m2v9xq · 2026-11-22 02:27 · gpt-oss-20b · 3 turns`."""
-    first = next((entry.message.text for entry in session.entries if entry.message.role == "user"), "")
-    title = (info.title if info else title_of(first)) or "A conversation"
+    said = (entry.typed or entry.message.text for entry in session.entries if entry.message.role == "user")
+    title = (info.title if info else title_from(said)) or "A conversation"
     facts = [info.id, when(info.created)] if info else []
     models = dict.fromkeys(entry.model for entry in session.entries if entry.model)
     facts += [", ".join(models)] if models else []

@@ -1,0 +1,99 @@
+"""Titles: what was asked, in one line that tells a conversation from the others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Final
+
+from agent.sessions._rows import storable
+
+TITLE_CHARS: Final = 80
+_ENDS_LINES: Final = 3  # of a long text, this many lines at either end: what is between them was rather pasted
+_LOOKED_AT_CHARS: Final = 2_000  # at either end of a text
+
+_GREETING: Final = re.compile(
+    r"""(?:hi|hiya|hello|hey|yo|greetings|good\ (?:morning|afternoon|evening|day)|dear\ (?:all|model|assistant)
+    |hallo|moin|servus|guten\ (?:tag|morgen|abend)|bonjour|salut|hola|ciao
+    |thanks|thank\ you|many\ thanks|ok|okay|so|please
+    |(?:please\ |pls\ |can\ you\ |could\ you\ |i\ need\ (?:some\ |your\ )?)?help(?:\ me)?(?:\ out)?(?:\ please)?
+        (?:\ with\ (?:this|that|it))?
+    |(?:i\ have\ a|just\ a|one|quick|a\ quick|short|a\ short)\ (?:quick\ )?question)
+    (?:\ (?:there|all|again|everyone|everybody|friend|assistant|ossia|chatgpt|gpt|in\ advance|a\ lot))?
+    (?:\ ?[,.!?:;…—–-]+\ ?|\ ?$)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""What a text may begin with that says nothing of it, up to a mark behind it."""
+_ASKS: Final = re.compile(
+    r"(?:what|why|how|who|whom|whose|when|where|which|is|are|was|were|do|does|did|can|could|would|should|will|shall"
+    r"|explain|fix|find|write|make|translate|summari[sz]e|show|tell|give|list|compare|describe|review|rewrite|refactor"
+    r"|implement|add|debug|convert|compute|calculate|help|check|suggest|create|generate|improve|solve|prove|please)"
+    r"(?:[ ,]|$)",
+    re.IGNORECASE,
+)
+_QUESTION: Final = re.compile(r"\S \S*[?？](?: |$)")
+_FENCE: Final = re.compile(r"\s*(?:```|~~~)")
+
+
+def title_of(text: str) -> str:
+    """The first line with anything in it, on one line of at most 80 characters."""
+    line = next((line for line in text.splitlines() if line.strip()), "")
+    flat = " ".join(storable(line).split())
+    return flat if len(flat) <= TITLE_CHARS else f"{flat[: TITLE_CHARS - 1]}…"
+
+
+def asked_in(text: str) -> str:
+    """What a message asks, as a title: not its greeting, and a question rather than what was pasted around it.
+
+    "" for one that only greets.
+
+        asked_in("hi\\nplease help: why does it crash?")     # 'why does it crash?'
+    """
+    if len(text) > 2 * _LOOKED_AT_CHARS:
+        text = f"{text[:_LOOKED_AT_CHARS]}\n{text[-_LOOKED_AT_CHARS:]}"
+    lines = [line for line in (_without_greeting(line) for line in _outside_fences(text)) if line]
+    ends = lines if len(lines) <= 2 * _ENDS_LINES else [*lines[:_ENDS_LINES], *lines[-_ENDS_LINES:]]
+    asking = [line for line in ends if _asks(line)]
+    chosen = asking[0] if asking else next(iter(lines), "")
+    return title_of(_asking_part(chosen))
+
+
+def title_from(messages: Iterable[str]) -> str:
+    """The title of a conversation in which the user said this: of the first message that does more than greet."""
+    said = list(messages)
+    asked = next(filter(None, map(asked_in, said)), "")
+    return asked or next(filter(None, map(title_of, said)), "")
+
+
+def _outside_fences(text: str) -> list[str]:
+    """The lines with anything in them, without fenced code if there is anything else."""
+    sides: tuple[list[str], list[str]] = ([], [])
+    fenced = False
+    for line in filter(str.strip, text.splitlines()):
+        if _FENCE.match(line):
+            fenced = not fenced
+        else:
+            sides[fenced].append(line)
+    outside, inside = sides
+    return outside or inside
+
+
+def _without_greeting(line: str) -> str:
+    line = " ".join(line.split())
+    while line and (found := _GREETING.match(line)):
+        line = line[found.end() :]
+    return line
+
+
+def _asks(line: str) -> bool:
+    return line[:1].isalpha() and bool(_ASKS.match(line) or _QUESTION.search(line))
+
+
+def _asking_part(line: str) -> str:
+    """The line, or, of one that is too long for a title, what it holds from the first sentence on that asks."""
+    if len(line) <= TITLE_CHARS:
+        return line
+    starts = [0, *(found.end() for found in re.finditer(r"[.!?。？！]\s+", line)), len(line)]
+    sentences = ((begin, line[begin:end]) for begin, end in pairwise(starts))
+    return line[next((begin for begin, sentence in sentences if _asks(sentence)), 0) :]

@@ -1,0 +1,70 @@
+"""The title of a conversation is what was asked, not the first line alone."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from agent.sessions.session import Session
+from agent.sessions.store import SessionStore, asked_in
+
+LOG = "\n".join(f"2026-11-23 08:{number:02} ERROR worker {number} died: why? no idea" for number in range(40))
+CODE = "def f(x):\n    return x + 1\n\nprint(f(1))"
+
+
+@pytest.mark.parametrize(
+    ("said", "title"),
+    [
+        ("What is 48*17?", "What is 48*17?"),
+        ("Speak of llamas", "Speak of llamas"),
+        ("  \n# Notes\nmore", "# Notes"),
+        ("Hi! What is 48*17?", "What is 48*17?"),
+        ("hello there,\n\nplease help me: why does it crash?", "why does it crash?"),
+        ("Hey ossia, can you help me with this? Translate it to French", "Translate it to French"),
+        ("Guten Tag!\nWas ist ein Lama?", "Was ist ein Lama?"),
+        ("please help", ""),
+        ("hi", ""),
+        ("Hi there!\n\nThanks in advance.", ""),
+        ("Hidden Markov models", "Hidden Markov models"),
+        ("Help files for vim", "Help files for vim"),
+        ("Please write a haiku", "Please write a haiku"),
+        (f"{LOG}\n\nWhich worker died first?", "Which worker died first?"),
+        (f"Which worker died first?\n\n{LOG}", "Which worker died first?"),
+        (f"Fix this.\n\n{CODE}", "Fix this."),
+        (f"{CODE}\n\nWhy does this print 2?", "Why does this print 2?"),
+        (f"```python\n{CODE}\n```\nthe second line is slow", "the second line is slow"),
+        (f"```python\n{CODE}\n```", "def f(x):"),
+        ("I'm planning a trip to Peru. Where should I go?", "I'm planning a trip to Peru. Where should I go?"),
+        (f"{'I have tried a lot of things. ' * 5}Why does it still crash?", "Why does it still crash?"),
+        ("x" * 200, "x" * 79 + "…"),
+        ("ラマとは何ですか？", "ラマとは何ですか？"),
+        ("", ""),
+    ],
+)
+def test_what_a_message_asks(said: str, title: str) -> None:
+    assert asked_in(said) == title
+
+
+@pytest.mark.parametrize("said", [" ", "hi ", "hi, ", "? ", "a ? ", "a\n", "```\n", "help me "])
+def test_a_long_text_takes_no_time(said: str) -> None:
+    assert len(asked_in(said * 100_000)) <= 80
+
+
+def test_a_greeting_is_the_title_until_something_is_asked(tmp_path: Path) -> None:
+    clock = itertools.count(1)
+    store, session = SessionStore(tmp_path / "sessions.db", now=lambda: float(next(clock))), Session()
+    session_id = store.keep(session)
+    titles = []
+    for said in ("Hi there!", "hello?", "please help: why does it crash?", "What is 48*17?"):
+        session.open_turn(said)
+        session.close_turn("answered")
+        titles.append(store.find(session_id).title)
+    assert titles == ["Hi there!", "Hi there!", "why does it crash?", "why does it crash?"]
+    store.rename(session_id, "Hi")
+    session.open_turn("And 48*18?")
+    assert store.find(session_id).title == "Hi", "a person gave it"
+    store.rename(session_id, "")
+    assert store.find(session_id).title == "why does it crash?"
+    store.close()
