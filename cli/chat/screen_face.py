@@ -48,7 +48,6 @@ class ScreenFace(DrawnFace):
         self._asks_name = colour and input is None
         super().__init__(talk, painter, Pictures(way_of(os.environ), cell=cell_size()), clock=clock)
         self.question = QuestionPane(painter, clock=clock)
-        self.question.elsewhere = "Ctrl-O"
         self.editor = Editor(
             self.submit,
             history=History(paths.history_file(), private=talk.settings.private),

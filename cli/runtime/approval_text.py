@@ -87,6 +87,7 @@ def question_of(asked: ApprovalAsked, *, spec: ToolSpec | None = None, hint: str
         f'"a" will always allow {_allowed(asked.rules)} here' if "a" in keys else "",
         explanation(asked, spec=spec, hint=hint),
         careful=asked.firm or bool(asked.preview.caution) or bool(hidden),
+        elsewhere="Ctrl-O",
     )
 
 

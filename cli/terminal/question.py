@@ -44,6 +44,7 @@ class Question:
     `title` is one line, `reason` why it is asked, `detail` all that is agreed to (`language`: `"diff"`, `"sh"`,
     `"python"`…), `fault` what was wrong with the last answer. `keys` answer, each with its word; `note` stands below
     them; `explanation` is what `?` shows, "" for no `?`. `careful`: the reason is shown as a warning.
+    `elsewhere`: the key that shows the whole text elsewhere, `Ctrl-O`.
 
         Question("functions.shell: run ls", "it can run", "ls", "sh", keys=(("y", "yes"), ("n", "no")))
     """
@@ -57,6 +58,7 @@ class Question:
     note: str = ""
     explanation: str = ""
     careful: bool = False
+    elsewhere: str = ""
 
 
 class QuestionPane:
@@ -75,8 +77,6 @@ class QuestionPane:
         self._top = 0
         self._bodies: dict[tuple[bool, bool, bool, int], list[Row]] = {}
         self.keys = self._bindings()
-        self.elsewhere = ""
-        """The key that shows the whole text elsewhere, as it is named beside those that scroll: `Ctrl-O`."""
         asked = Condition(lambda: self._question is not None)
         window = Window(
             FormattedTextControl(self._fragments),
@@ -190,7 +190,8 @@ class QuestionPane:
             return [*top, *body, *self._footer()]
         shown = max(1, room - 1)
         self._top = max(0, min(self._top, len(body) - shown))
-        more = _more(self._top, len(body) - self._top - shown, self._painter.width, self.elsewhere)
+        elsewhere = self._question.elsewhere if self._question and not self._explaining else ""
+        more = _more(self._top, len(body) - self._top - shown, self._painter.width, elsewhere)
         return [*top, *body[self._top : self._top + shown], _plain(more, "dim"), *self._footer()]
 
     def _body_rows(self) -> int:

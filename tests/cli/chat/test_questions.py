@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,55 @@ def test_a_diff_is_read_at_full_height_below_what_is_asked(tmp_path: Path, work:
             await stage.until(lambda: any("more lines · Enter opens" in row for row in screen.display))
             await stage.type("q")
             await stage.until(lambda: not stage.face.screen.away)
+
+    chatting(case)
+
+
+ASKED = ["› Change it.", "", "functions.write_file: change a.py (+30 -30 lines)", "it can write"]
+DIFF = ["--- a/a.py", "+++ b/a.py", "@@ -1,60 +1,60 @@", " line 0", "-line 1", "+line 1 changed", " line 2", "-line 3"]
+NOTE = ['"a" will always allow `write_file:a.py` here', "", "waiting for your answer", "›"]
+SCREENS = {
+    (50, 15): [
+        *(ASKED[:1] + ASKED[2:] + DIFF[:3]),
+        "… 90 more lines, PgDn; Ctrl-O: all",
+        *("[y] yes  [n] no  [s] this session", "[w] accept edits  [a] always  [e] edit", "[?] explain"),
+        *NOTE,
+        "  script · medium · ▕▏       ▏ 2.1k of 131k · work",
+    ],
+    (80, 24): [
+        *(ASKED + DIFF[:5]),
+        "… 88 more lines, PgDn; Ctrl-O: all",
+        *("[y] yes  [n] no  [s] this session  [w] accept edits  [a] always  [e] edit", "[?] explain"),
+        *NOTE,
+        "  script · medium · ▕▏       ▏ 2.1k of 131k · work",
+    ],
+    (120, 40): [
+        *(ASKED + DIFF),
+        *("+line 3 changed", " line 4", "-line 5", "+line 5 changed", " line 6", "-line 7"),
+        "… 79 more lines, PgDn; Ctrl-O: all",
+        "[y] yes  [n] no  [s] this session  [w] accept edits  [a] always  [e] edit  [?] explain",
+        *NOTE,
+        "  script · medium · ▕▏       ▏ 2.1k of 131k · work",
+    ],
+}
+
+
+@pytest.mark.parametrize(("columns", "rows"), SIZES)
+def test_the_whole_screen_with_a_question_on_it(tmp_path: Path, work: Path, columns: int, rows: int) -> None:
+    clock = Clock()
+
+    async def case() -> None:
+        script = write_script(tmp_path, write("a.py", *AFTER), answer("Done."))
+        flags = {"workspace": str(work), "trust": True, "no_tools": None, "clock": clock}
+        async with ChatScreen(engine=script, columns=columns, rows=rows, **flags) as stage:
+            await stage.type("Change it.\r")
+            await asked(stage, clock)
+            shown = stage.terminal.display
+            shown = [re.sub("^[⠀-⣿] ", "", row) for row in shown[shown.index("› Change it.") :]]
+            while not shown[-1]:
+                shown.pop()
+            assert [re.sub(r" · [\d.]+ tok/s$", "", row) for row in shown] == SCREENS[columns, rows]
+            await stage.type("n")
 
     chatting(case)
 
