@@ -33,6 +33,7 @@ _ASKS: Final = re.compile(
     re.IGNORECASE,
 )
 _QUESTION: Final = re.compile(r"\S \S*[?？](?: |$)")
+_QUESTIONS: Final = re.compile(r".*?\S[?？](?: [^\W\d_][^?？]*[?？])*(?= )")
 _FENCE: Final = re.compile(r"\s*(?:```|~~~)")
 
 
@@ -91,7 +92,12 @@ def _asks(line: str) -> bool:
 
 
 def _asking_part(line: str) -> str:
-    """The line, or, of one that is too long for a title, what it holds from the first sentence on that asks."""
+    """The line up to its questions' end, or, of one that is too long for a title, from the first sentence on that asks.
+
+    What follows a question on its line may be the first line of what was pasted behind it.
+    """
+    questions = _QUESTIONS.match(line)
+    line = questions[0] if questions else line
     if len(line) <= TITLE_CHARS:
         return line
     starts = [0, *(found.end() for found in re.finditer(r"[.!?。？！]\s+", line)), len(line)]

@@ -32,6 +32,8 @@ CODE = "def f(x):\n    return x + 1\n\nprint(f(1))"
         ("Please write a haiku", "Please write a haiku"),
         (f"{LOG}\n\nWhich worker died first?", "Which worker died first?"),
         (f"Which worker died first?\n\n{LOG}", "Which worker died first?"),
+        (f"Which worker died first? {LOG}", "Which worker died first?"),
+        ("Is it A? Or is it B? Say it in a word.", "Is it A? Or is it B?"),
         (f"Fix this.\n\n{CODE}", "Fix this."),
         (f"{CODE}\n\nWhy does this print 2?", "Why does this print 2?"),
         (f"```python\n{CODE}\n```\nthe second line is slow", "the second line is slow"),

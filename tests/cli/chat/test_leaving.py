@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 from pathlib import Path
@@ -137,6 +138,7 @@ def test_the_draft_of_a_chat_that_is_ended_is_in_the_history(tmp_path: Path, num
         chat.until("› half a line")
         chat.signal(number)
         assert chat.wait() == 130
+        assert re.search(r"^ossia --resume \w{8} continues this chat$", chat.text, re.MULTILINE)
     with PtyChat("--engine", write_script(tmp_path, answer("Yes.")), "--no-tools") as chat:
         chat.idle()
         chat.press(UP)

@@ -51,5 +51,11 @@ def test_in_a_later_chat_its_beginning_is_shown_and_how_long_it_is(tmp_path: Pat
             shown = "\n".join(stage.rows)
             assert "› What is this? row 0 of the log" in shown and "… (213 lines in all)\n" in shown
 
+    async def listed() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, answer("A log."))) as stage:
+            await send(stage, "/sessions")
+            assert [row for row in stage.rows if row.endswith("1 turn  What is this?")]
+
     chatting(first)
+    chatting(listed)
     chatting(later)

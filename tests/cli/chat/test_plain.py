@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sys
 from pathlib import Path
@@ -56,6 +57,7 @@ def test_a_conversation_in_plain_lines(tmp_path: Path) -> None:
         chat.until(lambda: ready(chat))
         chat.press("\x04")
         assert chat.wait() == 0
+        assert re.fullmatch(r"ossia --resume \w{8} continues this chat", chat.rows[-1])
         assert "effort low" not in [row.strip("> ") for row in chat.rows if row.startswith("effort")]
         assert b"\x1b" not in chat.sent and chat.cooked
 
