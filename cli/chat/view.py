@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Literal
 
-from rich.cells import cell_len
-
 from agent.events import (
     ContextTrimmed,
     Delta,
@@ -24,16 +22,16 @@ from agent.events import (
     TurnEnded,
 )
 from agent.kinds import is_answer
+from cli.chat.one_rows import call_row, edit_row, thought_row
 from cli.chat.pager.diffs import diff_of, diffstat
 from cli.chat.pager.items import Item
 from cli.clean import clean, one_line
 from cli.emoji import clean_parts
 from cli.runtime.failures import failure_rows
 from cli.runtime.pace import Reading
-from cli.runtime.progress import fitted
 from cli.terminal.markdown.paint import Painter, Row
 from cli.terminal.markdown.segment import Segmenter
-from cli.words import ENDS, count, length_of, short_arguments, size_words
+from cli.words import ENDS, count, length_of
 from harmony.messages import ANALYSIS, is_call
 from tools.spec import ApprovalAsked, ToolCall, ToolResult
 
@@ -46,8 +44,6 @@ Block = Literal["user", "aside", "text", ""]
 """What the last rows were: a blank row stands between two kinds, and between two texts."""
 
 _PEEK_ROWS, _USER_CHARS = 3, 4_000
-_ARGUMENT_CHARS, _RESULT_CHARS = 200, 60
-_LEAST_ARGUMENT_CELLS = 6
 _FEW_TOKENS = 12  # a thought of fewer is shown in its own line
 
 
@@ -121,7 +117,8 @@ class ChatView:
                 case "user":
                     self.user(item.text)
                 case "thinking":
-                    self.note(self._thought_line("thought", item.tokens), "dim italic")
+                    row = thought_row("thought", item.tokens, keys=self.keys, width=self._painter.width)
+                    self.note(row, "dim italic")
                 case "preamble" | "answer":
                     self._write(item.text, cited=item.kind == "answer")
                     self._close_message()
@@ -130,7 +127,7 @@ class ChatView:
                         result = ToolResult(item.text, error=True)
                         self._failure_rows(ToolFinished(ToolCall("", item.name, item.arguments), result, item.ms or 0))
                     else:
-                        self._call_row(item.name, item.arguments, item.text, ms=item.ms)
+                        self._row(call_row(item.name, item.arguments, item.text, ms=item.ms, width=self._painter.width))
                 case "note" | "summary":
                     self.note(one_line(item.text, 300))
 
@@ -250,52 +247,30 @@ class ChatView:
         if self.think == "on" and text and self._thought_tokens < _FEW_TOKENS:
             return self.note(f"thought: {one_line(text)}", "dim italic")
         took = f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
-        head = self._thought_line(f"thought for {took}", self._thought_tokens)
+        head = thought_row(f"thought for {took}", self._thought_tokens, keys=self.keys, width=self._painter.width)
         shown = self._painter.text(text, "dim") if self.think == "on" else []
         return self._add("aside", [*self._painter.text(head, "dim italic"), *shown])
 
-    def _thought_line(self, thought: str, tokens: int | None) -> str:
-        """On one row: where there is no room, first the tokens are left out, then the key."""
-        told = [thought, count(tokens, "token") if tokens else "", "Ctrl-O shows it" if self.keys else ""]
-        parts = [part for part in told if part]
-        while len(parts) > 1 and len(" · ".join(parts)) > self._painter.width:
-            parts.pop(1)
-        return " · ".join(parts)
-
     def _finished(self, done: ToolFinished) -> None:
         self._call, self._output, self._writing_call = None, "", ""
-        call, result = done.call, done.result
+        call, result, width = done.call, done.result, self._painter.width
         if result.error:
             self._failure_rows(done, self.fix(done))
         elif self._stat:
-            self._edit_row(call.name, self._stat)
+            self._row(edit_row(call.name, self._stat, keys=self.keys, width=width))
         else:
-            self._call_row(call.name, call.arguments, result.text, ms=done.ms)
+            self._row(call_row(call.name, call.arguments, result.text, ms=done.ms, width=width))
         for attachment in result.attachments:
             self.note(f"  {attachment.path}")
+
+    def _row(self, text: str) -> None:
+        """A row about a call, which fits."""
+        self._add("aside", self._painter.text(text, "cyan"))
 
     def _failure_rows(self, done: ToolFinished, fix: str = "") -> None:
         for rows, style in zip(failure_rows(done, self._painter.width, fix=fix), ("red", "yellow"), strict=True):
             if rows:
                 self.note("\n".join(rows), style)
-
-    def _call_row(self, name: str, arguments: str, result: str, *, ms: int | None) -> None:
-        """One row, with as much of the arguments as fits beside the outcome."""
-        width = self._painter.width
-        took = f"{ms / 1000:.1f} s · " if ms else ""
-        head = clean(f"▸ {one_line(name)}")
-        tail = clean(f" · {took}{_outcome(result, min(_RESULT_CHARS, width // 2))}")
-        room = width - cell_len(head) - cell_len(tail) - 2
-        made_with = fitted(clean(short_arguments(arguments, _ARGUMENT_CHARS)), max(room, 1))
-        head += f"  {made_with}" if room >= _LEAST_ARGUMENT_CELLS else ""
-        self._add("aside", self._painter.text(fitted(f"{head}{tail}", width), "cyan"))
-
-    def _edit_row(self, name: str, stat: str) -> None:
-        """One row: which files were changed, and by how much."""
-        row, width = clean(f"▸ {one_line(name)}  {one_line(stat)}"), self._painter.width
-        more = f"{row} · Ctrl-O shows the diff"
-        fits = self.keys and cell_len(more) <= width
-        self._add("aside", self._painter.text(more if fits else fitted(row, width), "cyan"))
 
     def _ended(self, end: TurnEnd, error: Exception | None) -> None:
         self._close_message()
@@ -349,10 +324,3 @@ class ChatView:
         if self._writing_call:
             return f"calling {self._writing_call} · {self.turn_s:.0f} s"
         return f"{'writing' if self._segments else 'waiting'} · {self.turn_s:.0f} s · {count(self.tokens, 'token')}"
-
-
-def _outcome(result: str, max_chars: int) -> str:
-    """A result in a few words: itself when it is one short line, else its size."""
-    stripped = result.strip()
-    short = stripped and len(stripped) <= max_chars and "\n" not in stripped
-    return stripped if short else size_words(result)
