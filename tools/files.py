@@ -46,6 +46,8 @@ def write_whole(path: Path, text: str) -> None:
 
     Missing folders above it are made. `write_whole(Path("data/trust.json"), "{}\\n")`: mode 0600, UTF-8.
     """
+    if path.exists() and not path.is_file():  # /dev/null would be replaced
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.ossia-", dir=path.parent)  # readable by its owner only
     partial = Path(name)

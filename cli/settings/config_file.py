@@ -87,6 +87,8 @@ def _read(path: Path) -> TOMLDocument:
     from tomlkit import document, parse
     from tomlkit.exceptions import TOMLKitError
 
+    if path.exists() and not path.is_file():  # OSSIA_CONFIG=/dev/null means no file, also to root
+        raise ConfigError(f"{path}: not a regular file")
     try:
         return parse(path.read_bytes().decode())
     except FileNotFoundError:

@@ -26,7 +26,7 @@ CODE = "def f(x):\n    return x + 1\n\nprint(f(1))"
         ("Guten Tag!\nWas ist ein Lama?", "Was ist ein Lama?"),
         ("please help", ""),
         ("hi", ""),
-        ("Hi there!\n\nThanks in advance.", ""),
+        ("Hiya there!\n\nThanks in advance.", ""),
         ("Hidden Markov models", "Hidden Markov models"),
         ("Help files for vim", "Help files for vim"),
         ("Please write a haiku", "Please write a haiku"),
@@ -59,11 +59,11 @@ def test_a_greeting_is_the_title_until_something_is_asked(tmp_path: Path) -> Non
     store, session = SessionStore(tmp_path / "sessions.db", now=lambda: float(next(clock))), Session()
     session_id = store.keep(session)
     titles = []
-    for said in ("Hi there!", "hello?", "please help: why does it crash?", "What is 48*17?"):
+    for said in ("Hiya there!", "hello?", "please help: why does it crash?", "What is 48*17?"):
         session.open_turn(said)
         session.close_turn("answered")
         titles.append(store.find(session_id).title)
-    assert titles == ["Hi there!", "Hi there!", "why does it crash?", "why does it crash?"]
+    assert titles == ["Hiya there!", "Hiya there!", "why does it crash?", "why does it crash?"]
     store.rename(session_id, "Hi")
     session.open_turn("And 48*18?")
     assert store.find(session_id).title == "Hi", "a person gave it"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from cli.main import invoke
 from cli.settings.config import resolve
 from cli.settings.table import Settings
+from tools.files import write_whole
 
 
 def test_show_prints_each_value_and_where_it_came_from(
@@ -184,3 +186,18 @@ def test_edit_opens_a_file_that_explains_itself_and_checks_it(
     assert "hgih" in capsys.readouterr().err and "hgih" in path.read_text(), "what was typed is never thrown away"
     monkeypatch.setenv("EDITOR", "false")
     assert invoke(["config", "edit"]) == 1
+
+
+def test_what_is_no_regular_file_is_never_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`OSSIA_CONFIG=/dev/null` means no file, also to root. (Here it is a pipe: a test that fails must do no harm.)"""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    monkeypatch.setenv("OSSIA_CONFIG", str(pipe))
+    for command in (["set", "effort", "high"], ["unset", "effort"]):
+        assert invoke(["config", *command]) == 2
+        assert capsys.readouterr().err == f"ossia: error: {pipe}: not a regular file\n"
+    with pytest.raises(OSError, match="not a regular file"):
+        write_whole(pipe, "x")
+    assert pipe.is_fifo()
