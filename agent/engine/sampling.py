@@ -56,9 +56,10 @@ class Sampler:
     """
 
     def __init__(self, settings: Sampling, size: int, *, salt: int = 0) -> None:
+        settings = settings.of(1.0)
         _check(settings)
         self._settings = settings
-        self._temperature = min(settings.of(1.0).temperature or 0.0, _HOTTEST)
+        self._temperature = min(settings.temperature or 0.0, _HOTTEST)
         self._size = size
         self._cuts = 0 < settings.top_k < size or settings.top_p < 1.0 or settings.min_p > 0.0
         series = (salt, settings.attempt) if settings.attempt else (salt,)

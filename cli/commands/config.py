@@ -61,7 +61,8 @@ def set_(
 
     with writing(config_path(os.environ)) as path:
         stored = set_value(os.environ, key, value)
-    one = SETTINGS.get(key.replace("-", "_"))
+    key = key.removeprefix("--").replace("-", "_") if "." not in key else key
+    one = SETTINGS.get(key)
     wins = f"; {one.variable} is set and overrides it" if one and os.environ.get(one.variable) else ""
     _say(f"{path}: {key} = {_toml(stored)}{wins}")
 

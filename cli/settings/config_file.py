@@ -31,7 +31,7 @@ def set_value(environ: Mapping[str, str], key: str, texts: Sequence[str]) -> Val
     document = _read(config_path(environ))
     if key.startswith(_APPROVALS):
         value: Value = _action(key, texts)
-        table = cast("Table", document.setdefault("approvals", {}))
+        table = _approvals(document, config_path(environ))
         table[key.removeprefix(_APPROVALS)] = value
     else:
         key = _known(key)
@@ -45,14 +45,23 @@ def unset_value(environ: Mapping[str, str], key: str) -> None:
     """Take a setting, or `approvals.RULE`, out of the config file. Raises ConfigError if it isn't there, OSError."""
     path = config_path(environ)
     document = _read(path)
+    holder: Table | TOMLDocument = document
+    name = key if key in document else key.replace("-", "_")
     if key.startswith(_APPROVALS):
-        holder, name = document.get("approvals", {}), key.removeprefix(_APPROVALS)
-    else:
-        holder, name = document, key if key in document else key.replace("-", "_")
+        holder, name = _approvals(document, path), key.removeprefix(_APPROVALS)
+    if isinstance(holder.get(name), dict | list) and name not in SETTINGS:
+        raise ConfigError(f"{path}: {name!r} is a table: take it out with `ossia config edit`")
     if name not in holder:
         raise ConfigError(f"{path}: {key!r} isn't set there{nearest(name, list(holder)) if holder else ''}")
     del holder[name]
     _write(path, document)
+
+
+def _approvals(document: TOMLDocument, path: Path) -> Table:
+    table = document.setdefault("approvals", {})
+    if not isinstance(table, dict):
+        raise ConfigError(f"{path}: approvals: must be a table, not {table!r}")
+    return cast("Table", table)
 
 
 def _known(key: str) -> str:

@@ -19,6 +19,8 @@ _ASK = "\x1b[>q\x1b[c"
 _WAIT_S = 0.2
 _ANSWER = re.compile(r"\x1bP>\|([^\x1b]*)\x1b\\|\x1b\[\?[\d;]*c")
 _HALF_AN_ANSWER = re.compile(r"\x1b(?:P>[^\x1b]{0,99}\x1b?|\[\?[\d;]*)\Z")
+_MAYBE_HALF = re.compile(rf"{_HALF_AN_ANSWER.pattern}|\x1b[P\[]?\Z")
+"""While the answer is waited for: the same, or what a key may send, too."""
 
 _LINKING = (
     *("contour", "foot", "ghostty", "iterm2", "kitty", "konsole", "mintty", "rio", "vte", "wezterm"),
@@ -74,7 +76,8 @@ def ask_name(input: Input, output: Output) -> str | None:
         while not answers.complete and not reader.closed:
             if not select.select([input.fileno()], [], [], max(0.0, give_up_at - time.monotonic()))[0]:
                 break
-            typed += answers.taken_from(reader.read())
+            typed += answers.taken_from(reader.read(), waiting=True)
+    typed += answers.not_half()
     if not answers.complete:
         read = reader.read
         reader.read = lambda count=1024: answers.taken_from(read(count))  # type: ignore[method-assign]
@@ -94,7 +97,13 @@ class _Answers:
         self.complete = False
         self._half = ""
 
-    def taken_from(self, text: str) -> str:
+    def not_half(self) -> str:
+        """What was held back and is no beginning of an answer for sure: a key."""
+        key = "" if _HALF_AN_ANSWER.match(self._half) else self._half
+        self._half = self._half.removesuffix(key) if key else self._half
+        return key
+
+    def taken_from(self, text: str, *, waiting: bool = False) -> str:
         """The text without them. The beginning of one is held back until its end comes."""
         text = self._half + text
         self._half = ""
@@ -104,7 +113,7 @@ class _Answers:
             self.name = answer[1] or self.name
             self.complete = self.complete or answer[1] is None
         text = _ANSWER.sub("", text)
-        half = None if self.complete else _HALF_AN_ANSWER.search(text)
+        half = None if self.complete else (_MAYBE_HALF if waiting else _HALF_AN_ANSWER).search(text)
         if half is None:
             return text
         self._half = half[0]

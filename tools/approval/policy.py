@@ -16,6 +16,8 @@ from tools.approval import sensitive, shell_words, wildcards
 from tools.approval.wildcards import Match
 from tools.spec import Effect, Preview, Taint, ToolSpec
 
+_WRITERS = ("functions.write_file", "functions.apply_patch")
+
 Action = Literal["allow", "ask", "deny"]
 Origin = Literal["user", "stored", "folder"]
 """user: written by the user (a flag, the config). stored: an answer "always". folder: from a folder the user trusts."""
@@ -159,13 +161,19 @@ class Policy:
     def is_edit(self, spec: ToolSpec, preview: Preview) -> bool:
         """Does such a call only write plain files of the workspace, so that accepting edits may answer for it?
 
-        Not what runs or instructs later, secrets or parts of ossia; nor what a rule denies or says to ask about.
+        Not what runs or instructs later, secrets or parts of ossia, nor anything whose name begins with a dot: that is
+        mostly settings of some program. Nor what a rule about either tool that writes denies or says to ask about.
         """
         special = preview.command or preview.caution or preview.firm or preview.own or preview.unconfined
         if special or spec.provenance != "built-in" or _effects(spec, preview) != {"write"} or not preview.subjects:
             return False
-        rules = [rule for rule in self.rules if _is_about(rule, spec)]
-        return all(_strictest(rules, action, spec, preview)[0] == "no" for action in ("deny", "ask"))
+        if any(part.startswith(".") for subject in preview.subjects for part in re.split(r"[/\\]", subject)):
+            return False
+        for one in (spec, *(replace(spec, name=name) for name in _WRITERS)):
+            rules = [rule for rule in self.rules if _is_about(rule, one)]
+            if any(_strictest(rules, action, one, preview)[0] != "no" for action in ("deny", "ask")):
+                return False
+        return True
 
     def _remembers(self, spec: ToolSpec, preview: Preview, arguments: object) -> bool:
         return self._remembered.issuperset(_keys(spec, preview, arguments))

@@ -40,13 +40,14 @@ LATER = (
     Later("other version control", (".hg/hgrc", ".hg/hgrc-not-shared", ".hg/sharedpath", ".jj/repo/config.toml"),
           _CODE),
     Later("ossia itself", (".ossia",), "which holds rules for this program"),
-    Later("instructions for agents", ("AGENTS.md", "AGENTS.override.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md",
+    Later("instructions for agents", ("AGENTS.md", "AGENTS.override.md", "AGENT.md", "CLAUDE.md", "CLAUDE.local.md",
+                                      "GEMINI.md", "QWEN.md",
                                       ".cursorrules", ".cursor", ".windsurfrules", ".clinerules",
                                       ".github/copilot-instructions.md", ".github/instructions"), _WORDS),
     Later("other agents", (".claude", ".mcp.json", ".codex", ".gemini", ".aider.conf.yml", ".opencode",
                            "opencode.json", "opencode.jsonc", ".windsurf", ".roo"), _CODE),
     Later("editors", (".vscode", ".idea", ".devcontainer", ".devcontainer.json", ".zed", ".helix", ".exrc", ".nvimrc",
-                      ".nvim.lua"), _CODE),
+                      ".nvim.lua", "*.code-workspace"), _CODE),
     Later("package managers", (".cargo/config.toml", ".cargo/config", ".npmrc", ".yarnrc*",
                                ".pnpmfile.cjs"), _CODE),
     Later("Python at its start", ("sitecustomize", "sitecustomize.*", "usercustomize",
@@ -58,7 +59,8 @@ LATER = (
                                 ".ssh"), _CODE),
 )  # fmt: skip
 """What runs later or instructs later, by its effect. The table in docs/approvals.md is this one."""
-EVERYDAY = ("conftest.py", "Makefile", "GNUmakefile", "package.json")
+EVERYDAY = ("conftest.py", "pytest.ini", "tox.ini", "noxfile.py", "setup.py", "Makefile", "GNUmakefile", "justfile",
+            "package.json", "build.rs", "gradlew")  # fmt: skip
 """These run with the next test or build, which is everyday work: `--yes` answers for them."""
 
 

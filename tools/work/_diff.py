@@ -12,7 +12,7 @@ from tools.work.text import decode, describe
 
 _CONTEXT = 3
 _MAX_COMPARED = 60_000_000
-"""difflib gets texts for which pairs of equal lines × lines of the shorter text is at most this: 0.6 s at worst.
+"""difflib gets texts as long as pairs of equal lines × lines of the shorter text is at most this in all: 0.6 s.
 
 It is cubic where few kinds of lines alternate: 800 lines `a b a b …` against `a a b b …` took it 3 s, 2,000 took 130 s.
 """
@@ -90,7 +90,7 @@ class _Matcher(SequenceMatcher[str]):
     def get_matching_blocks(self) -> list[Match]:
         a, b = self._texts
         merged: list[Match] = []
-        for i, j, size in _blocks(a, b, 0, len(a), 0, len(b)):
+        for i, j, size in _blocks(a, b, 0, len(a), 0, len(b), [_MAX_COMPARED]):
             if merged and (merged[-1].a + merged[-1].size, merged[-1].b + merged[-1].size) == (i, j):
                 merged[-1] = Match(merged[-1].a, merged[-1].b, merged[-1].size + size)
             elif size:
@@ -98,11 +98,13 @@ class _Matcher(SequenceMatcher[str]):
         return [*merged, Match(len(a), len(b), 0)]
 
 
-def _blocks(a: list[str], b: list[str], i1: int, i2: int, j1: int, j2: int, *, split: bool = True) -> Iterator[_Block]:
+def _blocks(
+    a: list[str], b: list[str], i1: int, i2: int, j1: int, j2: int, left: list[int], *, split: bool = True
+) -> Iterator[_Block]:
     """Runs of equal lines in `a[i1:i2]` and `b[j1:j2]`, in order.
 
     difflib is slow, so it gets only what is left between a common start and a common end; in large texts, only what is
-    left between lines that occur exactly once in each.
+    left between lines that occur exactly once in each. `left[0]`: how much it may still get.
     """
     start = 0
     while start < min(i2 - i1, j2 - j1) and a[i1 + start] == b[j1 + start]:
@@ -113,17 +115,19 @@ def _blocks(a: list[str], b: list[str], i1: int, i2: int, j1: int, j2: int, *, s
     yield i1, j1, start
     i1, i2, j1, j2 = i1 + start, i2 - end, j1 + start, j2 - end
     kinds, others = Counter(a[i1:i2]), Counter(b[j1:j2])
-    if sum(n * others[line] for line, n in kinds.items()) * min(i2 - i1, j2 - j1) <= _MAX_COMPARED:
+    cost = sum(n * others[line] for line, n in kinds.items()) * min(i2 - i1, j2 - j1)
+    if cost <= left[0]:
+        left[0] -= cost
         for i, j, size in SequenceMatcher(None, a[i1:i2], b[j1:j2], autojunk=False).get_matching_blocks():
             yield i1 + i, j1 + j, size
     elif split:
         i, j = i1, j1
         for next_i, next_j in _fixed_points(a, b, i1, i2, j1, j2):
             if i < next_i and j < next_j:
-                yield from _blocks(a, b, i, next_i, j, next_j, split=False)
+                yield from _blocks(a, b, i, next_i, j, next_j, left, split=False)
             yield next_i, next_j, 1
             i, j = next_i + 1, next_j + 1
-        yield from _blocks(a, b, i, i2, j, j2, split=False)
+        yield from _blocks(a, b, i, i2, j, j2, left, split=False)
     yield i2, j2, end
 
 

@@ -131,6 +131,17 @@ def test_unset_puts_the_default_back(mine: Path, capsys: pytest.CaptureFixture[s
     assert "'effort' isn't set there" in capsys.readouterr().err
 
 
+def test_a_whole_table_is_not_taken_out_by_a_slip(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("approvals", "mcpServers"):
+        assert invoke(["config", "unset", name]) == 2
+        assert f"{name!r} is a table" in capsys.readouterr().err
+    assert mine.read_text() == _MINE
+    mine.write_text("approvals = 3\n")
+    for command in (["set", "approvals.python", "ask"], ["unset", "approvals.python"]):
+        assert invoke(["config", *command]) == 2
+        assert "approvals: must be a table, not 3" in capsys.readouterr().err
+
+
 def test_unset_takes_out_what_is_no_setting(mine: Path) -> None:
     mine.write_text(f"efort = 1\n{_MINE}")
     assert invoke(["config", "unset", "efort"]) == 0

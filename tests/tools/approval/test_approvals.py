@@ -98,7 +98,9 @@ def test_accepted_edits_allow_nothing_else(root: Path) -> None:
     toolbox, _ = _accepting(root, parse_rule("write_file:docs/**", "ask"), parse_rule("write_file:no/**", "deny"))
     for name, arguments in (
         *(("write_file", {"path": one, "content": "x"}) for one in (".env", "AGENTS.md", "conftest.py", ".git/config")),
+        *(("write_file", {"path": one, "content": "x"}) for one in (".github/w/a.yml", "a/.venv/x", "setup.py")),
         ("write_file", {"path": "docs/a.md", "content": "x"}),
+        *(("apply_patch", f"*** Begin Patch\n*** Add File: {one}/b.md\n+x\n*** End Patch") for one in ("docs", "no")),
         ("shell", {"command": "ls"}),
     ):
         _, asked = _run(toolbox, name, arguments, allow=False, taint=OUTSIDE)

@@ -446,3 +446,7 @@ def test_a_difference_of_any_size(folder: Folder) -> None:
     folder.write("d.txt", "a\nb\n" * 1_000)
     folder.call("write_file", path="d.txt", content="a\na\nb\nb\n" * 500)  # took difflib two minutes
     assert folder.asked[-1].preview.summary == "change d.txt (+1998 -1998 lines)"
+    islands = ["".join(f"{n}\n{part * 60}" for n in range(200)) for part in ("a\nb\na\nb\n", "a\na\nb\nb\n")]
+    folder.write("e.txt", islands[0])
+    folder.call("write_file", path="e.txt", content=islands[1])  # many such parts: bounded in all
+    assert folder.asked[-1].preview.summary.startswith("change e.txt (+")
