@@ -171,8 +171,9 @@ UNTRUSTED = "work isn't trusted, so its text counts as somebody else's: /tools t
 def test_a_folder_that_is_entered_can_be_trusted_from_the_chat(tmp_path: Path, work: Path, entered: str) -> None:
     clock = Clock()
 
-    def told(stage: ChatScreen) -> str:
-        return " ".join(" ".join(stage.rows).split())
+    def told(stage: ChatScreen, text: str) -> int:
+        """How often it stands there, wherever the rows with the long paths are wrapped."""
+        return "".join("".join(stage.rows).split()).count("".join(text.split()))
 
     async def case() -> None:
         script = write_script(tmp_path, READ, write("b.py", "two"), answer("Done."), answer("Done."))
@@ -180,26 +181,26 @@ def test_a_folder_that_is_entered_can_be_trusted_from_the_chat(tmp_path: Path, w
         async with ChatScreen(**flags, workspace=str(work) if entered.startswith("--") else None) as stage:
             if not entered.startswith("--"):
                 await stage.type(f"{entered} {work}\r")
-            await stage.until(lambda: UNTRUSTED in told(stage))
+            await stage.until(lambda: told(stage, UNTRUSTED))
             await stage.settle()
             for key, said in (("n", "not trusted: nothing was changed"), ("y", "is trusted, until its .ossia")):
                 await stage.type("/tools trust\r")
                 await asked(stage, clock)
-                assert f"Trust {work}?" in told(stage) and "all of them count as your own" in told(stage)
+                assert told(stage, f"Trust {work}?") and told(stage, "all of them count as your own")
                 await stage.type(key)
-                await stage.until(lambda said=said: said in told(stage))
+                await stage.until(lambda said=said: told(stage, said))
                 await stage.until(lambda: stage.talk.assembly is not None)
                 await stage.settle()
-            assert told(stage).count(UNTRUSTED) == 1
+            assert told(stage, UNTRUSTED) == 1
             await stage.type("Change it.\r")
             await asked(stage, clock)
-            assert stage.talk.session.taint == {"private"} and "[s] this session" in told(stage)
+            assert stage.talk.session.taint == {"private"} and told(stage, "[s] this session")
             await stage.type("y")
             await stage.settle()
 
     async def later() -> None:
         async with ChatScreen(workspace=str(work), no_tools=None) as stage:
-            assert UNTRUSTED not in told(stage) and stage.talk.folder and stage.talk.folder.workspace.trusted
+            assert not told(stage, UNTRUSTED) and stage.talk.folder and stage.talk.folder.workspace.trusted
 
     chatting(case)
     chatting(later)
