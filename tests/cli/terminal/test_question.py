@@ -346,7 +346,7 @@ def test_folding_loses_nothing_and_fits(text: str, width: int) -> None:
     shown = ["".join(segment.text for segment in part) for part in parts]
     assert "".join(shown) == text
     assert all(cell_len(part) <= width for part in shown)
-    assert len(parts) <= max(1, 2 * -(-cell_len(text) // width))
+    assert len(parts) <= max(1, 2 * -(-2 * len(text) // width)), "each character takes two columns at most"
 
 
 def test_a_very_long_text_is_drawn_plainly() -> None:
