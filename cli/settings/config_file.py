@@ -111,7 +111,12 @@ def _read(path: Path) -> TOMLDocument:
 def _write(path: Path, document: TOMLDocument) -> None:
     from tomlkit import dumps
 
-    write_whole(path.resolve(), dumps(document))  # a link, as into a folder of dotfiles, stays one
+    text = dumps(document)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # from an argument whose bytes are no UTF-8
+        raise ConfigError(f"{path}: the text must be UTF-8") from None
+    write_whole(path.resolve(), text)  # a link, as into a folder of dotfiles, stays one
 
 
 def write_template(path: Path) -> None:

@@ -99,8 +99,9 @@ class _Answers:
 
     def not_half(self) -> str:
         """What was held back and is no beginning of an answer for sure: a key."""
-        key = "" if _HALF_AN_ANSWER.match(self._half) else self._half
-        self._half = self._half.removesuffix(key) if key else self._half
+        if _HALF_AN_ANSWER.match(self._half):
+            return ""
+        key, self._half = self._half, ""
         return key
 
     def taken_from(self, text: str, *, waiting: bool = False) -> str:

@@ -152,7 +152,7 @@ def test_unset_takes_out_what_is_no_setting(mine: Path) -> None:
     "arguments",
     [
         *(["effort", "hgih"], ["effort", "low", "high"], ["nope", "1"], ["approvals.shell", "maybe"], ["seed", "-1"]),
-        *(["approvals.", "auto"], ["mcpServers", "x"], ["web_key", "sk-secret"]),
+        *(["approvals.", "auto"], ["mcpServers", "x"], ["web_key", "sk-secret"], ["model", "a\udcff"]),
     ],
 )
 def test_what_cannot_be_set_changes_nothing(
