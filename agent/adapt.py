@@ -17,12 +17,16 @@ def as_namespaces(specs: Iterable[ToolSpec]) -> tuple[dict[str, Namespace], dict
     trained: dict[str, Namespace] = {}
     functions: list[FunctionDecl] = []
     for spec in specs:
-        if spec.trained:
-            key = spec.name.partition(".")[0]
-            text = TRAINED[key].description if spec.section is None else spec.section
-            trained[key] = replace(TRAINED[key], description=text)
+        key, _, name = spec.name.rpartition(".") if spec.trained else ("", "", spec.name.removeprefix("functions."))
+        if not spec.trained:
+            functions.append(FunctionDecl(name, spec.description, spec.parameters))
+        elif (known := TRAINED.get(key or name)) is not None:
+            text = known.description if spec.section is None else spec.section
+            trained[key or name] = replace(known, description=text)
         else:
-            functions.append(FunctionDecl(spec.name.removeprefix("functions."), spec.description, spec.parameters))
+            there = trained.get(key, Namespace(key, spec.section, ()))
+            declared = FunctionDecl(name, spec.description, spec.parameters)
+            trained[key] = replace(there, functions=(*there.functions, declared))
     return trained, {"functions": Namespace("functions", None, tuple(functions))} if functions else {}
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from cli.clean import one_line
 from cli.streams import stdout
+from tools.approval.shell_words import one_line_of
 
 if TYPE_CHECKING:
     from agent.events import TurnEnd
@@ -71,7 +72,7 @@ def length_of(text: str) -> str:
 
 
 def short_arguments(arguments: str, max_chars: int) -> str:
-    """A call's arguments on one line: of an object with a `path`, the path; of one whose only value is a text, that.
+    """A call's arguments on one line: a command as it is typed; a `path` alone; the text that is the only value.
 
     short_arguments('{"path": "a.txt", "content": "…"}', 60)      # 'a.txt'
     """
@@ -79,6 +80,11 @@ def short_arguments(arguments: str, max_chars: int) -> str:
     told: object = None
     if isinstance(value, dict):
         told = value.get("path") if "path" in value else next(iter(value.values())) if len(value) == 1 else None
+        command = value.get("command")
+        if isinstance(command, list) and command and all(isinstance(word, str) for word in command):
+            told = one_line_of(command)
+        elif isinstance(value.get("query"), str) and isinstance(told, str):
+            told = f"{value['query']} in {told}" if told else value["query"]
     text = told if isinstance(told, str) else arguments[:_JSON_CHARS]
     if text.lstrip().startswith("*** Begin Patch"):
         text = ", ".join(_PATCHED.findall(text)) or text

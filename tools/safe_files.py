@@ -261,13 +261,13 @@ def _read_file(root: Path, name: str, max_bytes: int) -> Content:
         data = b"" if status.st_size > max_bytes else file.read(max_bytes + 1)
         if status.st_size > max_bytes or len(data) > max_bytes:
             size = f"{max(status.st_size, len(data)) / 1e6:.1f} MB"
-            raise ToolFailed(f"Error: {name!r} has {size}, and at most {max_bytes / 1e6:.1f} MB are read. Try grep.")
+            raise ToolFailed(f"Error: {name!r} has {size}, and at most {max_bytes / 1e6:.1f} MB are read. Search it.")
         return Content(data, stat.S_IMODE(status.st_mode), (status.st_uid, status.st_gid))
 
 
 def _require_file(mode: int, name: str) -> None:
     if not stat.S_ISREG(mode):
-        what = "a folder: use list_dir" if stat.S_ISDIR(mode) else "no plain file (a link, a pipe, a device)"
+        what = "a folder: list it" if stat.S_ISDIR(mode) else "no plain file (a link, a pipe, a device)"
         raise ToolFailed(f"Error: {name!r} is {what}.")
 
 

@@ -57,10 +57,10 @@ def interrupted(stop: Stop) -> str:
 class ToolSpec:
     """What the model and the policy know about a tool.
 
-    `name` is the whole recipient: `"python"`, `"browser.open"`, `"functions.get_weather"`. `parameters` is a JSON
+    `name` is the whole recipient: `"python"`, `"container.exec"`, `"functions.get_weather"`. `parameters` is a JSON
     Schema of the arguments. It is None if there are none, or if they are raw text (`input="text"`, as for python).
-    `trained`: a section of the system prompt that the model was trained on describes it. `section` is that section's
-    whole text, the same for all of its tools; None: the text as it was trained. `effects`: the most that a call can
+    `trained`: the model was trained to call it; a section of the system prompt describes it. `section` is what that
+    section says, the same for all of its tools; None: the text as it was trained. `effects`: the most that a call can
     do; a `Preview` may narrow it. `provenance`: who wrote it; the policy decides by that. `origin`: where it was found:
     `"file tools.py"`, `"package weather"`, or the MCP server's name. `brings`: the kinds of text that its name,
     description and parameters bring into the prompt.
@@ -123,7 +123,8 @@ class Preview:
 
     `summary` is one line; `detail` is the diff, the command or the code. `subjects` are matched against the patterns of
     rules: the paths in the workspace that are read or written (`"docs/a.md"`), or the URL; with `command`, one shell
-    command, matched token by token. Every subject must be allowed. `effects`: those of this call; None: the tool's.
+    command, matched token by token. Every subject must be allowed. `deletes`: those that are gone after the call.
+    `effects`: those of this call; None: the tool's.
     `caution` is a reason to ask even if the effects alone give none ("it reads .env, which often holds secrets").
     `firm`: only a person may answer that; `--yes` doesn't. `own`: those of the subjects that are parts of ossia itself.
     `unconfined`: it runs code that nothing confines. `plan` is for the tool alone: `run` finds it in `context.preview`,
@@ -135,6 +136,7 @@ class Preview:
     language: str = ""
     subjects: tuple[str, ...] = ()
     command: bool = False
+    deletes: tuple[str, ...] = ()
     effects: frozenset[Effect] | None = None
     caution: str = ""
     firm: bool = False
@@ -168,11 +170,11 @@ class ToolContext:
 class ApprovalAsked:
     """A question. Whoever drives the turn answers with `send(Decision(call.id, …))`; None is a refusal.
 
-    `call.name` is the tool's own name, whatever the model wrote (`shell;it-only-reads` is `functions.shell`).
+    `call.name` is the tool's own name, whatever the model wrote (`bash;it-only-reads` is `container.exec`).
     `firm`: a person must answer it; `--yes` doesn't (it is tainted or unconfined). `rules` are what "always" would
-    store, in the form of `--allow` (`"shell:git status"`); empty: there is no "always". `arguments` are the call's,
-    parsed: a dict or a text, which a person may edit. `edits`: to accept edits for the session answers it. If the
-    arguments that the user wrote last are wrong, `rejected` holds them and `fault` says why; the question is still
+    store, in the form of `--allow` (`"container.exec:git status"`); empty: there is no "always". `arguments` are the
+    call's, parsed: a dict or a text, which a person may edit. `edits`: to accept edits for the session answers it. If
+    the arguments that the user wrote last are wrong, `rejected` holds them and `fault` says why; the question is still
     about the ones before.
     """
 

@@ -19,8 +19,8 @@ _TRIES = 6
 def note_on(result: Message, tokens: int) -> str:
     """What stands in the prompt in place of a tool's result.
 
-    `[Made room: a result of functions.read_file with 1240 tokens, "import os…", is no longer here. Call it again if you
-    need it.]`
+    `[Made room: a result of repo_browser.open_file with 1240 tokens, "import os…", is no longer here. Call it again
+    if you need it.]`
     """
     begins = " ".join(result.text[: 4 * _QUOTED_CHARS].split())[:_QUOTED_CHARS]
     return (

@@ -7,6 +7,7 @@ from rich.cells import cell_len
 from cli.clean import clean, one_line
 from cli.runtime.progress import fitted
 from cli.words import count, short_arguments, size_words
+from tools.work.result import for_people
 
 _ARGUMENT_CHARS, _RESULT_CHARS = 200, 60
 _LEAST_ARGUMENT_CELLS = 6
@@ -33,7 +34,7 @@ def call_row(name: str, arguments: str, result: str, *, ms: int | None, width: i
 
 
 def edit_row(name: str, stat: str, *, keys: bool, width: int) -> str:
-    """`▸ functions.write_file  a.py +3 −1 · Ctrl-O shows the diff`: which files were changed, and by how much."""
+    """`▸ repo_browser.apply_patch  a.py +3 −1 · Ctrl-O shows the diff`: which files were changed, and by how much."""
     row = clean(f"▸ {one_line(name)}  {one_line(stat)}")
     more = f"{row} · Ctrl-O shows the diff"
     return more if keys and cell_len(more) <= width else fitted(row, width)
@@ -41,6 +42,6 @@ def edit_row(name: str, stat: str, *, keys: bool, width: int) -> str:
 
 def _outcome(result: str, max_chars: int) -> str:
     """A result in a few words: itself when it is one short line, else its size."""
-    stripped = result.strip()
+    stripped = for_people(result).strip()
     short = stripped and len(stripped) <= max_chars and "\n" not in stripped
-    return stripped if short else size_words(result)
+    return stripped if short else size_words(stripped)

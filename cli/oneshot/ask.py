@@ -40,7 +40,7 @@ class Unasked:
 
 
 def told_of(refused: Sequence[Unasked]) -> str:
-    """`2 calls were refused, since nobody could be asked: functions.shell (1), browser.open (1)`."""
+    """`2 calls were refused, since nobody could be asked: container.exec (1), browser.open (1)`."""
     counts = Counter(one.name for one in refused)
     calls = "1 call was" if len(refused) == 1 else f"{len(refused)} calls were"
     return f"{calls} refused, since nobody could be asked: " + ", ".join(f"{name} ({n})" for name, n in counts.items())
@@ -171,7 +171,7 @@ def _shortened(line: str) -> str:
 
 
 def _why_not(asked: ApprovalAsked, *, yes: bool) -> str:
-    """`functions.shell was refused: …`, and how to allow it."""
+    """`container.exec was refused: …`, and how to allow it."""
     nobody = "--yes doesn't answer that" if yes else "there is no terminal to ask on"
     return f"{asked.call.name} was refused: {asked.reason}, and {nobody}; {_way(asked)} allows it"
 

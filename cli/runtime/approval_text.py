@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from agent.events import ApprovalAsked, Decision
 from cli.clean import clean, one_line
 from tools.approval.policy import FROM_OUTSIDE
+from tools.approval.shell_words import one_line_of
 
 if TYPE_CHECKING:
     from cli.terminal.question import Question
@@ -26,9 +27,9 @@ _MAY = {
     "run": "run code",
     "send": "send data away from this machine",
 }
-_EDITED_ARGUMENT = {"functions.shell": "command", "functions.write_file": "content"}
+_EDITED_ARGUMENT = {"container.exec": "command", "repo_browser.apply_patch": "patch"}
 """Of these tools only this argument is edited, as plain text."""
-_SUFFIXES = {"python": ".py", "functions.shell": ".sh", "functions.apply_patch": ".patch"}
+_SUFFIXES = {"python": ".py", "container.exec": ".sh", "repo_browser.apply_patch": ".patch"}
 _STILL_ASKED = "what holds secrets, what runs or instructs later, and what a rule of yours asks about"
 _EMOJI_PARTS = re.compile("(?<=[\u2000-\U0001ffff])[\u200d\ufe0f]")  # joiners and selectors between pictures
 
@@ -43,7 +44,7 @@ def answers(asked: ApprovalAsked) -> tuple[str, ...]:
 
 
 def title_of(asked: ApprovalAsked) -> str:
-    """What is asked about, in a line: `functions.shell: run ls -l`."""
+    """What is asked about, in a line: `container.exec: run ls -l`."""
     return one_line(f"{asked.call.name}: {asked.preview.summary}")
 
 
@@ -129,7 +130,7 @@ def told_of(asked: ApprovalAsked, key: str) -> str:
 
 def _allowed(rules: Sequence[str]) -> str:
     """A command as it is typed, any other rule as it is written."""
-    return ", ".join(f"`{rule.removeprefix('shell:')}`" for rule in rules)
+    return ", ".join(f"`{rule.removeprefix('container.exec:')}`" for rule in rules)
 
 
 def _remembered(asked: ApprovalAsked) -> str:
@@ -153,8 +154,9 @@ def arguments_to_edit(asked: ApprovalAsked) -> tuple[str, str]:
     if asked.rejected:
         value = asked.rejected if key is None or _is_raw(asked) else json.loads(asked.rejected)
     if key:
-        value = value[key]
-    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False), _suffix(asked, key)
+        value = value[key] if isinstance(value[key], str) else one_line_of(value[key])
+    suffix = ".json" if key is None else _SUFFIXES.get(asked.call.name, ".txt")
+    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False), suffix
 
 
 def edited_arguments(asked: ApprovalAsked, text: str) -> str | None:
@@ -170,7 +172,8 @@ def edited_arguments(asked: ApprovalAsked, text: str) -> str | None:
     key = _edited_alone(asked)
     if key is None or _is_raw(asked):
         return text
-    value = {**asked.arguments, key: text} if isinstance(asked.arguments, dict) else text
+    new = ["bash", "-lc", text] if asked.call.name == "container.exec" else text
+    value = {**asked.arguments, key: new} if isinstance(asked.arguments, dict) else new
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -179,17 +182,9 @@ def _edited_alone(asked: ApprovalAsked) -> str | None:
     if isinstance(asked.arguments, str):
         return ""
     key = _EDITED_ARGUMENT.get(asked.call.name)
-    has_it = isinstance(asked.arguments, dict) and isinstance(asked.arguments.get(key), str)
-    return key if has_it else None
+    return key if isinstance(asked.arguments, dict) and key in asked.arguments else None
 
 
 def _is_raw(asked: ApprovalAsked) -> bool:
     """Are the arguments code, which is sent as it is, not as JSON?"""
     return asked.call.name == "python"
-
-
-def _suffix(asked: ApprovalAsked, key: str | None) -> str:
-    if key == "content" and isinstance(asked.arguments, dict):
-        found = re.search(r"\.\w{1,10}$", str(asked.arguments.get("path")), re.ASCII)
-        return found[0] if found else ".txt"
-    return ".json" if key is None else _SUFFIXES.get(asked.call.name, ".txt")

@@ -13,6 +13,7 @@ from cli.terminal.markdown.paint import Painter
 from cli.words import count, short_arguments
 from tools.spec import ToolCall, ToolFinished, ToolSpec
 from tools.toolbox import CHANGED, REFUSED, REFUSED_AGAIN
+from tools.work.result import for_people
 
 MAX_ROWS = 6
 _MAX_CHARS = 4_000  # of a reason: more than the rows hold
@@ -23,7 +24,7 @@ _NO_MODULE = re.compile(r"No module named '([A-Za-z_]\w*)(?:\.[\w.]*)?'")
 _PACKAGES = {"PIL": "pillow", "bs4": "beautifulsoup4", "cv2": "opencv-python", "sklearn": "scikit-learn",
              "yaml": "pyyaml"}  # fmt: skip
 """Modules whose name isn't that of the package that brings them."""
-_IN_FOLDER = frozenset({"apply_patch", "grep", "list_dir", "read_file", "shell", "write_file"})
+_IN_FOLDER = frozenset({"container", "repo_browser"})
 
 
 def reason_of(text: str) -> str:
@@ -35,7 +36,7 @@ def reason_of(text: str) -> str:
     """
     if text.startswith(CHANGED):
         text = text.partition("\n")[2]
-    text = text.strip()
+    text = for_people(text).strip()
     if text in (REFUSED, REFUSED_AGAIN):  # what the model reads of it
         return "refused"
     led = _LED.match(text)
@@ -112,7 +113,7 @@ class Fixes:
             return self._of_module(text)
         if call.name == "browser.search" and text.startswith("Error during search for "):
             return self._of_search(text)
-        if call.name == "functions.shell" and text.startswith("Error: no commands run in this workspace"):
+        if call.name == "container.exec" and text.startswith("Error: no commands run in this workspace"):
             return f"{self._flag('--workspace DIR', '/tools workspace DIR')} takes another folder"
         return ""
 
@@ -123,7 +124,7 @@ class Fixes:
         """For a tool that isn't on offer, by the name that the model gave it."""
         name = call.name.removeprefix("functions.")
         family = name.partition(".")[0]
-        whole = family if family in ("python", "browser") else f"functions.{name}"
+        whole = family if family in ("python", "browser") else name if family in _IN_FOLDER else f"functions.{name}"
         if any(map(self.turned_off, (call.name, whole))):
             return f"/tools on {whole} turns it on"
         if why := self.off.get(whole):
@@ -132,7 +133,7 @@ class Fixes:
             return "all tools are off: --no-tools is set, here or among the settings"
         if family in ("python", "browser"):
             return f"--tools {family} turns it on, beside what else --tools names" if self.settings.tools else ""
-        if name in _IN_FOLDER and not self.folder:
+        if family in _IN_FOLDER and not self.folder:
             return f"{self._flag('--workspace DIR', '/tools workspace DIR')} gives it a folder to work in"
         return self._of_server(name)
 

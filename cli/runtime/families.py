@@ -120,22 +120,22 @@ class ToolMaker:
         self._tools.append(made)
 
     def _workspace(self, folder: Folder) -> None:
-        """The functions for work in a folder; the shell where something confines it."""
+        """The tools for work in a folder; commands where something confines them."""
         from tools.sandbox import choose
         from tools.work import workspace_tools
-        from tools.work.shell import ShellTool
+        from tools.work.exec import NAME, Exec
 
         self._tools += workspace_tools()
         confinement = choose(unconfined=self._settings.unconfined, search_path=self._environ.get("PATH"))
         if confinement.name == "off":
-            self.off["functions.shell"] = confinement.reason
-            self._display.warn(f"functions.shell is off: {confinement.reason}")
+            self.off[NAME] = confinement.reason
+            self._display.warn(f"{NAME} is off: {confinement.reason}")
             return
         if confinement.name == "unconfined":
             self._display.warn("commands run unconfined: they can do whatever you can")
         self._display.detail(confinement.describe())
         search_path = os.environ.get("PATH", "")
-        self._tools.append(ShellTool(confinement=confinement, home=Path.home(), search_path=search_path))
+        self._tools.append(Exec(confinement=confinement, home=Path.home(), search_path=search_path))
 
     def _functions(self, chosen: ChosenTools) -> None:
         if chosen.files or chosen.packages:

@@ -108,9 +108,9 @@ class Settings:
     trust: bool = _setting(False, kinds.switch(),
         Flag("Trust the workspace's own rules and files, this time only.", listed=_ALL))
     # Rules, as `tools.approval.policy.parse_rule` reads them.
-    allow: tuple[str, ...] = _setting((), kinds.texts("a list of rules, e.g. 'shell:git status*'"),
-        Flag("Allow a tool's calls, as in 'shell:git status*'. Repeatable.", "NAME[:PATTERN]", _ALL))
-    deny: tuple[str, ...] = _setting((), kinds.texts("a list of rules, e.g. 'shell:git push*'"),
+    allow: tuple[str, ...] = _setting((), kinds.texts("a list of rules, e.g. 'container.exec:git status*'"),
+        Flag("Allow a tool's calls, as in 'container.exec:git status*'. Repeatable.", "NAME[:PATTERN]", _ALL))
+    deny: tuple[str, ...] = _setting((), kinds.texts("a list of rules, e.g. 'container.exec:git push*'"),
         Flag("Never allow these calls; overrides --allow. Repeatable.", "NAME[:PATTERN]", _RUN_TOOLS))
     yes: bool = _setting(False, kinds.switch(),
         Flag("Answer yes to approvals, except those that only you may give.", listed=_RUN_TOOLS))

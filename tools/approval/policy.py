@@ -9,14 +9,12 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from typing import Literal
 
 from tools.approval import sensitive, shell_words, wildcards
+from tools.approval.rule_names import allows_deleting, is_about, may_allow, of_commands
 from tools.approval.wildcards import Match
 from tools.spec import Effect, Preview, Taint, ToolSpec
-
-_WRITERS = ("functions.write_file", "functions.apply_patch")
 
 Action = Literal["allow", "ask", "deny"]
 Origin = Literal["user", "stored", "folder"]
@@ -31,10 +29,11 @@ FROM_OUTSIDE = "the model has read text from outside"
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What holds for the calls that it matches: `Rule("shell", "allow", "git status*")`.
+    """What holds for the calls that it matches: `Rule("container.exec", "allow", "git status*")`.
 
     `name` is a tool's, with or without `functions.`, with the wildcards of `fnmatch`; `browser` and `functions` stand
-    for all of their tools. `pattern` is matched against the subjects of a call's preview; None: every call.
+    for all of their tools. Names that tools once had go on working (`rule_names`). `pattern` is matched against the
+    subjects of a call's preview; None: every call.
     """
 
     name: str
@@ -43,20 +42,20 @@ class Rule:
     origin: Origin = "user"
 
     def __str__(self) -> str:
-        """As `--allow` and `--deny` take it: `shell:git status*`."""
+        """As `--allow` and `--deny` take it: `container.exec:git status*`."""
         return self.name if self.pattern is None else f"{self.name}:{self.pattern}"
 
 
 def parse_rule(text: str, action: Action, *, origin: Origin = "user") -> Rule:
     """The rule in `NAME[:PATTERN]`. Raises ValueError, with a line that says what to write instead.
 
-        parse_rule("shell:git status*", "allow")                        →  Rule("shell", "allow", "git status*")
-        parse_rule("browser.open:https://docs.python.org/*", "allow")
-        parse_rule("functions.write_file:docs/**", "allow"), parse_rule("python", "deny"), parse_rule("files__*", "ask")
+        parse_rule("container.exec:git status*", "allow")      →  Rule("container.exec", "allow", "git status*")
+        parse_rule("browser.open:https://docs.python.org/*", "allow"), parse_rule("python", "deny")
+        parse_rule("repo_browser.apply_patch:docs/**", "allow"), parse_rule("files__*", "ask")
     """
     name, colon, pattern = (part.strip() for part in text.partition(":"))
     if not _NAME.fullmatch(name):
-        raise ValueError(f"must be NAME or NAME:PATTERN, such as shell:git status*, not {text!r}")
+        raise ValueError(f"must be NAME or NAME:PATTERN, such as container.exec:git status*, not {text!r}")
     if not colon:
         return Rule(name, action, None, origin)
     if not pattern:
@@ -69,7 +68,7 @@ def parse_rule(text: str, action: Action, *, origin: Origin = "user") -> Rule:
 
 def _fault_of(name: str, pattern: str, action: Action) -> str:
     """Why a pattern would never do what it seems to; "" when it is sound."""
-    if name.removeprefix("functions.") == "shell":
+    if of_commands(name):
         try:
             shell_words.pattern_words(pattern)
         except ValueError as error:
@@ -116,13 +115,14 @@ class Policy:
         """The ruling on one call. `arguments`: the call's, parsed. `taint`: the kinds of text in the prompt."""
         if self.accepts_edits and self.is_edit(spec, preview):
             return Ruling("allow", "edits are accepted in this session")
-        rules = [rule for rule in self.rules if _is_about(rule, spec)]
+        rules = [rule for rule in self.rules if is_about(rule.name, spec.name)]
         denied, by = _strictest(rules, "deny", spec, preview)
         if denied == "yes":
             return Ruling("deny", f"the rule {by}")
         if denied == "maybe" and not self._remembers(spec, preview, arguments):
             return Ruling("ask", f"the rule {by} may forbid it", firm=True)
-        user = [rule for rule in rules if rule.action == "allow" and rule.origin == "user"]
+        allowing = [rule for rule in rules if rule.action == "allow" and may_allow(rule.name, spec.name)]
+        user = [rule for rule in allowing if rule.origin == "user"]
         exempt = _allowed(user, spec, preview)
         firm = "" if exempt else _taint_reason(spec, preview, taint)
         warned = bool(preview.caution) and not _clears_caution(user, spec, preview)
@@ -139,7 +139,6 @@ class Policy:
             return Ruling("ask", f"the rule {by} says to ask")
         if warned:
             return Ruling("ask", preview.caution)
-        allowing = [rule for rule in rules if rule.action == "allow"]
         if _allowed(allowing, spec, preview):
             one = next((rule for rule in allowing if _allowed([rule], spec, preview)), None)
             return Ruling("allow", f"the rule {one}" if one else "rules taken together")
@@ -162,18 +161,15 @@ class Policy:
         """Does such a call only write plain files of the workspace, so that accepting edits may answer for it?
 
         Not what runs or instructs later, secrets or parts of ossia, nor anything whose name begins with a dot: that is
-        mostly settings of some program. Nor what a rule about either tool that writes denies or says to ask about.
+        mostly settings of some program. Nor what a rule denies or says to ask about.
         """
         special = preview.command or preview.caution or preview.firm or preview.own or preview.unconfined
         if special or spec.provenance != "built-in" or _effects(spec, preview) != {"write"} or not preview.subjects:
             return False
         if any(part.startswith(".") for subject in preview.subjects for part in re.split(r"[/\\]", subject)):
             return False
-        for one in (spec, *(replace(spec, name=name) for name in _WRITERS)):
-            rules = [rule for rule in self.rules if _is_about(rule, one)]
-            if any(_strictest(rules, action, one, preview)[0] != "no" for action in ("deny", "ask")):
-                return False
-        return True
+        rules = [rule for rule in self.rules if is_about(rule.name, spec.name)]
+        return all(_strictest(rules, action, spec, preview)[0] == "no" for action in ("deny", "ask"))
 
     def _remembers(self, spec: ToolSpec, preview: Preview, arguments: object) -> bool:
         return self._remembered.issuperset(_keys(spec, preview, arguments))
@@ -181,11 +177,11 @@ class Policy:
     def unused(self, specs: Iterable[ToolSpec]) -> tuple[Rule, ...]:
         """The rules that name none of these tools: a typo, or a tool that is off."""
         known = tuple(specs)
-        return tuple(rule for rule in self.rules if not any(_is_about(rule, spec) for spec in known))
+        return tuple(rule for rule in self.rules if not any(is_about(rule.name, spec.name) for spec in known))
 
 
 def suggested_rules(spec: ToolSpec, preview: Preview) -> tuple[str, ...]:
-    """What "always" would store for a call: `("shell:git status",)`, `("write_file:docs/a.md",)`, `("functions.x",)`.
+    """What "always" would store for a call: `("container.exec:git status",)`, `("functions.x",)`.
 
     Empty if a rule would not be exact (a subject with wildcards) or would allow nothing (a command that isn't
     simple, a caution, unconfined code).
@@ -218,11 +214,6 @@ def acts(spec: ToolSpec, preview: Preview) -> bool:
 # -- which rule is about what ------------------------------------------------------------------------------------------
 
 
-def _is_about(rule: Rule, spec: ToolSpec) -> bool:
-    names = spec.name, spec.name.removeprefix("functions."), spec.name.partition(".")[0]  # `browser` is all of it
-    return any(fnmatchcase(name, rule.name) for name in names)
-
-
 def _matchers(spec: ToolSpec, preview: Preview) -> tuple[Callable[[str, str], bool], Callable[[str, str], Match]]:
     """How the subjects of a call are matched: to allow, and to deny or ask."""
     if preview.command:
@@ -234,12 +225,16 @@ def _matchers(spec: ToolSpec, preview: Preview) -> tuple[Callable[[str, str], bo
 
 def _allowed(rules: list[Rule], spec: ToolSpec, preview: Preview) -> bool:
     """Do these rules, taken together, allow every subject?"""
-    if any(rule.pattern is None for rule in rules):
-        return True
-    patterns = [rule.pattern for rule in rules if rule.pattern is not None]
+    if not preview.subjects:
+        return any(rule.pattern is None for rule in rules)
     matches, _ = _matchers(spec, preview)
-    return bool(preview.subjects) and all(
-        any(_safely(matches, pattern, subject) for pattern in patterns) for subject in preview.subjects
+    return all(
+        any(
+            (rule.pattern is None or _safely(matches, rule.pattern, subject))
+            and (subject not in preview.deletes or allows_deleting(rule.name, spec.name))
+            for rule in rules
+        )
+        for subject in preview.subjects
     )
 
 

@@ -22,12 +22,24 @@ _PLAIN = r"[\w\-./,:=+@%]|(?<=[A-Za-z0-9~^])[~^]"
 _WORD = re.compile(rf"""((?:{_PLAIN}|'[^']*'|"[^"$`\\!]*")+)[ \t]*""")
 _FILLERS = frozenset("\u115f\u1160\u3164\uffa0")  # letters by their category, but invisible
 _QUOTED = re.compile(r"""'([^']*)'|"([^"]*)\"""")
+_SHELLS = frozenset({"bash", "sh", "/bin/bash", "/bin/sh", "/usr/bin/bash", "/usr/bin/sh"})
 _RESERVED = frozenset(
     {
         *("if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "in", "function"),
         *("select", "time", "coproc", "repeat"),
     }
 )
+
+
+def script_of(words: Sequence[str]) -> str | None:
+    """The command that `["bash", "-lc", COMMAND]` has a shell run; None for every other list, which no shell reads."""
+    return words[2] if len(words) == 3 and words[0] in _SHELLS and words[1] in ("-c", "-lc") else None
+
+
+def one_line_of(words: Sequence[str]) -> str:
+    """A list of words as a person types it: the command for the shell, or the words, quoted where a shell needs it."""
+    script = script_of(words)
+    return shlex.join(words) if script is None else script
 
 
 def words_of(command: str) -> tuple[str, ...] | None:

@@ -4,61 +4,69 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Mapping
 
-_SHELL, PATCH_TOOL = "functions.shell", "functions.apply_patch"
+_EXEC, PATCH_TOOL = "container.exec", "repo_browser.apply_patch"
+_FOLDER = ("dir", "directory", "folder", "dir_path", "directory_path")
+_FILE = ("file_path", "file", "filename", "filepath", "target_file")
 
-# Other programs' names for our arguments. Used only if ours isn't given and the tool has no argument of that name.
+# Other names for our arguments, as models and other programs write them. Used only if ours isn't given and the tool has
+# no argument of that name.
 _OTHER_NAMES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    _SHELL: {"command": ("cmd", "script", "code", "input", "commands", "bash"), "timeout": ("timeout_s",)},
-    "functions.read_file": {
-        "path": ("file", "filename", "file_path", "filepath", "target_file"),
-        "start": ("line_start", "start_line", "offset", "from_line", "line"),
-        "limit": ("max_lines", "num_lines", "lines", "line_count"),
+    _EXEC: {
+        "command": ("cmd", "commands", "script", "code", "input", "bash"),
+        "workdir": ("cwd", "working_directory"),
+        "timeout": ("timeout_ms",),
     },
-    "functions.list_dir": {"path": ("dir", "directory", "folder", "dir_path", "directory_path")},
-    "functions.grep": {
-        "pattern": ("query", "regex", "search", "q", "text"),
-        "path": ("dir", "directory", "folder", "file", "file_path"),
+    "repo_browser.open_file": {
+        "path": _FILE,
+        "line_start": ("start_line", "start", "offset", "from_line", "line"),
+        "line_end": ("end_line", "end", "to_line"),
     },
-    "functions.write_file": {
-        "path": ("file", "filename", "file_path", "filepath", "target_file"),
-        "content": ("contents", "text", "data", "file_text", "body"),
+    "repo_browser.list_dir": {"path": _FOLDER},
+    "repo_browser.print_tree": {"path": _FOLDER},
+    "repo_browser.search": {
+        "query": ("pattern", "regex", "search", "q", "text"),
+        "path": (*_FOLDER, *_FILE),
+        "max_results": ("limit", "topn"),
     },
+    PATCH_TOOL: {"patch": ("input", "diff", "patch_text", "text")},
 }
-_ENDS = ("line_end", "end_line", "end", "to_line")
-_MS_FROM = 1000
-"""A `timeout` of this or more is in milliseconds, as for container.exec; ours are seconds, at most 600."""
+_DEFAULTS: Mapping[str, Mapping[str, object]] = {
+    "repo_browser.list_dir": {"path": ""},
+    "repo_browser.print_tree": {"path": "", "depth": 2},
+    "repo_browser.search": {"path": ""},
+}
+"""For arguments that models leave out although they are required."""
 
-_RUNS = re.compile(r"(?:/(?:usr/)?bin/)?(?:ba|z|da|k)?sh")
 _BEGIN, _END = "*** Begin Patch", "*** End Patch"
 _HEREDOC = re.compile(r"""(?:apply_?patch)\s+<<-?\s*(['"]?)(\w+)\1[ \t]*\n(.*)\n\2\s*""", re.DOTALL)
 
 
 def from_other_tools(name: str, value: object, schema: Mapping[str, object]) -> object:
-    """The arguments of tool `name` by its own names: `{"cmd": ["bash", "-lc", "ls"]}` becomes `{"command": "ls"}`."""
-    properties = schema.get("properties")
-    own = properties if isinstance(properties, Mapping) else {}
+    """The arguments of one of our tools by its own names; those of any other tool as they are.
+
+        from_other_tools("container.exec", {"cmd": "ls -l"}, …)      →  {"command": ["bash", "-lc", "ls -l"]}
+    """
+    if name not in _OTHER_NAMES:
+        return value
     if name == PATCH_TOOL:
         patch = _one_patch(value)
-        return value if patch is None else {"patch": patch} if "patch" in own else patch
-    if isinstance(value, list):
-        if name != _SHELL:
-            return value
+        return value if patch is None else {"patch": patch}
+    if isinstance(value, list) and name == _EXEC:
         value = {"command": value}
     if not isinstance(value, dict):
         return value
+    properties = schema.get("properties")
+    own = properties if isinstance(properties, Mapping) else {}
     args = dict(value)
-    for ours, others in _OTHER_NAMES.get(name, {}).items():
+    for ours, others in _OTHER_NAMES[name].items():
         found = [other for other in others if other in args and other not in own]
-        if ours in own and ours not in args and found:
+        if ours not in args and found:
             args[ours] = args.pop(found[0])
-    if name == _SHELL:
-        _mend_shell(args)
-    elif name == "functions.read_file":
-        _mend_range(args, own)
-    return args
+    if name == _EXEC:
+        args |= _as_words(args.get("command"))
+    return {**_DEFAULTS.get(name, {}), **args}
 
 
 def _one_patch(value: object) -> str | None:
@@ -70,20 +78,16 @@ def _one_patch(value: object) -> str | None:
     return patches[0] if len(patches) == 1 else None
 
 
-def _mend_shell(args: dict[str, object]) -> None:
-    command = args.get("command")
-    if isinstance(command, str) and command.lstrip().startswith("["):
-        command = _list_in(command) or command
-    if isinstance(command, list) and command and all(isinstance(word, str) for word in command):
-        args["command"] = _as_text(command)
-    timeout = args.pop("timeout_ms", None)
-    if timeout is None and isinstance(args.get("timeout"), int | float):
-        given = args["timeout"]
-        timeout = given if isinstance(given, int | float) and given >= _MS_FROM else None
-    if isinstance(timeout, int | float):
-        args["timeout"] = timeout / 1000
-    if args.get("workdir") in (".", "./"):
-        del args["workdir"]
+def _as_words(command: object) -> dict[str, object]:
+    """A command that was written as one line for a shell, as the list that runs it; nothing to change: `{}`."""
+    if isinstance(command, list) and len(command) == 1:
+        command = command[0]
+        if not isinstance(command, str) or not re.search(r"\s", command.strip()):
+            return {}
+    if not isinstance(command, str):
+        return {}
+    listed = _list_in(command) if command.lstrip().startswith("[") else None
+    return {"command": listed or ["bash", "-lc", command]}
 
 
 def _list_in(text: str) -> list[object] | None:
@@ -95,37 +99,18 @@ def _list_in(text: str) -> list[object] | None:
     return value if isinstance(value, list) and value and all(isinstance(word, str) for word in value) else None
 
 
-def _as_text(words: list[str]) -> str:
-    """The words as one command; the text itself if a shell was to run it."""
-    if len(words) == 3 and _RUNS.fullmatch(words[0]) and words[1] in ("-c", "-lc", "-cl", "-ic", "-lic"):
-        return words[2]
-    if len(words) == 1:
-        return words[0]
-    if len(words) == 2 and words[0] in ("apply_patch", "applypatch"):
-        return words[1]
-    return shlex.join(words)
-
-
-def _mend_range(args: dict[str, object], own: Mapping[str, object]) -> None:
-    """Turn `line_end` into a number of lines."""
-    end = next((key for key in _ENDS if key in args and key not in own), None)
-    if end is None or "limit" not in own or "limit" in args:
-        return
-    last, start = args[end], args.get("start", 1)
-    if isinstance(last, int) and isinstance(start, int) and last >= start:
-        del args[end]
-        args["limit"] = last - start + 1
-
-
 def patch_in(name: str, args: object) -> str | None:
-    """A patch sent to the shell in place of a command: bare, after `apply_patch`, or as its here-document; else None.
+    """A patch that was sent to `container.exec` as a command: bare, after `apply_patch`, or as its here-document.
 
-    Nothing else may be around it: `cd x && apply_patch …` is a command.
+    None for any other command. Nothing else may be around the patch: `cd x && apply_patch …` is a command.
     """
-    command = args.get("command") if name == _SHELL and isinstance(args, dict) else None
-    if not isinstance(command, str):
+    words = args.get("command") if name == _EXEC and isinstance(args, dict) else None
+    if not isinstance(words, list) or not words:
         return None
-    text = command.strip()
+    if len(words) == 2 and words[0] in ("apply_patch", "applypatch"):
+        text = str(words[1]).strip()
+    else:
+        text = str(words[-1]).strip() if len(words) in (1, 3) else ""
     heredoc = _HEREDOC.fullmatch(text)
     if heredoc:
         text = heredoc[3].strip()

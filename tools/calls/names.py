@@ -1,7 +1,7 @@
 """Which tool a model means: maps the names that gpt-oss is known to write to the tools that are on.
 
-Where the names come from: gpt-oss was trained with other tools than ours (`container.exec`, `repo_browser.…`,
-`applypatch`), and pieces of the format leak into the recipient (llama.cpp#15158, vllm#27385, codex#2186).
+Where the names come from: models know the tools of other programs, too, and pieces of the format leak into the
+recipient (llama.cpp#15158, vllm#27385, codex#2186).
 """
 
 from __future__ import annotations
@@ -17,16 +17,18 @@ _MAX_CHARS = 300
 _MAX_LISTED = 24
 
 _ALIASES = {
-    "functions.shell": ("exec", "bash", "sh", "zsh", "exec_command", "run_command", "execute_command", "terminal"),
-    "functions.list_dir": ("print_tree", "list_files", "list_directory", "listdir", "ls", "tree"),
-    "functions.read_file": ("open_file", "view_file", "cat", "readfile"),
-    "functions.grep": ("search", "search_files", "grep_search", "rg", "ripgrep", "find_in_files"),
-    "functions.write_file": ("create_file", "save_file", "writefile"),
-    "functions.apply_patch": ("applypatch", "apply_diff"),
     "python": ("ipython", "python3", "jupyter", "code_interpreter"),
+    "browser.find": ("find",),
+    "container.exec": (
+        *("exec", "shell", "bash", "sh", "zsh", "exec_command", "run_command", "execute_command", "terminal"),
+    ),
+    "repo_browser.print_tree": ("print_tree", "tree"),
+    "repo_browser.list_dir": ("list_dir", "list_files", "list_directory", "listdir", "ls"),
+    "repo_browser.open_file": ("open_file", "read_file", "view_file", "cat", "readfile"),
+    "repo_browser.search": ("search", "find", "grep", "search_files", "grep_search", "rg", "ripgrep", "find_in_files"),
+    "repo_browser.apply_patch": ("apply_patch", "applypatch", "apply_diff"),
     "browser.search": ("search", "web_search"),
     "browser.open": ("open", "open_url"),
-    "browser.find": ("find",),
 }
 """Other names for our tools, compared with a name's last part. The first tool that is on is meant."""
 
@@ -34,10 +36,10 @@ _ALIASES = {
 def resolve_name(written: str, known: Collection[str]) -> str | None:
     """The tool in `known` (whole names) that a recipient means; None: none of those that are on.
 
-        resolve_name("read_file<|channel|>commentary", known)       →  functions.read_file
-        resolve_name("shelljson", known)                            →  functions.shell
+        resolve_name("open_file<|channel|>commentary", known)       →  repo_browser.open_file
+        resolve_name("execjson", known)                             →  container.exec
         resolve_name("functions.browser.search", known)             →  browser.search
-        resolve_name("container.exec", known)                       →  functions.shell
+        resolve_name("bash", known)                                 →  container.exec
     """
     if written in known:
         return written

@@ -70,16 +70,19 @@ SHELL_LIMITS = Limits(
 default; 512 processes with that many can't hold more than 2 GB in pipes."""
 
 
+_IN_FOLDER = 'cd -- "$1" && shift && exec "$@"'
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One life of a kernel, where there is an `interpreter`, or one shell `command`.
+    """One life of a kernel, where there is an `interpreter`, or one command: for a shell, or a program's `words`.
 
     `folder`, a resolved path, holds a kernel's data, which outlive it, or is the workspace. `scratch`: a private folder
     made for this job. A kernel sees the system's programs, its Python and these folders. A command sees the whole
-    machine except for what is private (`private.py`). For it: `guarded`, read-only paths below the folder; `own`,
-    read-only parts of ossia itself, whose folders can't be moved aside either, so that nothing takes their place;
-    `hidden`, folders of ours and the user's that it doesn't see, wherever they lie; `home`, the user's, None if
-    unknown.
+    machine except for what is private (`private.py`). For it: `start_in`, where it begins if not in the folder itself;
+    `guarded`, read-only paths below the folder; `own`, read-only parts of ossia itself, whose folders can't be moved
+    aside either, so that nothing takes their place; `hidden`, folders of ours and the user's that it doesn't see,
+    wherever they lie; `home`, the user's, None if unknown.
     """
 
     folder: Path
@@ -87,6 +90,8 @@ class Job:
     limits: Limits
     interpreter: Interpreter | None = None
     command: str = ""
+    words: tuple[str, ...] = ()
+    start_in: Path | None = None
     guarded: tuple[Path, ...] = ()
     own: tuple[Path, ...] = ()
     hidden: tuple[Path, ...] = ()
@@ -120,8 +125,10 @@ class Job:
 
     @property
     def program(self) -> tuple[str, ...]:
-        """The command as words for a shell: bash where there is one, else sh."""
-        return (next((shell for shell in _SHELLS if Path(shell).exists()), "/bin/sh"), "-c", self.command)
+        """The command as words: for a shell (bash where there is one, else sh), or of a program, found by PATH."""
+        words = self.words or (next((name for name in _SHELLS if Path(name).exists()), "/bin/sh"), "-c", self.command)
+        folder = str(self.start_in or self.folder)
+        return ("/bin/sh", "-c", _IN_FOLDER, "sh", folder, *words) if self.words or self.start_in else words
 
     @property
     def launcher_settings(self) -> dict[str, object]:

@@ -1,20 +1,19 @@
-"""Tools for work in a folder: read, write, search and patch files, run commands. A module for each tool.
+"""Tools for work in a folder, those that gpt-oss was trained with: look, search, patch, run. Begin with `open_file`.
 
-Begin with `read_file`, the shortest one.
+A module for each tool; `exec` is `container.exec`, the others are `repo_browser.*`. `result` is the form of answers.
 """
 
 from __future__ import annotations
 
 from tools.spec import Tool
 from tools.work.apply_patch import ApplyPatch
-from tools.work.grep import Grep
-from tools.work.list_dir import ListDir
-from tools.work.read_file import ReadFile
-from tools.work.write_file import WriteFile
+from tools.work.list_dir import ListDir, PrintTree
+from tools.work.open_file import OpenFile
+from tools.work.search import Search
 
-__all__ = ["ApplyPatch", "Grep", "ListDir", "ReadFile", "WriteFile", "workspace_tools"]
+__all__ = ["ApplyPatch", "ListDir", "OpenFile", "PrintTree", "Search", "workspace_tools"]
 
 
-def workspace_tools(*, max_tokens: int = 6_000) -> tuple[Tool, ...]:
-    """The tools for the workspace's files: all but `shell`. `max_tokens`: of one result of `read_file`."""
-    return (ReadFile(max_tokens=max_tokens), ListDir(), Grep(), WriteFile(), ApplyPatch())
+def workspace_tools() -> tuple[Tool, ...]:
+    """The tools for the workspace's files: all but `container.exec`."""
+    return (PrintTree(), ListDir(), Search(), OpenFile(), ApplyPatch())

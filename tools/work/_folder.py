@@ -6,14 +6,28 @@ from collections.abc import Generator, Mapping
 from typing import Any, cast
 
 from tools.spec import Effect, Preview, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
+from tools.work.result import formed
 from tools.workspace import Workspace
+
+SECTION = """\
+The files of the workspace, the folder that the user works in. Paths are relative to it; "" is the folder itself."""
+"""What stands above the tools of `repo_browser` in the prompt. Of gpt-oss's own tools only names and parameters are
+known, not the words that described them: these are ours."""
 
 
 class FileTool:
     """A tool for the workspace's files: its result comes at once, made from the `plan` of its preview."""
 
     def __init__(self, name: str, description: str, parameters: Mapping[str, object], effect: Effect = "read") -> None:
-        self.spec = ToolSpec(name, description, parameters, effects=frozenset({effect}), provenance="built-in")
+        self.spec = ToolSpec(
+            f"repo_browser.{name}",
+            description,
+            parameters,
+            effects=frozenset({effect}),
+            trained=True,
+            section=SECTION,
+            provenance="built-in",
+        )
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:
         raise NotImplementedError
@@ -28,6 +42,11 @@ class FileTool:
 
     def close(self) -> None:
         pass
+
+
+def answer(output: str, workspace: Workspace) -> ToolResult:
+    """A result in its form, with text of the workspace."""
+    return ToolResult(formed(output, workspace.root), brings=workspace.brings)
 
 
 def workspace_of(context: ToolContext) -> Workspace:

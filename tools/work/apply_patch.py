@@ -1,4 +1,4 @@
-"""`functions.apply_patch`: changes files by a V4A patch, all of them or none."""
+"""`repo_browser.apply_patch`: changes files by a V4A patch, all of them or none."""
 
 from __future__ import annotations
 
@@ -9,31 +9,21 @@ from tools.safe_files import MAX_FILE_BYTES, Content, Place, locate
 from tools.spec import Effect, Preview, ToolContext, ToolFailed, ToolResult
 from tools.work import _diff
 from tools.work._changes import Change, apply, caution, current, of_ossia, require_name
-from tools.work._folder import FileTool, count, workspace_of
+from tools.work._folder import FileTool, as_mapping, count, workspace_of
 from tools.work._hunks import Misfit, apply_hunks
 from tools.work._v4a import Add, Delete, Section, Update, parse
+from tools.work.result import formed
 from tools.work.text import Text, decode, describe
 from tools.workspace import Workspace
 
-_PARAMETERS = {"type": "string"}
-"""As gpt-oss's own `chat.py` declares it: the patch itself. The toolbox also accepts `{"patch": …}`, with any key."""
+_PARAMETERS = {
+    "type": "object",
+    "properties": {"patch": {"type": "string"}},
+    "required": ["patch"],
+    "additionalProperties": False,
+}
 _DESCRIPTION = """\
-Changes files by a patch: all of it is applied, or nothing. A patch is
-
-*** Begin Patch
-one section for each file
-*** End Patch
-
-where a section begins with one of
-*** Add File: PATH      (a new file: each line of it follows with '+' in front)
-*** Delete File: PATH   (nothing follows)
-*** Update File: PATH   (next, to rename it: '*** Move to: NEW_PATH'; then hunks)
-
-A hunk begins with '@@', or with '@@ ' and the text of a line above it (a class, a function) where its lines alone \
-could stand in more than one place. Each of its lines has ' ' in front if it stays, '-' if it goes, '+' if it is \
-new; show 3 lines that stay before and after a change, exactly as the file has them. '*** End of File' after a hunk \
-puts it at the end. Hunks stand in the order of the file. Paths are relative to the workspace.
-
+Changes, makes, deletes and renames files: all of the patch is applied, or nothing.
 *** Begin Patch
 *** Update File: src/app.py
 @@ def greet():
@@ -42,7 +32,9 @@ puts it at the end. Hunks stand in the order of the file. Paths are relative to 
 *** Add File: notes/todo.md
 +- say goodbye, too
 *** Delete File: old.txt
-*** End Patch"""
+*** End Patch
+A hunk begins with @@, or with @@ and a line above it (a class, a function) where its lines stand more than once. Show \
+3 lines that stay before and after a change, with a blank in front. `*** Move to: PATH` below an Update line renames."""
 
 _MAX_BYTES = 128 << 20
 """The limit for all files of a patch, old and new together: they are in memory at once."""
@@ -64,17 +56,17 @@ class ApplyPatch(FileTool):
     """
 
     def __init__(self) -> None:
-        super().__init__("functions.apply_patch", _DESCRIPTION, _PARAMETERS, "write")
+        super().__init__("apply_patch", _DESCRIPTION, _PARAMETERS, "write")
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:
         workspace = workspace_of(context)
         planner = _Planner(workspace)
         try:
-            for section in parse(str(args)):
+            for section in parse(str(as_mapping(args)["patch"])):
                 planner.take(section)
         except Misfit as misfit:
             names = planner.subjects
-            text = f"Error: {misfit}. Nothing was changed. Read the file, then send the whole patch again."
+            text = f"Error: {misfit}. Nothing was changed. Open the file there, then send the whole patch again."
             summary, why = f"look at {names[-1]}: the patch doesn't fit", sensitive.of_reading(*names)
             reads: frozenset[Effect] = frozenset({"read"})
             # it quotes the files, so the policy treats it like reading them
@@ -85,16 +77,21 @@ class ApplyPatch(FileTool):
         summary = f"change {count(len(planner.lines), 'file')} (+{added} -{removed} lines): {', '.join(names)}"
         plan = _Plan(tuple(planner.changes), tuple(planner.lines))
         warned = caution(plan.changes, names, workspace)
-        return Preview(summary, diff, "diff", subjects=names, caution=warned.reason, firm=warned.firm,
+        gone = tuple(change.name for change in plan.changes if change.after is None)
+        return Preview(summary, diff, "diff", subjects=names, deletes=gone, caution=warned.reason, firm=warned.firm,
                        own=of_ossia(names, workspace), plan=plan)  # fmt: skip
 
     def _result(self, args: object, plan: _Plan | str, workspace: Workspace, context: ToolContext) -> ToolResult:
         if isinstance(plan, str):  # why it doesn't fit
             return ToolResult(plan, error=True, brings=workspace.brings)
         if all(change.before is not None and change.before.data == change.after for change in plan.changes):
-            return ToolResult("The files are as the patch wants them already; nothing was written.")
+            return self._done("The files are as the patch wants them already; nothing was written.", workspace)
         apply(plan.changes, workspace)
-        return ToolResult("\n".join(("Done.", *plan.lines)))
+        return self._done("\n".join(("Success. Updated the following files:", *plan.lines)), workspace)
+
+    def _done(self, text: str, workspace: Workspace) -> ToolResult:
+        """Without `brings`: it holds only what the patch itself named."""
+        return ToolResult(formed(text, workspace.root))
 
 
 class _Planner:
@@ -144,7 +141,7 @@ class _Planner:
         self._change(target.name, None, data, like=before)
         self._change(place.name, before, None)
         diff = _diff.unified(before.data, data, name=place.name, new_name=target.name)
-        self._say(f"M {place.name} -> {target.name}", diff)
+        self._say(f"M {target.name}", diff)
 
     def _new(self, path: str) -> Place:
         place = locate(self._workspace.root, path)
@@ -163,7 +160,7 @@ class _Planner:
             raise ToolFailed(f"Error: {path!r} is a link to {place.name!r}, and nothing was changed. Name the file.")
         found = current(self._workspace.root, place.name) if place.kind != "missing" else None
         if found is None:
-            raise ToolFailed(f"Error: there is no file {path!r}; nothing was changed. list_dir shows what is there.")
+            raise ToolFailed(f"Error: there is no file {path!r}; nothing was changed. List the folder to see what is.")
         return place, found
 
     def _note(self, place: Place) -> None:

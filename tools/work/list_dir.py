@@ -1,4 +1,4 @@
-"""`functions.list_dir`: the names in a folder of the workspace."""
+"""`repo_browser.list_dir` and `repo_browser.print_tree`: the names in a folder of the workspace."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from tools.safe_files import locate, opened_folder
 from tools.spec import Preview, Stop, ToolContext, ToolFailed, ToolResult
 from tools.text import escaped
-from tools.work._folder import FileTool, as_mapping, workspace_of
+from tools.work._folder import FileTool, answer, as_mapping, workspace_of
 from tools.workspace import Workspace
 
 CLOSED = frozenset(
@@ -24,15 +24,9 @@ CLOSED = frozenset(
 
 MAX_DEPTH = 8
 _MAX_SCANNED = 20_000
-_PARAMETERS = {
-    "type": "object",
-    "properties": {"path": {"type": "string"}, "depth": {"type": "integer", "minimum": 1}},
-    "additionalProperties": False,
-}
-_DESCRIPTION = (
-    "Lists the files in a directory. The path counts from the workspace (default: the workspace itself); folders end "
-    "in '/'; depth (default 1) is how many levels are listed."
-)
+_PATH, _DEPTH = {"type": "string"}, {"type": "integer", "minimum": 1}
+_LIST = "Lists a folder; depth is how many levels (1 if left out)."
+_TREE = "Prints the tree of folders and files below a folder, depth levels deep."
 
 
 class ListDir(FileTool):
@@ -43,35 +37,56 @@ class ListDir(FileTool):
     """
 
     def __init__(self, *, max_names: int = 500) -> None:
-        super().__init__("functions.list_dir", _DESCRIPTION, _PARAMETERS)
+        super().__init__("list_dir", _LIST, _schema("path"))
         self._max_names = max_names
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:
-        path = str(as_mapping(args).get("path", "."))
+        path = str(as_mapping(args)["path"])
         place = locate(workspace_of(context).root, path)
         if place.kind == "missing":
             raise ToolFailed(f"Error: there is no folder {path!r}. List one above it.")
         if place.kind != "folder":
-            raise ToolFailed(f"Error: {path!r} is not a folder. Use read_file.")
+            raise ToolFailed(f"Error: {path!r} is not a folder. Use repo_browser.open_file.")
         return Preview(f"list {place.name}", subjects=place.subjects, plan=place.name)
 
     def _result(self, args: object, plan: str, workspace: Workspace, context: ToolContext) -> ToolResult:
         asked: Any = as_mapping(args)
         depth = min(int(asked.get("depth", 1)), MAX_DEPTH)
-        names = list(islice(_names(workspace.root, plan, depth, context.stop), self._max_names + 1))
-        if len(names) > self._max_names:
-            names[-1] = f"[more than {self._max_names:,} names: list a folder below, or use grep]"
-        return ToolResult("\n".join(names) or "(empty folder)", brings=workspace.brings)
+        found = islice(_entries_below(workspace.root, plan, depth, context.stop), self._max_names + 1)
+        lines = [self._line(front, name) for front, name in found]
+        if len(lines) > self._max_names:
+            lines[-1] = f"[more than {self._max_names:,} names: list a folder below, or use repo_browser.search]"
+        return answer("\n".join(lines) or "(empty folder)", workspace)
+
+    def _line(self, front: str, name: str) -> str:
+        return f"{escaped(front)}{name}"
 
 
-def _names(root: Path, folder: str, depth: int, stop: Stop, front: str = "") -> Iterator[str]:
+class PrintTree(ListDir):
+    """As `ListDir`, but each name is indented below its folder's."""
+
+    def __init__(self, *, max_names: int = 500) -> None:
+        FileTool.__init__(self, "print_tree", _TREE, _schema("path", "depth"))
+        self._max_names = max_names
+
+    def _line(self, front: str, name: str) -> str:
+        return "  " * front.count("/") + name
+
+
+def _schema(*required: str) -> dict[str, object]:
+    properties = {"path": _PATH, "depth": _DEPTH}
+    return {"type": "object", "properties": properties, "required": [*required], "additionalProperties": False}
+
+
+def _entries_below(root: Path, folder: str, depth: int, stop: Stop, front: str = "") -> Iterator[tuple[str, str]]:
+    """What lies in a folder, deeper levels after their folder: where (`"src/"`) and what (`"a.py"`, `"b -> c"`)."""
     try:
         with opened_folder(root, folder) as descriptor:
             entries, more = _entries(descriptor)
     except OSError as error:
         if not front:
             raise ToolFailed(f"Error: {folder!r} can't be listed: {error.strerror}.") from error
-        yield f"{front}[can't be listed: {error.strerror}]"
+        yield front, f"[can't be listed: {error.strerror}]"
         return
     except ToolFailed:
         if not front:
@@ -80,11 +95,11 @@ def _names(root: Path, folder: str, depth: int, stop: Stop, front: str = "") -> 
     for name, is_folder, target in entries:
         if stop.stopped:
             return
-        yield f"{escaped(front + name)}{'/' if is_folder else ''}{f' -> {escaped(target)}' if target else ''}"
+        yield front, f"{escaped(name)}{'/' if is_folder else ''}{f' -> {escaped(target)}' if target else ''}"
         if is_folder and depth > 1 and name not in CLOSED:
-            yield from _names(root, f"{folder}/{name}", depth - 1, stop, f"{front}{name}/")
+            yield from _entries_below(root, f"{folder}/{name}", depth - 1, stop, f"{front}{name}/")
     if more:
-        yield f"{front}[more than {_MAX_SCANNED:,} names]"
+        yield front, f"[more than {_MAX_SCANNED:,} names]"
 
 
 def _entries(descriptor: int) -> tuple[list[tuple[str, bool, str]], bool]:

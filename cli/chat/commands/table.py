@@ -216,7 +216,7 @@ GROUPS: Sequence[tuple[str, Sequence[Command]]] = (
             Command("calls", "[N]", "list the tool calls; N: show one in full", tools.calls,
                     arguments=tools.numbered),
             Command("allow", "[RULE|remove RULE]", "allow calls without asking, in this chat", rules.allow,
-                    more="shell:git status*, write_file:docs/**, browser.open:https://docs.python.org/*",
+                    more="container.exec:git status*, repo_browser.apply_patch:docs/**, browser.open:https://docs.python.org/*",
                     arguments=rules.rules, aliases=("approvals", "permissions")),
             Command("docs", "[add PLACE]", "your documents, for the model to search", documents.docs,
                     more="PLACE is a folder, a file or a web page; `add` alone updates them all.",

@@ -144,7 +144,7 @@ def _what_is_off(talk: Conversation) -> list[tuple[str, str, str]]:
         off.append(("web search", "/tools web URL", "a SearXNG; or brave, exa, … with a key"))
     if talk.folder is None:
         off.append(("work in a folder", "/tools workspace DIR", ""))
-    elif talk.assembly and "functions.shell" not in have:
+    elif talk.assembly and "container.exec" not in have:
         off.append(("commands", "ossia --unconfined", choose(unconfined=settings.unconfined).reason))
     if not _has_documents():
         off.append(("your documents", "/docs add FOLDER", ""))

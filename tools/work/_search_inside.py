@@ -1,5 +1,5 @@
-"""The searching half of `functions.grep`, run as a separate process: an expression can take for ever, a process can be
-killed.
+"""The searching half of `repo_browser.search`, run as a separate process: an expression can take for ever, a process
+can be killed.
 
 Standard library only: it is started as a script by `python -I -S`, which finds no packages. It reads one job as JSON
 from stdin, walks a folder from an inherited descriptor without ever following a link, and writes JSON lines:
@@ -40,9 +40,11 @@ class Search:
     cut: bool = False
 
     def __post_init__(self) -> None:
-        flags = re.IGNORECASE if self.job["ignore_case"] else 0
-        self._pattern = _compiled(self.job["pattern"], flags)
-        self._glob = _compiled(self.job["glob"], 0)
+        self.literal = ""
+        try:
+            self._pattern = re.compile(self.job["pattern"])
+        except (re.error, OverflowError, RecursionError, MemoryError) as error:
+            self.literal, self._pattern = str(error), re.compile(re.escape(self.job["pattern"]))
         self._secret = re.compile(self.job["secret"], re.VERBOSE)
 
     def run(self) -> None:
@@ -64,7 +66,7 @@ class Search:
                 path = front + entry.name
                 if entry.is_dir(follow_symlinks=False):
                     self._enter(folder, entry.name, path, depth)
-                elif entry.is_file(follow_symlinks=False) and self._glob.search(path):
+                elif entry.is_file(follow_symlinks=False):
                     if self._secret.search(path.casefold()):
                         self._pass("secret", path)
                     else:
@@ -130,17 +132,6 @@ class Search:
         return ("…" if start else "") + line[start : start + size] + ("…" if start + size < len(line) else "")
 
 
-class BadExpression(Exception):
-    """The message is for the model."""
-
-
-def _compiled(expression: str, flags: int) -> re.Pattern[str]:
-    try:
-        return re.compile(expression, flags)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise BadExpression(f"{expression[:200]!r} is no regular expression: {error}") from None
-
-
 def _decode(data: bytes) -> str:
     if data.startswith(_UTF_16):
         return data.decode("utf-16", "replace")
@@ -168,15 +159,13 @@ def main() -> None:
     job = json.loads(sys.stdin.read())
     _limit(job["timeout_s"] + 2, job["max_memory_bytes"])
     problem = ""
+    search = Search(job)
     try:
-        search = Search(job)
         search.run()
-    except BadExpression as error:
-        _say({"fault": str(error)})
-        return
     except MemoryError:
         problem = "it needs too much memory"
-    _say({"end": {"files": search.files, "cut": search.cut, "passed": search.passed, "problem": problem}})
+    end = {"files": search.files, "cut": search.cut, "passed": search.passed}
+    _say({"end": {**end, "problem": problem, "literal": search.literal}})
 
 
 if __name__ == "__main__":

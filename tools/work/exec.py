@@ -1,10 +1,9 @@
-"""`functions.shell`: one shell command in the workspace, confined, its output bounded as it arrives."""
+"""`container.exec`: one command in the workspace, confined, its output bounded as it arrives."""
 
 from __future__ import annotations
 
 import codecs
-import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,28 +18,29 @@ from tools.sandbox._process import CommandProcess
 from tools.sandbox.private import GUARDED, too_wide
 from tools.spec import Preview, Stop, Taint, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec, interrupted
 from tools.text import Bounded
+from tools.work._command import MAX_TIMEOUT_S, Command
+from tools.work.result import MAX_CHARS, TIMED_OUT, formed
 from tools.workspace import Workspace
 
-NAME = "functions.shell"
-DESCRIPTION = "Runs a shell command and returns its output."
-NO_OUTPUT = "[no output]"
-DEFAULT_TIMEOUT_S, MAX_TIMEOUT_S = 60.0, 600.0
-_MAX_COMMAND_BYTES = 100_000
-"""Linux allows 128 KiB for one argument of a command."""
+NAME = "container.exec"
+SECTION = "Runs commands in the workspace, each in a process of its own, confined and without network."
+DESCRIPTION = """\
+Runs a program and returns its output, e.g. ["bash", "-lc", "pytest -q"]. workdir: a folder of the workspace; timeout: \
+milliseconds (60000 if left out)."""
 _MAX_STREAMED_CHARS = 200_000
 _MAX_REPOSITORIES = 500
 """Each needs one more mount. Landlock would have to close the whole top-level folder that it lies in."""
 _PARAMETERS: dict[str, object] = {
     "type": "object",
     "properties": {
-        "command": {"type": "string", "description": "The command, as bash reads it; it runs in the workspace folder."},
-        "timeout": {"type": "number", "description": "Seconds until it is ended, at most 600. Default: 60."},
+        "command": {"type": "array", "items": {"type": "string"}, "minItems": 1},
+        "workdir": {"type": "string"},
+        "timeout": {"type": "number"},
     },
     "required": ["command"],
     "additionalProperties": False,
 }
-_ASK = "[functions.write_file and functions.apply_patch ask the user about such files]"
-_IS_PATCH = re.compile(r"\s*(?:cd\s+\S+\s*(?:&&|;)\s*)?(?:functions\.)?apply_?patch\b", re.IGNORECASE)
+_ASK = "[repo_browser.apply_patch asks the user about such files]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,21 +55,20 @@ class ShellTiming:
 class _Plan:
     """What was previewed. `undoable`: if this is no longer so at run, nothing runs. `cannot`: why it isn't undoable."""
 
-    command: str
-    timeout_s: float
+    command: Command
     undoable: bool
     cannot: str = ""
 
 
-class ShellTool:
+class Exec:
     """Runs commands, each in a process of its own that ends with the call and takes all it started with it.
 
     `confinement` None: the strongest one is chosen at the first call. `home`: the user's home, hidden from the
     commands. `search_path`: folders, in PATH's form, that are searched before the system's. Changes that a
     command makes in the workspace are kept for undo by the workspace's keeper.
 
-        tool = ShellTool(home=Path("/home/user"))
-        Toolbox([tool], …).run(ToolCall("call_1", "functions.shell", '{"command": "ls"}'), stop=control)
+        tool = Exec(home=Path("/home/user"))
+        Toolbox([tool], …).run(ToolCall("call_1", "container.exec", '{"command": ["ls"]}'), stop=control)
     """
 
     def __init__(
@@ -80,11 +79,18 @@ class ShellTool:
         search_path: str = "",
         limits: Limits | None = None,
         timing: ShellTiming | None = None,
-        max_tokens: int = 4096,
     ) -> None:
-        self.spec = ToolSpec(NAME, DESCRIPTION, _PARAMETERS, effects=frozenset({"run", "write"}), provenance="built-in")
+        self.spec = ToolSpec(
+            NAME,
+            DESCRIPTION,
+            _PARAMETERS,
+            effects=frozenset({"run", "write"}),
+            trained=True,
+            section=SECTION,
+            provenance="built-in",
+        )
         self._confinement, self._home, self._search_path = confinement, home, search_path
-        self._limits, self._timing, self._max_tokens = limits or SHELL_LIMITS, timing or ShellTiming(), max_tokens
+        self._limits, self._timing = limits or SHELL_LIMITS, timing or ShellTiming()
         self._warned = False  # that nothing can be undone here: said once, in case nobody is asked
 
     @property
@@ -96,7 +102,7 @@ class ShellTool:
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:
         workspace = self._workspace_of(context)
-        command, timeout_s = _command_and_timeout(args)
+        command = Command.of(args, workspace.root)
         name = self.confinement.name
         keeper = workspace.keeper
         cannot = keeper.commands_cannot_be_undone() if keeper else "nothing keeps what it changes"
@@ -106,20 +112,20 @@ class ShellTool:
             cannot = "only what it changes in the workspace, outside .git, is kept"
         return Preview(
             f"run a command in {workspace.root} ({confined})" + (f"; it can't be undone: {cannot}" if cannot else ""),
-            command,
+            command.shown,
             "bash",
-            subjects=(command,),
+            subjects=(command.shown,),
             command=True,
             unconfined=name == "unconfined",
-            plan=_Plan(command, timeout_s, kept, why),
+            plan=_Plan(command, kept, why),
         )
 
     def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
-        """Run the previewed command. Output of both streams in the order it came, then the exit status if not 0."""
+        """Run the previewed command. The result holds the output of both streams, in the order it came."""
         workspace = self._workspace_of(context)
         plan = context.preview.plan if context.preview else None
         if not isinstance(plan, _Plan):
-            plan = _Plan(*_command_and_timeout(args), undoable=False)
+            plan = _Plan(Command.of(args, workspace.root), undoable=False)
         keeper = workspace.keeper
         with to_its_end(), closing(Scratch()) as scratch, ExitStack() as after:
             before = keeper.before_command() if keeper else None
@@ -135,7 +141,7 @@ class ShellTool:
                 after.callback(lambda: told.extend(look.put_aside(git_is_free=free)))
             nested = before.repositories[:_MAX_REPOSITORIES] if before and self.confinement.name != "landlock" else ()
             job = self._job(plan.command, workspace, context, scratch.path, nested)
-            result = yield from self._run_job(job, plan.timeout_s, call_id, context, workspace.brings)
+            result = yield from self._run_job(job, plan.command.timeout_s, call_id, context, workspace.brings)
             after.close()
             return self._warning(plan, _with(result, told))
 
@@ -168,7 +174,7 @@ class ShellTool:
             raise ToolFailed(f"Error: no commands run in this workspace: {cannot}. Tell the user; choose another way")
         return context.workspace
 
-    def _job(self, command: str, workspace: Workspace, context: ToolContext, scratch: Path,
+    def _job(self, command: Command, workspace: Workspace, context: ToolContext, scratch: Path,
              nested: tuple[str, ...]) -> Job:  # fmt: skip
         try:
             guarded = [_guarded(workspace.root, name) for name in dict.fromkeys([*GUARDED, *nested])]
@@ -179,7 +185,9 @@ class ShellTool:
             workspace.root,
             scratch,
             self._limits,
-            command=command,
+            command=command.text or "",
+            words=command.words if command.text is None else (),
+            start_in=None if command.folder == "." else workspace.root / command.folder,
             guarded=tuple(path for path in guarded if path is not None),
             hidden=(context.data_dir,),
             home=self._home,
@@ -204,10 +212,12 @@ class ShellTool:
         finally:
             forget()
             process.close()
-        remark = _remark(process.ended_by, status, timeout_s, context.stop)
-        text = output.kept.cleaned(self._max_tokens, context.count_tokens)
-        text = "\n".join(part for part in (text, remark) if part) or NO_OUTPUT
-        return ToolResult(text, error=bool(remark), brings=brings)
+        remark = _remark(process.ended_by, timeout_s, context.stop)
+        text = output.kept.cleaned(MAX_CHARS, len)
+        text = "\n".join(part for part in (text, remark) if part)
+        status = TIMED_OUT if process.ended_by == "timeout" else status
+        text = formed(text, job.start_in or job.folder, status=status)
+        return ToolResult(text, error=bool(remark or status), brings=brings)
 
 
 class _Output:
@@ -229,40 +239,15 @@ class _Output:
             yield ToolOutput(self._call_id, shown + cut)
 
 
-def _remark(ended_by: str, status: int, timeout_s: float, stop: Stop) -> str:
+def _remark(ended_by: str, timeout_s: float, stop: Stop) -> str:
+    """What to say of a command that didn't end by itself."""
     if ended_by == "timeout":
-        more = f"; a longer `timeout` can be given, at most {MAX_TIMEOUT_S:g}" if timeout_s < MAX_TIMEOUT_S else ""
+        most = f"{MAX_TIMEOUT_S * 1000:.0f}"
+        more = f"; a longer `timeout` can be given, at most {most}" if timeout_s < MAX_TIMEOUT_S else ""
         return f"[ERROR] timed out after {timeout_s:g} s: the command and all it started were ended{more}"
     if ended_by == "stopped":
         return f"[ERROR] {interrupted(stop)}: the command and all it started were ended"
-    if ended_by:
-        return f"[ERROR] the command was ended: {ended_by}"
-    return f"[exit status {status}]" if status else ""
-
-
-def _command_and_timeout(args: object) -> tuple[str, float]:
-    assert isinstance(args, Mapping)
-    command, timeout = args.get("command"), args.get("timeout")
-    if not isinstance(command, str) or not command.strip():
-        raise ToolFailed("Error: `command` is empty: give the command as one string")
-    if _IS_PATCH.match(command):
-        raise ToolFailed(
-            "Error: apply_patch is not a program: call the tool functions.apply_patch with the patch itself, from "
-            "`*** Begin Patch` to `*** End Patch`, as its argument"
-        )
-    try:
-        size = len(command.encode())
-    except UnicodeEncodeError:
-        raise ToolFailed("Error: `command` holds half a character (a lone surrogate): send it as plain text") from None
-    if "\0" in command or size > _MAX_COMMAND_BYTES:
-        raise ToolFailed(
-            f"Error: `command` must be text without NUL of at most {_MAX_COMMAND_BYTES} bytes, it has {size}: "
-            "write a script with functions.write_file and run that"
-        )
-    wanted = DEFAULT_TIMEOUT_S
-    if isinstance(timeout, int | float) and timeout > 0:  # not nan
-        wanted = min(float(timeout), MAX_TIMEOUT_S)
-    return command, wanted
+    return f"[ERROR] the command was ended: {ended_by}" if ended_by else ""
 
 
 def _cannot_be_held(own: Own, confinement: ConfinementName) -> str:

@@ -1,4 +1,4 @@
-"""`functions.grep`: the lines of the workspace's files that a regular expression matches."""
+"""`repo_browser.search`: the lines of the workspace's files that a regular expression matches."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import posixpath
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -14,74 +15,70 @@ from typing import Any
 from tools.approval import sensitive
 from tools.safe_files import MAX_FILE_BYTES, Place, locate, opened_folder
 from tools.spec import Preview, Stop, ToolContext, ToolFailed, ToolResult, interrupted
-from tools.text import escaped
-from tools.work import _grep_inside
-from tools.work._folder import FileTool, as_mapping, count, workspace_of
-from tools.work._glob import as_expression
+from tools.text import escaped, trim
+from tools.work import _search_inside
+from tools.work._folder import FileTool, answer, as_mapping, count, workspace_of
 from tools.work.list_dir import CLOSED
+from tools.work.result import MAX_CHARS
 from tools.workspace import Workspace
 
 _PARAMETERS = {
     "type": "object",
     "properties": {
-        "pattern": {"type": "string", "minLength": 1, "maxLength": 1000},
         "path": {"type": "string"},
-        "glob": {"type": "string"},
-        "ignore_case": {"type": "boolean"},
+        "query": {"type": "string", "minLength": 1, "maxLength": 1000},
+        "max_results": {"type": "integer", "minimum": 1},
     },
-    "required": ["pattern"],
+    "required": ["path", "query"],
     "additionalProperties": False,
 }
-_DESCRIPTION = (
-    "Searches the files of the workspace, or of a folder or file in it (path), for a regular expression, line by line. "
-    "glob narrows it down: '*.py', 'src/**/*.ts'. Answers with lines such as 'src/a.py:12: the line'."
-)
+_DESCRIPTION = "Searches the files below a folder, or one file, for a regular expression; gives file:line:text."
+_DEFAULT_HITS, _MAX_HITS = 50, 1_000
 _MAX_MEMORY_BYTES = 1 << 30
 
 
-class Grep(FileTool):
-    """Gives `path:line: text` for each matching line, sorted by path; at most `max_hits`.
+class Search(FileTool):
+    """Gives `path:line:text` for each matching line, sorted by path; 50 of them unless `max_results` says otherwise.
 
-    The expression is Python's. It runs in a separate process (`python`) that is killed after `timeout_s`; what was
-    found until then is returned. Links are never followed. Binary files, `.git`, folders such as `node_modules`, caches
-    and files that often hold secrets are skipped, unless `path` names them. `.gitignore` is not read.
+    The expression is Python's; what isn't one is looked for as it stands. It runs in a separate process (`python`) that
+    is killed after `timeout_s`; what was found until then is returned. Links are never followed. Binary files, `.git`,
+    folders such as `node_modules`, caches and files that often hold secrets are skipped, unless `path` names them.
+    `.gitignore` is not read.
     """
 
-    def __init__(
-        self, *, timeout_s: int = 20, max_hits: int = 200, max_line_chars: int = 300, python: str = sys.executable
-    ) -> None:
-        super().__init__("functions.grep", _DESCRIPTION, _PARAMETERS)
-        self._timeout_s, self._max_hits, self._max_line_chars = timeout_s, max_hits, max_line_chars
-        self._command = (python, "-I", "-S", "-X", "utf8", _grep_inside.__file__)
+    def __init__(self, *, timeout_s: int = 20, max_line_chars: int = 300, python: str = sys.executable) -> None:
+        super().__init__("search", _DESCRIPTION, _PARAMETERS)
+        self._timeout_s, self._max_line_chars = timeout_s, max_line_chars
+        self._command = (python, "-I", "-S", "-X", "utf8", _search_inside.__file__)
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:
         asked = as_mapping(args)
-        pattern, path = str(asked["pattern"]), str(asked.get("path", "."))
+        query, path = str(asked["query"]), str(asked["path"])
         place = locate(workspace_of(context).root, path)
         if place.kind not in ("file", "folder"):
             there = "there is no" if place.kind == "missing" else "no plain file is at"
-            raise ToolFailed(f"Error: {there} {path!r}. list_dir shows what is there.")
+            raise ToolFailed(f"Error: {there} {path!r}. repo_browser.list_dir shows what is there.")
         caution = f"it searches {place.name}, which often holds secrets" if _is_secret(place) else ""
-        summary = f"search {place.name} for {pattern!r}"
+        summary = f"search {place.name} for {query!r}"
         return Preview(summary, subjects=place.subjects, caution=caution, plan=place)
 
     def _result(self, args: object, plan: Place, workspace: Workspace, context: ToolContext) -> ToolResult:
-        job = self._job(as_mapping(args), plan)
+        asked: Any = as_mapping(args)
+        job = self._job(asked["query"], min(asked.get("max_results", _DEFAULT_HITS), _MAX_HITS), plan)
         hits, end = self._search(job, workspace.root, plan, context.stop)
-        shown = [f"{escaped(path)}:{number}: {line}" for path, number, line in hits]
-        remarks = [f"[{interrupted(context.stop)}]"] if context.stop.stopped else self._remarks(hits, end)
-        text = "\n".join((*shown, *remarks))
-        return ToolResult(text, brings=workspace.brings)
+        shown = [f"{escaped(path)}:{number}:{line}" for path, number, line in hits]
+        remarks = [f"[{interrupted(context.stop)}]"] if context.stop.stopped else self._remarks(job, hits, end)
+        found = "\n".join(shown)
+        found = trim(found, "", 0, max_tokens=MAX_CHARS, count_tokens=len)
+        return answer("\n".join(filter(None, (found, *remarks))), workspace)
 
-    def _job(self, asked: Any, place: Place) -> dict[str, object]:
+    def _job(self, query: str, max_hits: int, place: Place) -> dict[str, object]:
         return {
-            "pattern": asked["pattern"],
-            "ignore_case": bool(asked.get("ignore_case", False)),
-            "glob": as_expression(str(asked["glob"])) if asked.get("glob") else "",
+            "pattern": query,
             "secret": "(?!)" if place.kind == "file" or _is_secret(place) else sensitive.SECRET.pattern,
             "closed": sorted(CLOSED),
             "timeout_s": self._timeout_s,
-            "max_hits": self._max_hits,
+            "max_hits": max_hits,
             "max_line_chars": self._max_line_chars,
             "max_file_bytes": MAX_FILE_BYTES,
             "max_memory_bytes": _MAX_MEMORY_BYTES,
@@ -119,20 +116,22 @@ class Grep(FileTool):
                 hits, end = _read(output)
                 if end is None and not stop.stopped:
                     problem = f"the search broke off (status {process.returncode})"
-                    raise ToolFailed(f"Error: {problem}. Narrow it down by path or glob, or use a simpler expression.")
+                    raise ToolFailed(f"Error: {problem}. Narrow it down by path, or use a simpler expression.")
                 return hits, end
             process.kill()
             output, _ = process.communicate()
             return _read(output)
 
-    def _remarks(self, hits: list[Any], end: dict[str, Any] | None) -> list[str]:
+    def _remarks(self, job: Mapping[str, object], hits: list[Any], end: dict[str, Any] | None) -> list[str]:
         if end is None:
-            return [f"[stopped after {self._timeout_s} s: narrow it down by path or glob, or use a simpler expression]"]
+            return [f"[stopped after {self._timeout_s} s: narrow it down by path, or use a simpler expression]"]
         remarks = [] if hits else [f"No matches in {count(end['files'], 'file')}."]
+        if end["literal"]:
+            remarks.append(f"[no regular expression ({end['literal']}): looked for as it stands]")
         if end["problem"]:
             remarks.append(f"[stopped: {end['problem']}]")
         if end["cut"]:
-            remarks.append(f"[more than {self._max_hits} matches: narrow it down by path or glob]")
+            remarks.append(f"[more than {job['max_hits']} matches: narrow it down, or give max_results]")
         for kind, what in (("secret", "often holds secrets"), ("large", "too large"), ("closed", "not looked into")):
             number, names = end["passed"][kind]
             if number and not (kind == "closed" and hits):
@@ -151,8 +150,6 @@ def _read(output: bytes) -> tuple[list[tuple[str, int, str]], dict[str, Any] | N
     end = None
     for line in output.split(b"\n")[:-1]:  # a line cut off by a kill has no line end
         said = json.loads(line)
-        if "fault" in said:
-            raise ToolFailed(f"Error: {said['fault']}. Put a backslash before ( ) [ ] {{ }} * + ? . to mean them.")
         if "hit" in said:
             path, number, text = said["hit"]
             hits.append((path, number, text))

@@ -1,0 +1,55 @@
+"""Which tools a rule's name is about, also by the names that our tools had until November 2026.
+
+Users have written rules such as `shell:git status*` and `write_file:docs/**`. Under an old name a rule allows no more
+than it did; one that denies or asks holds for every tool that does the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+
+OLD_NAMES: Mapping[str, tuple[str, ...]] = {
+    "container.exec": ("functions.shell",),
+    "repo_browser.open_file": ("functions.read_file",),
+    "repo_browser.list_dir": ("functions.list_dir",),
+    "repo_browser.print_tree": ("functions.list_dir",),
+    "repo_browser.search": ("functions.grep",),
+    "repo_browser.apply_patch": ("functions.apply_patch", "functions.write_file"),
+}
+"""The tools that a tool has replaced."""
+_COULD_NOT_DELETE = "functions.write_file"
+
+
+def is_about(name: str, tool: str) -> bool:
+    """Is a rule of this name about the tool? `is_about("write_file", "repo_browser.apply_patch")` is True."""
+    return _matches(name, tool) or any(_matches(name, old) for old in OLD_NAMES.get(tool, ()))
+
+
+def may_allow(name: str, tool: str) -> bool:
+    """May a rule of this name, which is about the tool, also allow its calls?
+
+    A name with wildcards that was written for other tools (`*browser*`) isn't taken for the new ones.
+    """
+    if tool not in OLD_NAMES or any(_matches(name, old) for old in OLD_NAMES[tool]):
+        return True
+    return name.partition(".")[0] == tool.partition(".")[0]
+
+
+def allows_deleting(name: str, tool: str) -> bool:
+    """Does a rule of this name, which may allow the tool's calls, allow those that delete files, too?"""
+    if not _matches(name, _COULD_NOT_DELETE):
+        return True
+    others = (tool, *(old for old in OLD_NAMES.get(tool, ()) if old != _COULD_NOT_DELETE))
+    return any(_matches(name, other) for other in others)
+
+
+def of_commands(name: str) -> bool:
+    """Are the patterns of rules of this name matched against commands?"""
+    return name in ("container.exec", "shell", "functions.shell")
+
+
+def _matches(name: str, tool: str) -> bool:
+    """The whole name, without `functions.`, or the namespace: `browser` is all of it."""
+    forms = tool, tool.removeprefix("functions."), tool.partition(".")[0]
+    return any(fnmatchcase(form, name) for form in forms)

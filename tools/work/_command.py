@@ -1,0 +1,76 @@
+"""What a call of `container.exec` asks for, read from its arguments."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from tools.approval.shell_words import one_line_of, script_of
+from tools.safe_files import locate
+from tools.spec import ToolFailed
+from tools.work._folder import as_mapping
+
+DEFAULT_TIMEOUT_S, MAX_TIMEOUT_S = 60.0, 600.0
+_SECONDS_BELOW = 1_000
+"""A `timeout` below this is meant as seconds: models write 10 as well as 10000."""
+_MAX_BYTES = 100_000
+"""Linux allows 128 KiB for one argument of a command."""
+_IS_PATCH = re.compile(r"\s*(?:cd\s+\S+\s*(?:&&|;)\s*)?(?:\w+\.)?apply_?patch\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What is to run: `text` for a shell where the call was `["bash", "-lc", text]`, else the `words` of a program.
+
+    `folder`: its real name in the workspace. `-l` is taken as `-c`: there are no profile files of the user's.
+    """
+
+    words: tuple[str, ...]
+    text: str | None
+    folder: str
+    timeout_s: float
+
+    @property
+    def shown(self) -> str:
+        """As a person reads it and rules match it, as one line. To a rule `cd x && …` is never simple."""
+        line = one_line_of(self.words)
+        return line if self.folder == "." else f"cd {shlex.quote(self.folder)} && {line}"
+
+    @classmethod
+    def of(cls, args: object, root: Path) -> Command:
+        """The command of a call in a workspace. Raises `ToolFailed` for one that can't run."""
+        asked = as_mapping(args)
+        words = cast(Sequence[str], asked["command"])
+        text = script_of(words)
+        if not (words[0] if text is None else text).strip():
+            raise ToolFailed("Error: `command` is empty: give a program and its arguments, or bash, -lc and a command")
+        if words[0].startswith("-"):
+            raise ToolFailed(f"Error: {words[0]!r} is no program: begin `command` with one")
+        if _IS_PATCH.match(text or words[0]):
+            raise ToolFailed(
+                "Error: apply_patch is not a program: call the tool repo_browser.apply_patch with the patch itself, "
+                "from `*** Begin Patch` to `*** End Patch`, as its argument"
+            )
+        try:
+            size = sum(len(word.encode()) + 1 for word in words)
+        except UnicodeEncodeError:
+            raise ToolFailed("Error: `command` holds a lone surrogate, half a character: send plain text") from None
+        if size > _MAX_BYTES:
+            raise ToolFailed(
+                f"Error: `command` may have at most {_MAX_BYTES} bytes, it has {size}: write a script with "
+                "repo_browser.apply_patch and run that"
+            )
+        place = locate(root, str(asked.get("workdir", "")))
+        if place.kind != "folder":
+            raise ToolFailed(f"Error: workdir {asked['workdir']!r} is no folder of the workspace. Leave it out.")
+        return cls(tuple(words), text, place.name, _timeout_s(asked.get("timeout")))
+
+
+def _timeout_s(timeout: object) -> float:
+    if not isinstance(timeout, int | float) or not timeout > 0:  # or nan
+        return DEFAULT_TIMEOUT_S
+    return min(timeout if timeout < _SECONDS_BELOW else timeout / 1000, MAX_TIMEOUT_S)

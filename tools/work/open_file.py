@@ -1,0 +1,100 @@
+"""`repo_browser.open_file`: the text of a file of the workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from tools.approval import sensitive
+from tools.safe_files import Place, locate, read_bytes
+from tools.spec import Preview, ToolContext, ToolFailed, ToolResult
+from tools.work._folder import FileTool, answer, as_lines, as_mapping, count, workspace_of
+from tools.work.result import MAX_CHARS
+from tools.work.text import decode, describe
+from tools.workspace import Workspace
+
+_PARAMETERS = {
+    "type": "object",
+    "properties": {
+        "path": {"type": "string"},
+        "line_start": {"type": "integer"},
+        "line_end": {"type": "integer"},
+        "line_numbers": {"type": "boolean"},
+    },
+    "required": ["path"],
+    "additionalProperties": False,
+}
+_DESCRIPTION = "Opens a text file, whole or from line_start to line_end (from 1, both included)."
+
+
+class OpenFile(FileTool):
+    """Gives a text file as it is, or its lines from `line_start` to `line_end`; with `line_numbers`, each numbered.
+
+    Of more than 10,000 characters the middle is left out, in whole lines; a line in brackets says which, e.g.
+    `[lines 181-560 of 640 are left out: open them with line_start=181]`. CRLF is shown as a plain line end. Binary
+    files are refused.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("open_file", _DESCRIPTION, _PARAMETERS)
+
+    def preview(self, args: object, *, context: ToolContext) -> Preview:
+        path = str(as_mapping(args)["path"])
+        place = locate(workspace_of(context).root, path)
+        _require_file(place, path)
+        caution = sensitive.of_reading(*place.subjects)
+        return Preview(f"read {place.name}", subjects=place.subjects, caution=caution, plan=place.name)
+
+    def _result(self, args: object, plan: str, workspace: Workspace, context: ToolContext) -> ToolResult:
+        text = _text(workspace.root, plan)
+        asked: Any = as_mapping(args)
+        lines = as_lines(text.replace("\r\n", "\n"))
+        start, end = max(asked.get("line_start", 1), 1), asked.get("line_end")
+        if start > max(len(lines), 1):
+            raise ToolFailed(f"Error: the file has {count(len(lines), 'line')}, so there is no line {start}.")
+        if end is not None and 0 <= end < start:
+            raise ToolFailed(f"Error: line_end is {end}, before line_start, which is {start}.")
+        wanted = lines[start - 1 : len(lines) if end is None or end < 0 else end]
+        if asked.get("line_numbers"):
+            wanted = [f"{number:>6}\t{line}" for number, line in enumerate(wanted, start)]
+        return answer(_shown(wanted, start, len(lines)), workspace)
+
+
+def _require_file(place: Place, given: str) -> None:
+    if place.kind == "missing":
+        raise ToolFailed(f"Error: there is no file {given!r}. repo_browser.list_dir shows what is there.")
+    if place.kind == "folder":
+        raise ToolFailed(f"Error: {given!r} is a folder. Use repo_browser.list_dir.")
+    if place.kind == "other":
+        raise ToolFailed(f"Error: {given!r} is no plain file (a pipe, a device), and isn't read.")
+
+
+def _text(root: Path, name: str) -> str:
+    try:
+        data = read_bytes(root, name).data
+    except FileNotFoundError:
+        raise ToolFailed(f"Error: {name!r} is gone. repo_browser.list_dir shows what is there.") from None
+    text = decode(data)
+    if text is None:
+        raise ToolFailed(f"Error: {name!r} is {describe(data)}. repo_browser.open_file opens text only.")
+    if text.encoding == "latin-1":
+        return f"{text.text}\n[{name} isn't valid UTF-8; read as Latin-1]\n"
+    return text.text
+
+
+def _shown(lines: Sequence[str], first: int, of: int) -> str:
+    """The lines; without those in the middle if they are too long. `first`: the number of the first one, from 1."""
+    whole = "".join(lines)
+    if len(whole) <= MAX_CHARS:
+        return whole
+    head = sum(end <= MAX_CHARS * 3 // 4 for end in accumulate(map(len, lines)))
+    tail = sum(end <= MAX_CHARS // 4 for end in accumulate(map(len, reversed(lines[head:]))))
+    if not head:  # not one line fits
+        cut, line = len(lines[0]) - MAX_CHARS, lines[0][:MAX_CHARS].rstrip("\n")
+        rest = f"; go on with line_start={first + 1}" if len(lines) > 1 else ""
+        return f"{line}\n[{cut:,} more characters of line {first} of {of:,}{rest}]\n"
+    missing = f"{first + head}-{first + len(lines) - tail - 1}"
+    told = f"[lines {missing} of {of:,} are left out: open them with line_start={first + head}]\n"
+    return "".join([*lines[:head], told, *lines[len(lines) - tail :]])
