@@ -51,6 +51,13 @@ class SampledAgain:
 
 
 @dataclass(frozen=True, slots=True)
+class ThinkingCut:
+    """The thoughts of a step reached their limit, `tokens`: the answer is opened in their place."""
+
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class Stats:
     """The figures of one step."""
 
@@ -79,6 +86,7 @@ Event = (
     | LetGo
     | ContextTrimmed
     | SampledAgain
+    | ThinkingCut
     | Stats
     | TurnEnded
 )
@@ -96,6 +104,7 @@ __all__ = [
     "Repaired",
     "SampledAgain",
     "Stats",
+    "ThinkingCut",
     "ToolFinished",
     "ToolOutput",
     "ToolShown",

@@ -10,7 +10,7 @@ from agent.again import why_again, without_empty_answer
 from agent.compaction.compaction import with_room
 from agent.control import Control
 from agent.errors import AgentError, ContextFull, EngineFailed
-from agent.events import Decision, Event, MessageAdded, SampledAgain, TurnEnd, TurnEnded
+from agent.events import Decision, Event, MessageAdded, SampledAgain, ThinkingCut, TurnEnd, TurnEnded
 from agent.kinds import is_answer
 from agent.limits import Budget, Limits, deadline
 from agent.request import Request, Responder
@@ -60,6 +60,9 @@ def _steps(session: Session, responder: Responder, tools: Toolbox, budget: Budge
     for _ in range(budget.limits.max_steps):
         completion = yield from _step(session, tools, responder, budget, control)
         if completion.end == "answer_now":
+            break
+        if completion.end == "thinking":
+            yield ThinkingCut(budget.limits.max_thinking or 0)
             break
         if completion.end != "stop":
             return _end_of(completion, control)
@@ -117,7 +120,8 @@ def _step(
 
     def ask() -> Request:
         request = session.request(tools.specs, max_tokens=budget.tokens_left, open_with=open_with)
-        return replace(request, sampling=request.sampling.of(responder.temperature))
+        sampling = request.sampling.of(responder.temperature)
+        return replace(request, sampling=sampling, max_thinking=budget.limits.max_thinking)
 
     completion = yield from _draw(session, ask, responder, budget, control, attempt=0)
     if (why := why_again(completion, session.options.sampling.of(responder.temperature))) is None:

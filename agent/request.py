@@ -18,7 +18,8 @@ class Request:
     """All that one step needs.
 
     `history` begins with the first user message; the system and developer messages are made from the other fields.
-    `date` is `"2025-06-28"`. `max_tokens` None: to the end of the context. `open_with` starts the step inside a message
+    `date` is `"2025-06-28"`. `max_tokens` None: to the end of the context. `max_thinking`: the most tokens of thoughts
+    before the step is broken off, so that the answer can be opened. `open_with` starts the step inside a message
     on that channel (for "answer now" and the step limit): one message comes back, and no tool can be called.
     `summarised`: the first message of the history is a summary of what came before it.
     """
@@ -31,6 +32,7 @@ class Request:
     response_format: ResponseFormat | None = None
     sampling: Sampling = field(default_factory=Sampling)
     max_tokens: int | None = None
+    max_thinking: int | None = None
     open_with: Channel | None = None
     summarised: bool = False
 

@@ -14,11 +14,11 @@ from agent.engine.base import Constraint, Engine, Generation, Progress, Prompt, 
 from agent.errors import ContextFull, EngineFailed
 from agent.events import Stats
 from agent.kinds import is_answer
-from agent.prompt import compose
+from agent.prompt import WORK, compose
 from agent.request import ContextUse, PartName, Request, StepEvent
 from harmony.builtins import TRAINED_NAMES
 from harmony.codec import Codec
-from harmony.messages import FINAL, Completion, CompletionEnd, Message, is_call
+from harmony.messages import ANALYSIS, FINAL, Completion, CompletionEnd, Message, is_call
 from harmony.parse import StreamParser
 from harmony.render import drop_past_analysis
 from tools.calls.arguments import NO_ARGUMENTS
@@ -116,9 +116,11 @@ class LocalResponder:
     ) -> Generator[StepEvent, None, CompletionEnd | None]:
         """Parse what comes. Returns why it was broken off; None if the generation ended by itself.
 
-        "answer_now": the user asked for the answer before it had begun. "unreadable": see `can_be_drawn_again`.
+        "answer_now": the user asked for the answer before it had begun. "thinking": the thoughts reached their limit.
+        "unreadable": see `can_be_drawn_again`.
         """
         draws_again = can_be_drawn_again(request.sampling)
+        opens, thought = self.codec.tokenizer.control.message, 0
         for item in generation:
             if isinstance(item, int):
                 if self._tap:
@@ -129,6 +131,10 @@ class LocalResponder:
                 yield from told
                 if parser.call_ended:  # no matter what closed it: nothing after a call belongs to this step
                     return None
+                if item != opens and parser.current_channel == ANALYSIS and parser.current_recipient is None:
+                    thought += 1
+                if request.max_thinking is not None and thought > request.max_thinking:
+                    return "thinking"
                 if len(parser.tokens) % LOOK_EVERY == 0 and self._repeats_itself(parser, request):
                     return "loop"
             else:
@@ -229,7 +235,7 @@ def _marks(
 ) -> tuple[tuple[int, ...], tuple[Static, ...]]:
     """The offsets worth a checkpoint, and the parts worth keeping on disk: the system message, then the whole head."""
     marks = tuple(end for index, end in ends if index < len(head) or messages[index].role == "user")
-    personal = bool(request.instructions or request.response_format)
+    personal = request.instructions not in (None, WORK) or request.response_format is not None
     personal = personal or any(spec.provenance != "built-in" or spec.brings for spec in request.tools)
     static = [Static(end, personal and index > 0) for index, end in ends if index < len(head)]
     return marks, tuple(static)

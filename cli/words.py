@@ -99,6 +99,11 @@ def parsed(arguments: str) -> object:
         return None
 
 
+def thinking_cut(tokens: int) -> str:
+    """What is said of thoughts that reached their limit."""
+    return f"the thinking reached {count(tokens, 'token')} (think-tokens): answering with what there is"
+
+
 def speed_of(tokens_per_s: float) -> str:
     """`7.3 tok/s`, `120 tok/s`."""
     return f"{tokens_per_s:.{0 if tokens_per_s >= 100 else 1}f} tok/s"

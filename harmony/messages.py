@@ -157,7 +157,7 @@ class Repaired:
     token: int
 
 
-CompletionEnd = Literal["stop", "tokens", "context", "stopped", "answer_now", "loop", "unreadable"]
+CompletionEnd = Literal["stop", "tokens", "context", "stopped", "answer_now", "thinking", "loop", "unreadable"]
 
 
 @dataclass(frozen=True, slots=True)

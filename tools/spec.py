@@ -150,8 +150,8 @@ class ToolContext:
     """What a call may rely on. `count_tokens` counts in the vocabulary of the model that reads the result.
 
     `taint`: what kinds of text stand in the prompt, or in a summary of it. `said` is what the user typed in this
-    conversation (not what was piped in or read from files). `preview` is what the tool's `preview` returned for this
-    call; None while that runs.
+    conversation (not what was piped in or read from files). `read_only`: a plan is being made, and a command must not
+    be able to change anything. `preview` is what the tool's `preview` returned for this call; None while that runs.
     """
 
     stop: Stop
@@ -160,6 +160,7 @@ class ToolContext:
     count_tokens: Callable[[str], int]
     taint: frozenset[Taint] = frozenset()
     said: str = ""
+    read_only: bool = False
     preview: Preview | None = None
 
 

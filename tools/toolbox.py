@@ -64,9 +64,9 @@ class _Ready:
 class Toolbox:
     """Runs calls. A fault of the call comes back as a result with `error=True`, never as an exception.
 
-    `context` is what every call gets; `stop`, `taint`, `said` and `preview` are set for each call. A result longer than
-    `max_result_tokens` keeps its head and its tail, and says how much is missing. With `dry_run`, calls that would
-    write, run or send something are only shown, and nobody is asked.
+    `context` is what every call gets; `stop`, `taint`, `said`, `read_only` and `preview` are set for each call. A result
+    longer than `max_result_tokens` keeps its head and its tail, and says how much is missing. With `dry_run`, calls that
+    would write, run or send something are only shown, and nobody is asked.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class Toolbox:
         if said != self._said:
             self._said = said
             self._refused.clear()
-        context = replace(self._context, stop=stop, taint=taint, said=said)
+        context = replace(self._context, stop=stop, taint=taint, said=said, read_only=self._policy.read_only)
         ran, ms, result = yield from self._checked(call, context, fault)
         text = bounded(readable(result.text), self._max_result_tokens, self._context.count_tokens)
         result = replace(result, text=text)

@@ -123,7 +123,8 @@ class StepStats:
 
     end: "stop": a stop id came (it is the last id yielded); "tokens": max_tokens reached; "context": no room left;
     "stopped": `Control` asked for it. (The others are set by the responder, since only it reads what the ids say:
-    "answer_now"; "loop": the text repeated itself; "unreadable": a senseless header, to be drawn again.)
+    "answer_now"; "thinking": the thoughts reached their limit; "loop": the text repeated itself; "unreadable": a
+    senseless header, to be drawn again.)
     `forced_tokens` of the completion's tokens were the only possible ones (see `Forced`).
     """
 

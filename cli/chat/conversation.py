@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from agent.control import Control
 from agent.events import ApprovalAsked, Event, MessageAdded, ToolFinished, TurnEnded
+from agent.prompt import with_plan
 from agent.sessions.session import Entry, Options, UserText
 from agent.worker import Tapped
 from cli.attach.pending import Attaching
@@ -185,6 +186,7 @@ class Conversation(State):
         if replaces is not None:
             self.go_back(replaces)
         assembly, control, session = self.assembly, Control(), self.session
+        text = with_plan(text, session) if self.settings.plan else text
         self.ahead.end()
         self.ahead.date_it()
         self.model.reads()

@@ -11,6 +11,7 @@ from rich.style import Style
 
 from cli.clean import clean, one_line
 from cli.runtime.progress import fitted
+from cli.settings.kinds import thinking_limit
 from cli.words import bar, short, speed_of
 
 if TYPE_CHECKING:
@@ -54,7 +55,11 @@ class ChatPanes:
         """`gpt-oss-20b · medium · ▕██▎     ▏ 3.1k of 131k · 42 tok/s`, as much of it as the columns hold."""
         chat, view = self._talk, self._face.view
         effort = chat.session.options.effort
-        parts = [chat.assembly.engine.name if chat.assembly else chat.settings.model or "…", effort]
+        limit = thinking_limit(chat.settings.think_tokens, effort)
+        thinking = f"{effort}, at most {short(limit)}" if limit else effort
+        parts = [chat.assembly.engine.name if chat.assembly else chat.settings.model or "…", thinking]
+        if chat.settings.plan:
+            parts.append("plan: only looking")
         if chat.ahead.progress:
             done, total = chat.ahead.progress
             parts.append(f"reading ahead {done:,} of {total:,}")

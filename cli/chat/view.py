@@ -15,6 +15,7 @@ from agent.events import (
     Progress,
     SampledAgain,
     Stats,
+    ThinkingCut,
     ToolFinished,
     ToolOutput,
     ToolStarted,
@@ -31,7 +32,7 @@ from cli.runtime.failures import failure_rows
 from cli.runtime.pace import Reading
 from cli.terminal.markdown.paint import Painter, Row
 from cli.terminal.markdown.segment import Segmenter
-from cli.words import ENDS, count, length_of
+from cli.words import ENDS, count, length_of, thinking_cut
 from harmony.messages import ANALYSIS, is_call
 from tools.spec import ApprovalAsked, ToolCall, ToolResult
 
@@ -157,6 +158,9 @@ class ChatView:
             case SampledAgain(reason):
                 self._close_message()
                 self.note(f"sampled again: {reason}")
+            case ThinkingCut(tokens):
+                self._close_message()
+                self.note(thinking_cut(tokens))
             case LetGo(what, reason):
                 self.note(f"the guide stopped constraining the {what}: {reason}")
             case Progress():

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from agent.control import Control
 from agent.events import Delta, Event, MessageAdded, ToolFinished, TurnEnd
+from agent.prompt import with_plan
 from agent.sessions.session import UserText
 from agent.worker import Tapped, Worker
 from cli.exits import ExitCode, ExitError
@@ -184,7 +185,9 @@ class _Run:
         assembly.warn_of_control_names(read_instructions(settings.instructions) or "", "--instructions")
         self._begin_session(assembly)
         tools.begin_turn(text)
-        turn = assembly.turn(self._opened.session, UserText(text, typed), settings, self._control)
+        said = UserText(text, typed)
+        said = with_plan(said, self._opened.session) if settings.plan else said
+        turn = assembly.turn(self._opened.session, said, settings, self._control)
         refused = self._report.refused
         asker = Asker(self._display, yes=settings.yes, store=tools.store, refused=refused, hint=tools.hint)
         pump = Pump(self._worker, self._display, asker, lambda event: self._see(event, assembly))

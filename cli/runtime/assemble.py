@@ -19,6 +19,7 @@ from cli.runtime.kv_cache import prompts_kept
 from cli.runtime.progress import Display
 from cli.runtime.toolset import Toolset, collect
 from cli.settings.config import Resolved
+from cli.settings.kinds import thinking_limit
 from cli.settings.table import Settings
 from cli.settings.workspace import Folder
 from harmony.codec import Codec
@@ -67,7 +68,11 @@ class Assembly:
         """The events of a turn with this model and these tools, for `Worker.drive`."""
         from agent.loop import run_turn
 
-        limits = Limits(max_tokens=settings.max_tokens, max_seconds=settings.timeout)
+        limits = Limits(
+            max_tokens=settings.max_tokens,
+            max_thinking=thinking_limit(settings.think_tokens, session.options.effort),
+            max_seconds=settings.timeout,
+        )
         return run_turn(
             session, text, responder=self.responder, tools=self.tools.toolbox, limits=limits, control=control
         )

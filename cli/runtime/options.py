@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from agent.engine.base import Sampling
+from agent.prompt import WORK
 from agent.sessions.session import Options
 from cli.exits import ExitError
 from cli.settings.config import Resolved
@@ -15,9 +16,12 @@ from cli.settings.workspace import Folder
 
 
 def fresh_options(resolved: Resolved, folder: Folder | None) -> Options:
-    """How a new session is answered, by the settings. Raises ExitError for instructions that can't be read."""
+    """How a new session is answered, by the settings. Raises ExitError for instructions that can't be read.
+
+    In a workspace those of the user take the place of ours, and the folder's AGENTS.md stands behind either.
+    """
     settings, notes = resolved.settings, _notes(folder)
-    whole = _joined(read_instructions(settings.instructions), notes)
+    whole = _joined(read_instructions(settings.instructions) or (WORK if folder else None), notes)
     brings = folder.workspace.brings if folder and notes else frozenset()
     today = datetime.date.today().isoformat()
     sampling = Sampling(**{key: getattr(settings, key) for key in SAMPLING})
@@ -32,8 +36,8 @@ def resumed_options(stored: Options, resolved: Resolved, folder: Folder | None) 
     """
     fresh, notes = fresh_options(resolved, folder), _notes(folder)
     given = {key for key, origin in resolved.origins.items() if origin.startswith("--")}
-    known = stored.instructions or ""
-    instructions = _joined(stored.instructions, notes if notes not in known else "")
+    known = stored.instructions or (WORK if folder else "")
+    instructions = _joined(known, notes if notes not in known else "")
     drawn = {key: getattr(fresh.sampling, key) for key in SAMPLING if key in given}
     return replace(
         stored,

@@ -18,6 +18,7 @@ from agent.events import (
     Repaired,
     SampledAgain,
     Stats,
+    ThinkingCut,
     ToolFinished,
     ToolOutput,
     ToolShown,
@@ -27,7 +28,7 @@ from cli.clean import clean, one_line
 from cli.runtime.pace import Reading
 from cli.settings.table import Settings
 from cli.streams import stdout
-from cli.words import short_arguments
+from cli.words import short_arguments, thinking_cut
 from harmony.messages import ANALYSIS
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -138,6 +139,8 @@ class Display:
                 self.note(f"ossia: {reason} ({before:,} → {after:,} tokens)")
             case SampledAgain(reason):
                 self.detail(f"sampled again: {reason}")
+            case ThinkingCut(tokens):
+                self.note(f"ossia: {thinking_cut(tokens)}")
             case Repaired(code, message, token):
                 self.detail(f"repaired at token {token}: {message} ({code})")
             case LetGo(what, reason):

@@ -129,6 +129,7 @@ def collect(resolved: Resolved, folder: Folder | None, display: Display, tokeniz
     if grants.problem:
         display.warn(grants.problem)
     policy = Policy(rules_of(resolved, grants, folder))
+    policy.read_only = settings.plan
     made = ToolMaker(settings, folder, display, tokenizer)
     try:
         made.all(chosen)

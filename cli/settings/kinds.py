@@ -100,6 +100,28 @@ def whole(at_least: int, *words: str) -> ValueKind:
     return ValueKind(expected, check, lambda text: text if text in words else int(text), flag=str if words else int)
 
 
+def thinking() -> ValueKind:
+    """A number of tokens, or one for some of the efforts: `"low=500,high=8000"`."""
+    word = re.compile(r"(low|medium|high)=([1-9]\d{0,8})")
+
+    def check(value: object) -> Value:
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+            return value
+        found = [word.fullmatch(part.strip()) for part in value.split(",")] if isinstance(value, str) else [None]
+        limits = {match[1]: match[2] for match in found if match}
+        return ",".join(f"{key}={limits[key]}" for key in limits) if len(limits) == len(found) else _fail()
+
+    expected = "a whole number of at least 1, or one for each effort, e.g. low=500,high=8000"
+    return ValueKind(expected, check, lambda text: int(text) if text.isdecimal() else text, flag=str)
+
+
+def thinking_limit(value: int | str | None, effort: str) -> int | None:
+    """The limit that holds for an effort: `thinking_limit("low=500,high=8000", "high")` is 8000."""
+    if not isinstance(value, str):
+        return value
+    return {key: int(number) for key, _, number in (part.partition("=") for part in value.split(","))}.get(effort)
+
+
 def number(expected: str, holds: Callable[[float], bool]) -> ValueKind:
     """A finite number for which `holds` is true."""
 

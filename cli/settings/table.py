@@ -116,6 +116,8 @@ class Settings:
         Flag("Answer yes to approvals, except those that only you may give.", listed=_RUN_TOOLS))
     strict_approvals: bool = _setting(False, kinds.switch(),
         Flag("Exit with 8 if nobody could be asked about a call.", listed=_RUN_TOOLS))
+    plan: bool = _setting(False, kinds.switch(),
+        Flag("Only look and make a plan: nothing can be changed.", listed=_RUN_CHAT))
     dry_run: bool = _setting(False, kinds.switch(),
         Flag("Show writes and commands without carrying them out.", listed=_RUN_TOOLS))
     web: str | None = _setting(None, kinds.text(), Flag(
@@ -143,6 +145,9 @@ class Settings:
         Flag("Don't constrain the model to valid headers, arguments and answers.", off="--no-guide"))
     max_tokens: int | None = _setting(None, kinds.whole(1),  # None: to the end of the context
         Flag("Generate at most N tokens, thinking included.", "N"), InChat("the most tokens per turn", "limits"))
+    think_tokens: int | str | None = _setting(None, kinds.thinking(), Flag(
+        "Open the answer after N tokens of thinking; low=N,high=N: for those efforts.", "N", _RUN_CHAT),
+        InChat("open the answer after N tokens of thinking", "limits"))
     temperature: float | None = _setting(None, kinds.number("a number of at least 0", lambda number: number >= 0),
         Flag("Randomness; 0 is greedy. [default: 1.0; étude: 0]", "T"), InChat("randomness; 0 is greedy", "sampling"))
     top_p: float = _setting(1.0, kinds.number("a number above 0, up to 1", lambda number: 0 < number <= 1),

@@ -24,6 +24,7 @@ ACTIONS: Mapping[str, Action] = {"auto": "allow", "ask": "ask", "never": "deny"}
 """The words of the config."""
 
 _NAME = re.compile(r"[A-Za-z0-9_.*?-]+")
+PLANNING = "a plan is being made: until the user says go, nothing is changed"
 FROM_OUTSIDE = "the model has read text from outside"
 
 
@@ -108,11 +109,15 @@ class Policy:
         self._remembered: set[tuple[object, ...]] = set()
         self.accepts_edits = False
         """For the rest of the session, is every call allowed that `is_edit` is true of?"""
+        self.read_only = False
+        """Is a plan being made? Then calls may only look, whatever rules and answers say."""
 
     def rule_on(
         self, spec: ToolSpec, preview: Preview, arguments: object = "", *, taint: frozenset[Taint] = frozenset()
     ) -> Ruling:
         """The ruling on one call. `arguments`: the call's, parsed. `taint`: the kinds of text in the prompt."""
+        if self.read_only and not _only_looks(spec, preview):
+            return Ruling("deny", PLANNING)
         if self.accepts_edits and self.is_edit(spec, preview):
             return Ruling("allow", "edits are accepted in this session")
         rules = [rule for rule in self.rules if is_about(rule.name, spec.name)]
@@ -209,6 +214,18 @@ def acts(spec: ToolSpec, preview: Preview) -> bool:
     """Does a call do more than read: does it write, run code, or send anything but a request for a page?"""
     effects = _effects(spec, preview)
     return bool(effects & {"write", "run"}) or ("send" in effects and not _is_browser(spec))
+
+
+def _only_looks(spec: ToolSpec, preview: Preview) -> bool:
+    """May a call run while a plan is made?
+
+    Ours if it writes nothing: commands and python then run where they can't. A user's function if it says that it only
+    reads; an MCP server's tool if the user's own config says so (it leaves the machine, so it sends at least).
+    """
+    effects = _effects(spec, preview)
+    if spec.provenance == "built-in":
+        return "write" not in effects and not preview.unconfined
+    return effects <= ({"read", "send"} if spec.provenance == "mcp" else {"read"})
 
 
 # -- which rule is about what ------------------------------------------------------------------------------------------

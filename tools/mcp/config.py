@@ -46,7 +46,8 @@ class McpConfig:
     """One server: a program to start (`command`) or an address (`url`); the other one is None.
 
     Texts may hold `${VAR}`: `expanded` fills in the values; `secrets` are the values that no message may show. `cwd`
-    None: the user's home. `timeout_s` is for a call. `where` is the file and the table, for messages: `"mcp.json:
+    None: the user's home. `timeout_s` is for a call. `read_only`: which of its tools only look; the user says so, by the
+    server's own names, whatever the server itself claims. `where` is the file and the table, for messages: `"mcp.json:
     mcpServers.files"`.
     """
 
@@ -58,6 +59,7 @@ class McpConfig:
     url: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     timeout_s: float = CALL_TIMEOUT_S
+    read_only: tuple[str, ...] = ()
     enabled: bool = True
     where: str = ""
     secrets: tuple[str, ...] = field(default=(), repr=False)
@@ -94,6 +96,7 @@ def parse_server(name: str, entry: object, where: str) -> McpConfig:
         url=reader.text("url"),
         headers=reader.named("headers"),
         timeout_s=reader.seconds("timeout_s", CALL_TIMEOUT_S),
+        read_only=reader.texts("read_only"),
         enabled=reader.switch("enabled", True) and not reader.switch("disabled", False),
         where=where,
     )

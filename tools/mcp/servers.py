@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 MAX_DESCRIPTION_CHARS = 1_000
 _ALL_EFFECTS: frozenset[Effect] = frozenset({"read", "write", "run", "send"})
+_LOOKS: frozenset[Effect] = frozenset({"read", "send"})
 _GUARD_S = 5.0
 _TICK_S = 0.05
 _CLOSE_S = 8.0  # how long the library takes to end a server that resists: 2 s each for stdin, SIGTERM, SIGKILL
@@ -192,7 +193,7 @@ class McpTool:
             offered,
             one_line(tool.description, MAX_DESCRIPTION_CHARS),
             flatten(tool.schema),
-            effects=_ALL_EFFECTS,
+            effects=_LOOKS if tool.name in connected.config.read_only else _ALL_EFFECTS,
             provenance="mcp",
             origin=connected.config.name,
             brings=frozenset({"outside"} if connected.is_new else ()),

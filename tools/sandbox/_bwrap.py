@@ -173,9 +173,10 @@ def _machine(job: Job) -> list[object]:
             words += ["--ro-bind", state, state]
     for file in private_files():
         words += ["--ro-bind", "/dev/null", file]
-    words += ["--bind", job.folder, job.folder]
+    bind = "--ro-bind" if job.read_only else "--bind"
+    words += [bind, job.folder, job.folder]
     for path in on_the_way(job):
-        words += ["--bind", path, path]  # where something is mounted can't be renamed
+        words += [bind, path, path]  # where something is mounted can't be renamed
     for path in (*job.guarded, *job.own):
         words += ["--ro-bind", path, path]
     for path in private_in_workspace(job):

@@ -38,6 +38,8 @@ class Landlock(Confinement):
 
     def launch(self, job: Job) -> Launch:
         writable, readable = _reach(job)
+        if job.read_only:
+            writable, readable = [], [*readable, *writable]
         allowed = job.limits.processes + 256 + threads_of_this_user()
         settings: dict[str, object] = {
             "terminals": False,

@@ -34,7 +34,7 @@ class Seatbelt(Confinement):
 
 def profile(job: Job) -> str:
     """The sandbox profile (SBPL) of one job. Of the lines that match, the last one wins."""
-    writes = _subpaths([folder.resolve() for folder in (job.folder, *job.writable)])
+    writes = _subpaths([path.resolve() for path in (*([] if job.read_only else [job.folder]), *job.writable)])
     if job.interpreter:
         reads = _subpaths([*_SYSTEM, *job.interpreter.roots, job.fixed])
     else:
@@ -49,7 +49,7 @@ def profile(job: Job) -> str:
         "(allow process-info* (target same-sandbox))",
         "(allow sysctl-read)",
         "(allow file-read-metadata)",
-        f"(allow file-read* {reads} {writes})",
+        f"(allow file-read* {reads} {_subpaths([job.folder.resolve()])} {writes})",
         f"(allow file-write* {writes} (literal {_quoted('/dev/null')}))",
         *([f"(allow network-bind network-inbound {_subpaths([job.sockets.resolve()])})"] if job.interpreter else []),
         "(allow ipc-posix-sem)",

@@ -80,6 +80,7 @@ class Job:
     `folder`, a resolved path, holds a kernel's data, which outlive it, or is the workspace. `scratch`: a private folder
     made for this job. A kernel sees the system's programs, its Python and these folders. A command sees the whole
     machine except for what is private (`private.py`). For it: `start_in`, where it begins if not in the folder itself;
+    `read_only`: it can change nothing of the folder;
     `guarded`, read-only paths below the folder; `own`, read-only parts of ossia itself, whose folders can't be moved
     aside either, so that nothing takes their place; `hidden`, folders of ours and the user's that it doesn't see,
     wherever they lie; `home`, the user's, None if unknown.
@@ -92,6 +93,7 @@ class Job:
     command: str = ""
     words: tuple[str, ...] = ()
     start_in: Path | None = None
+    read_only: bool = False
     guarded: tuple[Path, ...] = ()
     own: tuple[Path, ...] = ()
     hidden: tuple[Path, ...] = ()

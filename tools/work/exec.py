@@ -53,11 +53,15 @@ class ShellTiming:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What was previewed. `undoable`: if this is no longer so at run, nothing runs. `cannot`: why it isn't undoable."""
+    """What was previewed. `undoable`: if this is no longer so at run, nothing runs. `cannot`: why it isn't undoable.
+
+    `read_only`: it can change nothing, so there is nothing to undo.
+    """
 
     command: Command
     undoable: bool
     cannot: str = ""
+    read_only: bool = False
 
 
 class Exec:
@@ -104,6 +108,16 @@ class Exec:
         workspace = self._workspace_of(context)
         command = Command.of(args, workspace.root)
         name = self.confinement.name
+        if context.read_only and name != "unconfined":
+            return Preview(
+                f"run a command in {workspace.root}, which it can't change ({name}, no network)",
+                command.shown,
+                "bash",
+                subjects=(command.shown,),
+                command=True,
+                effects=frozenset({"run"}),
+                plan=_Plan(command, undoable=False, read_only=True),
+            )
         keeper = workspace.keeper
         cannot = keeper.commands_cannot_be_undone() if keeper else "nothing keeps what it changes"
         kept, why = not cannot, cannot
@@ -125,8 +139,8 @@ class Exec:
         workspace = self._workspace_of(context)
         plan = context.preview.plan if context.preview else None
         if not isinstance(plan, _Plan):
-            plan = _Plan(Command.of(args, workspace.root), undoable=False)
-        keeper = workspace.keeper
+            plan = _Plan(Command.of(args, workspace.root), undoable=False, read_only=context.read_only)
+        keeper = None if plan.read_only else workspace.keeper
         with to_its_end(), closing(Scratch()) as scratch, ExitStack() as after:
             before = keeper.before_command() if keeper else None
             if plan.undoable and before is None:
@@ -136,11 +150,12 @@ class Exec:
             if keeper and before is not None:
                 note = partial(keeper.after_command, before, git_is_free=free)
                 after.callback(lambda: told.extend(note()))
-            if look := self._look(workspace.root, kept=before is not None):
+            look = None if plan.read_only else self._look(workspace.root, kept=before is not None)
+            if look:
                 after.callback(look.close)
                 after.callback(lambda: told.extend(look.put_aside(git_is_free=free)))
             nested = before.repositories[:_MAX_REPOSITORIES] if before and self.confinement.name != "landlock" else ()
-            job = self._job(plan.command, workspace, context, scratch.path, nested)
+            job = self._job(plan, workspace, context, scratch.path, nested)
             result = yield from self._run_job(job, plan.command.timeout_s, call_id, context, workspace.brings)
             after.close()
             return self._warning(plan, _with(result, told))
@@ -174,8 +189,9 @@ class Exec:
             raise ToolFailed(f"Error: no commands run in this workspace: {cannot}. Tell the user; choose another way")
         return context.workspace
 
-    def _job(self, command: Command, workspace: Workspace, context: ToolContext, scratch: Path,
+    def _job(self, plan: _Plan, workspace: Workspace, context: ToolContext, scratch: Path,
              nested: tuple[str, ...]) -> Job:  # fmt: skip
+        command = plan.command
         try:
             guarded = [_guarded(workspace.root, name) for name in dict.fromkeys([*GUARDED, *nested])]
         except OSError as error:
@@ -187,6 +203,7 @@ class Exec:
             self._limits,
             command=command.text or "",
             words=command.words if command.text is None else (),
+            read_only=plan.read_only,
             start_in=None if command.folder == "." else workspace.root / command.folder,
             guarded=tuple(path for path in guarded if path is not None),
             hidden=(context.data_dir,),

@@ -8,13 +8,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cli.chat.commands.common import Block, Choice, CommandError, later, must_be
-from cli.settings.kinds import Value
+from cli.settings.kinds import Value, thinking_limit
 from cli.settings.table import SETTINGS
 
 if TYPE_CHECKING:
     from cli.chat.conversation import Conversation
     from cli.chat.face import Face
-    from harmony.messages import ResponseFormat
+    from cli.words import count
+from harmony.messages import ResponseFormat
 
 EFFORTS: Sequence[Choice] = (
     ("low", "answers quickly, thinks little"),
@@ -41,7 +42,10 @@ _OFF = ("default", "off", "none")
 def effort(talk: Conversation, face: Face, argument: str) -> None:
     """`/effort [low|medium|high]`."""
     if not argument:
-        return face.note(f"effort {talk.session.options.effort}: /effort low, medium or high changes it")
+        now = talk.session.options.effort
+        limit = thinking_limit(talk.settings.think_tokens, now)
+        at_most = f", at most {count(limit, 'token')} of thinking (/set think_tokens)" if limit else ""
+        return face.note(f"effort {now}{at_most}: /effort low, medium or high changes it")
     return _set(talk, face, "effort", argument.lower())
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cli.chat.commands import documents, export, inspect, models, rules, sessions, settings, tools, turns
+from cli.chat.commands import documents, export, inspect, models, plan, rules, sessions, settings, tools, turns
 from cli.chat.commands.common import Block, Choice, CommandError
 from cli.chat.lines import put_back
 from cli.clean import one_line
@@ -156,6 +156,10 @@ GROUPS: Sequence[tuple[str, Sequence[Command]]] = (
             Command("retry", "", "ask the last question again", turns.retry, True, aliases=("regenerate",)),
             Command("edit", "[TURN]", "edit an earlier message; later turns are removed", turns.edit, True,
                     "The message goes into the input line; nothing is removed until you send it.", turns.turns),
+            Command("plan", "[TEXT|off]", "make a plan; nothing can be changed until /go", plan.plan, True,
+                    "Commands and python run where they can change nothing; neither rules nor --yes widen that.",
+                    lambda talk, prefix: plan.PLANS if "off".startswith(prefix) else None),
+            Command("go", "[TEXT]", "carry out the plan", plan.go, True, arguments=lambda talk, prefix: None),
             Command("undo", "[list|force|skip]", "restore the files that the last turn changed", turns.undo, True,
                     "Files only: the conversation stays as it is.", lambda talk, prefix: turns.UNDOS),
             Command("copy", "[code|thinking|TURN]", "copy an answer to the clipboard, as Markdown", turns.copy,

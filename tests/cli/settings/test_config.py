@@ -84,6 +84,7 @@ quiet = true
 raw = true
 json = true
 max_tokens = 100
+think_tokens = "low=500, high=8000"
 temperature = 0
 top_p = 0.9
 top_k = 40
@@ -128,6 +129,7 @@ EVERY_SETTING = Settings(
     raw=True,
     json=True,
     max_tokens=100,
+    think_tokens="low=500,high=8000",
     temperature=0.0,
     top_p=0.9,
     top_k=40,
@@ -226,6 +228,12 @@ def test_a_bad_line_of_the_file(line: str, complaint: str, config: ConfigFile) -
         ("OSSIA_EFFORT", "hgih", "OSSIA_EFFORT: must be low, medium or high, not 'hgih'"),
         ("OSSIA_SEED", "x", "OSSIA_SEED: must be a whole number of at least 0, not 'x'"),
         ("OSSIA_TOP_P", "nan", "OSSIA_TOP_P: must be a number above 0, up to 1, not 'nan'"),
+        (
+            "OSSIA_THINK_TOKENS",
+            "low=500,low",
+            "OSSIA_THINK_TOKENS: must be a whole number of at least 1, or one for each effort, e.g. low=500,high=8000, "
+            "not 'low=500,low'",
+        ),
         ("OSSIA_QUIET", "perhaps", "OSSIA_QUIET: must be true or false, not 'perhaps'"),
         ("OSSIA_TOOLS", ",", "OSSIA_TOOLS: must be a list of names, e.g. python, browser or FILE.py, not ','"),
     ],

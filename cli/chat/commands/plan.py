@@ -1,0 +1,47 @@
+"""/plan, /go: only look until a plan is agreed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from agent.prompt import GO
+from agent.sessions.session import UserText
+from cli.chat.commands.common import Choice, CommandError, loaded
+
+if TYPE_CHECKING:
+    from cli.chat.conversation import Conversation
+    from cli.chat.face import Face
+
+PLANS: Sequence[Choice] = (("off", "change things again, without a word to the model"),)
+
+
+def plan(talk: Conversation, face: Face, argument: str) -> None:
+    """`/plan [TEXT|off]`: from now on nothing can be changed; TEXT is what to make a plan for."""
+    if argument == "off":
+        _set(talk, on=False)
+        return face.note("changes are possible")
+    loaded(talk)
+    _set(talk, on=True)
+    face.note("only looking now: nothing can be changed until /go (/plan off ends it without a word)")
+    return _say(talk, face, UserText(argument, argument)) if argument else None
+
+
+def go(talk: Conversation, face: Face, argument: str) -> None:
+    """`/go [TEXT]`: carry out the plan; TEXT goes along with that."""
+    if not talk.settings.plan:
+        raise CommandError("no plan is being made: /plan begins one")
+    loaded(talk)
+    _set(talk, on=False)
+    return _say(talk, face, UserText(f"{GO}\n\n{argument}".rstrip(), f"/go {argument}".rstrip()))
+
+
+def _say(talk: Conversation, face: Face, text: UserText) -> None:
+    face.view.user(text.typed)
+    talk.say(text)
+
+
+def _set(talk: Conversation, *, on: bool) -> None:
+    talk.change_settings(plan=on)
+    if talk.assembly:
+        talk.assembly.tools.policy.read_only = on
