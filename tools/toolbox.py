@@ -64,9 +64,9 @@ class _Ready:
 class Toolbox:
     """Runs calls. A fault of the call comes back as a result with `error=True`, never as an exception.
 
-    `context` is what every call gets; `stop`, `taint`, `said`, `read_only` and `preview` are set for each call. A result
-    longer than `max_result_tokens` keeps its head and its tail, and says how much is missing. With `dry_run`, calls that
-    would write, run or send something are only shown, and nobody is asked.
+    `context` is what every call gets; `stop`, `taint`, `said`, `read_only` and `preview` are set for each call. A
+    result longer than `max_result_tokens` keeps its head and its tail, and says how much is missing. With `dry_run`,
+    calls that would write, run or send something are only shown, and nobody is asked.
     """
 
     def __init__(

@@ -46,9 +46,9 @@ class McpConfig:
     """One server: a program to start (`command`) or an address (`url`); the other one is None.
 
     Texts may hold `${VAR}`: `expanded` fills in the values; `secrets` are the values that no message may show. `cwd`
-    None: the user's home. `timeout_s` is for a call. `read_only`: which of its tools only look; the user says so, by the
-    server's own names, whatever the server itself claims. `where` is the file and the table, for messages: `"mcp.json:
-    mcpServers.files"`.
+    None: the user's home. `timeout_s` is for a call. `read_only`: which of its tools only look, by the server's
+    own names; the user says so, whatever the server claims. `where` is the file and the table, for messages:
+    `"mcp.json: mcpServers.files"`.
     """
 
     name: str

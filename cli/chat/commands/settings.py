@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from cli.chat.commands.common import Block, Choice, CommandError, later, must_be
 from cli.settings.kinds import Value, thinking_limit
 from cli.settings.table import SETTINGS
+from cli.words import count
 
 if TYPE_CHECKING:
     from cli.chat.conversation import Conversation
     from cli.chat.face import Face
-    from cli.words import count
-from harmony.messages import ResponseFormat
+    from harmony.messages import ResponseFormat
 
 EFFORTS: Sequence[Choice] = (
     ("low", "answers quickly, thinks little"),
