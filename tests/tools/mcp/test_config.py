@@ -16,7 +16,13 @@ def _one(**entry: object) -> McpConfig:
 def test_what_the_ecosystem_writes_is_read() -> None:
     configs = parse_servers(
         {
-            "files": {"command": "npx", "args": ["-y", "server", "/data"], "env": {"DEBUG": "1"}, "cwd": "/work"},
+            "files": {
+                "command": "npx",
+                "args": ["-y", "server", "/data"],
+                "env": {"DEBUG": "1"},
+                "cwd": "/work",
+                "read_only": ["search"],
+            },
             "tickets": {
                 "type": "http",
                 "url": "https://tickets.example/mcp?team=${TEAM}",
@@ -34,6 +40,7 @@ def test_what_the_ecosystem_writes_is_read() -> None:
         args=("-y", "server", "/data"),
         env={"DEBUG": "1"},
         cwd="/work",
+        read_only=("search",),
         where="mcp.json: mcpServers.files",
     )
     assert configs[0].target == "npx -y server /data"
@@ -90,6 +97,7 @@ def test_a_servers_process_is_given_little() -> None:
         ({"command": "x", "env": {"A": 1}}, "mcpServers.s.env.A: must be a name and a text, not 1"),
         ({"command": "x", "env": {"A=B": "1"}}, "mcpServers.s.env.A=B: must be a name and a text"),
         ({"command": "x", "enabled": "yes"}, "mcpServers.s.enabled: must be true or false, not 'yes'"),
+        ({"command": "x", "read_only": True}, "mcpServers.s.read_only: must be a list of texts, not True"),
         ({"command": "x", "timeout_s": 0}, "mcpServers.s.timeout_s: must be a number of seconds above 0, not 0"),
         ({"command": "x", "type": "http"}, "mcpServers.s.type: must be 'stdio', not 'http'"),
         ({"url": "http://h/sse", "type": "sse"}, "mcpServers.s.type: sse is not supported"),

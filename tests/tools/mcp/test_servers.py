@@ -35,7 +35,8 @@ def connected(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connected]:
     """The real server over stdio, and the hostile ones that can be connected to, all at once."""
     folder = tmp_path_factory.mktemp("mcp")
     ways = ("junk", "regex", "garbage", "many", "endless-pages")
-    table = {"study": study(), **{way: hostile(way) for way in ways}, "silent": hostile("silent-call", timeout_s=0.5)}
+    mine = {**study(), "read_only": ["structured"]}
+    table = {"study": mine, **{way: hostile(way) for way in ways}, "silent": hostile("silent-call", timeout_s=0.5)}
     with servers(folder, table) as made:
         yield made, made.connect(), folder
 
@@ -63,7 +64,9 @@ def test_what_the_model_is_told_of_a_servers_tools(connected: Connected) -> None
         "The weather of a city now.",
         "mcp study",
     )
-    assert spec.effects == {"read", "write", "run", "send"}  # whatever the server says of itself
+    effects = {tool.spec.name.removeprefix(STUDY): tool.spec.effects for tool in made.tools[:2]}
+    everything = {"read", "write", "run", "send"}  # whatever the server says of itself, but not what the user says
+    assert effects == {"get_weather": everything, "structured": {"read", "send"}}
     assert typescript(spec.parameters) == (
         '{\n// The city\'s name\ncity: string,\nunit?: "celsius" | "fahrenheit", // default: celsius\ndays?: number,\n}'
     )
