@@ -284,7 +284,7 @@ def test_files_and_commands_go_along(tmp_path: Path, monkeypatch: pytest.MonkeyP
 # -- how it looks ------------------------------------------------------------------------------------------------------
 
 TURN = (
-    thought("Hm. I should look.") + PREAMBLE + call("none", path="a.txt"),
+    thought("Hm. I should look at what is in there, and then say why.") + PREAMBLE + call("none", path="a.txt"),
     answer(
         "It **hums**, for `three` reasons:\n\n1. it is a llama, and llamas hum when they are content\n2. 漢字 🙂\n\n"
         "```python\nprint('a line of code is that line, however long it may be')\n```\n\n"
@@ -296,7 +296,7 @@ TURN = (
 NARROW = """
 › Why does it hum?
 
-thought for 0.0 s · Ctrl-O shows it
+thought · 23 tokens · Ctrl-O shows it
 
 I will look.
 
@@ -324,7 +324,7 @@ a │  b
 WIDE = """
 › Why does it hum?
 
-thought for 0.0 s · 8 tokens · Ctrl-O shows it
+thought · 23 tokens · Ctrl-O shows it
 
 I will look.
 
@@ -342,7 +342,7 @@ a │  b
 1 │ 20
 
 ›
-  script · medium · ▕        ▏ 297 of 131k · N tok/s
+  script · medium · ▕        ▏ 312 of 131k · N tok/s
 """
 
 

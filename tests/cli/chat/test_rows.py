@@ -1,0 +1,65 @@
+"""The rows of what was done, on the screen as a turn goes and when the session is resumed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli.runtime.session import Resume
+from tests.support.command import write_script
+from tests.support.documents import answer, thought
+from tests.support.screen import ChatScreen, chatting
+
+SIZES = [(50, 15), (80, 24), (120, 40)]
+CTRL_O = "\x0f"
+
+
+def read(name: str) -> str:
+    arguments = json.dumps({"path": name})
+    return (
+        thought("Next.")
+        + f"<|channel|>commentary to=functions.read_file <|constrain|>json<|message|>{arguments}<|call|>"
+    )
+
+
+def of_tools(rows: list[str]) -> list[str]:
+    return [row.partition(" · ")[0] for row in rows if row.startswith(("▸", "✗", "thought"))]
+
+
+@pytest.mark.parametrize(("columns", "rows"), SIZES)
+def test_five_reads_are_one_row_live_and_resumed_and_each_is_in_the_pager(
+    tmp_path: Path, columns: int, rows: int
+) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    names = [f"{letter}.txt" for letter in "abcde"]
+    for name in names:
+        (work / name).write_text(f"text of {name}\n")
+    size = {"columns": columns, "rows": rows}
+    flags = {"workspace": str(work), "trust": True, "no_tools": None}
+    row = "▸ functions.read_file ×5" + (f"  {', '.join(names)}" if columns > 50 else "")
+
+    async def live() -> None:
+        script = write_script(tmp_path, *map(read, names), read("none.txt"), read("a.txt"), answer("So."))
+        async with ChatScreen(engine=script, **size, **flags) as stage:
+            await stage.type("Go.\r")
+            await stage.settle()
+            told = of_tools(stage.rows)
+            assert told[0].startswith(row) and told[1].startswith("✗ functions.read_file")
+            assert told[2:] == ["▸ functions.read_file  a.txt"]
+            await stage.type(CTRL_O)
+            await stage.until(lambda: any("text of" in line for line in stage.terminal.display))
+            await stage.type("q")
+            await stage.until(lambda: not stage.face.screen.away)
+            assert stage.talk.transcript.calls()[0].arguments == '{"path": "a.txt"}'
+
+    async def later() -> None:
+        script = write_script(tmp_path, answer("So."))
+        async with ChatScreen(engine=script, resume=Resume(latest=True), **size, **flags) as stage:
+            told = of_tools(stage.rows)
+            assert told[0].startswith(row) and told[2:] == ["▸ functions.read_file  a.txt"]
+
+    chatting(live)
+    chatting(later)
