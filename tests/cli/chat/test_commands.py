@@ -666,7 +666,7 @@ def test_what_is_always_allowed_is_listed_and_can_be_taken_back_at_once(tmp_path
         async with ChatScreen(**flags, clock=lambda: now[0]) as stage:
             for key, told in (
                 ("a", "always allowed: write_file:a.txt · /allow remove RULE takes it back"),
-                ("s", "allowed until ossia ends: the same of a.txt"),
+                ("s", "allowed until ossia ends: functions.write_file on a.txt"),
             ):
                 await stage.type("write\r")
                 await stage.until(lambda: chat_asks(stage) and "waiting for your answer" in text_of(stage))
