@@ -1,4 +1,4 @@
-"""What the chat says of a thought, a call or an edit, on one row of `width` columns."""
+"""What the chat says of a thought, a call or an edit, on one row of `width` columns; a message, shortened."""
 
 from __future__ import annotations
 
@@ -8,12 +8,30 @@ from rich.cells import cell_len
 
 from cli.clean import clean, one_line
 from cli.runtime.progress import fitted
-from cli.words import count, short_arguments, size_words
+from cli.terminal.input.pastes import is_long
+from cli.words import count, length_of, short_arguments, size_words
 from tools.spec import ToolFinished
 
 _ARGUMENT_CHARS, _RESULT_CHARS = 200, 60
 _LEAST_ARGUMENT_CELLS = 6
+_SAID_CHARS, _RECALLED_LINES, _RECALLED_CHARS = 4_000, 3, 400
 _LISTED_CALLS = 30  # of one tool in a row
+
+
+def beginning(said: str) -> str:
+    """A message as it is shown when it is sent: of a very long one the beginning."""
+    return _cut(said, _SAID_CHARS, "in all") if len(said) > _SAID_CHARS else said
+
+
+def recalled(said: str, *, keys: bool) -> str:
+    """A message as it is shown when its session goes on: of a long one the first lines."""
+    first = "\n".join(said.split("\n", _RECALLED_LINES)[:_RECALLED_LINES])
+    shown = "in all, Ctrl-O shows them" if keys else "in all"
+    return _cut(said, min(len(first), _RECALLED_CHARS), shown) if is_long(said) else said
+
+
+def _cut(said: str, chars: int, told: str) -> str:
+    return f"{said[:chars].rstrip()}… ({length_of(said)} {told})"
 
 
 def thought_row(thought: str, tokens: int | None, *, keys: bool, width: int) -> str:

@@ -22,7 +22,7 @@ from agent.events import (
     TurnEnded,
 )
 from agent.kinds import is_answer
-from cli.chat.one_rows import call_row, edit_row, thought_row
+from cli.chat.one_rows import beginning, call_row, edit_row, recalled, thought_row
 from cli.chat.pager.diffs import diff_of, diffstat
 from cli.chat.pager.items import Item
 from cli.clean import clean, one_line
@@ -31,7 +31,7 @@ from cli.runtime.failures import failure_rows
 from cli.runtime.pace import Reading
 from cli.terminal.markdown.paint import Painter, Row
 from cli.terminal.markdown.segment import Segmenter
-from cli.words import ENDS, count, length_of
+from cli.words import ENDS, count
 from harmony.messages import ANALYSIS, is_call
 from tools.spec import ApprovalAsked, ToolCall, ToolResult
 
@@ -43,7 +43,7 @@ Think = Literal["off", "on", "peek"]
 Block = Literal["user", "aside", "text", ""]
 """What the last rows were: a blank row stands between two kinds, and between two texts."""
 
-_PEEK_ROWS, _USER_CHARS = 3, 4_000
+_PEEK_ROWS = 3
 _FEW_TOKENS = 12  # a thought of fewer is shown in its own line
 
 
@@ -88,6 +88,8 @@ class ChatView:
         """What the user can do about a call that failed."""
         self.fold: Callable[[str], str] = lambda text: text
         """Puts the placeholders in place of what was pasted."""
+        self.recognise: Callable[[str], None] = lambda text: None
+        """Learns what of a message of an earlier chat was pasted."""
         self.busy = False
         self.tokens = 0
         self.tokens_per_s: float | None = None
@@ -96,11 +98,8 @@ class ChatView:
     # -- what is said besides the events -------------------------------------------------------------------------------
 
     def user(self, shown: str) -> None:
-        """A line of the user's was sent. Of a long one, e.g. a paste of an earlier chat, the beginning is shown."""
-        shown = self.fold(shown)
-        if len(shown) > _USER_CHARS:
-            shown = f"{shown[:_USER_CHARS].rstrip()}… ({length_of(shown)} in all)"
-        self._add("user", self._painter.echo(shown))
+        """A line of the user's was sent. Of a long one the beginning is shown."""
+        self._add("user", self._painter.echo(beginning(self.fold(shown))))
 
     def note(self, text: str, style: str = "dim") -> None:
         """A line of ours."""
@@ -117,7 +116,8 @@ class ChatView:
         for item in items:
             match item.kind:
                 case "user":
-                    self.user(item.text)
+                    self.recognise(item.text)
+                    self._add("user", self._painter.echo(recalled(self.fold(item.text), keys=self.keys)))
                 case "thinking":
                     self._thought_row("thought", item.tokens)
                 case "preamble" | "answer":
