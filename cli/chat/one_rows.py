@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from rich.cells import cell_len
@@ -15,6 +16,8 @@ from tools.spec import ToolFinished
 _ARGUMENT_CHARS, _RESULT_CHARS = 200, 60
 _LEAST_ARGUMENT_CELLS = 6
 _SAID_CHARS, _RECALLED_LINES, _RECALLED_CHARS = 4_000, 3, 400
+_WARNING = re.compile(r"\A\[WARN\] (?:this is a new kernel|the kernel died|No output available).*\n?")
+"""What python says to the model before a result, or in place of one."""
 _LISTED_CALLS = 30  # of one tool in a row
 
 
@@ -81,6 +84,7 @@ def _made_with(calls: Sequence[ToolFinished], room: int) -> str:
 
 def _outcome(results: Sequence[str], max_chars: int) -> str:
     """Results in a few words: themselves where each is one short line, else their size."""
+    results = [_WARNING.sub("", result) for result in results]
     stripped = [result.strip() for result in results]
     short = ", ".join(stripped)
     if all(stripped) and len(short) <= max_chars and "\n" not in short:

@@ -39,7 +39,7 @@ def test_five_reads_are_one_row_live_and_resumed_and_each_is_in_the_pager(
         (work / name).write_text(f"text of {name}\n")
     size = {"columns": columns, "rows": rows}
     flags = {"workspace": str(work), "trust": True, "no_tools": None}
-    row = "▸ functions.read_file ×5" + (f"  {', '.join(names)}" if columns > 50 else "")
+    row = "▸ functions.read_file ×5" + ("  a.txt, b.txt" if columns > 50 else "")
 
     async def live() -> None:
         script = write_script(tmp_path, *map(read, names), read("none.txt"), read("a.txt"), answer("So."))
@@ -62,4 +62,29 @@ def test_five_reads_are_one_row_live_and_resumed_and_each_is_in_the_pager(
             assert told[0].startswith(row) and told[2:] == ["▸ functions.read_file  a.txt"]
 
     chatting(live)
+    chatting(later)
+
+
+def test_a_warning_before_a_result_is_not_the_result(tmp_path: Path) -> None:
+    """The first code of a resumed session: the kernel is a new one, which the model is told."""
+    script = write_script(tmp_path, "<|channel|>analysis to=python code<|message|>2+2<|call|>", answer("Four."))
+
+    async def case() -> None:
+        async with ChatScreen(engine=script, resume=Resume(latest=True), no_tools=None) as stage:
+            await stage.type("Go.\r")
+            await stage.settle()
+            assert [row for row in stage.rows if row.startswith("▸")][-1].endswith(" · 4")
+
+    async def later() -> None:
+        await case()
+        async with ChatScreen(engine=script, resume=Resume(latest=True), no_tools=None) as stage:
+            assert "[WARN] this is a new kernel" in stage.talk.transcript.calls()[-1].text
+            assert [row for row in stage.rows if row.startswith("▸")] == ["▸ python  2+2 · 4"] * 2
+
+    async def first() -> None:
+        async with ChatScreen(engine=script, no_tools=None) as stage:
+            await stage.type("Go.\r")
+            await stage.settle()
+
+    chatting(first)
     chatting(later)

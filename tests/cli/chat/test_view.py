@@ -15,6 +15,7 @@ from cli.runtime.failures import MAX_ROWS
 from cli.terminal.markdown.paint import Painter
 from harmony.messages import Delta
 from tests.support.screen import Clock
+from tools.python.tool import NO_OUTPUT
 from tools.spec import Attachment, ToolCall, ToolFinished, ToolResult
 from tools.toolbox import REFUSED, REFUSED_AGAIN
 
@@ -47,6 +48,8 @@ def called(name: str, arguments: str, result: str, *, error: bool = False, ms: i
         (called("functions.shell", "{}", REFUSED, error=True, ms=0), "✗ functions.shell: refused · {}"),
         (called("functions.shell", "{}", REFUSED_AGAIN, error=True, ms=0), "✗ functions.shell: refused · {}"),
         (called("python", "pass", ""), "▸ python  pass · 2.0 s · nothing"),
+        (called("python", "pass", NO_OUTPUT), "▸ python  pass · 2.0 s · nothing"),
+        (called("python", "log()", "[WARN] disk full\n"), "▸ python  log() · 2.0 s · [WARN] disk full"),
         (
             called("functions.write_file", '{"path": "a.txt", "content": "one\\nTWO\\nthree\\nfour\\n"}', "x\n" * 400),
             "▸ functions.write_file  a.txt · 2.0 s · 400 lines, 800 bytes",
