@@ -125,8 +125,8 @@ def _help_row(face: Face, block: Block, name: str, told: str) -> None:
     if face.painter.width >= _WIDE_COLUMNS:
         block.row(f"  {name:<{_USAGE_CHARS}} {told}")
     else:
-        block.row(f"  {name}")
-        block.row(f"    {told}", "dim")
+        block.item(f"  {name}")
+        block.item(f"    {told}", "dim")
 
 
 def _near(name: str) -> str | None:

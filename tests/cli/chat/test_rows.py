@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.chat.commands.table import GROUPS, KEYS
 from cli.runtime.session import Resume
 from tests.support.command import write_script
 from tests.support.documents import answer, thought
@@ -63,6 +64,41 @@ def test_five_reads_are_one_row_live_and_resumed_and_each_is_in_the_pager(
 
     chatting(live)
     chatting(later)
+
+
+@pytest.mark.parametrize("columns", [36, 50, 80])
+def test_help_tools_and_undo_are_wrapped_not_cut(tmp_path: Path, columns: int) -> None:
+    work = tmp_path / "work"
+    folder = "a folder with a name of many words/" * 2
+    (work / folder).mkdir(parents=True)
+    arguments = json.dumps({"path": f"{folder}notes.txt", "content": "new\n"})
+    write = f"<|channel|>commentary to=functions.write_file <|constrain|>json<|message|>{arguments}<|call|>"
+    asked = "Write it into the folder with the name of many words, please"
+    size = {"columns": columns, "rows": 24}
+    flags = {"workspace": str(work), "trust": True, "no_tools": None, "allow": ["write_file"]}
+
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, write, answer("So.")), **size, **flags) as stage:
+            await stage.type(f"{asked}\r")
+            await stage.settle()
+            for line, told in (
+                ("/help", [f"/{one.name} {one.usage} {one.help}" for _, group in GROUPS for one in group]),
+                ("/help", [f"{key} {what}" for key, what in KEYS]),
+                ("/tools", ["web search /tools web URL (a SearXNG; or brave, exa, … with a key)"]),
+                ("/tools", ["functions.apply_patch built-in, can write, asks first"]),
+                ("/undo list", [f"1 file {asked}"]),
+                ("/undo", [f"Undone: {asked}", "notes.txt", "the conversation is unchanged: /retry or /edit go back"]),
+            ):
+                before = len(stage.rows)
+                await stage.type(f"{line}\r")
+                await stage.until(lambda before=before: len(stage.rows) > before + 3)
+                await stage.settle()
+                rows = stage.rows[stage.rows.index(f"› {line}") :]
+                flat = " ".join(" ".join(rows).split())
+                assert [words for words in told if " ".join(words.split()) not in flat] == []
+                assert all(row.startswith(" ") for row in rows[2:-3] if row[:1].islower())
+
+    chatting(case)
 
 
 def test_a_warning_before_a_result_is_not_the_result(tmp_path: Path) -> None:

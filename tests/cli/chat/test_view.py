@@ -110,14 +110,14 @@ def test_the_reason_stands_before_what_led_to_it(width: int, told: list[str]) ->
 
 
 def test_what_the_user_can_do_stands_below() -> None:
-    shown = view(40)
+    shown = view(38)
     shown.fix = lambda done: f"ossia python setup {done.call.arguments.split()[-1]} installs it"
     shown.see(called("python", "import numpy", "ModuleNotFoundError: No module named 'numpy'", error=True, ms=0))
     assert rows(shown) == [
         "✗ python: ModuleNotFoundError: No",
         "  module named 'numpy' · import numpy",
-        "  → ossia python setup numpy installs",
-        "    it",
+        "  → ossia python setup numpy",
+        "    installs it",
     ]
 
 
