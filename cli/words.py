@@ -79,12 +79,12 @@ def short_arguments(arguments: str, max_chars: int) -> str:
     value = parsed(arguments)
     told: object = None
     if isinstance(value, dict):
-        told = value.get("path") if "path" in value else next(iter(value.values())) if len(value) == 1 else None
+        told = value["path"] or "." if "path" in value else next(iter(value.values())) if len(value) == 1 else None
         command = value.get("command")
         if isinstance(command, list) and command and all(isinstance(word, str) for word in command):
             told = one_line_of(command)
         elif isinstance(value.get("query"), str) and isinstance(told, str):
-            told = f"{value['query']} in {told}" if told else value["query"]
+            told = value["query"] if told == "." else f"{value['query']} in {told}"
     text = told if isinstance(told, str) else arguments[:_JSON_CHARS]
     if text.lstrip().startswith("*** Begin Patch"):
         text = ", ".join(_PATCHED.findall(text)) or text

@@ -55,12 +55,13 @@ class ScreenFace(DrawnFace):
             edit=lambda text: edit(text, aside=self.screen.aside, environ=talk.environ),
             note=self.note,
         )
-        self.view.fold = self.editor.folded
+        self.view.fold, self.view.recognise = self.editor.folded, self.editor.recognise
         self.panes = ChatPanes(talk, self, titled=lambda title: self.screen.title(title))
         self.screen = Screen(
             self.panes, self.editor, self.question, painter, keys=chat_keys(talk, self), colour=colour,
             vi=talk.settings.vi, input=input, output=output, frame_s=frame_s,
         )  # fmt: skip
+        self.screen.app.key_processor.before_key_press += lambda processor: talk.titles.touched()
 
     def begin(self) -> None:
         if self._asks_name:

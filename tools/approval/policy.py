@@ -25,6 +25,13 @@ ACTIONS: Mapping[str, Action] = {"auto": "allow", "ask": "ask", "never": "deny"}
 
 _NAME = re.compile(r"[A-Za-z0-9_.*?-]+")
 PLANNING = "a plan is being made: until the user says go, nothing is changed"
+CAN: Mapping[Effect, str] = {
+    "read": "look at things",
+    "write": "change files",
+    "run": "run code",
+    "send": "send data away from this machine",
+}
+"""What a call with an effect can do, for people."""
 FROM_OUTSIDE = "the model has read text from outside"
 
 
@@ -340,5 +347,6 @@ def _default(spec: ToolSpec, preview: Preview) -> Ruling:
         return Ruling("allow", f"it is your own function ({spec.source})")
     if effects <= {"read"} and spec.provenance != "mcp":
         return Ruling("allow", "it only reads" if effects else "it is confined")
-    can = " and ".join(sorted(effects - {"read"})) or "do anything: it runs elsewhere"
+    can = " and ".join(CAN[effect] for effect in CAN if effect in effects - {"read"})
+    can = can or "do anything: it runs elsewhere"
     return Ruling("ask", f"it can {can}", rules=suggested_rules(spec, preview))
