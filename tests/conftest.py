@@ -52,6 +52,10 @@ def _is_foreign(name: str) -> bool:
     return name.startswith(_DROPPED_PREFIXES) or name in _DROPPED or name.lower() in _PROXIES
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--write-screens", action="store_true", help="write tests/golden/screens as they are now")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _clean_environment() -> Iterator[None]:
     """The user's own settings must not decide a test. Session-wide, so that session fixtures see it too."""
