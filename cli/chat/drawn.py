@@ -83,7 +83,9 @@ class DrawnFace(Face):
             return None
         if self.input_text:
             self._ctrl_c_at = float("-inf")
-            return self.put_input_aside()
+            back = self.input_text.strip() and not self.talk.queue  # Up would take back what waits
+            self.put_input_aside()
+            return self.note("Up brings back what you typed") if back else None
         if self.talk.attaching.drop():
             return self.note("attachments dropped")
         return self.note("press Ctrl-C again to leave")

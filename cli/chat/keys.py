@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def chat_keys(talk: Conversation, face: ScreenFace) -> KeyBindings:
-    """Ctrl-C, Ctrl-D, Ctrl-T, Ctrl-G, Ctrl-O, Ctrl-Z; Up takes queued lines back; Esc leaves an edit."""
+    """Ctrl-C, Ctrl-D, Ctrl-T, Ctrl-G, Ctrl-O and PgUp, Ctrl-Z; Up takes queued lines back; Esc leaves an edit."""
     keys = KeyBindings()
 
     def bind(*names: str, **options: object) -> Callable[[Callable[[], object]], None]:
@@ -39,7 +39,8 @@ def chat_keys(talk: Conversation, face: ScreenFace) -> KeyBindings:
     bind("c-d", filter=Condition(lambda: not face.editor.text))(talk.leave)
     bind("c-t")(face.toggle_thinking)
     bind("c-g")(talk.answer_now)
-    bind("c-o")(face.open_transcript)
+    bind("c-o", "pageup")(face.open_transcript)
+    bind("pagedown")(lambda: None)  # prompt_toolkit would walk through the history
     bind("up", filter=queued)(talk.take_back)
     bind("escape", filter=Condition(lambda: face.replaces is not None) & emacs_mode)(face.editor.clear)
     bind("c-z")(lambda: face.screen.suspend())

@@ -40,10 +40,12 @@ def take_line(talk: Conversation, face: Face, typed: Typed, *, replaces: int | N
     return talk.queue_up(typed, replaces=replaces)
 
 
-def put_back(face: Face, shown: str) -> None:
+def put_back(face: Face, shown: str) -> bool:
     """Put a line back into the input, if that is empty; else the history has it. Nothing that was typed is lost."""
-    if not face.input_text and not face.plain:
+    empty = not face.input_text and not face.plain
+    if empty:
         face.put_into_input(shown)
+    return empty
 
 
 def run_for_user(talk: Conversation, face: Face, command: str) -> None:

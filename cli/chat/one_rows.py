@@ -1,15 +1,40 @@
-"""What the chat says of a thought, a call or an edit, on one row of `width` columns."""
+"""What the chat says of a thought, a call or an edit, on one row of `width` columns; a message, shortened."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Sequence
 
 from rich.cells import cell_len
 
 from cli.clean import clean, one_line
 from cli.runtime.progress import fitted
-from cli.words import count, short_arguments, size_words
+from cli.terminal.input.pastes import is_long
+from cli.words import count, length_of, short_arguments, size_words
+from tools.spec import ToolFinished
 
 _ARGUMENT_CHARS, _RESULT_CHARS = 200, 60
 _LEAST_ARGUMENT_CELLS = 6
+_SAID_CHARS, _RECALLED_LINES, _RECALLED_CHARS = 4_000, 3, 400
+_WARNING = re.compile(r"\A\[WARN\] (?:this is a new kernel|the kernel died|No output available).*\n?")
+"""What python says to the model before a result, or in place of one."""
+_LISTED_CALLS = 30  # of one tool in a row
+
+
+def beginning(said: str) -> str:
+    """A message as it is shown when it is sent: of a very long one the beginning."""
+    return _cut(said, _SAID_CHARS, "in all") if len(said) > _SAID_CHARS else said
+
+
+def recalled(said: str, *, keys: bool) -> str:
+    """A message as it is shown when its session goes on: of a long one the first lines."""
+    first = "\n".join(said.split("\n", _RECALLED_LINES)[:_RECALLED_LINES])
+    shown = "in all, Ctrl-O shows them" if keys else "in all"
+    return _cut(said, min(len(first), _RECALLED_CHARS), shown) if is_long(said) else said
+
+
+def _cut(said: str, chars: int, told: str) -> str:
+    return f"{said[:chars].rstrip()}… ({length_of(said)} {told})"
 
 
 def thought_row(thought: str, tokens: int | None, *, keys: bool, width: int) -> str:
@@ -21,26 +46,47 @@ def thought_row(thought: str, tokens: int | None, *, keys: bool, width: int) -> 
     return " · ".join(parts)
 
 
-def call_row(name: str, arguments: str, result: str, *, ms: int | None, width: int) -> str:
-    """`▸ python  print(2) · 1.1 s · 2`: as much of the arguments as fits beside the outcome."""
+def call_row(calls: Sequence[ToolFinished], *, keys: bool, width: int) -> str:
+    """`▸ python  print(2) · 1.1 s · 2`: as much of the arguments as fits beside the outcome.
+
+    Several calls of one tool are one row, too: `▸ python ×2  print(2), print(3) · 2.0 s · 2, 3 · Ctrl-O shows each`.
+    """
+    ms, times = sum(done.ms for done in calls), f" ×{len(calls)}" if len(calls) > 1 else ""
     took = f"{ms / 1000:.1f} s · " if ms else ""
-    head = clean(f"▸ {one_line(name)}")
-    tail = clean(f" · {took}{_outcome(result, min(_RESULT_CHARS, width // 2))}")
+    head = clean(f"▸ {one_line(calls[0].call.name)}{times}")
+    tail = clean(f" · {took}{_outcome([done.result.text for done in calls], min(_RESULT_CHARS, width // 2))}")
     room = width - cell_len(head) - cell_len(tail) - 2
-    made_with = fitted(clean(short_arguments(arguments, _ARGUMENT_CHARS)), max(room, 1))
-    head += f"  {made_with}" if room >= _LEAST_ARGUMENT_CELLS else ""
-    return fitted(f"{head}{tail}", width)
+    head += f"  {_made_with(calls, room)}" if room >= _LEAST_ARGUMENT_CELLS else ""
+    return _with_key(f"{head}{tail}", "Ctrl-O shows each" if keys and times else "", width)
 
 
 def edit_row(name: str, stat: str, *, keys: bool, width: int) -> str:
     """`▸ functions.write_file  a.py +3 −1 · Ctrl-O shows the diff`: which files were changed, and by how much."""
     row = clean(f"▸ {one_line(name)}  {one_line(stat)}")
-    more = f"{row} · Ctrl-O shows the diff"
-    return more if keys and cell_len(more) <= width else fitted(row, width)
+    return _with_key(row, "Ctrl-O shows the diff" if keys else "", width)
 
 
-def _outcome(result: str, max_chars: int) -> str:
-    """A result in a few words: itself when it is one short line, else its size."""
-    stripped = result.strip()
-    short = stripped and len(stripped) <= max_chars and "\n" not in stripped
-    return stripped if short else size_words(result)
+def _with_key(row: str, key: str, width: int) -> str:
+    """The row with what a key shows behind it, if there is room for that."""
+    more = f"{row} · {key}"
+    return more if key and cell_len(more) <= width else fitted(row, width)
+
+
+def _made_with(calls: Sequence[ToolFinished], room: int) -> str:
+    """What they were made with: as many as fit whole, or the beginning of the first."""
+    told = [short_arguments(done.call.arguments, _ARGUMENT_CHARS) for done in calls[:_LISTED_CALLS]]
+    for shown in range(len(told), 0, -1):
+        text = clean(", ".join([*told[:shown], *(["…"] if shown < len(calls) else [])]))
+        if cell_len(text) <= room:
+            return text
+    return fitted(clean(told[0]), room)
+
+
+def _outcome(results: Sequence[str], max_chars: int) -> str:
+    """Results in a few words: themselves where each is one short line, else their size."""
+    results = [_WARNING.sub("", result) for result in results]
+    stripped = [result.strip() for result in results]
+    short = ", ".join(stripped)
+    if all(stripped) and len(short) <= max_chars and "\n" not in short:
+        return short
+    return size_words("".join(results))

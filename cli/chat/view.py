@@ -22,7 +22,7 @@ from agent.events import (
     TurnEnded,
 )
 from agent.kinds import is_answer
-from cli.chat.one_rows import call_row, edit_row, thought_row
+from cli.chat.one_rows import beginning, call_row, edit_row, recalled, thought_row
 from cli.chat.pager.diffs import diff_of, diffstat
 from cli.chat.pager.items import Item
 from cli.clean import clean, one_line
@@ -31,7 +31,7 @@ from cli.runtime.failures import failure_rows
 from cli.runtime.pace import Reading
 from cli.terminal.markdown.paint import Painter, Row
 from cli.terminal.markdown.segment import Segmenter
-from cli.words import ENDS, count, length_of
+from cli.words import ENDS, count
 from harmony.messages import ANALYSIS, is_call
 from tools.spec import ApprovalAsked, ToolCall, ToolResult
 
@@ -43,7 +43,7 @@ Think = Literal["off", "on", "peek"]
 Block = Literal["user", "aside", "text", ""]
 """What the last rows were: a blank row stands between two kinds, and between two texts."""
 
-_PEEK_ROWS, _USER_CHARS = 3, 4_000
+_PEEK_ROWS = 3
 _FEW_TOKENS = 12  # a thought of fewer is shown in its own line
 
 
@@ -76,6 +76,7 @@ class ChatView:
         self._tail = ""  # of the thinking, as much as a screen can hold
         self._call: ToolCall | None = None
         self._call_since = 0.0
+        self._calls: list[ToolFinished] = []  # of one tool in a row: their line may still change
         self._output = self._stat = ""  # the last line that the call printed; by how much it changes files
         self._writing_call = ""
         self._progress: Progress | None = None
@@ -87,6 +88,8 @@ class ChatView:
         """What the user can do about a call that failed."""
         self.fold: Callable[[str], str] = lambda text: text
         """Puts the placeholders in place of what was pasted."""
+        self.recognise: Callable[[str], None] = lambda text: None
+        """Learns what of a message of an earlier chat was pasted."""
         self.busy = False
         self.tokens = 0
         self.tokens_per_s: float | None = None
@@ -95,11 +98,8 @@ class ChatView:
     # -- what is said besides the events -------------------------------------------------------------------------------
 
     def user(self, shown: str) -> None:
-        """A line of the user's was sent. Of a long one, e.g. a paste of an earlier chat, the beginning is shown."""
-        shown = self.fold(shown)
-        if len(shown) > _USER_CHARS:
-            shown = f"{shown[:_USER_CHARS].rstrip()}… ({length_of(shown)} in all)"
-        self._add("user", self._painter.echo(shown))
+        """A line of the user's was sent. Of a long one the beginning is shown."""
+        self._add("user", self._painter.echo(beginning(self.fold(shown))))
 
     def note(self, text: str, style: str = "dim") -> None:
         """A line of ours."""
@@ -107,6 +107,7 @@ class ChatView:
 
     def block(self, rows: list[Row]) -> None:
         """Rows of ours that belong together, e.g. those of a command."""
+        self._close_calls()
         self._last = "user" if self._last else ""
         self._add("text", rows)
 
@@ -115,21 +116,19 @@ class ChatView:
         for item in items:
             match item.kind:
                 case "user":
-                    self.user(item.text)
+                    self.recognise(item.text)
+                    self._add("user", self._painter.echo(recalled(self.fold(item.text), keys=self.keys)))
                 case "thinking":
-                    row = thought_row("thought", item.tokens, keys=self.keys, width=self._painter.width)
-                    self.note(row, "dim italic")
+                    self._thought_row("thought", item.tokens)
                 case "preamble" | "answer":
                     self._write(item.text, cited=item.kind == "answer")
                     self._close_message()
                 case "call":
-                    if item.error:
-                        result = ToolResult(item.text, error=True)
-                        self._failure_rows(ToolFinished(ToolCall("", item.name, item.arguments), result, item.ms or 0))
-                    else:
-                        self._row(call_row(item.name, item.arguments, item.text, ms=item.ms, width=self._painter.width))
+                    result = ToolResult(item.text, error=item.error)
+                    self._called(ToolFinished(ToolCall("", item.name, item.arguments), result, item.ms or 0))
                 case "note" | "summary":
                     self.note(one_line(item.text, 300))
+        self._close_calls()
 
     def begin(self) -> None:
         """A turn begins."""
@@ -204,6 +203,7 @@ class ChatView:
 
     def _write(self, text: str, *, cited: bool) -> None:
         if self._segments is None:
+            self._close_calls()
             self._segments, self._begun = Segmenter(), False
         if cited and text and (self._citations or "【" in text):
             from agent.citations import Citations
@@ -247,33 +247,55 @@ class ChatView:
         if self.think == "on" and text and self._thought_tokens < _FEW_TOKENS:
             return self.note(f"thought: {one_line(text)}", "dim italic")
         took = f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
-        head = thought_row(f"thought for {took}", self._thought_tokens, keys=self.keys, width=self._painter.width)
-        shown = self._painter.text(text, "dim") if self.think == "on" else []
-        return self._add("aside", [*self._painter.text(head, "dim italic"), *shown])
+        self._thought_row("thought" if took == "0.0 s" else f"thought for {took}", self._thought_tokens)
+        return self._add("aside", self._painter.text(text, "dim")) if self.think == "on" else None
+
+    def _thought_row(self, thought: str, tokens: int | None) -> None:
+        """Nothing is said of a few tokens: each call would have such a line."""
+        if tokens is None or tokens >= _FEW_TOKENS:
+            self.note(thought_row(thought, tokens, keys=self.keys, width=self._painter.width), "dim italic")
 
     def _finished(self, done: ToolFinished) -> None:
         self._call, self._output, self._writing_call = None, "", ""
-        call, result, width = done.call, done.result, self._painter.width
-        if result.error:
-            self._failure_rows(done, self.fix(done))
-        elif self._stat:
-            self._row(edit_row(call.name, self._stat, keys=self.keys, width=width))
+        call, result = done.call, done.result
+        if self._stat and not result.error:
+            row = edit_row(call.name, self._stat, keys=self.keys, width=self._painter.width)
+            self._add("aside", self._painter.text(row, "cyan"))
         else:
-            self._row(call_row(call.name, call.arguments, result.text, ms=done.ms, width=width))
+            self._called(done, self.fix(done))
         for attachment in result.attachments:
             self.note(f"  {attachment.path}")
 
-    def _row(self, text: str) -> None:
-        """A row about a call, which fits."""
-        self._add("aside", self._painter.text(text, "cyan"))
+    def _called(self, done: ToolFinished, fix: str = "") -> None:
+        """A call is over. Those of one tool in a row are one line, which is open until something else comes."""
+        if done.result.error:
+            return self._failure_rows(done, fix)
+        if self._calls and self._calls[-1].call.name != done.call.name:
+            self._close_calls()
+        self._calls.append(done)
+        if not self.keys:  # a line that is printed stays as it is
+            self._close_calls()
+        return None
 
-    def _failure_rows(self, done: ToolFinished, fix: str = "") -> None:
+    def _close_calls(self) -> None:
+        rows, self._calls = self._call_rows(), []
+        if rows:
+            self._add("aside", rows)
+
+    def _call_rows(self) -> list[Row]:
+        """The line of the calls that ended last, if it is open."""
+        if not self._calls:
+            return []
+        return self._painter.text(call_row(self._calls, keys=self.keys, width=self._painter.width), "cyan")
+
+    def _failure_rows(self, done: ToolFinished, fix: str) -> None:
         for rows, style in zip(failure_rows(done, self._painter.width, fix=fix), ("red", "yellow"), strict=True):
             if rows:
                 self.note("\n".join(rows), style)
 
     def _ended(self, end: TurnEnd, error: Exception | None) -> None:
         self._close_message()
+        self._close_calls()
         self.context_tokens = None
         self._call, self._progress, self._writing_call, self.busy = None, None, "", False
         if error is not None:
@@ -283,6 +305,7 @@ class ChatView:
 
     def _add(self, block: Block, rows: list[Row]) -> None:
         """Rows, with a blank one before them where another kind of block ends."""
+        self._close_calls()
         if self._last and (block != self._last or block == "text"):
             self._rows.append([])
         self._rows += rows
@@ -296,17 +319,17 @@ class ChatView:
         return rows
 
     def live(self, max_rows: int) -> list[Row]:
-        """What is open: thinking that is shown, or the open block of the text."""
+        """What is open: the line of the last calls and thinking that is shown, or the open block of the text."""
+        chunk = self._segments.live(max_rows) if self._segments else None
+        if chunk is not None:
+            gap: list[Row] = [[]] if not self._begun and self._last else []
+            return [*gap, *self._painter.chunk(chunk)][-max_rows:]
+        rows = self._call_rows()
         if self._thought and self.think != "off":
             room = min(max_rows, _PEEK_ROWS) if self.think == "peek" else max_rows
-            gap: list[Row] = [[]] if self._last not in ("", "aside") else []  # as the line that stays of it will have
-            tail = self._painter.text(self._tail[-room * self._painter.width :].strip(), "dim")[-room:]
-            return [*gap, *tail][-max_rows:]
-        chunk = self._segments.live(max_rows) if self._segments else None
-        if chunk is None:
-            return []
-        gap = [[]] if not self._begun and self._last else []
-        return [*gap, *self._painter.chunk(chunk)][-max_rows:]
+            rows += self._painter.text(self._tail[-room * self._painter.width :].strip(), "dim")[-room:]
+        gap = [[]] if rows and self._last not in ("", "aside") else []  # as it will have once it is final
+        return [*gap, *rows][-max_rows:]
 
     def activity(self) -> str:
         """What is going on, in words; "" when nothing is."""

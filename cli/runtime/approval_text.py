@@ -13,23 +13,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from agent.events import ApprovalAsked, Decision
 from cli.clean import clean, one_line
-from tools.approval.policy import FROM_OUTSIDE
+from tools.approval.policy import CAN, FROM_OUTSIDE
 
 if TYPE_CHECKING:
     from cli.terminal.question import Question
     from tools.spec import ToolSpec
 
 WORDS = {"y": "yes", "n": "no", "s": "this session", "w": "accept edits", "a": "always", "e": "edit"}
-_MAY = {
-    "read": "look at things",
-    "write": "change files",
-    "run": "run code",
-    "send": "send data away from this machine",
-}
 _EDITED_ARGUMENT = {"functions.shell": "command", "functions.write_file": "content"}
 """Of these tools only this argument is edited, as plain text."""
 _SUFFIXES = {"python": ".py", "functions.shell": ".sh", "functions.apply_patch": ".patch"}
 _STILL_ASKED = "what holds secrets, what runs or instructs later, and what a rule of yours asks about"
+_SUBJECT_CHARS = 60
 _EMOJI_PARTS = re.compile("(?<=[\u2000-\U0001ffff])[\u200d\ufe0f]")  # joiners and selectors between pictures
 
 
@@ -95,11 +90,11 @@ def explanation(asked: ApprovalAsked, *, spec: ToolSpec | None = None, hint: str
     """Why it is asked, what the call may do, what each answer means; several lines."""
     preview = asked.preview
     effects = preview.effects if preview.effects is not None else spec.effects if spec else frozenset()
-    may = ", ".join(_MAY[effect] for effect in ("read", "write", "run", "send") if effect in effects)
+    may = ", ".join(CAN[effect] for effect in CAN if effect in effects)
     lines = [title_of(asked), f"Asked because: {asked.reason}."]
     if asked.firm:
-        but = "to accept edits" if asked.edits else "a rule that you wrote"
-        lines.append(f"A person must answer it each time: no earlier answer counts, only {but}.")
+        but = "accept edits" if asked.edits else "a rule that you wrote"
+        lines.append(f"You are asked each time: no earlier answer covers it, only {but}.")
     lines += [f"To be asked less: {hint}."] if hint_on(asked, hint) else []
     lines += [f"It may {may}." if may else ""]
     lines += ["Nothing confines it: it can do whatever you can."] if preview.unconfined else []
@@ -133,9 +128,11 @@ def _allowed(rules: Sequence[str]) -> str:
 
 
 def _remembered(asked: ApprovalAsked) -> str:
+    """What an answer for the session covers: `functions.write_file on a.md`."""
+    subjects = ", ".join(asked.preview.subjects)
     if asked.preview.command:
-        return "the very same command"
-    return f"the same of {', '.join(asked.preview.subjects)}" if asked.preview.subjects else "the very same call"
+        return f"exactly `{one_line(subjects, _SUBJECT_CHARS)}`"
+    return f"{asked.call.name} on {subjects}" if subjects else f"{asked.call.name} with exactly these arguments"
 
 
 # -- editing a call ----------------------------------------------------------------------------------------------------

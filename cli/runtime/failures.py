@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from cli.clean import clean, one_line
 from cli.runtime.progress import fitted
 from cli.settings.table import Settings
-from cli.terminal.markdown.paint import Painter
+from cli.terminal.fold import hanging
 from cli.words import count, short_arguments
 from tools.spec import ToolCall, ToolFinished, ToolSpec
 from tools.toolbox import CHANGED, REFUSED, REFUSED_AGAIN
@@ -70,16 +70,14 @@ def failure_rows(done: ToolFinished, width: int, *, fix: str = "") -> tuple[list
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """The first row is indented as the text is, the others two columns more; what doesn't fit is counted."""
+    """The text in rows; what doesn't fit is counted."""
     text = clean(text)
-    indent = " " * (2 + len(text) - len(text.lstrip()))
-    painter = Painter(max(8, width - len(indent)), colour=False)
-    shown = painter.text(text[:_MAX_CHARS].lstrip(), fold=True)
-    rows = ["".join(segment.text for segment in row).strip() for row in shown]
+    rows = hanging(text[:_MAX_CHARS], width)
     if len(rows) > MAX_ROWS or len(text) > _MAX_CHARS:
         rows = rows[: MAX_ROWS - 1]
-        rows.append(fitted(f"… {count(len(text) - len(' '.join(rows)), 'more character')}", painter.width))
-    return [f"{indent[2:]}{rows[0]}", *(f"{indent}{row}" for row in rows[1:])]
+        said = " ".join(row.strip() for row in rows)
+        rows.append(fitted(f"  … {count(len(text) - len(said), 'more character')}", width))
+    return rows
 
 
 @dataclass(frozen=True, slots=True)

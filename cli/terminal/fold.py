@@ -1,4 +1,4 @@
-"""Rows cut to the columns that there are, character by character: nothing is lost, not even a blank."""
+"""Rows cut to the columns that there are: character by character, so that not even a blank is lost; or at words."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from cli.emoji import pieces, widest
+from cli.terminal.markdown.paint import Painter
 
 if TYPE_CHECKING:
     from cli.terminal.markdown.paint import Row
@@ -18,6 +19,15 @@ def folded(rows: Sequence[Row], width: int) -> list[Row]:
     """
     width = max(2, width)
     return [part for row in rows for part in ([row] if _fits(row, width) else _folded(row, width))]
+
+
+def hanging(text: str, width: int) -> list[str]:
+    """A line, clean, broken between words: the first row is indented as the line is, the others two columns more."""
+    indent = " " * (len(text) - len(text.lstrip()))
+    whole = Painter(width, colour=False).text(text)
+    broken = Painter(max(8, width - len(indent) - 2), colour=False).text(text.lstrip(), fold=True)
+    first, *rest = ["".join(segment.text for segment in row).strip() for row in (whole if len(whole) < 2 else broken)]
+    return [f"{indent}{first}", *(f"{indent}  {row}" for row in rest)]
 
 
 def _fits(row: Row, width: int) -> bool:

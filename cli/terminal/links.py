@@ -66,10 +66,13 @@ def ask_name(input: Input, output: Output) -> str | None:
     from prompt_toolkit.input.vt100_parser import Vt100Parser
     from prompt_toolkit.key_binding import KeyPress
 
+    from cli.terminal.input.early import take_early_lines
+
     if not isinstance(input, Vt100Input) or not input.stdin.isatty():
         return None
     answers, reader, typed = _Answers(), input.stdin_reader, ""
     with input.raw_mode():
+        take_early_lines(input)
         output.write_raw(_ASK)
         output.flush()
         give_up_at = time.monotonic() + _WAIT_S

@@ -32,6 +32,7 @@ EXPLAIN = "?"
 _MIN_ROWS, _OTHER_ROWS = 10, 3  # of the pane on a small screen; of the input, the bottom line and one of activity
 _READABLE_ROWS = 3  # left for the text; else the note moves from below the keys to the text's end
 _NOTE_ROWS, _HEAD_ROWS = 2, 4
+_CHANGED_ROWS = 2  # of a diff's first changed rows, so many are in sight at first
 _COLOURED_CHARS = 50_000  # a longer code is shown plainly: it would take a second
 _TAB = 4
 _IGNORED = "keys go to the input line: pause, then answer"
@@ -46,7 +47,7 @@ class Question:
     them; `explanation` is what `?` shows, "" for no `?`. `careful`: the reason is shown as a warning.
     `elsewhere`: the key that shows the whole text elsewhere, `Ctrl-O`.
 
-        Question("functions.shell: run ls", "it can run", "ls", "sh", keys=(("y", "yes"), ("n", "no")))
+        Question("functions.shell: run ls", "it can run code", "ls", "sh", keys=(("y", "yes"), ("n", "no")))
     """
 
     title: str
@@ -64,7 +65,7 @@ class Question:
 class QuestionPane:
     """Shows one question at a time. `answered` gets the key that was pressed.
 
-    pane.ask(Question("functions.shell: run ls", "it can run"), answered=print)      # prints y or n
+    pane.ask(Question("functions.shell: run ls", "it can run code"), answered=print)      # prints y or n
     """
 
     def __init__(self, painter: Painter, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -74,7 +75,7 @@ class QuestionPane:
         self._shown_at: float | None = None  # None: it isn't on the screen yet
         self._key_at = self._key_before_at = float("-inf")
         self._ignored = self._explaining = False
-        self._top = 0
+        self._top: int | None = 0  # the first row in sight; None: a diff's first changed lines are
         self._bodies: dict[tuple[bool, bool, bool, int], list[Row]] = {}
         self.keys = self._bindings()
         asked = Condition(lambda: self._question is not None)
@@ -93,7 +94,7 @@ class QuestionPane:
     def ask(self, question: Question, answered: Callable[[str], None]) -> None:
         """Show a question; an earlier one stays without an answer."""
         self._question, self._answered = question, answered
-        self._shown_at, self._top = None, 0
+        self._shown_at = self._top = None
         self._ignored = self._explaining = False
         self._bodies.clear()
 
@@ -141,7 +142,7 @@ class QuestionPane:
 
         @keys.add(EXPLAIN, filter=armed & Condition(lambda: EXPLAIN in self._offered()), eager=True)
         def _(event: KeyPressEvent) -> None:
-            self._explaining, self._top = not self._explaining, 0
+            self._explaining, self._top = not self._explaining, 0 if not self._explaining else None
             self._uncount_key()
 
         for name, pages in (("pageup", -1), ("pagedown", 1)):
@@ -169,7 +170,7 @@ class QuestionPane:
         return (*question.keys, (EXPLAIN, explain)) if question.explanation else question.keys
 
     def _scroll(self, rows: int) -> None:
-        self._top += rows  # the next drawing keeps it within the text
+        self._top = (self._top or 0) + rows  # the next drawing keeps it within the text
         self._uncount_key()
 
     def _uncount_key(self) -> None:
@@ -189,6 +190,9 @@ class QuestionPane:
         if len(body) <= room:
             return [*top, *body, *self._footer()]
         shown = max(1, room - 1)
+        if self._top is None:
+            is_diff = self._question is not None and self._question.language == "diff" and self._fixed()
+            self._top = _first_changed(body) + _CHANGED_ROWS - shown if is_diff else 0
         self._top = max(0, min(self._top, len(body) - shown))
         elsewhere = self._question.elsewhere if self._question and not self._explaining else ""
         more = _more(self._top, len(body) - self._top - shown, self._painter.width, elsewhere)
@@ -262,14 +266,30 @@ class QuestionPane:
         return len(note) <= most and len(self._key_lines()) + _NOTE_ROWS + _READABLE_ROWS <= _most_rows()
 
     def _key_lines(self) -> list[str]:
-        lines = [""]
-        for key, word in self._choices():
-            choice = f"[{key}] {clean(word)}"
-            if lines[-1] and len(lines[-1]) + 2 + len(choice) > self._painter.width:
-                lines.append(choice)
-            else:
-                lines[-1] += f"  {choice}" if lines[-1] else choice
-        return lines
+        """The answers, closer together where that saves a row."""
+        choices, width = [f"[{key}] {clean(word)}" for key, word in self._choices()], self._painter.width
+        return min((_filled(choices, gap, width) for gap in ("  ", " ")), key=len)
+
+
+def _filled(words: Sequence[str], gap: str, width: int) -> list[str]:
+    lines = [""]
+    for word in words:
+        if lines[-1] and len(lines[-1]) + len(gap) + len(word) > width:
+            lines.append(word)
+        else:
+            lines[-1] += f"{gap}{word}" if lines[-1] else word
+    return lines
+
+
+def _first_changed(body: list[Row]) -> int:
+    """Which row of a diff is the first that is changed, below its `@@`."""
+    within = False
+    for number, row in enumerate(body):
+        begin = row[0].text[:1] if row else ""
+        if within and begin in ("+", "-"):
+            return number
+        within = within or begin == "@"
+    return 0
 
 
 def _most_rows() -> int:

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+from prompt_toolkit.application import Application
 from prompt_toolkit.application.run_in_terminal import in_terminal
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition
@@ -28,6 +29,7 @@ from rich.segment import Segment
 
 from cli.clean import clean, one_line
 from cli.terminal.application import App
+from cli.terminal.input.early import take_early_lines
 from cli.terminal.input.editor import Editor
 from cli.terminal.markdown.paint import Painter, Row
 from cli.terminal.pictures import Drawn
@@ -92,6 +94,7 @@ class Screen(ScreenBase):
         )
         self.app.ttimeoutlen, self.app.timeoutlen = 0.05, 0.3  # Esc: 50 ms, not 500
         self.app.before_render += lambda app: self._prepare()
+        self.app.after_render += self._first_drawn
         self.app.key_processor.before_key_press += lambda processor: question.saw_key()
         painter.width = self.output.get_size().columns
 
@@ -216,6 +219,11 @@ class Screen(ScreenBase):
         if self._panes.animated:
             self.wake()
         self._loop.call_later(_IDLE_FRAME_S, self._idle_frames)
+
+    def _first_drawn(self, app: Application[Any]) -> None:
+        """The terminal has just become raw: what was typed before is read now."""
+        app.after_render -= self._first_drawn
+        take_early_lines(app.input)
 
     # -- what is drawn -------------------------------------------------------------------------------------------------
 

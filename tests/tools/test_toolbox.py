@@ -327,7 +327,7 @@ def test_the_name_and_the_arguments_of_another_program() -> None:
     result, asked = _drive(Toolbox([tool], policy=Policy(), context=CONTEXT), call, YES)
     assert (result, tool.ran) == (ToolResult("done"), [{"command": "ls -la"}])
     shown = replace(call, name="functions.shell")
-    assert asked == [ApprovalAsked(shown, tool.preview_is, "it can run", rules=("shell:ls -la",))]
+    assert asked == [ApprovalAsked(shown, tool.preview_is, "it can run code", rules=("shell:ls -la",))]
 
 
 def test_an_alias_is_no_way_around_a_rule_or_to_what_is_off() -> None:

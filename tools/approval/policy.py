@@ -26,6 +26,13 @@ ACTIONS: Mapping[str, Action] = {"auto": "allow", "ask": "ask", "never": "deny"}
 """The words of the config."""
 
 _NAME = re.compile(r"[A-Za-z0-9_.*?-]+")
+CAN: Mapping[Effect, str] = {
+    "read": "look at things",
+    "write": "change files",
+    "run": "run code",
+    "send": "send data away from this machine",
+}
+"""What a call with an effect can do, for people."""
 FROM_OUTSIDE = "the model has read text from outside"
 
 
@@ -328,5 +335,6 @@ def _default(spec: ToolSpec, preview: Preview) -> Ruling:
         return Ruling("allow", f"it is your own function ({spec.source})")
     if effects <= {"read"} and spec.provenance != "mcp":
         return Ruling("allow", "it only reads" if effects else "it is confined")
-    can = " and ".join(sorted(effects - {"read"})) or "do anything: it runs elsewhere"
+    can = " and ".join(CAN[effect] for effect in CAN if effect in effects - {"read"})
+    can = can or "do anything: it runs elsewhere"
     return Ruling("ask", f"it can {can}", rules=suggested_rules(spec, preview))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from cli.clean import clean, one_line
 from cli.runtime.progress import fitted
+from cli.terminal.fold import hanging
 
 if TYPE_CHECKING:
     from cli.chat.conversation import Conversation
@@ -49,7 +50,7 @@ class Block:
         self._face = face
         self.rows: list[Row] = []
         if head:
-            self.row(head, "bold")
+            self.item(head, "bold")
 
     def row(self, text: str, style: str = "") -> None:
         """One row, cut with an ellipsis to the width."""
@@ -59,6 +60,11 @@ class Block:
     def text(self, text: str, style: str = "") -> None:
         """As many rows as it takes."""
         self.rows += self._face.painter.text(text, style)
+
+    def item(self, text: str, style: str = "") -> None:
+        """One thing of a list in as many rows as it takes, all but the first further in."""
+        for row in hanging(clean(text).replace("\n", " "), self._face.painter.width):
+            self.row(row, style)
 
     def show(self) -> None:
         """Put it on the screen."""

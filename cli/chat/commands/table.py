@@ -47,16 +47,15 @@ class Command:
 def run_command(talk: Conversation, face: Face, line: str, *, shown: str | None = None) -> None:
     """Carry out the command in `line`; `shown` is the line as it stood in the input, pastes as placeholders.
 
-    What can't be carried out is said in one line. One that looks mistyped is put back into the input.
+    What can't be carried out is said in one line. What is no command is put back into the input.
     """
     shown = shown if shown is not None else line
     name = re.split(r"\s", line[1:], maxsplit=1)[0]
     argument = line[1 + len(name) :].strip()
     command = find(name)
     if command is None:
-        if _near(name) or "/" in name:  # mistyped, or meant for the model; others would only be in the way
-            put_back(face, shown)
-        return face.note(_unknown(name), "red")
+        face.note(_unknown(name), "red")
+        return face.note("the line is in the input again, to be corrected") if put_back(face, shown) else None
     if command.between_turns and talk.control is not None:
         return face.note(f"/{command.name} can't run during a turn: Ctrl-C stops it, Up brings the line back", "yellow")
     face.note(f"› {one_line(shown, 200)}", "dim bold")
@@ -125,8 +124,8 @@ def _help_row(face: Face, block: Block, name: str, told: str) -> None:
     if face.painter.width >= _WIDE_COLUMNS:
         block.row(f"  {name:<{_USAGE_CHARS}} {told}")
     else:
-        block.row(f"  {name}")
-        block.row(f"    {told}", "dim")
+        block.item(f"  {name}")
+        block.item(f"    {told}", "dim")
 
 
 def _near(name: str) -> str | None:

@@ -114,13 +114,13 @@ def _show(talk: Conversation, face: Face) -> None:
     for spec in specs:
         assert assembly is not None
         effects = f", can {' and '.join(sorted(spec.effects))}" if spec.effects else ""
-        block.row(f"  {spec.name:<{width}}  {spec.source}{effects}, {_ASKED[assembly.tools.approval_of(spec)]}")
+        block.item(f"  {spec.name:<{width}}  {spec.source}{effects}, {_ASKED[assembly.tools.approval_of(spec)]}")
     off = _what_is_off(talk)
     if off:
         block.row("Off", "bold")
         width = max(len(name) for name, _, _ in off)
         for name, command, why in off:
-            block.row(f"  {name:<{width}}  {command}{f'  ({why})' if why else ''}")
+            block.item(f"  {name:<{width}}  {command}{f'  ({why})' if why else ''}")
     block.show()
 
 

@@ -172,20 +172,20 @@ def _show_turns(face: Face, turns: Sequence[Turn]) -> None:
         return face.note("nothing to undo")
     block = Block(face, "What can be undone, latest first")
     for turn in turns:
-        when = datetime.fromtimestamp(turn.changed_at)
-        block.row(f"  {when:%Y-%m-%d %H:%M}  {count(len(turn.paths), 'file'):>9}  {one_line(turn.label, _LABEL_CHARS)}")
+        when, files = datetime.fromtimestamp(turn.changed_at), count(len(turn.paths), "file")
+        block.item(f"  {when:%Y-%m-%d %H:%M}  {files:>9}  {one_line(turn.label, _LABEL_CHARS)}")
     return block.show()
 
 
 def _show_undone(face: Face, undone: Undone, *, skipping: bool) -> None:
     block = Block(face, f"Undone: {one_line(undone.label, _LABEL_CHARS)}")
     for path in undone.restored:
-        block.row(f"  restored  {path}")
+        block.item(f"  restored  {path}")
     for path in undone.removed:
-        block.row(f"  removed   {path}")
+        block.item(f"  removed   {path}")
     for one in undone.skipped:
-        block.row(f"  left as it is  {one.path}  ({one.reason})", "yellow")
+        block.item(f"  left as it is  {one.path}  ({one.reason})", "yellow")
     if undone.skipped and not skipping:
-        block.row("  /undo force overwrites them, /undo skip forgets about them", "dim")
-    block.row("  the conversation is unchanged: /retry or /edit go back in it", "dim")
+        block.item("  /undo force overwrites them, /undo skip forgets about them", "dim")
+    block.item("  the conversation is unchanged: /retry or /edit go back in it", "dim")
     block.show()

@@ -21,7 +21,7 @@ from cli.terminal.input.completion import Completions, Sources, menu_rows
 from cli.terminal.input.external import EditorFailed
 from cli.terminal.input.history import Entry, History
 from cli.terminal.input.line import Cleaned, Line
-from cli.terminal.input.pastes import Pastes
+from cli.terminal.input.pastes import Pastes, is_long
 from cli.terminal.input.search import Search
 from cli.terminal.input.typed import Typed, block_is_open, without_quotes
 
@@ -98,6 +98,11 @@ class Editor:
     def folded(self, text: str) -> str:
         """The text with what was pasted in this chat as its placeholder again."""
         return self._pastes.folded(text)
+
+    def recognise(self, text: str) -> None:
+        """Learn what of a message of an earlier chat was pasted."""
+        if is_long(text) and self.folded(text) == text:
+            self._pastes.recognise(text, self.history.entries)
 
     def expanded(self, shown: str) -> str:
         """The text with its placeholders replaced by what was pasted."""

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from cli.terminal.input.history import Entry
+from cli.terminal.input.typed import without_quotes
 from cli.words import length_of
 
 _NAME = re.compile(r"\[paste \d+: ([\d,]+ (?:characters|lines))\]")
 _MAX_CHARS, _MAX_LINES = 1000, 20
 _MAX_HELD_CHARS = 64_000_000
 """Of all pastes together; the oldest go first."""
+
+
+def is_long(text: str) -> bool:
+    """Does a placeholder stand for such a text where it is pasted?"""
+    return len(text) > _MAX_CHARS or text.count("\n") > _MAX_LINES
 
 
 class Pastes:
@@ -25,9 +32,7 @@ class Pastes:
 
         A megabyte in the line would slow down every frame. `"[paste 1: 213 lines]"`
         """
-        if len(text) > _MAX_CHARS or text.count("\n") > _MAX_LINES:
-            return self.fold(text)
-        return text
+        return self.fold(text) if is_long(text) else text
 
     def fold(self, text: str) -> str:
         """A new placeholder for `text`."""
@@ -44,6 +49,20 @@ class Pastes:
         for name, pasted in self._kept.items():
             text = text.replace(pasted, name)
         return text
+
+    def recognise(self, text: str, entries: Iterable[Entry]) -> None:
+        """Learn what of a message of an earlier chat was pasted: the history has its line, with one placeholder.
+
+        Such a paste is mostly too long for the history to hold, but its length stands in the placeholder.
+        """
+        found: list[str] = []
+        for entry in entries:
+            before, *pasted = _NAME.split(without_quotes(entry.text))
+            if len(pasted) == 2 and text.startswith(before) and text.endswith(pasted[1]):
+                middle = text[len(before) : len(text) - len(pasted[1])]
+                found += [middle] if length_of(middle) == pasted[0] else []
+        if found:
+            self.fold(min(found, key=len))  # the line that has most of the message's own words
 
     def expanded(self, shown: str) -> str:
         """The text with each placeholder replaced by what was pasted; one that isn't ours stays as it is."""

@@ -25,7 +25,7 @@ SHELL = ToolSpec("functions.shell", "", effects=frozenset({"run", "write"}), pro
 
 def _asked(name: str, arguments: object, preview: Preview | None = None, **more: object) -> ApprovalAsked:
     text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    given = {"reason": "it can run", "rules": (), "arguments": arguments, **more}
+    given = {"reason": "it can run code", "rules": (), "arguments": arguments, **more}
     return ApprovalAsked(ToolCall("c", name, text), preview or Preview("do it"), **given)  # type: ignore[arg-type]
 
 
@@ -39,7 +39,8 @@ LS = _asked(
 
 def test_a_question_as_the_screen_gets_it() -> None:
     question = question_of(LS, spec=SHELL)
-    assert (question.title, question.reason, question.careful) == ("functions.shell: run ls -l", "it can run", False)
+    assert (question.title, question.reason) == ("functions.shell: run ls -l", "it can run code")
+    assert not question.careful
     assert (question.detail, question.language) == ("ls -l", "sh")
     assert [key for key, _ in question.keys] == ["y", "n", "s", "a", "e"]
     assert question.note == '"a" will always allow `ls -l` here'
@@ -59,13 +60,14 @@ def test_what_it_explains() -> None:
     told = explanation(LS, spec=SHELL)
     assert told.splitlines()[:3] == [
         "functions.shell: run ls -l",
-        "Asked because: it can run.",
+        "Asked because: it can run code.",
         "It may change files, run code.",
     ]
-    assert "s  this session: it runs, and you aren't asked about the very same command again" in told
+    assert "s  this session: it runs, and you aren't asked about exactly `ls -l` again" in told
     assert "shell:ls -l (`ossia trust --forget RULE` undoes that)" in told
     written = _asked("functions.write_file", {}, Preview("w", subjects=("a.md", "b.md"), effects=frozenset({"write"})))
-    assert "It is about: a.md, b.md" in explanation(written) and "the same of a.md, b.md" in explanation(written)
+    assert "It is about: a.md, b.md" in explanation(written)
+    assert "aren't asked about functions.write_file on a.md, b.md again" in explanation(written)
     assert "Nothing confines it" in explanation(_asked("python", "x", Preview("r", unconfined=True)))
 
 

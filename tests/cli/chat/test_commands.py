@@ -31,6 +31,7 @@ from tests.support.screen import ChatScreen, Clock, chatting
 THOUGHT = "<|channel|>analysis<|message|>Hm, llamas.<|end|><|start|>assistant"
 LONG = THOUGHT.replace("llamas", "on and on, " * 60) + "<|channel|>final<|message|>One.<|return|>"
 FENCE = "```"
+BACK = "the line is in the input again, to be corrected"
 
 
 def answer(text: str) -> str:
@@ -116,7 +117,9 @@ def test_what_is_no_command_is_said_and_not_lost(tmp_path: Path) -> None:
         async with ChatScreen(engine=write_script(tmp_path, answer("A file."), answer("Yes."))) as stage:
             await send(stage, "/efort high")
             assert "unknown command /efort: did you mean /effort?" in text_of(stage)
-            assert stage.face.editor.text == "/efort high"
+            assert stage.face.editor.text == "/efort high" and text_of(stage).count(BACK) == 1
+            await send(stage, "\x15/wibble")
+            assert stage.face.editor.text == "/wibble" and text_of(stage).count(BACK) == 2
             stage.face.editor.clear()
             await send(stage, "/etc/passwd is what?")
             assert "unknown command /etc/passwd: /help lists them, // sends" in text_of(stage)
@@ -666,7 +669,7 @@ def test_what_is_always_allowed_is_listed_and_can_be_taken_back_at_once(tmp_path
         async with ChatScreen(**flags, clock=lambda: now[0]) as stage:
             for key, told in (
                 ("a", "always allowed: write_file:a.txt · /allow remove RULE takes it back"),
-                ("s", "allowed until ossia ends: the same of a.txt"),
+                ("s", "allowed until ossia ends: functions.write_file on a.txt"),
             ):
                 await stage.type("write\r")
                 await stage.until(lambda: chat_asks(stage) and "waiting for your answer" in text_of(stage))

@@ -13,6 +13,7 @@ from tests.support.documents import answer, counted, thought
 from tests.support.screen import ChatScreen, Clock, chatting
 from tests.support.site import Site
 
+PGUP, PGDN = "\x1b[5~", "\x1b[6~"
 CTRL_C, CTRL_D, CTRL_O, CTRL_T, ALT_ENTER, UP, ESC = "\x03", "\x04", "\x0f", "\x14", "\x1b\r", "\x1b[A", "\x1b"
 LONG = thought(counted("so it goes ", 100)) + answer("The end.")
 PREAMBLE = "<|channel|>commentary<|message|>I will look.<|end|><|start|>assistant"
@@ -62,12 +63,18 @@ def test_ctrl_c_empties_the_input_and_ctrl_d_leaves_when_it_is_empty() -> None:
             await stage.until(lambda: stage.face.editor.text == "half a line")
             await stage.type(CTRL_C)
             await stage.until(lambda: stage.face.editor.text == "")
+            await stage.until(lambda: "Up brings back what you typed" in stage.rows)
+            await stage.type(UP)
+            await stage.until(lambda: stage.face.editor.text == "half a line")
+            await stage.type(f"\x15 {CTRL_C}")  # of blanks nothing is kept
+            await stage.until(lambda: stage.face.editor.text == "")
             clock.now += 2
             await stage.type(CTRL_C)
             await stage.until(lambda: "press Ctrl-C again to leave" in stage.rows)
             clock.now += 2
             await stage.type(CTRL_C)  # too late to be the second of two
             await stage.until(lambda: stage.rows.count("press Ctrl-C again to leave") == 2)
+            assert stage.rows.count("Up brings back what you typed") == 1
             assert stage.face.screen.app.is_running
             await stage.type(CTRL_D)
             await stage.until(lambda: not stage.face.screen.app.is_running)
@@ -93,6 +100,29 @@ def test_ctrl_o_shows_all_of_it_while_the_turn_goes_on(tmp_path: Path) -> None:
             pager, after = pager.split(BACK)
             assert "so it goes" not in before + after
             assert "The end." not in before and after.count("The end.") == 1
+
+    chatting(case)
+
+
+@pytest.mark.parametrize("draft", ["", "half a line"])
+@pytest.mark.parametrize("vi", [False, True])
+def test_page_up_shows_the_conversation_and_the_line_stays(tmp_path: Path, draft: str, vi: bool) -> None:
+    async def case() -> None:
+        script = write_script(tmp_path, answer("".join(f"- row {number}\n" for number in range(60))))
+        async with ChatScreen(engine=script, vi=vi) as stage:
+            await stage.type("one\r")
+            await stage.settle()
+            for key in (PGDN, PGUP):
+                await stage.type(draft if key == PGDN else "")
+                await stage.type(key)
+                await stage.until(lambda: stage.face.screen.settled)
+                assert stage.face.editor.text == draft
+            await stage.until(lambda: "q leaves" in shown(stage) and "• row 59" in shown(stage))
+            await stage.type(PGUP)
+            await stage.until(lambda: "• row 59" not in shown(stage))
+            await stage.type("q")
+            await stage.until(lambda: not stage.face.screen.away)
+            assert stage.face.editor.text == draft
 
     chatting(case)
 
@@ -284,7 +314,7 @@ def test_files_and_commands_go_along(tmp_path: Path, monkeypatch: pytest.MonkeyP
 # -- how it looks ------------------------------------------------------------------------------------------------------
 
 TURN = (
-    thought("Hm. I should look.") + PREAMBLE + call("none", path="a.txt"),
+    thought("Hm. I should look at what is in there, and then say why.") + PREAMBLE + call("none", path="a.txt"),
     answer(
         "It **hums**, for `three` reasons:\n\n1. it is a llama, and llamas hum when they are content\n2. 漢字 🙂\n\n"
         "```python\nprint('a line of code is that line, however long it may be')\n```\n\n"
@@ -296,7 +326,7 @@ TURN = (
 NARROW = """
 › Why does it hum?
 
-thought for 0.0 s · Ctrl-O shows it
+thought · 23 tokens · Ctrl-O shows it
 
 I will look.
 
@@ -324,7 +354,7 @@ a │  b
 WIDE = """
 › Why does it hum?
 
-thought for 0.0 s · 8 tokens · Ctrl-O shows it
+thought · 23 tokens · Ctrl-O shows it
 
 I will look.
 
@@ -342,7 +372,7 @@ a │  b
 1 │ 20
 
 ›
-  script · medium · ▕        ▏ 297 of 131k · N tok/s
+  script · medium · ▕        ▏ 312 of 131k · N tok/s
 """
 
 

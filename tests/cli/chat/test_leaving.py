@@ -63,6 +63,21 @@ def test_nothing_is_said_where_there_is_nothing_to_come_back_to(tmp_path: Path, 
     assert "--resume" not in chat.text
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
+@pytest.mark.parametrize("no_color", ["", "1"])  # with colours the terminal is asked for its name first
+def test_lines_typed_before_the_first_frame_are_sent(tmp_path: Path, no_color: str) -> None:
+    script = write_script(tmp_path, answer("One."), answer("Two."))
+    with PtyChat("--engine", script, "--no-tools", environ={"NO_COLOR": no_color}) as chat:
+        chat.press("What is this?\rAnd?\rhalf")
+        chat.until(lambda: chat.rows.count("› And?") and "Two." in chat.rows and "› half" in chat.display)
+        chat.idle()
+        assert [row for row in chat.rows if row.startswith(("›", "One", "Two"))] == [
+            *("› What is this?", "One.", "› And?", "Two.", "› half")
+        ]
+        chat.press("\x15a\nb\r")  # a newline typed now is one
+        chat.until("  b")
+
+
 @pytest.mark.parametrize("draft", ["half a line", " begins with a blank"])
 def test_ctrl_c_puts_the_draft_aside_and_a_second_one_does_not_leave(draft: str) -> None:
     clock = Clock()

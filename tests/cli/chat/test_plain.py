@@ -33,7 +33,7 @@ def write(path: str, content: str) -> str:
 def test_a_conversation_in_plain_lines(tmp_path: Path) -> None:
     script = write_script(
         tmp_path,
-        thought("Let me think.") + answer("Llamas are **kind**.\n\n- one\n- two"),
+        thought("Let me think of llamas, and of what they are.") + answer("Llamas are **kind**.\n\n- one\n- two"),
         answer("# Words\n\n" + "word " * 400),
         answer("Yes."),
         tokens_per_s=300,
@@ -44,7 +44,7 @@ def test_a_conversation_in_plain_lines(tmp_path: Path) -> None:
         chat.until("two")
         chat.until(lambda: ready(chat))
         assert chat.text.count("What are llamas?") == 1  # as the terminal echoed it, not once more
-        assert "Let me think." not in chat.text and "thought for" in chat.text
+        assert "Let me think" not in chat.text and "thought for" in chat.text
         chat.press("/effort high\r")
         chat.until(lambda: "effort high" in chat.display)
         chat.press("go on\r")

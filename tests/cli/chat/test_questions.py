@@ -45,7 +45,7 @@ async def asked(stage: ChatScreen, clock: Clock) -> None:
 @pytest.mark.parametrize(("columns", "rows"), SIZES)
 def test_a_diff_is_read_at_full_height_below_what_is_asked(tmp_path: Path, work: Path, columns: int, rows: int) -> None:
     clock = Clock()
-    head = ["functions.write_file: change a.py (+30 -30 lines)", "it can write"]
+    head = ["functions.write_file: change a.py (+30 -30 lines)", "it can change files"]
 
     async def case() -> None:
         script = write_script(tmp_path, write("a.py", *AFTER), answer("Done."))
@@ -86,21 +86,21 @@ def test_a_diff_is_read_at_full_height_below_what_is_asked(tmp_path: Path, work:
     chatting(case)
 
 
-ASKED = ["› Change it.", "", "functions.write_file: change a.py (+30 -30 lines)", "it can write"]
+ASKED = ["› Change it.", "", "functions.write_file: change a.py (+30 -30 lines)", "it can change files"]
 DIFF = ["--- a/a.py", "+++ b/a.py", "@@ -1,60 +1,60 @@", " line 0", "-line 1", "+line 1 changed", " line 2", "-line 3"]
 NOTE = ['"a" will always allow `write_file:a.py` here', "", "waiting for your answer", "›"]
 SCREENS = {
     (50, 15): [
-        *(ASKED[:1] + ASKED[2:] + DIFF[:3]),
-        "… 90 more lines, PgDn; Ctrl-O: all",
-        *("[y] yes  [n] no  [s] this session", "[w] accept edits  [a] always  [e] edit", "[?] explain"),
+        *(ASKED[:1] + ASKED[2:] + DIFF[2:6]),
+        "… 89 more, PgUp PgDn; Ctrl-O: all",
+        *("[y] yes [n] no [s] this session [w] accept edits", "[a] always [e] edit [?] explain"),
         *NOTE,
         "  script · medium · ▕▏       ▏ 2.1k of 131k · work",
     ],
     (80, 24): [
-        *(ASKED + DIFF[:5]),
-        "… 88 more lines, PgDn; Ctrl-O: all",
-        *("[y] yes  [n] no  [s] this session  [w] accept edits  [a] always  [e] edit", "[?] explain"),
+        *(ASKED + DIFF[:6]),
+        "… 87 more lines, PgDn; Ctrl-O: all",
+        "[y] yes [n] no [s] this session [w] accept edits [a] always [e] edit [?] explain",
         *NOTE,
         "  script · medium · ▕▏       ▏ 2.1k of 131k · work",
     ],

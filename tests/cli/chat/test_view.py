@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 from rich.cells import cell_len
 
+from agent.events import TurnEnded
 from cli.chat.view import ChatView, Think
 from cli.clean import clean
 from cli.runtime.failures import MAX_ROWS
 from cli.terminal.markdown.paint import Painter
 from harmony.messages import Delta
-from tools.spec import ToolCall, ToolFinished, ToolResult
+from tests.support.screen import Clock
+from tools.python.tool import NO_OUTPUT
+from tools.spec import Attachment, ToolCall, ToolFinished, ToolResult
 from tools.toolbox import REFUSED, REFUSED_AGAIN
 
 TRACEBACK = "Traceback (most recent call last):\n  1/0\nZeroDivisionError: division by zero\n"
 
 
-def view(width: int = 80, *, think: Think = "off", keys: bool = True) -> ChatView:
-    made = ChatView(Painter(width), think=think, page=lambda cursor: None, clock=lambda: 0.0)
+def view(
+    width: int = 80, *, think: Think = "off", keys: bool = True, clock: Callable[[], float] = lambda: 0.0
+) -> ChatView:
+    made = ChatView(Painter(width), think=think, page=lambda cursor: None, clock=clock)
     made.keys = keys
     return made
 
 
 def rows(view: ChatView) -> list[str]:
-    return ["".join(segment.text for segment in row) for row in view.take()]
+    """What is finished, and what is open."""
+    return ["".join(segment.text for segment in row) for row in (*view.take(), *view.live(100))]
 
 
 def called(name: str, arguments: str, result: str, *, error: bool = False, ms: int = 2000) -> ToolFinished:
@@ -39,9 +48,11 @@ def called(name: str, arguments: str, result: str, *, error: bool = False, ms: i
         (called("functions.shell", "{}", REFUSED, error=True, ms=0), "✗ functions.shell: refused · {}"),
         (called("functions.shell", "{}", REFUSED_AGAIN, error=True, ms=0), "✗ functions.shell: refused · {}"),
         (called("python", "pass", ""), "▸ python  pass · 2.0 s · nothing"),
+        (called("python", "pass", NO_OUTPUT), "▸ python  pass · 2.0 s · nothing"),
+        (called("python", "log()", "[WARN] disk full\n"), "▸ python  log() · 2.0 s · [WARN] disk full"),
         (
             called("functions.write_file", '{"path": "a.txt", "content": "one\\nTWO\\nthree\\nfour\\n"}', "x\n" * 400),
-            '▸ functions.write_file  a.txt · 2.0 s · 400 lines, 800 bytes',
+            "▸ functions.write_file  a.txt · 2.0 s · 400 lines, 800 bytes",
         ),
     ],
 )
@@ -99,24 +110,15 @@ def test_the_reason_stands_before_what_led_to_it(width: int, told: list[str]) ->
 
 
 def test_what_the_user_can_do_stands_below() -> None:
-    shown = view(40)
+    shown = view(38)
     shown.fix = lambda done: f"ossia python setup {done.call.arguments.split()[-1]} installs it"
     shown.see(called("python", "import numpy", "ModuleNotFoundError: No module named 'numpy'", error=True, ms=0))
     assert rows(shown) == [
         "✗ python: ModuleNotFoundError: No",
         "  module named 'numpy' · import numpy",
-        "  → ossia python setup numpy installs",
-        "    it",
+        "  → ossia python setup numpy",
+        "    installs it",
     ]
-
-
-def test_what_was_thought_is_counted_and_its_key_named_where_there_are_keys() -> None:
-    for keys, told in ((True, "thought for 0.0 s · 1 token · Ctrl-O shows it"), (False, "thought for 0.0 s · 1 token")):
-        shown = view(keys=keys)
-        shown.see(Delta(0, "Hm.", channel="analysis"))
-        assert shown.activity() == ""  # no turn has begun
-        shown.see(Delta(1, "Yes.", channel="final"))
-        assert rows(shown) == [told]
 
 
 def think(shown: ChatView, index: int, tokens: int) -> None:
@@ -126,25 +128,42 @@ def think(shown: ChatView, index: int, tokens: int) -> None:
 
 SHORT = "thought: " + " ".join(f"w{number}" for number in range(11))
 LONG = ["w0 w1 w2", " ".join(f"w{number}" for number in range(3, 12))]
-HEAD = "thought for 0.0 s · 12 tokens · Ctrl-O shows it"
+HEAD = "thought for 2.0 s · 12 tokens · Ctrl-O shows it"
 
 
 @pytest.mark.parametrize(
     ("width", "how", "told"),
     [
-        (50, "off", [HEAD.replace("12", "11"), HEAD]),
-        (40, "off", ["thought for 0.0 s · Ctrl-O shows it"] * 2),
-        (20, "off", ["thought for 0.0 s"] * 2),
+        (50, "off", [HEAD]),
+        (40, "off", ["thought for 2.0 s · Ctrl-O shows it"]),
+        (20, "off", ["thought for 2.0 s"]),
         (80, "on", [SHORT, HEAD, *LONG]),
-        (120, "peek", [HEAD.replace("12", "11"), HEAD]),
+        (120, "peek", [HEAD]),
     ],
 )
-def test_a_few_tokens_of_thinking_take_one_line(width: int, how: Think, told: list[str]) -> None:
-    shown = view(width, think=how)
+def test_a_thought_of_a_few_tokens_takes_a_line_only_where_thinking_is_shown(
+    width: int, how: Think, told: list[str]
+) -> None:
+    clock = Clock()
+    shown = view(width, think=how, clock=clock)
     think(shown, 0, 11)
     think(shown, 1, 12)
-    shown.see(Delta(2, "So.", channel="final"))
-    assert rows(shown) == told
+    clock.now += 2
+    shown.see(Delta(2, "So.\n\n", channel="final"))
+    assert rows(shown) == [*told, "", "So."]
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"), [(True, "thought · 12 tokens · Ctrl-O shows it"), (False, "thought · 12 tokens")]
+)
+def test_of_a_thought_that_took_no_time_no_time_is_told_and_a_key_only_where_there_are_keys(
+    keys: bool, told: str
+) -> None:
+    shown = view(keys=keys)
+    think(shown, 0, 12)
+    assert shown.activity() == ""  # no turn has begun
+    shown.see(Delta(1, "Yes.", channel="final"))
+    assert rows(shown) == [told, "", "Yes."]
 
 
 @pytest.mark.parametrize("width", [50, 80, 120])
@@ -165,6 +184,70 @@ def test_calls_in_a_row_are_a_list_without_gaps(width: int) -> None:
     assert rows(shown) == ["› Go.", "", *listed, *lines, "▸ python  print(9) · 2.0 s · 9", "", "So."]
 
 
+READ = "functions.read_file"
+
+
+def read(*names: str, ms: int = 1000) -> list[ToolFinished]:
+    return [called(READ, f'{{"path": "{name}"}}', f"{name}\nis read\n", ms=ms) for name in names]
+
+
+@pytest.mark.parametrize(
+    ("width", "calls", "row"),
+    [
+        (80, read("a.py", "b.py"), f"▸ {READ} ×2  a.py, b.py · 2.0 s · 4 lines, 26 bytes"),
+        (80, read("a.py", "b.py", ms=0), f"▸ {READ} ×2  a.py, b.py · 4 lines, 26 bytes · Ctrl-O shows each"),
+        (
+            80,
+            read("a.py", "b.py", "c.py", "long/name.py", "e.py"),
+            f"▸ {READ} ×5  a.py, b.py, c.py, … · 5.0 s · 10 lines, 73 bytes",
+        ),
+        (50, read("a.py", "b.py", "c.py"), f"▸ {READ} ×3 · 3.0 s · 6 lines, 39 by…"),
+        (
+            80,
+            [called("python", f"print({one})", f"{one}\n") for one in (1, 2, 3)],
+            "▸ python ×3  print(1), print(2), print(3) · 6.0 s · 1, 2, 3 · Ctrl-O shows each",
+        ),
+    ],
+)
+def test_calls_of_one_tool_in_a_row_become_one_line(width: int, calls: list[ToolFinished], row: str) -> None:
+    """Thoughts of a few tokens don't part them; while the last one may get company, its line can still change."""
+    shown = view(width)
+    shown.user("Go.")
+    for index, call in enumerate(calls):
+        think(shown, index, 3)
+        shown.see(call)
+    assert [len(shown.take()), *rows(shown)] == [1, "", row]
+    shown.note("Done.")
+    assert rows(shown) == ["", row, "Done."]
+
+
+def test_what_comes_between_calls_parts_them() -> None:
+    """Another tool, a failure, an edit, a file that was made, a longer thought, what a command says."""
+    shown = view(120)
+    shown.user("Go.")
+    for call in (*read("a", "b"), called("python", "1", "1"), *read("c"), called(READ, "{}", "Error: no", error=True)):
+        shown.see(call)
+    made = ToolResult("drawn", attachments=(Attachment(Path("/tmp/plot.png"), "image/png"),))
+    for index in range(2):
+        shown.see(ToolFinished(ToolCall(f"{index}", "python", "plot()"), made, 0))
+    think(shown, 0, 12)
+    shown.see(Delta(1, "{}", channel="commentary", recipient=READ))
+    for call in read("d"):
+        shown.see(call)
+    shown.block(Painter(120).text("of /help"))
+    for call in read("e", "f"):
+        shown.see(call)
+    shown.see(TurnEnded("answered"))
+    one = "▸ functions.read_file  {} · 1.0 s · 2 lines, 10 bytes"
+    two = "▸ functions.read_file ×2  {} · 2.0 s · 4 lines, 20 bytes · Ctrl-O shows each"
+    assert rows(shown) == [
+        *("› Go.", "", two.format("a, b"), "▸ python  1 · 2.0 s · 1", one.format("c")),
+        "✗ functions.read_file: no · {} · 2.0 s",
+        *("▸ python  plot() · drawn", "  /tmp/plot.png") * 2,
+        *("thought · 12 tokens · Ctrl-O shows it", one.format("d"), "", "of /help", "", two.format("e, f")),
+    ]
+
+
 def test_of_a_long_message_the_beginning_is_shown() -> None:
     shown = view(200)
     shown.user("Why? " * 200_000)
@@ -181,4 +264,4 @@ def test_thinking_that_is_shown_stands_where_its_line_will_stand() -> None:
     assert live == ["", "Hm, why."]
     assert [len(shown.live(rows)) for rows in (1, 2, 10)] == [1, 2, 2]
     shown.see(Delta(1, "So.", channel="final"))
-    assert rows(shown) == ["› Why?", "", "thought: Hm, why."]
+    assert rows(shown) == ["› Why?", "", "thought: Hm, why.", "", "So."]

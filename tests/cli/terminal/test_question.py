@@ -28,7 +28,7 @@ from tests.support.screen import Terminal
 PGUP, PGDN, UP, DOWN = "\x1b[5~", "\x1b[6~", "\x1b[A", "\x1b[B"
 ALL = (("y", "yes"), ("n", "no"), ("s", "this session"), ("a", "always"), ("e", "edit"))
 DIFF = "-one\n+two\n"
-WRITE = Question("functions.write_file: write a.md", "it can write", DIFF, "diff", keys=ALL, explanation="Why.")
+WRITE = Question("functions.write_file: write a.md", "it can change files", DIFF, "diff", keys=ALL, explanation="Why.")
 WAIT = QUIET_S + 0.01
 
 
@@ -108,7 +108,7 @@ def test_it_shows_all_that_is_asked_and_the_keys() -> None:
     async def scene(stage: Stage) -> None:
         assert stage.shown.splitlines() == [
             "functions.write_file: write a.md",
-            "it can write",
+            "it can change files",
             "-one",
             "+two",
             "[y] yes  [n] no  [s] this session  [a] always  [e] edit  [?] explain",
@@ -116,6 +116,53 @@ def test_it_shows_all_that_is_asked_and_the_keys() -> None:
         assert (stage.pane.open, stage.pane.height()) == (True, 6)
 
     play(scene)
+
+
+@pytest.mark.parametrize("rows", [15, 20, 24, 40])
+@pytest.mark.parametrize("context", [0, 3])
+@pytest.mark.parametrize("gone", [0, 30])
+def test_of_a_diff_the_first_changed_lines_are_in_sight(rows: int, context: int, gone: int) -> None:
+    """Below what is asked, above the keys, with the way to the rest; `?` and back, and scrolling, go on from there."""
+    lines = ["--- a/a.md", "+++ b/a.md", "@@ -1,60 +1,60 @@", *(f" kept {number}" for number in range(context))]
+    lines += [*(f"-old {number}" for number in range(gone)), *(f"+new {number}" for number in range(60))]
+    title, reason = "functions.write_file: change a.md (+60 -0 lines)", "it can change files"
+    keys = (*ALL[:3], ("w", "accept edits"), *ALL[3:])
+    question = Question(title, reason, "\n".join(lines), "diff", keys=keys, note="'a' allows a.md", explanation="Why.")
+
+    async def scene(stage: Stage) -> None:
+        def in_sight() -> list[str]:
+            shown = stage.shown.splitlines()
+            assert shown[:2] == [title, reason] and shown[-1] == "'a' allows a.md"
+            assert "[y] yes" in stage.shown and "[?] explain" in stage.shown and re.search("… .*Pg(Up|Dn)", stage.shown)
+            return [row for row in shown if row.startswith(("-old", "+new"))]
+
+        first = in_sight()
+        assert first[:2] == [line for line in lines if line.startswith(("-old", "+new"))][:2]
+        await stage.press("?", after_s=WAIT)
+        assert "Why." in stage.shown
+        await stage.press("?", after_s=WAIT)
+        assert in_sight() == first
+        await stage.press(PGUP, PGUP)
+        assert "--- a/a.md" in stage.shown
+        await stage.press(PGDN)
+        await stage.press(*[PGDN] * 90)
+        assert in_sight()[-1] == "+new 59"
+
+    play(scene, Stage(question, columns=50, rows=rows))
+
+
+@pytest.mark.parametrize(
+    ("title", "language"), [("functions.write_file: change a.md", "python"), (f"write {'long/' * 60}a.md", "diff")]
+)
+def test_what_is_no_diff_begins_at_its_beginning_and_so_does_one_without_room_for_its_head(
+    title: str, language: str
+) -> None:
+    question = Question(title, "it can run code", "@one\n" + "two\n" * 20 + "-three\n" * 9, language, keys=ALL)
+
+    async def scene(stage: Stage) -> None:
+        assert stage.shown.startswith(title[:5]) and "-three" not in stage.shown
+
+    play(scene, Stage(question, columns=50, rows=15))
 
 
 @pytest.mark.parametrize("key", ["y", "n", "s", "a", "e"])

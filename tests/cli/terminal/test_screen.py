@@ -452,7 +452,7 @@ def test_a_narrower_terminal_keeps_no_stale_rows(rewrapping: bool) -> None:
 def test_what_is_typed_and_what_is_asked_stay_on_a_small_screen() -> None:
     async def case() -> None:
         async with showing(40, 10) as stage:
-            stage.question.ask(Question("functions.shell: run ls", "it can run", "ls -l"), print)
+            stage.question.ask(Question("functions.shell: run ls", "it can run code", "ls -l"), print)
             await stage.show(live=[f"live {n}" for n in range(30)])
             stage.pipe.send_text("typed")  # type: ignore[attr-defined]
             await stage.drawn()

@@ -236,7 +236,7 @@ def test_a_changed_call_is_previewed_and_asked_about_anew(root: Path) -> None:
 def test_a_changed_call_is_asked_about_even_where_a_rule_allows_it(root: Path) -> None:
     toolbox = _toolbox(root, parse_rule("shell:echo *", "allow"))
     result, asked, _ = _asked_in_turn(toolbox, "shell", {"command": "rm a.md"}, _edit({"command": "echo hi"}), YES)
-    assert [question.reason for question in asked] == ["it can run and write", "you changed the call"]
+    assert [question.reason for question in asked] == ["it can change files and run code", "you changed the call"]
     assert result.text.startswith(f'{CHANGED} functions.shell {{"command": "echo hi"}}\n') and "hi" in result.text
     assert (root / "a.md").exists()
 

@@ -1,0 +1,126 @@
+"""The rows of what was done, on the screen as a turn goes and when the session is resumed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli.chat.commands.table import GROUPS, KEYS
+from cli.runtime.session import Resume
+from tests.support.command import write_script
+from tests.support.documents import answer, thought
+from tests.support.screen import ChatScreen, chatting
+
+SIZES = [(50, 15), (80, 24), (120, 40)]
+CTRL_O = "\x0f"
+
+
+def read(name: str) -> str:
+    arguments = json.dumps({"path": name})
+    return (
+        thought("Next.")
+        + f"<|channel|>commentary to=functions.read_file <|constrain|>json<|message|>{arguments}<|call|>"
+    )
+
+
+def of_tools(rows: list[str]) -> list[str]:
+    return [row.partition(" · ")[0] for row in rows if row.startswith(("▸", "✗", "thought"))]
+
+
+@pytest.mark.parametrize(("columns", "rows"), SIZES)
+def test_five_reads_are_one_row_live_and_resumed_and_each_is_in_the_pager(
+    tmp_path: Path, columns: int, rows: int
+) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    names = [f"{letter}.txt" for letter in "abcde"]
+    for name in names:
+        (work / name).write_text(f"text of {name}\n")
+    size = {"columns": columns, "rows": rows}
+    flags = {"workspace": str(work), "trust": True, "no_tools": None}
+    row = "▸ functions.read_file ×5" + ("  a.txt, b.txt" if columns > 50 else "")
+
+    async def live() -> None:
+        script = write_script(tmp_path, *map(read, names), read("none.txt"), read("a.txt"), answer("So."))
+        async with ChatScreen(engine=script, **size, **flags) as stage:
+            await stage.type("Go.\r")
+            await stage.settle()
+            told = of_tools(stage.rows)
+            assert told[0].startswith(row) and told[1].startswith("✗ functions.read_file")
+            assert told[2:] == ["▸ functions.read_file  a.txt"]
+            await stage.type(CTRL_O)
+            await stage.until(lambda: any("text of" in line for line in stage.terminal.display))
+            await stage.type("q")
+            await stage.until(lambda: not stage.face.screen.away)
+            assert stage.talk.transcript.calls()[0].arguments == '{"path": "a.txt"}'
+
+    async def later() -> None:
+        script = write_script(tmp_path, answer("So."))
+        async with ChatScreen(engine=script, resume=Resume(latest=True), **size, **flags) as stage:
+            told = of_tools(stage.rows)
+            assert told[0].startswith(row) and told[2:] == ["▸ functions.read_file  a.txt"]
+
+    chatting(live)
+    chatting(later)
+
+
+@pytest.mark.parametrize("columns", [36, 50, 80])
+def test_help_tools_and_undo_are_wrapped_not_cut(tmp_path: Path, columns: int) -> None:
+    work = tmp_path / "work"
+    folder = "a folder with a name of many words/" * 2
+    (work / folder).mkdir(parents=True)
+    arguments = json.dumps({"path": f"{folder}notes.txt", "content": "new\n"})
+    write = f"<|channel|>commentary to=functions.write_file <|constrain|>json<|message|>{arguments}<|call|>"
+    asked = "Write it into the folder with the name of many words, please"
+    size = {"columns": columns, "rows": 24}
+    flags = {"workspace": str(work), "trust": True, "no_tools": None, "allow": ["write_file"]}
+
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, write, answer("So.")), **size, **flags) as stage:
+            await stage.type(f"{asked}\r")
+            await stage.settle()
+            for line, told in (
+                ("/help", [f"/{one.name} {one.usage} {one.help}" for _, group in GROUPS for one in group]),
+                ("/help", [f"{key} {what}" for key, what in KEYS]),
+                ("/tools", ["web search /tools web URL (a SearXNG; or brave, exa, … with a key)"]),
+                ("/tools", ["functions.apply_patch built-in, can write, asks first"]),
+                ("/undo list", [f"1 file {asked}"]),
+                ("/undo", [f"Undone: {asked}", "notes.txt", "the conversation is unchanged: /retry or /edit go back"]),
+            ):
+                before = len(stage.rows)
+                await stage.type(f"{line}\r")
+                await stage.until(lambda before=before: len(stage.rows) > before + 3)
+                await stage.settle()
+                rows = stage.rows[stage.rows.index(f"› {line}") :]
+                flat = " ".join(" ".join(rows).split())
+                assert [words for words in told if " ".join(words.split()) not in flat] == []
+                assert all(row.startswith(" ") for row in rows[2:-3] if row[:1].islower())
+
+    chatting(case)
+
+
+def test_a_warning_before_a_result_is_not_the_result(tmp_path: Path) -> None:
+    """The first code of a resumed session: the kernel is a new one, which the model is told."""
+    script = write_script(tmp_path, "<|channel|>analysis to=python code<|message|>2+2<|call|>", answer("Four."))
+
+    async def case() -> None:
+        async with ChatScreen(engine=script, resume=Resume(latest=True), no_tools=None) as stage:
+            await stage.type("Go.\r")
+            await stage.settle()
+            assert [row for row in stage.rows if row.startswith("▸")][-1].endswith(" · 4")
+
+    async def later() -> None:
+        await case()
+        async with ChatScreen(engine=script, resume=Resume(latest=True), no_tools=None) as stage:
+            assert "[WARN] this is a new kernel" in stage.talk.transcript.calls()[-1].text
+            assert [row for row in stage.rows if row.startswith("▸")] == ["▸ python  2+2 · 4"] * 2
+
+    async def first() -> None:
+        async with ChatScreen(engine=script, no_tools=None) as stage:
+            await stage.type("Go.\r")
+            await stage.settle()
+
+    chatting(first)
+    chatting(later)
