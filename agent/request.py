@@ -20,7 +20,8 @@ class Request:
     `history` begins with the first user message; the system and developer messages are made from the other fields.
     `date` is `"2025-06-28"`. `max_tokens` None: to the end of the context. `open_with` starts the step inside a message
     on that channel (for "answer now" and the step limit): one message comes back, and no tool can be called.
-    `summarised`: the first message of the history is a summary of what came before it.
+    `summarised`: the first message of the history is a summary of what came before it. `aside`: its last message is
+    asked beside the conversation, which goes on without it (`agent.engine.base.Prompt`).
     """
 
     history: tuple[Message, ...]
@@ -33,6 +34,7 @@ class Request:
     max_tokens: int | None = None
     open_with: Channel | None = None
     summarised: bool = False
+    aside: bool = False
 
 
 PartName = Literal["system", "tools", "instructions", "summary", "user", "answers", "calls", "results", "thinking"]

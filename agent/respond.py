@@ -161,6 +161,9 @@ class LocalResponder:
         marks, static = _marks(request, messages, head, rendered.ends)
         opening = ids[rendered.ends[-1][1] :]
         prompt = Prompt(tuple(ids), (*marks, len(ids)), static)
+        if request.aside:  # the header of the user's message stays: it is what has been read ahead
+            begins = ids.index(self.codec.tokenizer.control.message, rendered.ends[-2][1]) + 1
+            prompt = replace(prompt, marks=(*(mark for mark in marks if mark < begins), begins), aside=begins)
         return _Rendered(request, prompt, tuple(opening), rendered.ends)
 
     def _head_of(self, request: Request) -> _Head:

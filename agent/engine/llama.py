@@ -90,7 +90,14 @@ class LlamaEngine:
         # With another number of threads llama.cpp rounds differently over a long context. So if the same answer must
         # come again (with a seed, or greedily), the number stays the same, whatever else runs.
         self.native.may_use_fewer_threads = sampling.seed is None and sampling.temperature != 0
-        self._open = LocalGeneration(prefill, sampler, bounds, control, self._abort_on_stop(control), guide)
+        end = self._abort_on_stop(control)
+
+        def over() -> None:
+            end()
+            if prompt.aside is not None:
+                self.lane.cache.cut_back(prompt.aside)
+
+        self._open = LocalGeneration(prefill, sampler, bounds, control, over, guide)
         return self._open
 
     def prefill(

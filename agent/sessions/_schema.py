@@ -1,6 +1,7 @@
 """The tables of the stored sessions, and how an older file is brought up to date.
 
-sessions   one row each; `options` and `summary` are JSON, `titled` is 1 once a person has given the title
+sessions   one row each; `options` and `summary` are JSON, `titled` says who has given the title: 1 a person,
+           2 the model, 0 nobody: it is what was asked
 turns      how each turn ended; NULL: it is under way, or the process died
 entries    the messages, in the order of `number`; `replaced`: when a retry or an edit replaced the entry
 words      the FTS5 index over the texts of `entries`: trigrams, so that any part of a word is found, in any script

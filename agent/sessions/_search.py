@@ -44,9 +44,9 @@ def find_words(db: sqlite3.Connection, text: str, *, limit: int, thinking: bool)
 
 
 def _titles(db: sqlite3.Connection, words: list[str]) -> list[tuple[int, str, str]]:
-    """Only titles that a person gave: any other is the beginning of a message, which is searched anyway."""
+    """Only titles that were given: any other is the beginning of a message, which is searched anyway."""
     where, values = _alike("title", words)
-    query = f"SELECT number, 'title', title FROM sessions WHERE titled=1 AND {where} ORDER BY updated DESC LIMIT ?"
+    query = f"SELECT number, 'title', title FROM sessions WHERE titled>0 AND {where} ORDER BY updated DESC LIMIT ?"
     return db.execute(query, (*values, _MAX_ROWS)).fetchall()
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from agent.errors import SessionMissing
 from agent.sessions._rows import read_entries, storable
-from agent.sessions._titles import TITLE_CHARS, title_from, title_of
+from agent.sessions._titles import TITLE_CHARS, asked_in, title_from, title_of
 
 _ID_LETTERS: Final = "23456789bcdfghjkmnpqrstvwxz"  # they make no words, and none looks like another (0 and O)
 _ID_CHARS: Final = 8
@@ -28,8 +28,9 @@ _INFO: Final = """
 class SessionInfo:
     """What a list shows of a stored session. Times are unix seconds.
 
-    `title`: what the user asked first, until a title is given. `model` is the one that spoke last. `parent`:
-    the id of the session that it was forked from. `tokens`: those of its messages, as far as they were counted.
+    `title`: what the user asked first, until the model or a person gives another. `model` is the one that spoke last.
+    `parent`: the id of the session that it was forked from. `tokens`: those of its messages, as far as they were
+    counted.
 
         SessionInfo("k7m2v9xq", "What is 48*17?", 1763775000.0, 1763775012.5, 1, "gpt-oss-20b", None, None, 61)
     """
@@ -114,6 +115,17 @@ def rename(db: sqlite3.Connection, number: int, title: str) -> None:
     said = (entry for _, entry in read_entries(db, number) if entry.message.role == "user")
     asked = title_from(entry.typed or entry.message.text for entry in said)
     db.execute("UPDATE sessions SET title=?, titled=0 WHERE number=?", (asked, number))
+
+
+def wants_title(db: sqlite3.Connection, number: int) -> bool:
+    """Has nobody given it a title, although something was asked in it?"""
+    title, titled = db.execute("SELECT title, titled FROM sessions WHERE number=?", (number,)).fetchone()
+    return not titled and bool(asked_in(title))
+
+
+def entitle(db: sqlite3.Connection, number: int, title: str) -> None:
+    """Give it the model's title, unless it has been given one."""
+    db.execute("UPDATE sessions SET title=?, titled=2 WHERE number=? AND titled=0", (title_of(title), number))
 
 
 def remove(db: sqlite3.Connection, number: int) -> None:

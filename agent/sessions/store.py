@@ -146,6 +146,18 @@ class SessionStore:
         with self._changing(session_id) as (db, number), self._whole(session_id):
             rows.rename(db, number, title)
 
+    def wants_title(self, session_id: str) -> bool:
+        """Has nobody given it a title, although something was asked in it? Then the model may give one."""
+        with self._database.reading() as db, self._whole(session_id):
+            number = rows.number_of(db, session_id)
+            assert db is not None
+            return rows.wants_title(db, number)
+
+    def entitle(self, session_id: str, title: str) -> None:
+        """Give a session the title that the model made. One that was given before stays."""
+        with self._changing(session_id) as (db, number), self._whole(session_id):
+            rows.entitle(db, number, title)
+
     def remove(self, *session_ids: str) -> None:
         """Delete sessions for good: nothing of their text stays in the file. Raises as `resume` does.
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from agent.engine.base import Progress
     from agent.request import Request
     from cli.chat.state import State
+    from cli.chat.titles import Titles
     from cli.runtime.assemble import Assembly
 
 _LOOK_AGAIN_S = 2.0
@@ -32,11 +33,13 @@ class ReadingAhead:
     """`progress`: how many ids of the next prompt have been read, and out of how many; None while nothing is read.
 
     `today` gives the date. On a new day, a conversation in which nothing was said yet takes the new date, and `changed`
-    is called; one that has begun keeps its own.
+    is called; one that has begun keeps its own. Once everything is read, `titles` may have a title written.
     """
 
-    def __init__(self, chat: State, *, today: Callable[[], datetime.date], changed: Callable[[], object]) -> None:
-        self._chat, self._today, self._changed = chat, today, changed
+    def __init__(
+        self, chat: State, titles: Titles, *, today: Callable[[], datetime.date], changed: Callable[[], object]
+    ) -> None:
+        self._chat, self._titles, self._today, self._changed = chat, titles, today, changed
         self._leisure: Leisure | None = None
         self.progress: tuple[int, int] | None = None
         self._request: Request | None = None
@@ -57,7 +60,19 @@ class ReadingAhead:
             self._leisure = Leisure(chat.settings.threads or default_threads())
         leisure = self._leisure if mode == "auto" else None
         self._request = request = chat.session.request_ahead(assembly.tools.toolbox.specs)
-        chat.worker.when_idle(lambda control: self._read(assembly, request, leisure, control))
+        title = self._titles.wish(request, assembly.responder)
+
+        def idle(control: Control) -> float | None:
+            try:
+                again_s = self._read(assembly, request, leisure, control)
+                return title(control) if title and again_s is None and self.done else again_s
+            except AgentError:  # the turn itself will say what is wrong
+                return None
+            except Exception as error:
+                self._tell(error)
+                return None
+
+        chat.worker.when_idle(idle)
 
     def end(self) -> None:
         """Read nothing from now on; what was read stays."""
@@ -108,11 +123,6 @@ class ReadingAhead:
 
         try:
             assembly.responder.prefill(request, control=control, told=told)
-        except AgentError:  # the turn itself will say what is wrong
-            return None
-        except Exception as error:
-            self._tell(error)
-            return None
         finally:
             self.progress = None
             self._chat.face.wake()

@@ -23,6 +23,7 @@ from cli.chat.model import ChatModel
 from cli.chat.pager.transcript import Transcript
 from cli.chat.state import State, Waiting
 from cli.chat.tally import Tally
+from cli.chat.titles import Titles
 from cli.clean import one_line
 from cli.runtime.session import OpenSession
 from cli.settings.config import Resolved
@@ -56,7 +57,8 @@ class Conversation(State):
         super().__init__(resolved, folder, opened)
         self.transcript = Transcript.of(self.session, clock=clock)
         self.tally = Tally()
-        self.ahead = ReadingAhead(self, today=today, changed=lambda: self.model.measure())
+        self.titles = Titles(self, clock=clock)
+        self.ahead = ReadingAhead(self, self.titles, today=today, changed=lambda: self.model.measure())
         self.model = ChatModel(self, self.ahead, loaded=self.go_on, unusable=self.leave)
         self.attaching = Attaching(lambda: self.settings, self.post)
         self.approvals = Approvals(self, self.model)

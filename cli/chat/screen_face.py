@@ -61,6 +61,7 @@ class ScreenFace(DrawnFace):
             self.panes, self.editor, self.question, painter, keys=chat_keys(talk, self), colour=colour,
             vi=talk.settings.vi, input=input, output=output, frame_s=frame_s,
         )  # fmt: skip
+        self.screen.app.key_processor.before_key_press += lambda processor: talk.titles.touched()
 
     def begin(self) -> None:
         if self._asks_name:

@@ -175,6 +175,8 @@ class Settings:
     # "auto": not on battery, nor where others need the processors.
     prefill_ahead: Literal["auto", "on", "off"] = _setting("auto", kinds.one_of("auto", "on", "off"),
         Flag("Read the prompt while you type: auto (idle, not on battery), on, off.", "WHEN", _CHAT))
+    titles: Literal["model", "question"] = _setting("model", kinds.one_of("model", "question"),
+        Flag("A session's title: model (when idle), question (what you asked).", "HOW", _CHAT))
     private: bool = _setting(False, kinds.switch(), Flag("Store nothing, not even what the prompt begins with.",
         listed=_RUN_CHAT, chat="Store nothing of this chat."))
 # fmt: on

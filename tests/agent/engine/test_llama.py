@@ -331,6 +331,34 @@ def test_prefill_ahead_can_be_stopped(engine: LlamaEngine) -> None:
     assert len(engine.lane.cache) == 0
 
 
+@pytest.mark.parametrize("stops", [False, True])
+@pytest.mark.parametrize("read", [False, True])
+def test_what_is_asked_aside_leaves_the_conversation_as_it_was(toy: Path, read: bool, stops: bool) -> None:
+    """Although it takes more room than a sliding window has: what the conversation needs of it is brought back."""
+    engine = load_engine(toy, batch_tokens=64)
+    talk, question, more = _ids(700, seed=13), _ids(400, seed=14), _ids(9, seed=15)
+    if read:
+        engine.prefill(Prompt(talk, marks=(200,)), control=Control())
+    control = Control()
+    generation = engine.generate(
+        Prompt((*talk, *question), marks=(200, 700), aside=700),
+        stops=frozenset(),
+        max_tokens=20,
+        sampling=GREEDY,
+        constraint=None,
+        control=control,
+    )
+    for number, _ in enumerate(item for item in generation if isinstance(item, int)):
+        if stops and number == 5:
+            control.stop()
+    assert engine.lane.cache.ids == talk
+
+    after = _start(engine, (*talk, *more))
+    assert _tokens(after) == plain_greedy(toy, (*talk, *more), 20)
+    assert (after.stats.reused_tokens, after.stats.evaluated_tokens, after.stats.lost_tokens) == (700, 9, 0)
+    engine.close()
+
+
 def test_ids_that_the_model_does_not_have(engine: LlamaEngine) -> None:
     generation = _start(engine, (1, 2, 999_999))
     with pytest.raises(EngineFailed, match="invalid token"):

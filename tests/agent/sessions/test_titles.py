@@ -70,3 +70,24 @@ def test_a_greeting_is_the_title_until_something_is_asked(tmp_path: Path) -> Non
     store.rename(session_id, "")
     assert store.find(session_id).title == "why does it crash?"
     store.close()
+
+
+def test_the_models_title_takes_the_place_of_the_question_alone(tmp_path: Path) -> None:
+    clock = itertools.count(1)
+    store, session = SessionStore(tmp_path / "sessions.db", now=lambda: float(next(clock))), Session()
+    session_id = store.keep(session)
+    session.open_turn("Hiya there!")
+    assert not store.wants_title(session_id), "nothing was asked yet"
+    session.open_turn("What is a llama?")
+    assert store.wants_title(session_id)
+    store.entitle(session_id, "Camelids of\nSouth America")
+    assert (store.find(session_id).title, store.wants_title(session_id)) == ("Camelids of", False)
+    store.entitle(session_id, "Another one")
+    session.open_turn("And an alpaca?")
+    assert store.find(session_id).title == "Camelids of", "it has one"
+    assert [hit.kind for hit in store.search("camelids")] == ["title"]
+    assert store.find(store.fork(session_id, turns=1)).title == "Camelids of"
+    store.rename(session_id, "Mine")
+    store.entitle(session_id, "Another one")
+    assert store.find(session_id).title == "Mine", "a person gave it"
+    store.close()

@@ -99,6 +99,7 @@ think = "peek"
 bell = 0
 vi = true
 prefill_ahead = "off"
+titles = "question"
 private = true
 """
 EVERY_SETTING = Settings(
@@ -143,6 +144,7 @@ EVERY_SETTING = Settings(
     bell=0.0,
     vi=True,
     prefill_ahead="off",
+    titles="question",
     private=True,
 )
 
