@@ -16,12 +16,13 @@ _CHANGING = [
     (r"^ossia \d\S*", "ossia 0.0.0"),
     (r"^  script · medium · .*", "  script · medium · …"),
     (r"^[⠀-⣿] ", "⠋ "),
+    (r"^thought for [\d.]+ s", "thought"),
     (r"\b\d+(?:\.\d)? s\b", "0.0 s"),
     (r"^(▸ .*?) · 0\.0 s", r"\1"),
     (r"\b[2-9b-df-hj-np-tv-xz]{8}\b", "########"),
     (r"(?<=/tmp/ossia-)\w{8}\b", "########"),
     (r"\b[\d.,]+ (tok|documents)/s", r"0 \1/s"),
-    (r" +(?:\d\d:\d\d|[A-Z][a-z]{2} \d{1,2})(?=  )", "       00:00"),
+    (r" +(?:\d\d:\d\d|[A-Z][a-z]{2} \d{1,2})(?=  )", "  00:00"),
 ]
 """What is different each time: versions, the bottom line's figures, the spinner, seconds, ids, speeds, times of day."""
 

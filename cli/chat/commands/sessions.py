@@ -50,9 +50,11 @@ def sessions(talk: Conversation, face: Face, argument: str) -> None:
     if not found:
         return face.note("no stored sessions yet")
     block = Block(face, "Sessions")
-    for info in found:
+    facts = [(_when(info.updated), count(info.turns, "turn")) for info in found]
+    wide = [max(map(len, column)) for column in zip(*facts, strict=True)]
+    for info, (when, turns) in zip(found, facts, strict=True):
         mark = "›" if info.id == talk.opened.session_id else " "
-        block.row(f"{mark} {info.id}  {_when(info.updated):>10}  {count(info.turns, 'turn'):>9}  {info.title}")
+        block.row(f"{mark} {info.id}  {when:>{wide[0]}}  {turns:>{wide[1]}}  {info.title}")
     block.row("  /resume ID continues one, /search TEXT finds one", "dim")
     return block.show()
 

@@ -134,7 +134,7 @@ def test_work_in_a_folder(tmp_path: Path, columns: int, rows: int, request: pyte
     work = tmp_path / "work"
     work.mkdir()
     for number in range(4):
-        (work / f"{number}.md").write_text("Notes.\n")
+        (work / f"{number}.md").write_text("ok\n")
     (work / "a.py").write_text("\n".join(BEFORE) + "\n")
     flags = ("--engine", write_script(tmp_path, *WORK), "--workspace", str(work), "--trust")
     with PtyChat(*flags, columns=columns, rows=rows) as chat:

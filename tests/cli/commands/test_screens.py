@@ -22,18 +22,14 @@ COMMANDS = r"""
 --engine script:script.json "why is the sky blue?"
 config set effort low
 config set efort low
-config unset effort
 tools call python "print('no newline', end='')" --quiet
 tools call functions.nope '{}'
-tools call browser.open '{"id": 99}'
 tools call functions.write_file --workspace . '{"path": "x.txt", "content": "a\n"}'
 docs add llamas.md noise.bin broken.pdf
 docs ls
-docs search spit
 harmony tokens Hi
 sessions ls
 mcp remove x
-sesions
 list
 config edit
 """
