@@ -40,6 +40,16 @@ _WORDS = (
         "e\u0301",
         "\r\n",
     ),
+    *(
+        " to=final",
+        " to=tool_f",
+        " to=functions.f>q=1",
+        "functions.Send Mail",
+        "browser.search",
+        "lamp.dim",
+        "…?",
+        "Well, ",
+    ),
 )
 _BROKEN = (
     b"\xf0",
