@@ -51,7 +51,8 @@ def known_channel(text: str) -> str | None:
     return next((channel for channel in CHANNELS if channel.startswith(lowered)), None)
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """`text` in quotes, for a repair's message."""
     return repr(text if len(text) <= _MAX_QUOTED else text[:_MAX_QUOTED] + "…")
 
 
@@ -101,10 +102,10 @@ class _Reader:
             return words[1:]
         self._role = "assistant"
         if tool is not None:
-            self._note("tool-as-role", f"the tool {_quoted(first)} stood in the role's place: read as the recipient")
+            self._note("tool-as-role", f"the tool {quoted(first)} stood in the role's place: read as the recipient")
             self._to.append(tool)
             return words[1:]
-        self._note("missing-role", f"no role but {_quoted(first)}: taken for the assistant's")
+        self._note("missing-role", f"no role but {quoted(first)}: taken for the assistant's")
         return words
 
     def _is_result(self, name: str, tool: str | None) -> bool:
@@ -113,7 +114,7 @@ class _Reader:
         if "to=assistant" in self._all_words:
             return not (tool and self._all_words & CONTENT_TYPES) if named else CHANNEL not in self._markers
         if named and tool is None:
-            self._note("tool-without-recipient", f"{_quoted(name)} in the role's place: read as a tool's message")
+            self._note("tool-without-recipient", f"{quoted(name)} in the role's place: read as a tool's message")
         return named and tool is None
 
     def _take_known_role(self, word: str, role: str, rest: str) -> list[str]:
@@ -121,10 +122,10 @@ class _Reader:
         self._role = ROLES[role]
         if rest.startswith(":"):
             self._name = rest[1:]
-            self._note("named-role", f"the name {_quoted(rest[1:])} stood in the role's place")
+            self._note("named-role", f"the name {quoted(rest[1:])} stood in the role's place")
             return []
         if word != role:
-            self._note("glued-role", f"{_quoted(word)} in the role's place: read as {_quoted(role)}")
+            self._note("glued-role", f"{quoted(word)} in the role's place: read as {quoted(role)}")
         elif role == "tool":
             self._name = role
         return [rest] if rest else []
@@ -139,16 +140,16 @@ class _Reader:
             self._note("empty-channel", "a channel marker without a channel")
             return words
         elif value in CONTENT_TYPES:
-            self._note("content-type-as-channel", f"the channel {_quoted(value)} is a content type")
+            self._note("content-type-as-channel", f"the channel {quoted(value)} is a content type")
             return words
         elif tool := self._tool_for_channel(value):
-            self._note("tool-as-channel", f"the channel {_quoted(value)} is a tool: read as the recipient")
+            self._note("tool-as-channel", f"the channel {quoted(value)} is a tool: read as the recipient")
             self._to.append(tool)
         elif known := known_channel(value):
-            self._note("mended-channel", f"the channel {_quoted(value)} is read as {_quoted(known)}")
+            self._note("mended-channel", f"the channel {quoted(value)} is read as {quoted(known)}")
             self._channels.append(known)
         elif value in ROLES or not any(char.isalnum() for char in value):
-            self._note("header-junk", f"dropped from the header: {_quoted(value)}")
+            self._note("header-junk", f"dropped from the header: {quoted(value)}")
         else:
             self._odd_channels.append(value)
         return words[1:]
@@ -161,7 +162,7 @@ class _Reader:
     def _take_constrain(self, words: list[str], text: str) -> list[str]:
         value = words[0] if words else ""
         if value in CHANNELS or value.startswith("to="):
-            self._note("misplaced-constrain", f"no content type but {_quoted(value)} after <|constrain|>")
+            self._note("misplaced-constrain", f"no content type but {quoted(value)} after <|constrain|>")
             return words
         if self._constrain is not None:
             return words
@@ -171,53 +172,55 @@ class _Reader:
         return words[1:]
 
     def _sort(self, words: list[str]) -> None:
-        while words:
-            word, words = words[0], words[1:]
+        left = words[::-1]
+        while left:
+            word = left.pop()
             if not word.startswith("to="):
                 self._loose.append(word)
                 continue
             if self._loose and self._loose[-1] not in CHANNELS:
-                self._note("header-order", f"the recipient stood after {_quoted(self._loose[-1])}")
-            value, words = self._with_blanks(word.removeprefix("to="), words)
-            self._to.append(value)
+                self._note("header-order", f"the recipient stood after {quoted(self._loose[-1])}")
+            self._to.append(self._with_blanks(word.removeprefix("to="), left))
 
-    def _with_blanks(self, value: str, words: list[str]) -> tuple[str, list[str]]:
-        """The recipient `value` with those of the `words` behind it that belong to an offered name; the other words."""
-        for count in range(min(len(words), _MAX_NAME_WORDS), 0, -1):
-            name = " ".join((value, *words[:count]))
-            if value and not CONTENT_TYPES.intersection(words[:count]) and resolve(name, self._tools):
-                return name, words[count:]
-        return value, words
+    def _with_blanks(self, value: str, left: list[str]) -> str:
+        """The recipient `value`, with what is taken off the end of `left` if both are a name on offer with blanks."""
+        for count in range(min(len(left), _MAX_NAME_WORDS), 0, -1):
+            words = left[: -count - 1 : -1]
+            name = " ".join((value, *words))
+            if value and CONTENT_TYPES.isdisjoint(words) and resolve(name, self._tools):
+                del left[-count:]
+                return name
+        return value
 
     # -- what counts -----------------------------------------------------------------------------------------------
 
     def _drop_roles(self) -> None:
         roles = [word for word in self._loose if word in ROLES]
         if roles:
-            self._note("doubled-role", f"dropped from the header: {_quoted(' '.join(roles))}")
+            self._note("doubled-role", f"dropped from the header: {quoted(' '.join(roles))}")
             self._loose = [word for word in self._loose if word not in ROLES]
 
     def _channel(self) -> str | None:
         lone = len(self._loose) == 1 and not (self._odd_channels or self._to)
         loose = [word for word in self._loose if word in CHANNELS or (lone and known_channel(word))]
         if loose and not self._channels:
-            self._note("unmarked-channel", f"the channel {_quoted(loose[-1])} had no marker")
+            self._note("unmarked-channel", f"the channel {quoted(loose[-1])} had no marker")
             self._channels = [known for word in loose if (known := known_channel(word))]
             self._loose = [word for word in self._loose if word not in loose]
         if self._channels and self._odd_channels:
-            self._note("header-junk", f"dropped from the header: {_quoted(' '.join(self._odd_channels))}")
+            self._note("header-junk", f"dropped from the header: {quoted(' '.join(self._odd_channels))}")
         return next(reversed(self._channels or self._odd_channels), None)
 
     def _recipient(self) -> str | None:
         """Whom a message of the assistant's is for: the first `to=` that names a tool, else a word that does."""
         values = [name if name in self._tools else clean_recipient(name) for name in self._to]
         if values != self._to:
-            self._note("cut-recipient", f"the recipient {_quoted(self._to[-1])} is read as {_quoted(values[-1])}")
+            self._note("cut-recipient", f"the recipient {quoted(self._to[-1])} is read as {quoted(values[-1])}")
         if len(values) > 1:
             self._note("doubled-recipient", "more than one recipient")
         for value in filter(_NOBODY.__contains__, values):
             code = "channel-as-recipient" if value else "empty-recipient"
-            self._note(code, f"the recipient {_quoted(value)} is no tool")
+            self._note(code, f"the recipient {quoted(value)} is no tool")
             self._channels += [value] if value in CHANNELS else []
         values = [value for value in values if value not in _NOBODY]
         if NOT_TOOLS.issuperset(values) and (tool := self._bare_recipient()):
@@ -227,7 +230,7 @@ class _Reader:
         for value in values:
             if resolved := resolve(value, self._tools):
                 if resolved != value:
-                    self._note("resolved-recipient", f"the recipient {_quoted(value)} is read as {_quoted(resolved)}")
+                    self._note("resolved-recipient", f"the recipient {quoted(value)} is read as {quoted(resolved)}")
                 return resolved
         return next(iter(values), None)
 
@@ -236,7 +239,7 @@ class _Reader:
         for i, word in enumerate(self._loose):
             tool = None if word in CONTENT_TYPES else resolve(clean_recipient(word), self._tools)
             if tool:
-                self._note("bare-recipient", f"the recipient {_quoted(word)} had no `to=`: read as {_quoted(tool)}")
+                self._note("bare-recipient", f"the recipient {quoted(word)} had no `to=`: read as {quoted(tool)}")
                 del self._loose[i]
                 return tool
         return None
@@ -251,5 +254,5 @@ class _Reader:
                 found = fitting[0]
                 self._loose.remove(found)
         if self._loose:
-            self._note("header-junk", f"dropped from the header: {_quoted(' '.join(self._loose))}")
+            self._note("header-junk", f"dropped from the header: {quoted(' '.join(self._loose))}")
         return found

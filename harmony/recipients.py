@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from functools import lru_cache
 
 from harmony.messages import NOT_TOOLS
 
 _AROUND = "\"'`,;:()[]{}<>?!*= "
 _END = re.compile(r"<\||[>=]")
-_FOREIGN = re.compile(r"(?:functions?\.|tools?[._])+")
+_BEFORE_END = re.compile(r"\.|_(?=.*\.)")
+_FOREIGN = re.compile(r"^(?:functions?\.|tools?[._])+")
 _TOOL_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[\w-]+)+|python")
 
 
@@ -35,22 +36,30 @@ def resolve(name: str, tools: frozenset[str]) -> str | None:
         return name
     if name in NOT_TOOLS:
         return None
-    bare = _FOREIGN.sub("", name, count=1) if _FOREIGN.match(name) else name
+    ends = _by_end(tools)
+    bare = _FOREIGN.sub("", name, count=1)
     short = (bare.removesuffix(word) for word in ("json", "code") if bare.endswith(word))
-    for spelling in filter(None, (name, bare, *short)):
+    for spelling in (name, bare, *short):
         if (whole := f"functions.{spelling}") in tools:
             return whole
-        if found := spelling if spelling in tools else _only(tool for tool in tools if _is_end(spelling, tool)):
+        if found := ends.get(_squeezed(spelling)):
             return found
     return None
 
 
-def _is_end(name: str, tool: str) -> bool:
-    """`search` and `browser.search` are ends of `repo_browser.search`, `browser` is none."""
-    name, tool = ("".join(text.lower().split()) for text in (name, tool))
-    return tool == name or tool.endswith("." + name) or ("." in name and tool.endswith("_" + name))
+@lru_cache(maxsize=8)
+def _by_end(tools: frozenset[str]) -> dict[str, str | None]:
+    """Each name and end of a name that a tool has; None: more than one have it.
+
+    `search` and `browser.search` are ends of `repo_browser.search`, `browser` is none.
+    """
+    found: dict[str, str | None] = {}
+    for tool in tools:
+        whole = _squeezed(tool)
+        for end in {whole, *(whole[dot.end() :] for dot in _BEFORE_END.finditer(whole))}:
+            found[end] = None if end in found else tool
+    return found
 
 
-def _only(found: Iterator[str]) -> str | None:
-    first = next(found, None)
-    return first if next(found, None) is None else None
+def _squeezed(name: str) -> str:
+    return "".join(name.lower().split())

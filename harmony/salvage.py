@@ -22,8 +22,7 @@ _PLACES = {
     CHANNEL: re.compile(_CHANNEL),
     CONSTRAIN: re.compile(rf"(?:\s*{_TYPE}{_TO})?"),
 }
-_ADDRESSED = re.compile(rf"(?<!\S)(?:(?:{_ROLES}|{_CHANNELS})\s+)*to=(?P<to>\S+)")
-
+_ADDRESSED = re.compile(rf"(?<!\S)(?:(?:{_ROLES}|{_CHANNELS})\s+){{0,3}}to=(?P<to>\S+)")
 _AT_END = re.compile(r"(?<!\S)to=(?P<to>\S+)\s*$")
 _MAX_PARTS = 64  # of a text: what single tokens brought
 
@@ -51,8 +50,8 @@ def split_header(text: str, tools: frozenset[str]) -> tuple[str, str]:
     if "to=" in text[:end] or is_rubble(text[end:]) or (len(rest) == 1 and _is_word(rest[0], tools)):
         return "", text
     for found in _ADDRESSED.finditer(text):
-        said = text[: found.start()]
         if _is_named(found["to"], tools):
+            said = text[: found.start()]
             return (said, text[found.start() :]) if len(said.split()) > 1 else ("", text)
     return text, ""
 

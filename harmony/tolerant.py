@@ -44,14 +44,12 @@ from dataclasses import dataclass, field
 
 from harmony.assembly import Assembly
 from harmony.header import Header
-from harmony.mending import Segment, read_header
+from harmony.mending import Segment, quoted, read_header
 from harmony.messages import ClosedBy, Delta, Repaired, Role
 from harmony.salvage import is_unclear, read_left, salvage, split_header, trailing_recipient
 from harmony.strict import State
 from harmony.tokenizer import Tokenizer
 from harmony.tokens import CHANNEL, CONSTRAIN
-
-_MAX_QUOTED = 200  # characters
 
 
 @dataclass(slots=True)
@@ -320,7 +318,7 @@ class TolerantMachine:
             return
         header = left.header if following is None else read_left(left.header, left.text, following, self._tools)
         if header is None:
-            self._repair("header-junk", f"dropped, for it says nothing: {left.text[:_MAX_QUOTED]!r}")
+            self._repair("header-junk", f"dropped, for it says nothing: {quoted(left.text)}")
         else:
             self._whole(header, left.text, left.first, "end", end=left.end)
 
