@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from cli.clean import clean, one_line
+from cli.runtime.failures import LEAST_MS
 from cli.runtime.progress import fitted
 from cli.terminal.input.pastes import is_long
 from cli.words import count, length_of, short_arguments, size_words
@@ -52,7 +53,7 @@ def call_row(calls: Sequence[ToolFinished], *, keys: bool, width: int) -> str:
     Several calls of one tool are one row, too: `▸ python ×2  print(2), print(3) · 2.0 s · 2, 3 · Ctrl-O shows each`.
     """
     ms, times = sum(done.ms for done in calls), f" ×{len(calls)}" if len(calls) > 1 else ""
-    took = f"{ms / 1000:.1f} s · " if ms else ""
+    took = f"{ms / 1000:.1f} s · " if ms >= LEAST_MS else ""
     head = clean(f"▸ {one_line(calls[0].call.name)}{times}")
     tail = clean(f" · {took}{_outcome([done.result.text for done in calls], min(_RESULT_CHARS, width // 2))}")
     room = width - cell_len(head) - cell_len(tail) - 2

@@ -15,6 +15,7 @@ from tools.spec import ToolCall, ToolFinished, ToolSpec
 from tools.toolbox import CHANGED, REFUSED, REFUSED_AGAIN
 
 MAX_ROWS = 6
+LEAST_MS = 50  # a call that took less took `0.0 s`, which isn't told
 _MAX_CHARS = 4_000  # of a reason: more than the rows hold
 _ARGUMENT_CHARS = 200
 _LED = re.compile(r"(?:Error(?: fetching URL `.*?`| during search for `.*?`)?: |\[ERROR\] )", re.DOTALL)
@@ -59,7 +60,7 @@ def failure_rows(done: ToolFinished, width: int, *, fix: str = "") -> tuple[list
     reason = reason_of(done.result.text)
     rows = _wrapped(f"✗ {one_line(done.call.name)}: {reason}", width)
     arguments = short_arguments(done.call.arguments, _ARGUMENT_CHARS)
-    took = f"{done.ms / 1000:.1f} s" if done.ms else ""
+    took = f"{done.ms / 1000:.1f} s" if done.ms >= LEAST_MS else ""
     made = clean(" · ".join(filter(None, [arguments, took])))
     beside = f"{rows[-1]} · {made}"
     if made and fitted(beside, width) == beside:

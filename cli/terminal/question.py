@@ -32,7 +32,7 @@ EXPLAIN = "?"
 _MIN_ROWS, _OTHER_ROWS = 10, 3  # of the pane on a small screen; of the input, the bottom line and one of activity
 _READABLE_ROWS = 3  # left for the text; else the note moves from below the keys to the text's end
 _NOTE_ROWS, _HEAD_ROWS = 2, 4
-_CHANGED_ROWS = 2  # of a diff's first changed rows, so many are in sight at first
+_CHANGED_ROWS = 2  # if not so many of a diff's changed rows are in sight at its beginning, it is shown from there
 _COLOURED_CHARS = 50_000  # a longer code is shown plainly: it would take a second
 _TAB = 4
 _IGNORED = "keys go to the input line: pause, then answer"
@@ -192,7 +192,8 @@ class QuestionPane:
         shown = max(1, room - 1)
         if self._top is None:
             is_diff = self._question is not None and self._question.language == "diff" and self._fixed()
-            self._top = _first_changed(body) + _CHANGED_ROWS - shown if is_diff else 0
+            first = _first_changed(body) if is_diff else 0
+            self._top = first - 1 if first + _CHANGED_ROWS > shown else 0
         self._top = max(0, min(self._top, len(body) - shown))
         elsewhere = self._question.elsewhere if self._question and not self._explaining else ""
         more = _more(self._top, len(body) - self._top - shown, self._painter.width, elsewhere)

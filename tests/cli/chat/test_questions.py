@@ -91,7 +91,7 @@ DIFF = ["--- a/a.py", "+++ b/a.py", "@@ -1,60 +1,60 @@", " line 0", "-line 1", "
 NOTE = ['"a" will always allow `write_file:a.py` here', "", "waiting for your answer", "›"]
 SCREENS = {
     (50, 15): [
-        *(ASKED[:1] + ASKED[2:] + DIFF[2:6]),
+        *(ASKED[:1] + ASKED[2:] + DIFF[3:7]),
         "… 89 more, PgUp PgDn; Ctrl-O: all",
         *("[y] yes [n] no [s] this session [w] accept edits", "[a] always [e] edit [?] explain"),
         *NOTE,

@@ -146,6 +146,20 @@ class TestScripts:
         assert (again["answer"], len(again["repairs"])) == ('{"a": 2}', 1)
         assert set(line["repairs"][0]) == {"code", "message"}
 
+    def test_a_step_in_the_model_s_own_spelling_is_followed_to_its_answer(self, tmp_path: Path) -> None:
+        """A thought without a header, rubble, a tool that isn't on in the channel's place, an answer `to=final`."""
+        script = write_script(
+            tmp_path,
+            "Let me see.<|end|><|start|>assistant…?<|end|>"
+            "<|start|>assistant<|channel|>lamp.dim to=assistant<|channel|>analysis code<|message|>{}<|call|>",
+            "<|channel|>commentary to=final<|message|>It is dark.<|return|>",
+        )
+        line = line_of(ossia("run", "Dim the lamp.", "--engine", script, "--tools", "python", "--json"))
+        (call,) = line["calls"]
+        assert (line["answer"], line["end"]) == ("It is dark.", "answered")
+        assert call["result"] == "Error: there is no tool 'lamp.dim'. The tools are: python"
+        assert [one.get("channel") for one in line["messages"][1:]] == ["analysis", "analysis", "analysis", "final"]
+
     @pytest.mark.parametrize(
         "content", ['{"version": 2, "steps": []}', "{", '{"version": 1, "steps": ["<|nope|>"]}', None]
     )
