@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -35,6 +35,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # as nohup leaves it
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
+    """One more than there are processors: a third of the time, tests wait for a process, a kernel or a terminal."""
+    return 1 + (yield)
+
 
 _DROPPED_PREFIXES = (
     *("OSSIA_", "HF_", "HUGGINGFACE_", "HUGGING_FACE_", "XDG_", "LLAMA_", "TIKTOKEN_"),
