@@ -64,7 +64,7 @@ def open_session(resolved: Resolved, folder: Folder | None, *, resume: Resume, s
 
 
 def moved_from(stored: str | None, folder: Folder | None, *, chat: bool = False) -> str:
-    """What to say of a session that was begun in the workspace `stored` and goes on in another one, or in none; else "".
+    """What to say of a session that was begun in the workspace `stored` and goes on without it; else "".
 
     A workspace is what the model may read and change: it isn't opened again because a session once had it.
     """
@@ -97,5 +97,7 @@ def _older(resolved: Resolved, folder: Folder | None, resume: Resume) -> OpenSes
     session = store.load(info.id) if private else store.resume(info.id)
     session.options = resumed_options(session.options, resolved, folder)
     worked_in = None if resolved.settings.no_tools else info.workspace
-    kept = (None, None) if private else (store, info.id)
-    return OpenSession(session, *kept, resumed=True, worked_in=worked_in)
+    opened = OpenSession(session, resumed=True, worked_in=worked_in)
+    if not private:
+        opened.store, opened.session_id = store, info.id
+    return opened
