@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TextIO
 
 from agent.events import (
@@ -163,6 +164,10 @@ class Display:
     def tell(self, notice: str) -> None:
         """A notice of a call (`ToolResult.notices`), whatever else is shown: `--quiet` doesn't hide it."""
         self._write(f"ossia: warning: {notice}")
+
+    def skippable(self, skip: Callable[[], None]) -> AbstractContextManager[str]:
+        """Within the block, `skip` may be called by whoever has a key for that; the block gets the key, in words."""
+        return nullcontext("")
 
     def detail(self, text: str) -> None:
         """A line for `--verbose`."""

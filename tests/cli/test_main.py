@@ -91,7 +91,7 @@ def test_a_flag_that_only_a_run_has_makes_it_a_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["hello", "there"], "question of several words needs quotes: ossia run 'hello there' (see `ossia run --help`)"),
+        (["hello", "there"], "several words needs quotes: ossia run 'hello there' (see `ossia run --help`)"),
         (["run", "--quiet", "what's", "up"], "needs quotes: ossia run 'what'\"'\"'s up' (see `ossia run --help`)"),
         (["help", "nothing"], "No such command 'nothing'. (see `ossia --help`, to ask a question: ossia run \"…\")"),
         (["--think", "on", "Why?"], "--think is a flag of the chat (`ossia` without a question), not of `ossia run`; "
