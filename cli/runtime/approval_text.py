@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from agent.events import ApprovalAsked, Decision
 from cli.clean import clean, one_line
+from cli.emoji import CLUSTER, EMOJI
 from tools.approval.policy import FROM_OUTSIDE
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _EDITED_ARGUMENT = {"functions.shell": "command", "functions.write_file": "conte
 """Of these tools only this argument is edited, as plain text."""
 _SUFFIXES = {"python": ".py", "functions.shell": ".sh", "functions.apply_patch": ".patch"}
 _STILL_ASKED = "what holds secrets, what runs or instructs later, and what a rule of yours asks about"
-_EMOJI_PARTS = re.compile("(?<=[\u2000-\U0001ffff])[\u200d\ufe0f]")  # joiners and selectors between pictures
+_PICTURE = re.compile(f"{CLUSTER}|{EMOJI}\ufe0f")  # what joins its parts is seen
 
 
 # -- what both ways of asking share ------------------------------------------------------------------------------------
@@ -49,7 +50,7 @@ def title_of(asked: ApprovalAsked) -> str:
 
 def unseen(text: str) -> int:
     """How many characters of a text a terminal doesn't show: directions, zero widths, letters nobody sees."""
-    text = _EMOJI_PARTS.sub("", text).replace("\r", "")
+    text = _PICTURE.sub("", text).replace("\r", "")
     return len(text) - len(clean(text))
 
 
