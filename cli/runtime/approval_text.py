@@ -70,12 +70,17 @@ def decision_of(asked: ApprovalAsked, key: str, store: Callable[[Sequence[str]],
 # -- the chat's --------------------------------------------------------------------------------------------------------
 
 
-def question_of(asked: ApprovalAsked, *, spec: ToolSpec | None = None, hint: str = "") -> Question:
-    """The question as the chat's screen shows it. `spec`: the tool's, for what it may do; `hint`: what else helps."""
+def question_of(
+    asked: ApprovalAsked, *, spec: ToolSpec | None = None, hint: str = "", workspace: bool = True
+) -> Question:
+    """The question as the chat's screen shows it. `spec`: the tool's, for what it may do; `hint`: what else helps.
+
+    `workspace`: there is one, which "always" is about.
+    """
     from cli.terminal.question import Question
 
     keys = (*answers(asked), "e")
-    hidden = unseen(asked.preview.detail)
+    hidden, where = unseen(asked.preview.detail), "here" if workspace else "where there is no workspace"
     notices = [f"asking because {asked.reason}" if asked.firm else asked.reason]
     notices += [f"it holds invisible characters ({hidden})"] if hidden else []
     return Question(
@@ -85,7 +90,7 @@ def question_of(asked: ApprovalAsked, *, spec: ToolSpec | None = None, hint: str
         asked.preview.language,
         f"Your change can't be used: {asked.fault}" if asked.fault else "",
         tuple((key, WORDS[key]) for key in keys),
-        f'"a" will always allow {_allowed(asked.rules)} here' if "a" in keys else "",
+        f'"a" will always allow {_allowed(asked.rules)} {where}' if "a" in keys else "",
         explanation(asked, spec=spec, hint=hint),
         careful=asked.firm or bool(asked.preview.caution) or bool(hidden),
         elsewhere="Ctrl-O",

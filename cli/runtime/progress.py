@@ -196,9 +196,13 @@ class Display:
             print(f"{_DIM}{text}{_PLAIN}" if self.colour else text, file=sys.stderr, flush=True)
 
     def _failed(self, done: ToolFinished) -> None:
-        if self._asides:
-            from cli.runtime.failures import failure_rows
+        from cli.runtime.failures import failure_rows, reason_of
+        from tools.browser.search import SEARCH_FAILED, UNKNOWN_SOURCE
 
+        text = done.result.text
+        if not self._asides and text.startswith(SEARCH_FAILED) and UNKNOWN_SOURCE not in text:
+            self.warn(f"{one_line(done.call.name)}: {reason_of(text)}")  # the answer is from less than was asked for
+        if self._asides:
             told, fix = failure_rows(done, columns(sys.stderr) - 1, fix=self.fix(done))
             self.aside("\n".join([*told, *fix]), whole=True)
 

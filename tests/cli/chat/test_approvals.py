@@ -6,6 +6,7 @@ import asyncio
 import json
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,8 @@ def test_a_question_as_the_screen_gets_it() -> None:
     assert (question.detail, question.language) == ("ls -l", "sh")
     assert [key for key, _ in question.keys] == ["y", "n", "s", "a", "e"]
     assert question.note == '"a" will always allow `ls -l` here'
+    anywhere = question_of(replace(LS, rules=("functions.send",)), workspace=False)
+    assert anywhere.note == '"a" will always allow `functions.send` where there is no workspace'
 
 
 def test_what_must_be_answered_each_time() -> None:
