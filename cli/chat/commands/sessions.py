@@ -13,7 +13,7 @@ from agent.sessions.store import SessionStore
 from cli import paths
 from cli.chat.commands.common import Block, Choice, CommandError, must_be, no_argument, turn_of
 from cli.chat.welcome import recall
-from cli.runtime.session import OpenSession
+from cli.runtime.session import OpenSession, moved_from
 from cli.terminal.question import Question
 from cli.words import count
 
@@ -72,6 +72,8 @@ def resume(talk: Conversation, face: Face, argument: str) -> None:
     talk.switch(OpenSession(session, talk.store, session_id, resumed=True))
     talk.model.forget_variables()
     face.note(f"{session_id or 'not stored'}: {info.title}")
+    if moved := moved_from(info.workspace, talk.folder, chat=True):
+        face.note(moved, "yellow")
     return recall(talk, face)
 
 

@@ -38,6 +38,16 @@ def test_a_search_service_that_cannot_be_used(web: str, told: str, tmp_path: Pat
     assert done.stderr.decode().startswith(f"ossia: error: {told}")
 
 
+@pytest.mark.parametrize(("source", "told"), [("web", True), ("elsewhere", False)])
+def test_a_search_that_failed_has_its_reason_on_stderr(source: str, told: bool, tmp_path: Path) -> None:
+    """A pipe gets no lines about calls, but the answer is from less than was asked for."""
+    query = json.dumps({"query": "llamas", "source": source})
+    call = f"<|channel|>commentary to=browser.search <|constrain|>json<|message|>{query}<|call|>"
+    done = ossia("run", "hi", "--engine", write_script(tmp_path, call, FINAL), "--web", "http://127.0.0.1:9", "--yes")
+    assert (done.returncode, done.stdout) == (0, b"Done.\n")
+    assert done.stderr.startswith(b"ossia: warning: browser.search: ") == told and done.stderr.count(b"\n") == told
+
+
 def test_the_readmes_first_command() -> None:
     done = ossia("run", "What is 48*17?", "--seed", "1")
     assert (done.returncode, done.stdout) == (0, b"The result is 816.\n")
