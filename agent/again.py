@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agent.engine.base import Sampling
-from agent.kinds import is_answer, says_nothing
+from agent.kinds import is_answer, model_kind, says_nothing
 from harmony.messages import Completion, Delta, Repaired
 
 _HEADER_CHARS = 400
@@ -22,9 +22,13 @@ def can_be_drawn_again(sampling: Sampling) -> bool:
 
 
 def is_unreadable(told: Sequence[Delta | Repaired]) -> bool:
-    """Did the parser reach the end of a header with no message after it? A long one is an answer without a header."""
-    text = sum(len(one.text) for one in told if isinstance(one, Delta))
-    return text <= _HEADER_CHARS and any(isinstance(one, Repaired) and one.code == "missing-message" for one in told)
+    """Did the parser reach the end of a header with no message after it? A long one is an answer without a header.
+
+    A thought without one is read as a thought.
+    """
+    said = [one.text for one in told if isinstance(one, Delta) and model_kind(one) != "thinking"]
+    mended = any(isinstance(one, Repaired) and one.code == "missing-message" for one in told)
+    return mended and bool(said) and sum(map(len, said)) <= _HEADER_CHARS
 
 
 def why_again(completion: Completion, sampling: Sampling) -> str | None:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 
 from cli import __version__
 from cli.commands import cache, config, docs, harmony, mcp, models, python, sessions, tools
-from cli.commands.groups import Root
+from cli.commands.groups import Question, Root, UsageError
 from cli.commands.run import run
 from cli.commands.trust import trust
 from cli.commands.undo import undo
@@ -73,7 +73,7 @@ def ossia(
     raise typer.Exit(chat(given, session))
 
 
-app.command()(run)
+app.command(cls=Question)(run)
 app.command()(trust)
 app.command()(undo)
 app.add_typer(config.app, name="config")
@@ -87,6 +87,3 @@ app.add_typer(python.app, name="python")
 app.add_typer(harmony.app, name="harmony")
 
 command = typer.main.get_command(app)
-
-UsageError = cast("type[typer.BadParameter]", typer.BadParameter.__base__)
-"""What a bad command line raises. typer exports only its subclass `BadParameter`."""

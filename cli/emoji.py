@@ -19,18 +19,18 @@ from cli.clean import clean
 _JOINERS = "\u200d\ufe0f"
 _TONES = "\U0001f3fb-\U0001f3ff"
 _FLAGS = "\U0001f1e6-\U0001f1ff"
-_EMOJI = (
+EMOJI = (
     "[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2194-\u21aa\u231a-\u23ff\u24c2\u25aa-\u27bf\u2934-\u2b55\u3030\u303d\u3297"
     "\u3299\U0001f000-\U0001f1e5\U0001f200-\U0001f3fa\U0001f400-\U0001faff]"
 )
-CLUSTER = f"[{_FLAGS}]{{2}}|{_EMOJI}[{_TONES}]?\ufe0f?(?:\u200d{_EMOJI}[{_TONES}]?\ufe0f?){{1,8}}|{_EMOJI}[{_TONES}]"
+CLUSTER = f"[{_FLAGS}]{{2}}|{EMOJI}[{_TONES}]?\ufe0f?(?:\u200d{EMOJI}[{_TONES}]?\ufe0f?){{1,8}}|{EMOJI}[{_TONES}]"
 """Characters that are one sign, as a pattern."""
 
 _PARTS = re.compile(f"[{_JOINERS}{_TONES}{_FLAGS}]")
 _KEPT = re.compile(f"([{_JOINERS}{_FLAGS}]+)")
 _CLUSTER = re.compile(f"({CLUSTER})")
 _PIECE = re.compile(f"{CLUSTER}|.", re.DOTALL)
-_TONE = re.compile(f"(?<={_EMOJI})[{_TONES}]")
+_TONE = re.compile(f"(?<={EMOJI})[{_TONES}]")
 
 
 def clean_parts(text: str) -> str:

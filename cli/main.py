@@ -44,7 +44,8 @@ def invoke(argv: list[str]) -> int:
     """
     import typer
 
-    from cli.app import UsageError, command
+    from cli.app import command
+    from cli.commands.groups import UsageError
 
     _open_streams()
     _never_fail_to_encode()
@@ -57,10 +58,10 @@ def invoke(argv: list[str]) -> int:
     except typer.Abort:  # the end of the input at a question
         return 130
     except UsageError as error:
-        path = error.ctx.command_path if error.ctx else "ossia"
-        said = error.format_message()
-        ask = ', to ask a question: ossia run "…"' if path == "ossia" and said.startswith("No such command") else ""
-        _complain(f"{said} (see `{path} --help`{ask})")
+        from cli.commands.misread import told_of
+
+        line, rows = told_of(error)
+        _complain(line, *rows)
         return 2
     except BrokenPipeError:
         return 141
@@ -82,14 +83,14 @@ def _explain(error: Exception) -> int:
     return 1
 
 
-def _complain(message: str) -> None:
-    """One line on stderr. It may name a file, and a file's name may hold anything."""
+def _complain(message: str, *rows: str) -> None:
+    """One line on stderr, and `rows` below it. It may name a file, and a file's name may hold anything."""
     from contextlib import suppress
 
     from cli.clean import clean
 
     with suppress(OSError):
-        print(f"ossia: error: {clean(' '.join(message.split()))}", file=sys.stderr)
+        print(f"ossia: error: {clean(' '.join(message.split()))}", *map(clean, rows), sep="\n", file=sys.stderr)
 
 
 def _open_streams() -> None:

@@ -105,6 +105,7 @@ def environment_for(root: Path | None, environ: Mapping[str, str]) -> Mapping[st
 
 def own_parts(root: Path, settings: Settings, *, environ: Mapping[str, str], servers: Sequence[McpConfig]) -> Own:
     """The parts of ossia, and of what the settings have it run, that lie in the workspace `root`."""
+    from cli import paths
     from cli.settings.config import config_path
     from cli.settings.mcp import mcp_file
     from tools.own import own_in, parts_of_prefix, parts_of_program, parts_of_this_python
@@ -114,10 +115,11 @@ def own_parts(root: Path, settings: Settings, *, environ: Mapping[str, str], ser
     if settings.python:
         python = interpreter_at(Path(settings.python))
         parts += [python, *parts_of_prefix(python.parent.parent, root)]
-    parts += [config_path(environ), mcp_file(environ)]
+    files = [config_path(environ), mcp_file(environ)]
+    parts += files
     for program in _programs(root, environ, servers):
         parts += parts_of_program(program, root)
-    return own_in(root, parts)
+    return own_in(root, parts, [*files, paths.data_dir()])
 
 
 def _programs(root: Path, environ: Mapping[str, str], servers: Sequence[McpConfig]) -> Iterator[Path]:

@@ -105,8 +105,8 @@ def thinking_cut(tokens: int) -> str:
 
 
 def speed_of(tokens_per_s: float) -> str:
-    """`7.3 tok/s`, `120 tok/s`."""
-    return f"{tokens_per_s:.{0 if tokens_per_s >= 100 else 1}f} tok/s"
+    """`7.3 tok/s`, `1,200 tok/s`."""
+    return f"{tokens_per_s:,.{0 if tokens_per_s >= 100 else 1}f} tok/s"
 
 
 def bar(share: float, cells: int) -> str:

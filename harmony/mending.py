@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import get_args
 
 from harmony.header import ROLES, Header, words_of
-from harmony.messages import Channel, Role
-from harmony.recipients import clean_recipient, resolve
+from harmony.messages import CHANNELS, NOT_TOOLS, Role
+from harmony.recipients import clean_recipient, is_tool_name, resolve
 from harmony.tokens import CHANNEL, CONSTRAIN
 
 Segment = tuple[str, str]
@@ -16,14 +15,16 @@ Segment = tuple[str, str]
 Note = tuple[str, str]
 """A repair: its code and what it was, for people."""
 
-CHANNELS: tuple[str, ...] = get_args(Channel)
 CONTENT_TYPES = frozenset(("json", "code", "text", "xml", "yaml", "markdown", "html"))
 """Words that are a content type wherever they stand, and never a recipient."""
 
+_NOBODY = frozenset((*ROLES, *CHANNELS, "")) - {"assistant", "user"}
+"""What a recipient never is: the name of a channel, which counts as one, or of a role; nothing."""
 _CONTENT_TYPE = re.compile(r"[\w./+-]*[A-Za-z][\w./+-]*")
 _MAX_QUOTED = 200  # characters: a header can be as long as a completion
+_MAX_NAME_WORDS = 4  # of a tool's name with blanks in it
+_ROLE = re.compile(rf"(?P<role>{'|'.join(ROLES)})(?P=role)*(?P<rest>$|:.*|(?:{'|'.join(CHANNELS)}|to=).*)")
 _SHORTEST_CHANNEL = 4  # "comm" is commentary that was cut; less could be anything
-_TOOL_NAME = re.compile(r"functions\.\S+|browser\.\S+|python$")
 
 
 def read_header(segments: Sequence[Segment], role: Role | None, tools: frozenset[str]) -> tuple[Header, list[Note]]:
@@ -50,7 +51,8 @@ def known_channel(text: str) -> str | None:
     return next((channel for channel in CHANNELS if channel.startswith(lowered)), None)
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """`text` in quotes, for a repair's message."""
     return repr(text if len(text) <= _MAX_QUOTED else text[:_MAX_QUOTED] + "…")
 
 
@@ -67,122 +69,100 @@ class _Reader:
         self._to: list[str] = []
         self._constrain: str | None = None
         self._loose: list[str] = []  # words that are none of these, until the end
-        self._all_words = [word for _, text in segments for word in words_of(text)]
+        self._all_words = {word for _, text in segments for word in words_of(text)}
+        self._markers = [marker for marker, _ in segments]
+        takes = {CHANNEL: self._take_channel, CONSTRAIN: self._take_constrain}
         for marker, text in segments:
-            words = words_of(text)
-            if marker == CHANNEL:
-                words = self._read_channel(words, text)
-            elif marker == CONSTRAIN:
-                words = self._read_constrain(words, text)
-            else:
-                words = self._read_role(words)
-            self._sort(words)
-        if sum(marker == CHANNEL for marker, _ in segments) > 1:
+            self._sort(takes.get(marker, self._take_role)(words_of(text), text))
+        if self._markers.count(CHANNEL) > 1:
             self._note("doubled-channel", "more than one channel: the last known one counts")
-            if self._role == "assistant" and "assistant" in self._to:
-                self._to.remove("assistant")
 
     def header(self) -> Header:
         role = self._role or "assistant"
         self._drop_roles()
+        recipient = self._recipient() if role == "assistant" else next(filter(None, self._to), None)
         channel = self._channel()
-        recipient = self._recipient(role)
         return Header(role, self._name, recipient, channel, self._content_type(recipient))
 
     def _note(self, code: str, message: str) -> None:
         self.notes.append((code, message))
 
-    # -- the three places of a header ------------------------------------------------------------------------------
+    # -- the first word of each place ------------------------------------------------------------------------------
 
-    def _read_role(self, words: list[str]) -> list[str]:
+    def _take_role(self, words: list[str], text: str) -> list[str]:
         """Take the role from the front of its place; what is left are words like all others."""
+        first = words[0] if words else ""
         if self._role is not None:
-            return words[1:] if words[:1] == [self._role] else words
-        if not words:
-            self._note("missing-role", "a header without a role: taken for the assistant's")
-            self._role = "assistant"
-            return []
-        first, *rest = words
-        if first in ROLES:
-            self._role = ROLES[first]
-            self._name = first if first == "tool" else None
-            return rest
-        glued = self._split_glued(first)
-        if glued is not None:
-            return [glued, *rest] if glued else rest
-        if "to=assistant" in self._all_words:
-            self._role, self._name = "tool", first
-            return rest
-        self._role = "assistant"
-        return self._read_odd_role(first, rest)
-
-    def _split_glued(self, word: str) -> str | None:
-        """What follows the role in a word that begins with one (`assistantfinal`); None if the word doesn't."""
-        role = next((role for role in ROLES if word.startswith(role)), None)
-        if role is None:
-            return None
-        rest = word
-        while rest.startswith(role):
-            rest = rest.removeprefix(role)
-        if rest.startswith(":"):
-            self._role, self._name = ROLES[role], rest[1:]
-            self._note("named-role", f"the name {_quoted(rest[1:])} stood in the role's place")
-            return ""
-        if rest and not rest.startswith((*CHANNELS, "to=")):
-            return None
-        self._role = ROLES[role]
-        self._note("glued-role", f"{_quoted(word)} in the role's place: read as {_quoted(role)}")
-        return rest
-
-    def _read_odd_role(self, first: str, rest: list[str]) -> list[str]:
-        """The role's place holds something else: a tool, a channel, `to=…`, or nothing that is known."""
+            return words[1:] if first == self._role else words
+        if found := _ROLE.match(first):
+            return self._take_known_role(first, found["role"], found["rest"]) + words[1:]
         tool = resolve(clean_recipient(first), self._tools)
-        if tool is not None:
-            self._note("tool-as-role", f"the tool {_quoted(first)} stood in the role's place: read as the recipient")
-            self._to.append(tool)
-            return rest
-        if _TOOL_NAME.match(first):
-            self._note("tool-without-recipient", f"{_quoted(first)} in the role's place: read as a tool's message")
+        if self._is_result(first, tool):
             self._role, self._name = "tool", first
-            return rest
-        self._note("missing-role", f"no role but {_quoted(first)}: taken for the assistant's")
-        return [first, *rest]
+            return words[1:]
+        self._role = "assistant"
+        if tool is not None:
+            self._note("tool-as-role", f"the tool {quoted(first)} stood in the role's place: read as the recipient")
+            self._to.append(tool)
+            return words[1:]
+        self._note("missing-role", f"no role but {quoted(first)}: taken for the assistant's")
+        return words
 
-    def _read_channel(self, words: list[str], text: str) -> list[str]:
+    def _is_result(self, name: str, tool: str | None) -> bool:
+        """Is this a message of the tool `name`? A call of an offered `tool` has a content type, a result never has."""
+        named = tool is not None or is_tool_name(name)
+        if "to=assistant" in self._all_words:
+            return not (tool and self._all_words & CONTENT_TYPES) if named else CHANNEL not in self._markers
+        if named and tool is None:
+            self._note("tool-without-recipient", f"{quoted(name)} in the role's place: read as a tool's message")
+        return named and tool is None
+
+    def _take_known_role(self, word: str, role: str, rest: str) -> list[str]:
+        """A word that begins with a role (`assistantfinal`, `user:ann`): what follows in it is a word of its own."""
+        self._role = ROLES[role]
+        if rest.startswith(":"):
+            self._name = rest[1:]
+            self._note("named-role", f"the name {quoted(rest[1:])} stood in the role's place")
+            return []
+        if word != role:
+            self._note("glued-role", f"{quoted(word)} in the role's place: read as {quoted(role)}")
+        elif role == "tool":
+            self._name = role
+        return [rest] if rest else []
+
+    def _take_channel(self, words: list[str], text: str) -> list[str]:
         value = words[0] if words else ""
         if value in CHANNELS:
             self._channels.append(value)
             if not text.startswith(value):
                 self._note("spaced-channel", "whitespace before the channel")
-            return words[1:]
-        if not value or value.startswith("to="):
+        elif not value or value.startswith("to="):
             self._note("empty-channel", "a channel marker without a channel")
             return words
-        if value in CONTENT_TYPES:
-            self._note("content-type-as-channel", f"the channel {_quoted(value)} is a content type")
+        elif value in CONTENT_TYPES:
+            self._note("content-type-as-channel", f"the channel {quoted(value)} is a content type")
             return words
-        tool = resolve(clean_recipient(value), self._tools)
-        if tool is not None:
-            self._note("tool-as-channel", f"the channel {_quoted(value)} is a tool: read as the recipient")
+        elif tool := self._tool_for_channel(value):
+            self._note("tool-as-channel", f"the channel {quoted(value)} is a tool: read as the recipient")
             self._to.append(tool)
-            return words[1:]
-        self._mend_channel(value)
-        return words[1:]
-
-    def _mend_channel(self, value: str) -> None:
-        known = known_channel(value)
-        if known:
-            self._note("mended-channel", f"the channel {_quoted(value)} is read as {_quoted(known)}")
+        elif known := known_channel(value):
+            self._note("mended-channel", f"the channel {quoted(value)} is read as {quoted(known)}")
             self._channels.append(known)
         elif value in ROLES or not any(char.isalnum() for char in value):
-            self._note("header-junk", f"dropped from the header: {_quoted(value)}")
+            self._note("header-junk", f"dropped from the header: {quoted(value)}")
         else:
             self._odd_channels.append(value)
+        return words[1:]
 
-    def _read_constrain(self, words: list[str], text: str) -> list[str]:
+    def _tool_for_channel(self, value: str) -> str | None:
+        """The tool that stands in the place of a channel; one that isn't on offer only if a channel follows, too."""
+        named = self._markers.count(CHANNEL) > 1 and is_tool_name(value) and not known_channel(value)
+        return resolve(clean_recipient(value), self._tools) or (value if named else None)
+
+    def _take_constrain(self, words: list[str], text: str) -> list[str]:
         value = words[0] if words else ""
         if value in CHANNELS or value.startswith("to="):
-            self._note("misplaced-constrain", f"no content type but {_quoted(value)} after <|constrain|>")
+            self._note("misplaced-constrain", f"no content type but {quoted(value)} after <|constrain|>")
             return words
         if self._constrain is not None:
             return words
@@ -192,70 +172,74 @@ class _Reader:
         return words[1:]
 
     def _sort(self, words: list[str]) -> None:
-        for word in words:
-            if word.startswith("to="):
-                if self._loose and self._loose[-1] not in CHANNELS:
-                    self._note("header-order", f"the recipient stood after {_quoted(self._loose[-1])}")
-                self._to.append(word[3:])
-            else:
+        left = words[::-1]
+        while left:
+            word = left.pop()
+            if not word.startswith("to="):
                 self._loose.append(word)
+                continue
+            if self._loose and self._loose[-1] not in CHANNELS:
+                self._note("header-order", f"the recipient stood after {quoted(self._loose[-1])}")
+            self._to.append(self._with_blanks(word.removeprefix("to="), left))
+
+    def _with_blanks(self, value: str, left: list[str]) -> str:
+        """The recipient `value`, with what is taken off the end of `left` if both are a name on offer with blanks."""
+        for count in range(min(len(left), _MAX_NAME_WORDS), 0, -1):
+            words = left[: -count - 1 : -1]
+            name = " ".join((value, *words))
+            if value and CONTENT_TYPES.isdisjoint(words) and resolve(name, self._tools):
+                del left[-count:]
+                return name
+        return value
 
     # -- what counts -----------------------------------------------------------------------------------------------
 
     def _drop_roles(self) -> None:
         roles = [word for word in self._loose if word in ROLES]
         if roles:
-            self._note("doubled-role", f"dropped from the header: {_quoted(' '.join(roles))}")
+            self._note("doubled-role", f"dropped from the header: {quoted(' '.join(roles))}")
             self._loose = [word for word in self._loose if word not in ROLES]
 
     def _channel(self) -> str | None:
-        loose = [word for word in self._loose if word in CHANNELS]
-        if not (loose or self._channels or self._odd_channels or self._to) and len(self._loose) == 1:
-            self._mend_unmarked()
+        lone = len(self._loose) == 1 and not (self._odd_channels or self._to)
+        loose = [word for word in self._loose if word in CHANNELS or (lone and known_channel(word))]
         if loose and not self._channels:
-            self._note("unmarked-channel", f"the channel {_quoted(loose[-1])} had no marker")
-            self._channels = loose
-            self._loose = [word for word in self._loose if word not in CHANNELS]
-        if self._channels:
-            if self._odd_channels:
-                self._note("header-junk", f"dropped from the header: {_quoted(' '.join(self._odd_channels))}")
-            return self._channels[-1]
-        return self._odd_channels[-1] if self._odd_channels else None
+            self._note("unmarked-channel", f"the channel {quoted(loose[-1])} had no marker")
+            self._channels = [known for word in loose if (known := known_channel(word))]
+            self._loose = [word for word in self._loose if word not in loose]
+        if self._channels and self._odd_channels:
+            self._note("header-junk", f"dropped from the header: {quoted(' '.join(self._odd_channels))}")
+        return next(reversed(self._channels or self._odd_channels), None)
 
-    def _mend_unmarked(self) -> None:
-        known = known_channel(self._loose[0])
-        if known:
-            self._note(
-                "unmarked-channel", f"the channel {_quoted(known)} had no marker, and read {_quoted(self._loose[0])}"
-            )
-            self._channels = [known]
-            self._loose = []
-
-    def _recipient(self, role: Role) -> str | None:
-        values = [clean_recipient(text) for text in self._to]
+    def _recipient(self) -> str | None:
+        """Whom a message of the assistant's is for: the first `to=` that names a tool, else a word that does."""
+        values = [name if name in self._tools else clean_recipient(name) for name in self._to]
         if values != self._to:
-            self._note("cut-recipient", f"the recipient {_quoted(self._to[-1])} is read as {_quoted(values[-1])}")
-        values = list(dict.fromkeys(value for value in values if value))
-        if role != "assistant":
-            return values[0] if values else None
-        if not values:
-            return self._bare_recipient()
-        if len(self._to) > 1:
+            self._note("cut-recipient", f"the recipient {quoted(self._to[-1])} is read as {quoted(values[-1])}")
+        if len(values) > 1:
             self._note("doubled-recipient", "more than one recipient")
-        chosen = next((value for value in values if resolve(value, self._tools)), values[0])
-        resolved = resolve(chosen, self._tools)
-        if resolved and resolved != chosen:
-            self._note("resolved-recipient", f"the recipient {_quoted(chosen)} is read as {_quoted(resolved)}")
-        return resolved or chosen
+        for value in filter(_NOBODY.__contains__, values):
+            code = "channel-as-recipient" if value else "empty-recipient"
+            self._note(code, f"the recipient {quoted(value)} is no tool")
+            self._channels += [value] if value in CHANNELS else []
+        values = [value for value in values if value not in _NOBODY]
+        if NOT_TOOLS.issuperset(values) and (tool := self._bare_recipient()):
+            return tool
+        if self.notes:  # where something is wrong anyway, the model's own name says nothing
+            values = [value for value in values if value != "assistant"]
+        for value in values:
+            if resolved := resolve(value, self._tools):
+                if resolved != value:
+                    self._note("resolved-recipient", f"the recipient {quoted(value)} is read as {quoted(resolved)}")
+                return resolved
+        return next(iter(values), None)
 
     def _bare_recipient(self) -> str | None:
-        """A word that names a tool is the recipient when no `to=` gives one."""
-        if self._to:
-            self._note("empty-recipient", "a `to=` without a recipient")
+        """A loose word that names a tool on offer."""
         for i, word in enumerate(self._loose):
             tool = None if word in CONTENT_TYPES else resolve(clean_recipient(word), self._tools)
             if tool:
-                self._note("bare-recipient", f"the recipient {_quoted(word)} had no `to=`: read as {_quoted(tool)}")
+                self._note("bare-recipient", f"the recipient {quoted(word)} had no `to=`: read as {quoted(tool)}")
                 del self._loose[i]
                 return tool
         return None
@@ -264,11 +248,11 @@ class _Reader:
         found = self._constrain
         if found is None:
             fitting = [word for word in self._loose if word in CONTENT_TYPES]
-            if not fitting and recipient is not None and len(self._loose) == 1:
+            if not fitting and recipient is not None and len(self._loose) == 1 and not self.notes:
                 fitting = [word for word in self._loose if _CONTENT_TYPE.fullmatch(word) and word not in CHANNELS]
             if fitting:
                 found = fitting[0]
                 self._loose.remove(found)
         if self._loose:
-            self._note("header-junk", f"dropped from the header: {_quoted(' '.join(self._loose))}")
+            self._note("header-junk", f"dropped from the header: {quoted(' '.join(self._loose))}")
         return found

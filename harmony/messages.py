@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 Effort = Literal["low", "medium", "high"]
@@ -17,7 +17,9 @@ FINAL: Final = "final"
 Channel = Literal["analysis", "commentary", "final"]
 """The channels the model was trained on. A `Message.channel` is any str: what was parsed is kept as it came."""
 
-NOT_TOOLS: Final = frozenset((None, "", "all", "assistant", "user"))
+CHANNELS: Final[tuple[str, ...]] = get_args(Channel)
+
+NOT_TOOLS: Final = frozenset((None, "", "all", *get_args(Role), *CHANNELS))
 """The recipients that are no tool: a message of the model to any other one is a call."""
 
 

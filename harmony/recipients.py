@@ -2,46 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from functools import lru_cache
 
 from harmony.messages import NOT_TOOLS
 
-_PREFIX = "functions."
 _AROUND = "\"'`,;:()[]{}<>?!*= "
+_END = re.compile(r"<\||[>=]")
+_BEFORE_END = re.compile(r"\.|_(?=.*\.)")
+_FOREIGN = re.compile(r"^(?:functions?\.|tools?[._])+")
+_TOOL_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[\w-]+)+|python")
 
 
 def clean_recipient(text: str) -> str:
-    """`text` cut where a marker begins (`query<|channel|>…`), without quotes and punctuation around it."""
-    return text.partition("<|")[0].strip(_AROUND)
+    """`text` up to a marker or a sign that ends it (`f<|channel|>…`, `f>msg=…`), without quotes and punctuation."""
+    return _END.split(text.lstrip(_AROUND), maxsplit=1)[0].strip(_AROUND)
+
+
+def is_tool_name(text: str) -> bool:
+    """Does `text` look like a tool's name, on offer or not: `functions.f`, `repo_browser.search`, `python`?"""
+    return _TOOL_NAME.fullmatch(text) is not None
 
 
 def resolve(name: str, tools: frozenset[str]) -> str | None:
     """The offered tool that `name` means; None when it means none, or more than one.
 
-    Tried in this order: the name itself; with `functions.`; without it (`functions.browser.search`); as the last part
-    of a tool's name (`search`); all of these without a content type glued to it (`shelljson`); in any case of letters.
+    It may lack what stands before the name (`search`), have something else there (`functions.browser.search`,
+    `tool_bash`), end with a content type (`shelljson`), and differ in blanks and in the case of letters.
 
         resolve("get_weather", frozenset({"functions.get_weather"}))  # "functions.get_weather"
     """
     if name in tools:
         return name
-    if name in NOT_TOOLS or not tools:
+    if name in NOT_TOOLS:
         return None
-    for spelling in (name, *(name.removesuffix(word) for word in ("json", "code") if name.endswith(word))):
-        found = next((known for known in _spellings(spelling) if known in tools), None)
-        if found := found or _only(tool for tool in tools if tool.endswith("." + spelling)):
+    ends = _by_end(tools)
+    bare = _FOREIGN.sub("", name, count=1)
+    short = (bare.removesuffix(word) for word in ("json", "code") if bare.endswith(word))
+    for spelling in (name, bare, *short):
+        if (whole := f"functions.{spelling}") in tools:
+            return whole
+        if found := ends.get(_squeezed(spelling)):
             return found
-    wanted = {spelling.lower() for spelling in _spellings(name)}
-    return _only(tool for tool in tools if tool.lower() in wanted)
+    return None
 
 
-def _spellings(name: str) -> Iterator[str]:
-    yield name
-    yield _PREFIX + name
-    if name.startswith(_PREFIX):
-        yield name.removeprefix(_PREFIX)
+@lru_cache(maxsize=8)
+def _by_end(tools: frozenset[str]) -> dict[str, str | None]:
+    """Each name and end of a name that a tool has; None: more than one have it.
+
+    `search` and `browser.search` are ends of `repo_browser.search`, `browser` is none.
+    """
+    found: dict[str, str | None] = {}
+    for tool in tools:
+        whole = _squeezed(tool)
+        for end in {whole, *(whole[dot.end() :] for dot in _BEFORE_END.finditer(whole))}:
+            found[end] = None if end in found else tool
+    return found
 
 
-def _only(found: Iterator[str]) -> str | None:
-    first = next(found, None)
-    return first if next(found, None) is None else None
+def _squeezed(name: str) -> str:
+    return "".join(name.lower().split())

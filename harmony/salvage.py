@@ -1,53 +1,70 @@
-"""A header without its `<|message|>`: which part of it is metadata, and which the text that the model meant."""
+"""Text where a header should be: which part of it is metadata, and which the text that the model meant."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from harmony.header import ROLES, Header
-from harmony.mending import CHANNELS, Segment, known_channel
-from harmony.messages import Role
-from harmony.recipients import clean_recipient, resolve
+from harmony.mending import Segment, known_channel, read_header
+from harmony.messages import ANALYSIS, CHANNELS, FINAL, Role
+from harmony.recipients import clean_recipient, is_tool_name, resolve
 from harmony.tokens import CHANNEL, CONSTRAIN
 
 _ROLES, _CHANNELS = "|".join(ROLES), "|".join(CHANNELS)
-_TO = r"""to=(?P<to>[^\s<{"'`]*)"""
-_TYPE = r"(?P<type>json|code)(?=\s|[{\[]|$)"
-_ROLE = re.compile(rf"\s*(?P<role>{_ROLES})(?P=role)*(?=[^a-z]|{_CHANNELS}|to=|$)")
-_RESULT = re.compile(r"\s*(?P<name>\S+)\s+to=assistant(?=\s|$)")
-_KNOWN = re.compile(rf"\s*(?P<channel>{_CHANNELS})")
-_TAIL = re.compile(rf"\s*{_TO}(?:\s+{_TYPE})?")
-_CONSTRAINED = re.compile(rf"\s*{_TYPE}")
-# What a header's text begins with, as far as words alone can tell: each part is optional.
-_FRONT = re.compile(rf"\s*(?:(?:{_ROLES})\s*)*(?:(?P<channel>{_CHANNELS})(?=\s|$))?\s*(?:{_TO}(?:\s+{_TYPE})?)?\s*")
+_TYPE = r"(?:json|code)(?=[\s{\[]|$)"
+_TO = rf"""(?:\s*to=[^\s<{{"'`]*(?:\s+{_TYPE})?)?"""
+_CHANNEL = rf"\s*(?:(?:{_CHANNELS})(?![a-z]))?{_TO}"
+# What each place of a header may begin with, as far as words alone can tell; the rest of it is text.
+_PLACES = {
+    "": re.compile(rf"\s*(?:(?:{_ROLES})+(?=[^a-z]|{_CHANNELS}|to=|$)|\S+(?=\s+to=assistant(?:\s|$)))?{_CHANNEL}"),
+    CHANNEL: re.compile(_CHANNEL),
+    CONSTRAIN: re.compile(rf"(?:\s*{_TYPE}{_TO})?"),
+}
+_ADDRESSED = re.compile(rf"(?<!\S)(?:(?:{_ROLES}|{_CHANNELS})\s+){{0,3}}to=(?P<to>\S+)")
+_AT_END = re.compile(r"(?<!\S)to=(?P<to>\S+)\s*$")
+_MAX_PARTS = 64  # of a text: what single tokens brought
 
 
 @dataclass(slots=True)
 class _Piece:
     """One message in the making. `marked`: some of it was metadata, so the whitespace before its text isn't text."""
 
-    role: Role = "assistant"
-    name: str | None = None
-    channel: str | None = None
-    recipient: str | None = None
-    content_type: str | None = None
+    role: Role | None = "assistant"
+    metadata: list[Segment] = field(default_factory=list)
     text: str = ""
     marked: bool = False
 
 
-def is_header(text: str, tools: frozenset[str]) -> bool:
-    """Is this text, which stands where only a header can, metadata (` to=python`, `commentary to=…`) and not prose?"""
-    front = _front(text)
-    rest = text[front.end() :]
-    return front["to"] is not None or not rest.strip() or (len(rest.split()) == 1 and _is_word(rest.strip(), tools))
+def split_header(text: str, tools: frozenset[str]) -> tuple[str, str]:
+    """What was said, and the header, of a text that stands where only a header can.
+
+    A header is words like ` to=python` and `commentary`, or anything with a `to=`; more than one other word before
+    that are text.
+
+        split_header("Let me look. to=functions.f json", tools)  # ("Let me look.", " to=functions.f json")
+    """
+    end = _end_of_metadata("", text, prose=False)
+    rest = text[end:].split()
+    if "to=" in text[:end] or is_rubble(text[end:]) or (len(rest) == 1 and _is_word(rest[0], tools)):
+        return "", text
+    for found in _ADDRESSED.finditer(text):
+        if _is_named(found["to"], tools):
+            said = text[: found.start()]
+            return (said, text[found.start() :]) if len(said.split()) > 1 else ("", text)
+    return text, ""
 
 
-def _front(text: str) -> re.Match[str]:
-    front = _FRONT.match(text)
-    assert front is not None  # every part of the pattern is optional
-    return front
+def trailing_recipient(parts: Sequence[str], tools: frozenset[str]) -> str:
+    """The ` to=functions.f` at the end of a text in parts; "" if there is none."""
+    found = _AT_END.search("".join(parts[-_MAX_PARTS:]))
+    return found[0] if found and _is_named(found["to"], tools) else ""
+
+
+def _is_named(recipient: str, tools: frozenset[str]) -> bool:
+    name = clean_recipient(recipient)
+    return is_tool_name(name) or resolve(name, tools) is not None
 
 
 def _is_word(word: str, tools: frozenset[str]) -> bool:
@@ -65,84 +82,52 @@ def salvage(
         salvage([("", ""), ("<|channel|>", 'final {"answer": 4}')], "assistant", frozenset(), prose=True)
         # [(Header("assistant", channel="final"), '{"answer": 4}')]
     """
-    pieces = [_Piece()]
+    pieces = [_Piece(role)]
     for marker, text in segments:
         if marker == CHANNEL and pieces[-1].text.strip():
             pieces.append(_Piece())
         piece = pieces[-1]
         if not piece.text.strip():
             text = piece.text + text
-            piece.text = ""
-            if marker == CHANNEL:
-                text = _take_channel(piece, text)
-            elif marker == CONSTRAIN:
-                text = _take_constrain(piece, text)
-            else:
-                text = _take_role(piece, text, role, prose=prose)
-            if piece.marked:
-                text = text.lstrip()
-        piece.text += text
-    said = (piece for piece in pieces if piece.text.strip() or piece.channel or piece.recipient)
-    return [(_header(piece, tools), piece.text) for piece in said]
+            end = _end_of_metadata(marker, text, prose=prose)
+            piece.metadata += [(marker, text[:end])] if end else []
+            piece.marked |= bool(marker or end)
+            piece.text = text[end:].lstrip() if piece.marked else text[end:]
+        else:
+            piece.text += text
+    read = [(read_header(piece.metadata, piece.role, tools)[0], piece.text) for piece in pieces]
+    return [(header, text) for header, text in read if text.strip() or header.channel or header.recipient]
 
 
-def _header(piece: _Piece, tools: frozenset[str]) -> Header:
-    recipient = piece.recipient and (resolve(piece.recipient, tools) or piece.recipient)
-    return Header(piece.role, piece.name, recipient, piece.channel, piece.content_type)
+def is_rubble(text: str) -> bool:
+    """Is there nothing in it that could be read: `…?`, `2.`?"""
+    return not any(char.isalpha() for char in text)
 
 
-def _take_role(piece: _Piece, text: str, role: Role | None, *, prose: bool) -> str:
-    if role is not None:
-        piece.role = role
-    elif found := _ROLE.match(text):
-        piece.role, piece.marked = ROLES[found["role"]], True
-        piece.name = "tool" if piece.role == "tool" else None  # as in a whole header: without one it can't be written
-        text = text[found.end() :]
-    elif not prose and (found := _RESULT.match(text)):
-        piece.role, piece.name, piece.recipient, piece.marked = "tool", found["name"], "assistant", True
-        return text[found.end() :]
-    front = _front(text)
-    if front["to"] is None:
-        return text if prose else _take_known(piece, text)
-    piece.channel = front["channel"]
-    return _take_tail(piece, text[front.start("to") - len("to=") :])
+def is_unclear(header: Header, text: str) -> bool:
+    """Does it depend on what follows how a message made of a header is read?"""
+    if header.role != "assistant" or header.recipient is not None:
+        return False
+    return header.channel is None or (header.channel != FINAL and is_rubble(text))
 
 
-def _take_known(piece: _Piece, text: str) -> str:
-    """A known channel at the front, glued to the text or not (`final{"a": 1}`)."""
-    found = _KNOWN.match(text)
-    if found is None:
-        return text
-    piece.channel = found["channel"]
-    piece.marked = True
-    return text[found.end() :]
+def read_left(header: Header, text: str, following: Header, tools: frozenset[str]) -> Header | None:
+    """The header of such a message when another one follows: text is a thought; None: it is rubble.
+
+    Without tools, and before a thought, text stays what it is: refusals of the user's wish are written so.
+    """
+    if is_rubble(text):
+        return None
+    before_thought = following.channel == ANALYSIS and following.recipient is None
+    return replace(header, channel=ANALYSIS) if tools or not before_thought else header
 
 
-def _take_channel(piece: _Piece, text: str) -> str:
-    piece.marked = True
-    rest = _take_known(piece, text)
-    cut = known_channel(text.strip()) if rest == text else None
-    if cut and cut.startswith(text.strip()):  # the channel itself was cut: `comm`
-        piece.channel, rest = cut, ""
-    return _take_tail(piece, rest)
-
-
-def _take_constrain(piece: _Piece, text: str) -> str:
-    piece.marked = True
-    found = _CONSTRAINED.match(text)
-    if found is None:
-        return text
-    piece.content_type = CONSTRAIN + found["type"]
-    return _take_tail(piece, text[found.end("type") :])
-
-
-def _take_tail(piece: _Piece, text: str) -> str:
-    """`to=…` and a content type behind it."""
-    found = _TAIL.match(text)
-    if found is None:
-        return text
-    piece.marked = True
-    to = clean_recipient(found["to"])
-    piece.recipient = to if to and to != "assistant" else piece.recipient
-    piece.content_type = found["type"] or piece.content_type
-    return text[found.end() :]
+def _end_of_metadata(marker: str, text: str, *, prose: bool) -> int:
+    found = _PLACES[marker].match(text)
+    assert found is not None  # every part of the patterns is optional
+    if prose and not marker and "to=" not in found[0]:
+        return 0
+    if marker == CHANNEL and not found[0].strip():
+        cut = known_channel(word := text.strip())
+        return len(text) if cut and cut.startswith(word) else found.end()  # the channel itself was cut: `comm`
+    return found.end()

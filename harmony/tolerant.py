@@ -5,8 +5,9 @@ The codes of the repairs, which don't change:
 | code | what was mended |
 |---|---|
 | bare-recipient | a tool's name without `to=` |
+| channel-as-recipient | `to=final`, `to=developer`: a channel's name counts as the channel, a role's as nobody |
 | content-type-as-channel | `<|channel|>json` |
-| cut-recipient | a recipient with a marker, quotes or punctuation on it |
+| cut-recipient | a recipient with a marker, quotes, punctuation or `>msg=…` on it |
 | doubled-channel | more than one channel marker: the last known channel counts |
 | doubled-recipient | more than one recipient: the first that names a tool counts |
 | doubled-role | a role in the middle of a header, dropped |
@@ -14,21 +15,21 @@ The codes of the repairs, which don't change:
 | empty-recipient | `to=` without a recipient |
 | foreign-message | a message in the name of a tool, the user or the system, which the model made up: kept |
 | glued-role | `assistantassistant`, `assistantfinal` |
-| header-junk | words that mean nothing in a header, dropped |
+| header-junk | words that mean nothing in a header, or a message of signs alone before another one: dropped |
 | header-order | the content type before the recipient |
 | mended-channel | `finalx`, `commentary?`, `comment` |
 | misplaced-constrain | `<|constrain|>` before a channel or a recipient |
 | missing-end | a message that the next one's `<|start|>` or `<|channel|>` closed |
-| missing-message | a header without `<|message|>`: what isn't metadata is the content |
+| missing-message | a header without `<|message|>`: what isn't metadata is the content, a thought if more follows |
 | missing-role | a header without a role: the assistant's |
 | missing-start | a header without `<|start|>` |
 | named-role | `user:ann` |
-| resolved-recipient | `to=get_weather` for `functions.get_weather` |
+| resolved-recipient | `to=get_weather`, `to=tool_get_weather` for `functions.get_weather` |
 | restarted-header | `<|start|>` inside a header that says nothing yet |
 | spaced-channel, spaced-constrain | whitespace after the marker |
-| stray-marker | `<|message|>` or `<|constrain|>` inside a message, dropped |
+| stray-marker | `<|message|>` or `<|constrain|>` inside a message, with a header or without: dropped |
 | stray-stop | a stop token between messages |
-| stray-text | text between messages: a message of its own |
+| stray-text | text between messages: a message of its own, a thought if more follows |
 | tool-as-channel, tool-as-role | a tool's name in the place of the channel or the role: the recipient |
 | tool-without-recipient | `<|start|>functions.f<|message|>`, read as a tool's message |
 | unknown-token | an id that no token has: one U+FFFD |
@@ -43,9 +44,9 @@ from dataclasses import dataclass, field
 
 from harmony.assembly import Assembly
 from harmony.header import Header
-from harmony.mending import Segment, read_header
+from harmony.mending import Segment, quoted, read_header
 from harmony.messages import ClosedBy, Delta, Repaired, Role
-from harmony.salvage import is_header, salvage
+from harmony.salvage import is_unclear, read_left, salvage, split_header, trailing_recipient
 from harmony.strict import State
 from harmony.tokenizer import Tokenizer
 from harmony.tokens import CHANNEL, CONSTRAIN
@@ -77,6 +78,16 @@ class _Draft:
         return len(self.markers) == 1 and not self.texts[0].strip()
 
 
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """A message made of a header alone, until it is known whether another one follows."""
+
+    header: Header
+    text: str
+    first: int
+    end: int
+
+
 class TolerantMachine:
     """Reads well-formed Harmony as `StrictMachine` does, and everything else as it was most likely meant.
 
@@ -102,6 +113,7 @@ class TolerantMachine:
         self._tools = tools
         self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
         self._draft = None if role is None else _Draft(role, 0, prose=True)
+        self._left: _Left | None = None
         self._out: list[Delta | Repaired] = []
 
     @property
@@ -150,6 +162,7 @@ class TolerantMachine:
             if not untouched:
                 self._salvage(draft, None, quiet=cut)
             self._draft = None
+        self._settle(None)
         return self._out
 
     def begin_after_opening(self) -> None:
@@ -192,13 +205,12 @@ class TolerantMachine:
         elif token == self._start:
             self._restart(draft)
         else:
-            if len(draft.markers) == 1 and draft.prose:
-                draft = self._judge(draft)
-            if token == self._message:
-                self._begin(draft)
-            else:
-                draft.markers.append(self._marks[token])
-                draft.texts.append(bytearray())
+            judged = self._judge(draft, token) if len(draft.markers) == 1 and draft.prose else draft
+            if judged and token == self._message:
+                self._begin(judged)
+            elif judged:
+                judged.markers.append(self._marks[token])
+                judged.texts.append(bytearray())
 
     def _in_content(self, token: int) -> None:
         if token in self._closers:
@@ -206,8 +218,11 @@ class TolerantMachine:
         elif token == self._start or self._marks.get(token) == CHANNEL:
             self._repair("missing-end", "a new message began before the last one was closed")
             self.assembly.repaired = True
+            addressed = "" if token == self._start else trailing_recipient(self.assembly.parts, self._tools)
             self._close("end", before_this=True)
             self._between(token)
+            if self._draft is not None:
+                self._draft.texts[0] += addressed.encode()
         elif token in self._structural:
             self._repair("stray-marker", "a marker of the header inside a message, dropped")
             self.assembly.repaired = True
@@ -229,15 +244,25 @@ class TolerantMachine:
             self.last_content_delta = text
             self._out.append(self.assembly.add(text))
 
-    def _judge(self, draft: _Draft) -> _Draft:
-        """The first marker after text in the role's place: was that text a header, or a message without one?"""
-        text = draft.texts[0].decode("utf-8", "replace")
-        if not is_header(text, self._tools):
+    def _judge(self, draft: _Draft, token: int) -> _Draft | None:
+        """The first marker after text in the role's place: was that text a header, or a message without one?
+
+        None: `<|message|>` came in the middle of a message without a header, which goes on.
+        """
+        said, header = split_header(draft.texts[0].decode("utf-8", "replace"), self._tools)
+        if said and not header and token == self._message:
+            self._repair("stray-marker", "<|message|> inside a message without a header, dropped")
+            self._settle(Header("assistant"))
+            self._out.append(self.assembly.open(Header("assistant"), draft.first, repaired=True, headless=True))
+            self._draft = None
+            self._add(said)
+            return None
+        if said:
             self._repair("stray-text", "text outside of any message, kept as a message of its own")
-            self._whole(Header("assistant"), text, draft.first, "end", end=self._here)
-            self._repair("missing-start", "a header without <|start|>: taken for the assistant's")
-            self._draft = _Draft("assistant", self._here, prose=True, repaired=True)
-            return self._draft
+            self._settle(Header("assistant"))
+            self._left = _Left(Header("assistant"), said, draft.first, self._here)
+            self._draft = draft = _Draft("assistant", self._here, prose=True, stray=True, repaired=True)
+            draft.texts[0] += header.encode()
         if draft.stray:
             self._repair("missing-start", "a header without <|start|>: taken for the assistant's")
         return draft
@@ -248,6 +273,7 @@ class TolerantMachine:
         for code, message in notes:
             self._repair(code, message)
         foreign = self._flag(header)
+        self._settle(header)
         self._draft = None
         repaired = draft.repaired or bool(notes) or foreign
         self._out.append(self.assembly.open(header, draft.first, repaired=repaired))
@@ -274,11 +300,27 @@ class TolerantMachine:
         if quiet and not any(text.strip() for _, text in kept):
             return
         self._repair("missing-message", "no <|message|> came: what follows the header's words is the content")
+        if kept:
+            self._settle(kept[0][0])
         end = len(self.assembly.tokens)
+        if closed_by == "end" and len(kept) == 1 and is_unclear(*kept[0]):
+            self._left = _Left(*kept[0], draft.first, end)
+            return
         for i, (header, text) in enumerate(kept):
             self._flag(header)
             first = end if i else draft.first  # the first one gets all the ids: where each one begins is a guess
             self._whole(header, text, first, closed_by if i == len(kept) - 1 else "end", end=end)
+
+    def _settle(self, following: Header | None) -> None:
+        """Read what was left, now that it is known what follows. None: nothing does."""
+        left, self._left = self._left, None
+        if left is None:
+            return
+        header = left.header if following is None else read_left(left.header, left.text, following, self._tools)
+        if header is None:
+            self._repair("header-junk", f"dropped, for it says nothing: {quoted(left.text)}")
+        else:
+            self._whole(header, left.text, left.first, "end", end=left.end)
 
     def _whole(self, header: Header, text: str, first: int, closed_by: ClosedBy | None, *, end: int) -> None:
         """A message that came all at once: opened, filled and closed."""

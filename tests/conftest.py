@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -36,6 +36,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # as nohup leaves it
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
+
+@pytest.hookimpl(wrapper=True)
+def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
+    """One more than there are processors: a third of the time, tests wait for a process, a kernel or a terminal."""
+    return 1 + (yield)
+
+
 _DROPPED_PREFIXES = (
     *("OSSIA_", "HF_", "HUGGINGFACE_", "HUGGING_FACE_", "XDG_", "LLAMA_", "TIKTOKEN_"),
     *("JUPYTER", "IPYTHON", "LC_", "CLICOLOR", "TYPER_"),
@@ -50,6 +57,10 @@ _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
 def _is_foreign(name: str) -> bool:
     return name.startswith(_DROPPED_PREFIXES) or name in _DROPPED or name.lower() in _PROXIES
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--write-screens", action="store_true", help="write tests/golden/screens as they are now")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -6,7 +6,9 @@ import errno
 import os
 import re
 import shutil
+import stat
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -41,10 +43,11 @@ def locks(descriptor: int) -> bool:
     return True
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str, *, keep_mode: bool = False) -> None:
     """Write a private file atomically: the old one or the new one is there, never half of one. Raises OSError.
 
     Missing folders above it are made. `write_whole(Path("data/trust.json"), "{}\\n")`: mode 0600, UTF-8.
+    `keep_mode`: the owner and the mode of a file that is there stay.
     """
     if path.exists() and not path.is_file():  # /dev/null would be replaced
         raise OSError(errno.EINVAL, "not a regular file", str(path))
@@ -56,6 +59,11 @@ def write_whole(path: Path, text: str) -> None:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
+        if keep_mode and path.exists():
+            before = path.stat()
+            with suppress(OSError, AttributeError):  # only root may give a file away; Windows has no owners
+                os.chown(partial, before.st_uid, before.st_gid)
+            partial.chmod(stat.S_IMODE(before.st_mode))
         if hasattr(os, "O_DIRECTORY"):
             with opened_below(path.parent, ()) as folder:
                 left = re.compile(rf"\.{re.escape(path.name)}\.ossia-[a-z0-9_]{{8}}")

@@ -30,16 +30,18 @@ class Own:
     """The parts of ossia in one workspace.
 
     `places` lie below the workspace's root, none inside another; symbolic links on the way to a part are among them.
-    `problem`: why no confinement can protect all of it; "" if one can.
+    `problem`: why no confinement can protect all of it; "" if one can. `awaited`: where ossia would read what isn't
+    there yet, e.g. its config file.
     """
 
     places: tuple[Path, ...] = ()
     problem: str = ""
+    awaited: tuple[Path, ...] = ()
 
     def holds(self, path: Path) -> bool:
         """Is it a part of ossia, or would it be one? By its path alone, ignoring case, as some file systems do."""
         folded = Path(str(path).casefold())
-        return any(folded.is_relative_to(str(place).casefold()) for place in self.places)
+        return any(folded.is_relative_to(str(place).casefold()) for place in (*self.places, *self.awaited))
 
     @property
     def links(self) -> tuple[Path, ...]:
@@ -52,8 +54,11 @@ class Own:
         return tuple(place for place in self.places if not os.path.lexists(place))
 
 
-def own_in(root: Path, parts: Iterable[Path]) -> Own:
-    """Those of `parts` (ossia's, anywhere, existing or not) that concern the workspace `root`, a resolved path."""
+def own_in(root: Path, parts: Iterable[Path], awaited: Iterable[Path] = ()) -> Own:
+    """Those of `parts` (ossia's, anywhere, existing or not) that concern the workspace `root`, a resolved path.
+
+    `awaited` are places that count even where nothing is yet.
+    """
     ways = [place for part in dict.fromkeys(parts) for place in way(part)]
     around = next((place for place in ways if root.is_relative_to(place)), None)
     if around is not None:
@@ -61,7 +66,8 @@ def own_in(root: Path, parts: Iterable[Path]) -> Own:
     inside = outermost(place for place in ways if place.is_relative_to(root))
     bare = any(Path(prefix).resolve() == root for prefix in _prefixes()) and not (root / "pyvenv.cfg").exists()
     problem = f"{root} is the prefix of the Python that runs ossia" if bare else ""
-    return Own(tuple(inside), problem)
+    later = outermost(place for part in awaited for place in way(part, missing=True) if place.is_relative_to(root))
+    return Own(tuple(inside), problem, tuple(place for place in later if place not in inside))
 
 
 def outermost(paths: Iterable[Path]) -> list[Path]:

@@ -197,13 +197,14 @@ class Decision:
 
     A toolbox treats "always" as "session": whoever answers stores the question's rules. `arguments`: written by the
     user in place of the model's. Then even an allowing decision is no approval yet: the changed call is previewed and
-    asked about.
+    asked about. `unasked`: a refusal, since nobody could be asked, which is what the model is told.
     """
 
     call_id: str
     allow: bool
     remember: Literal["once", "session", "edits"] = "once"
     arguments: str | None = None
+    unasked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ from tools.spec import (
 from tools.text import bounded, readable
 
 REFUSED = "User denied this call. Do not retry it; ask or choose another way."
+UNASKED = "This call needs approval, and there is nobody to ask: it did not run. Choose another way, or do without."
 REFUSED_AGAIN = "User denied this very call before: they were not asked again. Choose another way, or do without."
 DRY_RUN = "Not executed (dry run). It would:"
 
@@ -84,7 +85,7 @@ class Toolbox:
         self._context = context
         self._max_result_tokens = max_result_tokens
         self._dry_run = dry_run
-        self._refused: set[tuple[str, str]] = set()
+        self._refused: dict[tuple[str, str], str] = {}  # and what the model is told of it
         self._said = ""
         self.by_name: Mapping[str, ToolSpec]
         self.turn_off(())
@@ -204,7 +205,7 @@ class Toolbox:
         asked about: the user has not seen yet what they would do.
         """
         if wished.wish in self._refused:
-            return wished, ToolResult(REFUSED_AGAIN, error=True)
+            return wished, ToolResult(self._refused[wished.wish], error=True)
         ready, fault, rejected = wished, "", ""
         while True:
             spec, preview, context = ready.tool.spec, ready.preview, ready.context
@@ -220,19 +221,22 @@ class Toolbox:
             allow = decision is not None and decision.call_id == asked.call.id and decision.allow
             if decision is None or decision.arguments is None or not allow:
                 yield ApprovalDecided(ready.call.id, allow, "user", asked.reason)
-                return self._answered(wished, ready, decision if allow else None)
+                unasked = decision is not None and decision.unasked
+                return self._answered(wished, ready, decision if allow else None, unasked=unasked)
             changed = self._previewed(replace(asked.call, arguments=decision.arguments), replace(context, preview=None))
             if isinstance(changed, ToolResult):
                 fault, rejected = changed.text, decision.arguments
             else:
                 ready, fault, rejected = changed, "", ""
 
-    def _answered(self, wished: _Ready, ready: _Ready, decision: Decision | None) -> tuple[_Ready, ToolResult | None]:
+    def _answered(
+        self, wished: _Ready, ready: _Ready, decision: Decision | None, *, unasked: bool
+    ) -> tuple[_Ready, ToolResult | None]:
         """What follows from a person's answer. None refuses the call, and also what the model first asked for."""
         if decision is None:
             if not ready.context.stop.stopped:
-                self._refused |= {wished.wish, ready.wish}
-            return wished, ToolResult(REFUSED, error=True)
+                self._refused |= dict.fromkeys((wished.wish, ready.wish), UNASKED if unasked else REFUSED_AGAIN)
+            return wished, ToolResult(UNASKED if unasked else REFUSED, error=True)
         if decision.remember == "session":
             self._policy.remember(ready.tool.spec, ready.preview, ready.args)
         elif decision.remember == "edits" and self._can_accept(ready):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from agent.errors import ModelMissing, ModelUnusable
-from agent.models.catalog import name_of, part_of, part_path
+from agent.models.catalog import ETUDE, name_of, part_of, part_path
 from agent.models.gguf import read_header
 from agent.models.gguf_parts import GgufHeader, TensorInfo
 from agent.models.gpt_oss import Architecture, check_gpt_oss, read_vocabulary
@@ -40,6 +40,12 @@ class ModelFile:
     @property
     def weight_bytes(self) -> int:
         return sum(tensor.bytes for tensor in self.tensors.values())
+
+    @property
+    def temperature(self) -> float:
+        """Its own: 1 as for any gpt-oss, but the étude, wherever it lies, adds wrongly one time in a hundred at 1."""
+        name = self.header.metadata.get("general.name")
+        return 0.0 if name is not None and name.value == ETUDE else 1.0
 
     def vocabulary(self) -> Vocabulary:
         """Its vocabulary, read anew from the header. Raises `ModelUnusable` if not every text can be written in it."""

@@ -68,6 +68,13 @@ def free_disk(folder: Path) -> int:
     return shutil.disk_usage(folder).free
 
 
+def keeps_part(model: CatalogModel, data_dir: Path) -> bool:
+    """Is there a part of a download of `model` that `pull` would go on with?"""
+    parts = (data_dir / MODELS_FOLDER).glob("*.part")
+    named = (path for path in parts if re.fullmatch(model.files, path.name.rsplit(".", 2)[0]))
+    return any(path.stat().st_size for path in named)
+
+
 def pull(
     model: CatalogModel,
     data_dir: Path,
@@ -85,7 +92,7 @@ def pull(
     An interrupt (KeyboardInterrupt) passes through; the part that came is kept.
     """
     folder = data_dir / MODELS_FOLDER
-    with _quiet_hub(), _faults_of(model):
+    with _quiet_hub(), _faults_of(model, folder):
         revision, files = _remote_files(model, endpoint)
         targets = ((file, file.target(folder)) for file in files)
         missing = [file for file, path in targets if not path.is_file() or path.stat().st_size != file.bytes]
@@ -156,7 +163,7 @@ def _download(job: _Job, file: _RemoteFile, report: Callable[[int], None]) -> No
             came = out.tell()
             report(came)
             try:
-                with _faults_of(job.model):
+                with _faults_of(job.model, job.folder):
                     _transfer(job, file, out, report)
                     if out.tell() < file.bytes:
                         raise ConnectionError("the transfer ended early")
@@ -234,7 +241,7 @@ def _only_one(lock: Path, model: CatalogModel) -> Iterator[None]:
 
 
 @contextmanager
-def _faults_of(model: CatalogModel) -> Iterator[None]:
+def _faults_of(model: CatalogModel, folder: Path) -> Iterator[None]:
     """Turns failures of the hub and the network into one line, without an address (which may hold a signature)."""
     from huggingface_hub.errors import (
         GatedRepoError,
@@ -244,7 +251,10 @@ def _faults_of(model: CatalogModel) -> Iterator[None]:
         RepositoryNotFoundError,
     )
 
-    again = f"partial download kept, `ossia models pull {model.name}` resumes it"
+    def again() -> str:
+        kept, do = keeps_part(model, folder.parent), f"`ossia models pull {model.name}`"
+        return f"partial download kept, {do} resumes it" if kept else f"nothing was downloaded, {do} tries again"
+
     try:
         yield
     except OfflineModeIsEnabled as error:
@@ -258,10 +268,10 @@ def _faults_of(model: CatalogModel) -> Iterator[None]:
     except HfHubHTTPError as error:
         status = error.response.status_code
         kind = _Transient if status in (408, 429) or status >= 500 else DownloadFailed
-        raise kind(f"{model.repo}: the hub answered {status}; {again}") from error
+        raise kind(f"{model.repo}: the hub answered {status}; {again()}") from error
     except HTTPError as error:
-        raise _Transient(f"{model.repo}: no connection to the hub ({type(error).__name__}); {again}") from error
+        raise _Transient(f"{model.repo}: no connection to the hub ({type(error).__name__}); {again()}") from error
     except ConnectionError as error:
-        raise _Transient(f"{model.repo}: {error}; {again}") from error
+        raise _Transient(f"{model.repo}: {error}; {again()}") from error
     except OSError as error:
-        raise DownloadFailed(f"{model.name} can't be downloaded: {error.strerror or error}; {again}") from error
+        raise DownloadFailed(f"{model.name} can't be downloaded: {error.strerror or error}; {again()}") from error

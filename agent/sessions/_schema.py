@@ -67,7 +67,13 @@ CREATE TRIGGER entry_removed AFTER DELETE ON entries BEGIN
 END;
 """
 
-MIGRATIONS: Final[tuple[str, ...]] = (_FIRST,)
+# 1.0 was what every session got; since models have temperatures of their own, null means that one.
+_OWN_TEMPERATURE: Final = """
+UPDATE sessions SET options = json_set(options, '$.sampling.temperature', NULL)
+WHERE json_valid(options) AND json_extract(options, '$.sampling.temperature') = 1.0;
+"""
+
+MIGRATIONS: Final[tuple[str, ...]] = (_FIRST, _OWN_TEMPERATURE)
 """`MIGRATIONS[n]` turns version n into version n + 1. A released step is never changed: a new one is added."""
 
 

@@ -28,9 +28,9 @@ class Approvals:
         assembly = self._model.assembly
         assert assembly is not None  # a call runs only where it was loaded
         self._asked = asked
-        question = question_of(
-            asked, spec=assembly.tools.toolbox.by_name.get(asked.call.name), hint=assembly.tools.hint and _HINT
-        )
+        tools = assembly.tools
+        spec = tools.toolbox.by_name.get(asked.call.name)
+        question = question_of(asked, spec=spec, hint=tools.hint and _HINT, workspace=tools.folder is not None)
         self._chat.face.ask(question, lambda key: self._answer(asked, key))
 
     def withdraw(self) -> None:

@@ -81,9 +81,9 @@ class ChatPanes:
         return [Segment(f"  {text}", Style(dim=True))]
 
     def farewell(self) -> list[Row]:
-        """How to come back, if something was said and is stored."""
+        """How to come back, if something was said and is stored. Not in front of why no model could be loaded."""
         talk, view = self._talk, self._face.view
-        if talk.store and not talk.store.problem and talk.session.entries:
+        if talk.store and not talk.store.problem and talk.session.entries and not talk.model.fault:
             view.note(f"ossia --resume {talk.opened.session_id} continues this chat")
         return view.take()
 

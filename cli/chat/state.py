@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -39,11 +40,11 @@ class Waiting(Typed):
 class Notices(Display):
     """What the program says while it loads: lines that go to `post`, from whatever thread. `verbose`: details too."""
 
-    def __init__(self, post: Callable[[str, str], None], *, verbose: bool) -> None:
+    def __init__(self, post: Callable[[str, str], None], background: Background, *, verbose: bool) -> None:
         super().__init__(
             terminal=True, asides=True, lively=False, thinking=False, colour=False, verbose=verbose, quiet=False
         )
-        self._post = post
+        self._post, self._background = post, background
 
     def note(self, text: str) -> None:
         self._post(text.removeprefix("ossia: "), "dim")
@@ -53,6 +54,18 @@ class Notices(Display):
 
     def aside(self, text: str, *, whole: bool = False) -> None:
         self._post(text, "dim")
+
+    @contextmanager
+    def skippable(self, skip: Callable[[], None]) -> Iterator[str]:
+        """Ctrl-C skips, unless it ends another job."""
+        background, free = self._background, self._background.job is None
+        if free:
+            background.job = skip
+        try:
+            yield "Ctrl-C goes on without" if free else ""
+        finally:
+            if background.job == skip:
+                background.job = None
 
     @property
     def doing(self) -> str:
@@ -71,7 +84,7 @@ class State:
         self.control: Control | None = None
         self.queue: deque[Waiting] = deque()
         self.background = Background(wake=lambda: self.face.wake(), failed=self.tell)
-        self.notices = Notices(self.post, verbose=resolved.settings.verbose)
+        self.notices = Notices(self.post, self.background, verbose=resolved.settings.verbose)
 
     @property
     def settings(self) -> Settings:

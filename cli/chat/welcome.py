@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli.clean import clean, one_line
+from cli.runtime.session import moved_from
 from cli.words import count
 
 if TYPE_CHECKING:
@@ -76,7 +77,8 @@ def _show(talk: Conversation, face: Face, lines: list[str]) -> None:
         face.note(line)
     of_folder = talk.folder.warnings if talk.folder else ()
     others = [warning for warning in talk.resolved.warnings if warning not in of_folder]
-    for warning in (*others, *filter(None, [talk.opened.problem])):
+    moved = moved_from(talk.opened.worked_in, talk.folder, chat=True)
+    for warning in (*others, *filter(None, [talk.opened.problem, moved])):
         face.note(warning, "yellow")
     enter(face, talk.folder)
     if talk.session.options.response_format:

@@ -14,20 +14,20 @@ import typer
 from cli.commands.groups import Group
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from cli.exits import ExitError
 
 
-def group(about: str) -> typer.Typer:
-    """A command that holds others, and prints its help when none of them is named."""
-    return typer.Typer(cls=Group, help=about, callback=_print_help, invoke_without_command=True, rich_markup_mode=None)
+def group(about: str, alone: Callable[[], None] | None = None) -> typer.Typer:
+    """A command that holds others. When none of them is named it calls `alone`, or prints its help."""
 
+    def callback(context: typer.Context) -> None:
+        if context.invoked_subcommand is None:
+            alone() if alone else typer.echo(context.get_help())
 
-def _print_help(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+    return typer.Typer(cls=Group, help=about, callback=callback, invoke_without_command=True, rich_markup_mode=None)
 
 
 def exit_error(message: str, code: Literal["USAGE", "FAILED", "ENGINE"] = "USAGE") -> ExitError:

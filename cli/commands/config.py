@@ -11,10 +11,7 @@ import typer
 
 from cli.commands import exit_error, group, writing
 
-app = group("Show the settings and where each one came from.")
 
-
-@app.command()
 def show() -> None:
     """Print each setting and where it came from.
 
@@ -36,6 +33,10 @@ def show() -> None:
         print(line)
     for warning in resolved.warnings:
         print(f"ossia: warning: {warning}", file=sys.stderr)
+
+
+app = group("Show the settings and where each one came from, or change them.", alone=show)
+app.command()(show)
 
 
 @app.command()

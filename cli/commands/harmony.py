@@ -59,7 +59,7 @@ def render(
 
     try:
         conversation = conversation_from_chat if form == "chat" else conversation_from_json
-        messages, tokenizer = conversation(_read_json(file)), _tokenizer(model)
+        messages, tokenizer = conversation(_read_json(file)), _tokenizer(model, any_will_do=True)
         rendered = Codec(tokenizer).render(messages, purpose=purpose, drop=_drop_policy(drop, purpose))
     except (ConversationError, RenderError) as error:
         raise _unusable(file, str(error)) from None

@@ -121,7 +121,7 @@ def test(
     line = LiveLine(sys.stderr, shown=sys.stderr.isatty() and os.environ.get("TERM") != "dumb")
     line.set(f"connecting to {', '.join(config.name for config in configs if config.enabled)}")
     try:
-        statuses = servers.connect(waiting=line.tick)
+        statuses = servers.connect(waiting=lambda _: line.tick())
         line.erase()
         for status in statuses:
             print(clean("\n".join(_told(status))))

@@ -45,6 +45,7 @@ def pull(
 ) -> None:
     """Download a model into ossia's folder, or resume a partial download. Prints its path."""
     from agent.models.catalog import DOWNLOADS, ETUDE, ETUDE_PATH, download_of
+    from agent.models.pull import keeps_part
     from agent.models.pull import pull as download
     from cli import paths
     from cli.runtime.models import download_line
@@ -62,7 +63,9 @@ def pull(
         path = download(model, paths.data_dir(), on_progress=download_line(line, name))
     except KeyboardInterrupt:
         line.erase()
-        print(f"ossia: stopped; partial download kept, `ossia models pull {name}` resumes it", file=sys.stderr)
+        kept = keeps_part(model, paths.data_dir())
+        more = f"; partial download kept, `ossia models pull {name}` resumes it" if kept else ""
+        print(f"ossia: stopped{more}", file=sys.stderr)
         raise
     finally:
         line.erase()

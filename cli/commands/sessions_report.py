@@ -29,7 +29,12 @@ def print_list(infos: Sequence[SessionInfo], *, json: bool) -> None:
         return
     print(f"{'ID':<8}  {'LAST USED':<16}  {'TURNS':>5}  TITLE")
     for info in infos:
-        print(f"{info.id:<8}  {when(info.updated):<16}  {info.turns:>5}  {shown(one_line(info.title))}")
+        print(shown(row_of(info)))
+
+
+def row_of(info: SessionInfo) -> str:
+    """`k7m2v9xq  2026-11-22 18:00      2  What is 48*17?`: a session in a list, unclean."""
+    return f"{info.id:<8}  {when(info.updated):<16}  {info.turns:>5}  {one_line(info.title)}"
 
 
 def print_hits(hits: Sequence[SessionHit], text: str, *, json: bool) -> None:

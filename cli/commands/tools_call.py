@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
@@ -25,8 +26,8 @@ from cli.settings.workspace import resolve_with_folder
 from cli.streams import shown, stdout
 from cli.words import json_line
 from tools.calls.names import resolve_name
-from tools.spec import ApprovalAsked, ApprovalDecided, Taint, ToolCall, ToolFinished
-from tools.toolbox import REFUSED_AGAIN
+from tools.spec import ApprovalAsked, ApprovalDecided, Taint, ToolCall, ToolFinished, ToolShown
+from tools.toolbox import REFUSED_AGAIN, UNASKED
 
 _GRACE_S = 5.0
 
@@ -60,6 +61,7 @@ class _Caller:
         settings = resolved.settings
         self.code = ExitCode.ANSWERED
         self._as_json = settings.json
+        self._shows_results = not settings.json and stdout().isatty() and sys.stderr.isatty()
         self._display: Display = make_display(settings)
         for warning in resolved.warnings:
             self._display.warn(warning)
@@ -110,7 +112,7 @@ class _Caller:
             self._display.note(f"ossia: {warning}")
         self._warn(finished)
         if finished.result.error and self.code == ExitCode.ANSWERED:
-            again = finished.result.text == REFUSED_AGAIN
+            again = finished.result.text in (REFUSED_AGAIN, UNASKED)
             self.code = ExitCode.CUT if control.stopped else ExitCode.UNASKED if again else went
         if self._as_json:
             _print_json(finished)
@@ -132,6 +134,8 @@ class _Caller:
             self._display.tell(notice)
 
     def _see(self, event: Event | Tapped) -> None:
+        if isinstance(event, ToolShown) and self._shows_results:  # the result says the same
+            return
         if not isinstance(event, Tapped | ToolFinished | ApprovalAsked):
             self._display.see(event)
 

@@ -18,6 +18,7 @@ from agent.events import ApprovalAsked, Decision
 from cli.clean import clean, one_line
 from cli.runtime.approval_text import WORDS, answers, decision_of, hint_on, title_of
 from cli.runtime.progress import Display
+from tools.approval.policy import BY_RULE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,7 +68,7 @@ class Asker:
         self._colour = display.colour
 
     def decide(self, asked: ApprovalAsked, *, given_up: Callable[[], bool]) -> Decision | None:
-        """The answer; None when the turn ended meanwhile (`given_up`) or nobody can be asked: a refusal.
+        """The answer; None when the turn ended meanwhile (`given_up`): a refusal.
 
         Ctrl-C raises KeyboardInterrupt, as everywhere.
         """
@@ -78,7 +79,7 @@ class Asker:
                 hint = hint_on(asked, self._hint)
                 self._refused.append(Unasked(asked.call.id, asked.call.name, asked.reason, _way(asked)))
                 self._display.note(f"ossia: {_why_not(asked, yes=self._yes)}{hint and f', or {hint}'}")
-                return None
+                return Decision(asked.call.id, False, unasked=True)
             key = self._ask(asked, tty, given_up)
         return None if key is None else decision_of(asked, key, self._store)
 
@@ -173,11 +174,18 @@ def _shortened(line: str) -> str:
 def _why_not(asked: ApprovalAsked, *, yes: bool) -> str:
     """`container.exec was refused: …`, and how to allow it."""
     nobody = "--yes doesn't answer that" if yes else "there is no terminal to ask on"
-    return f"{asked.call.name} was refused: {asked.reason}, and {nobody}; {_way(asked)} allows it"
+    way = _way(asked)
+    helps = f"{way} allows it" if way else "no flag allows what that rule may forbid"
+    return f"{asked.call.name} was refused: {asked.reason}, and {nobody}; {helps}"
 
 
 def _way(asked: ApprovalAsked) -> str:
-    """The flags that would allow exactly this call, or else its tool. A call with a caution needs a pattern."""
+    """The flags that would allow exactly this call, or else its tool. A call with a caution needs a pattern.
+
+    A rule that says to ask is stricter than any that allows: there it is the answer to the question.
+    """
+    if asked.reason.startswith(BY_RULE):
+        return "" if asked.firm else "--yes"
     name = asked.call.name.removeprefix("functions.")
     careful = bool(asked.preview.caution)
     rules = asked.rules or tuple(f"{name}:{subject}" for subject in asked.preview.subjects if careful)

@@ -27,7 +27,7 @@ from cli.runtime.kv_cache import load_session_cache, save_prompt_cache, save_ses
 from cli.runtime.options import read_instructions
 from cli.runtime.progress import Display, make_display
 from cli.runtime.schema import read_schema
-from cli.runtime.session import OpenSession, Resume, bring_back, open_session
+from cli.runtime.session import OpenSession, Resume, bring_back, moved_from, open_session
 from cli.settings.config import ConfigError, Resolved, resolve
 from cli.settings.workspace import Folder, resolve_with_folder
 from cli.streams import end_stdout
@@ -97,8 +97,8 @@ def _prepared(
     for warning in resolved.warnings:
         display.warn(warning)
     opened = open_session(resolved, folder, resume=resume, save=save)
-    if opened.problem:
-        display.warn(opened.problem)
+    for said in filter(None, [opened.problem, moved_from(opened.worked_in, folder)]):
+        display.warn(said)
     if schema is not None:
         opened.session.options = replace(opened.session.options, response_format=answer)
     elif opened.session.options.response_format:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from agent.events import ApprovalAsked, Decision
 from cli.clean import clean, one_line
+from cli.emoji import CLUSTER, EMOJI
 from tools.approval.policy import CAN, FROM_OUTSIDE
 from tools.approval.shell_words import one_line_of
 
@@ -26,7 +27,7 @@ _EDITED_ARGUMENT = {"container.exec": "command", "repo_browser.apply_patch": "pa
 _SUFFIXES = {"python": ".py", "container.exec": ".sh", "repo_browser.apply_patch": ".patch"}
 _STILL_ASKED = "what holds secrets, what runs or instructs later, and what a rule of yours asks about"
 _SUBJECT_CHARS = 60
-_EMOJI_PARTS = re.compile("(?<=[\u2000-\U0001ffff])[\u200d\ufe0f]")  # joiners and selectors between pictures
+_PICTURE = re.compile(f"{CLUSTER}|{EMOJI}\ufe0f")  # what joins its parts is seen
 
 
 # -- what both ways of asking share ------------------------------------------------------------------------------------
@@ -45,7 +46,7 @@ def title_of(asked: ApprovalAsked) -> str:
 
 def unseen(text: str) -> int:
     """How many characters of a text a terminal doesn't show: directions, zero widths, letters nobody sees."""
-    text = _EMOJI_PARTS.sub("", text).replace("\r", "")
+    text = _PICTURE.sub("", text).replace("\r", "")
     return len(text) - len(clean(text))
 
 
@@ -65,12 +66,17 @@ def decision_of(asked: ApprovalAsked, key: str, store: Callable[[Sequence[str]],
 # -- the chat's --------------------------------------------------------------------------------------------------------
 
 
-def question_of(asked: ApprovalAsked, *, spec: ToolSpec | None = None, hint: str = "") -> Question:
-    """The question as the chat's screen shows it. `spec`: the tool's, for what it may do; `hint`: what else helps."""
+def question_of(
+    asked: ApprovalAsked, *, spec: ToolSpec | None = None, hint: str = "", workspace: bool = True
+) -> Question:
+    """The question as the chat's screen shows it. `spec`: the tool's, for what it may do; `hint`: what else helps.
+
+    `workspace`: there is one, which "always" is about.
+    """
     from cli.terminal.question import Question
 
     keys = (*answers(asked), "e")
-    hidden = unseen(asked.preview.detail)
+    hidden, where = unseen(asked.preview.detail), "here" if workspace else "where there is no workspace"
     notices = [f"asking because {asked.reason}" if asked.firm else asked.reason]
     notices += [f"it holds invisible characters ({hidden})"] if hidden else []
     return Question(
@@ -80,7 +86,7 @@ def question_of(asked: ApprovalAsked, *, spec: ToolSpec | None = None, hint: str
         asked.preview.language,
         f"Your change can't be used: {asked.fault}" if asked.fault else "",
         tuple((key, WORDS[key]) for key in keys),
-        f'"a" will always allow {_allowed(asked.rules)} here' if "a" in keys else "",
+        f'"a" will always allow {_allowed(asked.rules)} {where}' if "a" in keys else "",
         explanation(asked, spec=spec, hint=hint),
         careful=asked.firm or bool(asked.preview.caution) or bool(hidden),
         elsewhere="Ctrl-O",

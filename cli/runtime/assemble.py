@@ -178,7 +178,7 @@ def _llama(
         real = "to get the real one (12 GB): ossia models pull gpt-oss-20b"
         note = f"ossia: using étude, the built-in study model; {real}"
     vocabulary = model.vocabulary()
-    own = 0.0 if model.origin == "built-in" else 1.0  # the étude at 1 adds wrongly one time in a hundred
+    own = model.temperature
 
     progress = LoadProgress(model.file_bytes)
     guides: Future[Guides] = Future()  # the tokenizer is made while the weights are loaded

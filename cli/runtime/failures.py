@@ -11,8 +11,9 @@ from cli.runtime.progress import fitted
 from cli.settings.table import Settings
 from cli.terminal.fold import hanging
 from cli.words import count, short_arguments
+from tools.browser.search import SEARCH_FAILED
 from tools.spec import ToolCall, ToolFinished, ToolSpec
-from tools.toolbox import CHANGED, REFUSED, REFUSED_AGAIN
+from tools.toolbox import CHANGED, REFUSED, REFUSED_AGAIN, UNASKED
 from tools.work.result import for_people
 
 MAX_ROWS = 6
@@ -25,6 +26,7 @@ _NO_MODULE = re.compile(r"No module named '([A-Za-z_]\w*)(?:\.[\w.]*)?'")
 _PACKAGES = {"PIL": "pillow", "bs4": "beautifulsoup4", "cv2": "opencv-python", "sklearn": "scikit-learn",
              "yaml": "pyyaml"}  # fmt: skip
 """Modules whose name isn't that of the package that brings them."""
+_REFUSED = (REFUSED, REFUSED_AGAIN, UNASKED)
 _IN_FOLDER = frozenset({"container", "repo_browser"})
 
 
@@ -38,7 +40,7 @@ def reason_of(text: str) -> str:
     if text.startswith(CHANGED):
         text = text.partition("\n")[2]
     text = for_people(text).strip()
-    if text in (REFUSED, REFUSED_AGAIN):  # what the model reads of it
+    if text in _REFUSED:  # what the model reads of it
         return "refused"
     led = _LED.match(text)
     if led or text.startswith("Error"):
@@ -100,7 +102,7 @@ class Fixes:
     def of(self, done: ToolFinished) -> str:
         """One line, unclean; "" when nothing is known."""
         call, text = done.call, done.result.text
-        if not done.result.error or text in (REFUSED, REFUSED_AGAIN):
+        if not done.result.error or text in _REFUSED:
             return ""
         if text.startswith("Error: there is no tool "):
             return self._of_missing(call)
@@ -110,7 +112,7 @@ class Fixes:
             return f"ossia mcp test {server} tries that server alone, and says more"
         if call.name == "python":
             return self._of_module(text)
-        if call.name == "browser.search" and text.startswith("Error during search for "):
+        if call.name == "browser.search" and text.startswith(SEARCH_FAILED):
             return self._of_search(text)
         if call.name == "container.exec" and text.startswith("Error: no commands run in this workspace"):
             return f"{self._flag('--workspace DIR', '/tools workspace DIR')} takes another folder"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent.control import Control
 from cli import paths
 from cli.exits import ExitError
 from cli.own import as_it_was, environment_for, own_parts, take_off
@@ -25,10 +28,13 @@ if TYPE_CHECKING:
     from tools.browser import Browser
     from tools.functions.naming import Loaded
     from tools.mcp.config import McpConfig
+    from tools.mcp.servers import McpServers
+    from tools.mcp.status import McpStatus
     from tools.own import Own
     from tools.python.tool import PythonTool
 
 TRAINED = ("python", "browser")
+_TELL_S = 1.5  # connecting to servers that are there takes less
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,17 +185,31 @@ class ToolMaker:
         data, logs = paths.data_dir(), paths.log_file().parent
         servers = McpServers(configs, data_dir=data, log_dir=logs, environ=self._environ)
         self.closers.append(servers.close)
-        line = self._display.line
-        before = line.says
-        line.set(f"connecting to MCP servers: {', '.join(config.name for config in configs if config.enabled)}")
-        statuses = servers.connect(waiting=line.tick)
-        line.set(before)
-        line.erase()
+        statuses = self._connected(servers)
         for status in statuses:
             self._warn(status.warnings)
             if status.error is not None:
                 self.off[f"mcp {status.name}"] = status.error
         self._tools += servers.tools
+
+    def _connected(self, servers: McpServers) -> Sequence[McpStatus]:
+        """Connect, and say what is waited for; a chat's Ctrl-C goes on without those that haven't answered."""
+        display, control = self._display, Control()
+        line, before, tell_at = display.line, display.line.says, time.monotonic() + _TELL_S
+
+        def waiting(names: Sequence[str]) -> None:
+            nonlocal tell_at
+            line.set(f"connecting to MCP servers: {', '.join(names)}")
+            line.tick()
+            if time.monotonic() > tell_at:
+                tell_at = math.inf
+                display.note(f"ossia: waiting for MCP servers: {', '.join(names)}{way and f' ({way})'}")
+
+        with display.skippable(control.stop) as way:
+            statuses = servers.connect(stop=control, waiting=waiting)
+        line.set(before)
+        line.erase()
+        return statuses
 
     def own(self, root: Path) -> Own:
         """The parts of ossia that lie in the workspace. Called once all is loaded."""

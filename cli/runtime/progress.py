@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TextIO
 
 from agent.events import (
@@ -167,6 +168,10 @@ class Display:
         """A notice of a call (`ToolResult.notices`), whatever else is shown: `--quiet` doesn't hide it."""
         self._write(f"ossia: warning: {notice}")
 
+    def skippable(self, skip: Callable[[], None]) -> AbstractContextManager[str]:
+        """Within the block, `skip` may be called by whoever has a key for that; the block gets the key, in words."""
+        return nullcontext("")
+
     def detail(self, text: str) -> None:
         """A line for `--verbose`."""
         if self._verbose:
@@ -194,9 +199,13 @@ class Display:
             print(f"{_DIM}{text}{_PLAIN}" if self.colour else text, file=sys.stderr, flush=True)
 
     def _failed(self, done: ToolFinished) -> None:
-        if self._asides:
-            from cli.runtime.failures import failure_rows
+        from cli.runtime.failures import failure_rows, reason_of
+        from tools.browser.search import SEARCH_FAILED, UNKNOWN_SOURCE
 
+        text = done.result.text
+        if not self._asides and text.startswith(SEARCH_FAILED) and UNKNOWN_SOURCE not in text:
+            self.warn(f"{one_line(done.call.name)}: {reason_of(text)}")  # the answer is from less than was asked for
+        if self._asides:
             told, fix = failure_rows(done, columns(sys.stderr) - 1, fix=self.fix(done))
             self.aside("\n".join([*told, *fix]), whole=True)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 from agent.errors import AgentError
 from agent.sessions.session import Entry, Session
@@ -29,7 +31,8 @@ class Resume:
 class OpenSession:
     """A session, and the store that keeps it. `store` None: nothing is stored; `problem` says why, if not on purpose.
 
-    `before`: the id it was stored under until it became private, and what it held then.
+    `before`: the id it was stored under until it became private, and what it held then. `worked_in` is the
+    workspace that it was begun in.
     """
 
     session: Session
@@ -38,6 +41,7 @@ class OpenSession:
     resumed: bool = False
     problem: str | None = None
     before: tuple[str, tuple[Entry, ...]] | None = None
+    worked_in: str | None = None
 
 
 def open_session(resolved: Resolved, folder: Folder | None, *, resume: Resume, save: bool | None = None) -> OpenSession:
@@ -57,6 +61,19 @@ def open_session(resolved: Resolved, folder: Folder | None, *, resume: Resume, s
         return OpenSession(session, store, kept)
     except AgentError as error:
         return OpenSession(session, problem=f"the session is not stored: {error}")
+
+
+def moved_from(stored: str | None, folder: Folder | None, *, chat: bool = False) -> str:
+    """What to say of a session that was begun in the workspace `stored` and goes on without it; else "".
+
+    A workspace is what the model may read and change: it isn't opened again because a session once had it.
+    """
+    here = str(folder.workspace.root) if folder else None
+    if stored is None or stored == here:
+        return ""
+    now = f"works in {here} now" if here else "has no workspace now"
+    way = f"/tools workspace {stored}" if chat else f"--workspace {shlex.quote(stored)}"
+    return f"this session worked in {stored} and {now}: {f'{way} opens it' if Path(stored).is_dir() else 'it is gone'}"
 
 
 def bring_back(session: Session, tools: Toolset) -> None:
@@ -79,4 +96,8 @@ def _older(resolved: Resolved, folder: Folder | None, resume: Resume) -> OpenSes
     private = resolved.settings.private
     session = store.load(info.id) if private else store.resume(info.id)
     session.options = resumed_options(session.options, resolved, folder)
-    return OpenSession(session, None if private else store, None if private else info.id, resumed=True)
+    worked_in = None if resolved.settings.no_tools else info.workspace
+    opened = OpenSession(session, resumed=True, worked_in=worked_in)
+    if not private:
+        opened.store, opened.session_id = store, info.id
+    return opened

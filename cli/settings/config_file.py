@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -28,22 +30,30 @@ def set_value(environ: Mapping[str, str], key: str, texts: Sequence[str]) -> Val
         set_value(os.environ, "effort", ["high"])                          → "high"
         set_value(os.environ, "approvals.shell:git status*", ["auto"])     → "auto"
     """
-    document = _read(config_path(environ))
-    if key.startswith(_APPROVALS):
-        value: Value = _action(key, texts)
-        table = _approvals(document, config_path(environ))
-        table[key.removeprefix(_APPROVALS)] = value
-    else:
-        key = _known(key)
-        value = _value(key, texts)
-        document[key] = list(value) if isinstance(value, tuple) else value
-    _write(config_path(environ), document)
+    path = config_path(environ)
+    with _locked(path):
+        document = _read(path)
+        if key.startswith(_APPROVALS):
+            value: Value = _action(key, texts)
+            _approvals(document, path)[key.removeprefix(_APPROVALS)] = value
+        else:
+            key = _known(key)
+            value = _value(key, texts)
+            if "_" in key:
+                document.pop(key.replace("_", "-"), None)
+            _put(document, key, value)
+        _write(path, document)
     return value
 
 
 def unset_value(environ: Mapping[str, str], key: str) -> None:
     """Take a setting, or `approvals.RULE`, out of the config file. Raises ConfigError if it isn't there, OSError."""
     path = config_path(environ)
+    with _locked(path):
+        _unset(path, key)
+
+
+def _unset(path: Path, key: str) -> None:
     document = _read(path)
     holder: Table | TOMLDocument = document
     name = key if key in document else key.replace("-", "_")
@@ -55,6 +65,46 @@ def unset_value(environ: Mapping[str, str], key: str) -> None:
         raise ConfigError(f"{path}: {key!r} isn't set there{nearest(name, list(holder)) if holder else ''}")
     del holder[name]
     _write(path, document)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Within the block no other ossia changes the file: both would read it, and what one of them set would be lost."""
+    place = _real(path).parent
+    place.mkdir(parents=True, exist_ok=True)
+    if os.name == "nt":  # no locks there
+        yield
+        return
+    import fcntl
+
+    descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC)  # of the folder: the file itself is replaced
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _real(path: Path) -> Path:
+    """Where a link leads, as into a folder of dotfiles: it stays one. Raises OSError for a circle of links."""
+    try:
+        return Path(os.path.realpath(path, strict=True))
+    except FileNotFoundError:
+        return Path(os.path.realpath(path))
+
+
+def _put(document: TOMLDocument, key: str, value: Value) -> None:
+    """Set the value; the comments inside a list stay beside the entries that stay."""
+    there = document.get(key)
+    if isinstance(there, list) and isinstance(value, tuple):
+        for at in reversed(range(len(there))):
+            if there[at] not in value:
+                del there[at]
+        there.extend(entry for entry in value if entry not in list(there))
+        if list(there) == list(value):
+            return
+    document[key] = list(value) if isinstance(value, tuple) else value
 
 
 def _approvals(document: TOMLDocument, path: Path) -> Table:
@@ -75,11 +125,17 @@ def _value(key: str, texts: Sequence[str]) -> Value:
     """The value to store. A path keeps its `~`: the file may be shared with another machine."""
     kind = SETTINGS[key].kind
     if kind.flag == list[str]:
-        return checked(key, list(texts), key)
+        value = checked(key, list(texts), key)
+        return tuple(map(_in_full, cast("tuple[str, ...]", value))) if key == "tools" else value
     if len(texts) != 1:
         raise ConfigError(f"{key}: must be one value ({kind.expected}), not {len(texts)}")
     value = checked(key, texts[0], key, as_text=True)
     return texts[0] if isinstance(value, str) else value
+
+
+def _in_full(name: str) -> str:
+    """A file of functions in full: the config file reads names beside itself, a command line in the current folder."""
+    return os.path.abspath(name) if name.endswith(".py") else name  # noqa: PTH100 - no link is followed
 
 
 def _action(key: str, texts: Sequence[str]) -> str:
@@ -116,14 +172,14 @@ def _write(path: Path, document: TOMLDocument) -> None:
         text.encode()
     except UnicodeEncodeError:  # from an argument whose bytes are no UTF-8
         raise ConfigError(f"{path}: the text must be UTF-8") from None
-    write_whole(path.resolve(), text)  # a link, as into a folder of dotfiles, stays one
+    write_whole(_real(path), text, keep_mode=True)
 
 
 def write_template(path: Path) -> None:
     """Make the file, unless there is one, with every setting as a comment. Raises OSError."""
     if not path.exists():
         lines = [f"# {one.flag.help}\n# {key} = {_shown(one.default)}\n" for key, one in SETTINGS.items()]
-        write_whole(path.resolve(), "\n".join(lines))
+        write_whole(_real(path), "\n".join(lines))
 
 
 def _shown(default: Value) -> str:

@@ -26,7 +26,7 @@ _LINKING = (
     *("contour", "foot", "ghostty", "iterm2", "kitty", "konsole", "mintty", "rio", "vte", "wezterm"),
     *("windows terminal", "xterm.js"),
 )
-_TMUX = re.compile(r"tmux (?:next-)?(\d+)\.(\d+)")
+_TMUX = re.compile(r"tmux (?:next-)?(\d{1,4})\.(\d{1,4})")
 _TMUX_LINKS = (3, 4)
 
 

@@ -57,6 +57,7 @@ class Screen(ScreenBase):
         screen.interrupted                 # a signal ended it, or the terminal was closed
 
     A fault in a drawing is told in a row, and the chat goes on; the first one is kept in `drawing_fault`.
+    `frame_s`: the least time between two frames; 0, for tests: a frame for each event, and no pause after it.
     """
 
     def __init__(
@@ -207,6 +208,8 @@ class Screen(ScreenBase):
                 self.commit(rows)
             else:
                 self.app._redraw()
+        if not self._frame_s:
+            return
         now = self._loop.time()
         pause = min(max(_COST_SHARE * (time.thread_time() - worked), now - begin), _LONGEST_PAUSE_S)
         self._next_frame_at = max(begin + self._frame_s, now + pause)

@@ -260,6 +260,23 @@ CASES = {
             "end answered",
         ),
     ),
+    "a tool that isn't on offer, in the place of the channel": Case(
+        ("<|channel|>x.double to=assistant<|channel|>analysis code<|message|>{}<|call|>", FINAL),
+        (
+            "repaired tool-as-channel",
+            "repaired doubled-channel",
+            "repaired doubled-recipient",
+            "+assistant/analysis to=x.double: {}",
+            "finish x.double error: Error: there is no tool 'x.double'. The tools are: functions.double, python",
+            "+tool/analysis to=assistant: Error: there is no tool 'x.double'. The tools are: functions.double, python",
+            "+assistant/final: Done.",
+            "end answered",
+        ),
+    ),
+    "an answer addressed to a channel": Case(
+        ("<|channel|>commentary to=final<|message|>Done.<|return|>",),
+        ("repaired channel-as-recipient", "+assistant/final: Done.", "end answered"),
+    ),
     "only thoughts: one step opened with final": Case(
         ("<|channel|>analysis<|message|>Hm.<|return|>", "Done.<|return|>"),
         ("+assistant/analysis: Hm.", "+assistant/final: Done.", "end answered"),
@@ -820,6 +837,19 @@ def test_it_is_drawn_again_once(etude_tokenizer: Tokenizer) -> None:
     mended = drawing(etude_tokenizer, (UNREADABLE, '<|channel|>commentary to=functions.double{"n": 2}<|call|>', FINAL))
     assert story(mended.play())[1:3] == [HEADER, "repaired missing-message"]
     assert [message.text for message in mended.session.messages if message.role == "tool"] == ["4"]
+
+
+def test_a_thought_without_a_header_is_one_when_the_step_goes_on(etude_tokenizer: Tokenizer) -> None:
+    """Nothing needs to be drawn again then, and what says nothing is left out."""
+    stage = drawing(etude_tokenizer, (f"Hm.<|end|>{NEXT}...?<|end|>{NEXT}{CALL}", FINAL))
+    assert story(stage.play())[1:6] == [
+        "repaired missing-message",
+        "repaired missing-message",
+        "repaired header-junk",
+        "+assistant/analysis: Hm.",
+        "+assistant/analysis to=python: x=1",
+    ]
+    assert [message.text for message in stage.session.messages[1:]] == ["Hm.", "x=1", "ran x=1", "Done."]
 
 
 def test_nothing_is_drawn_again_behind_an_answer(etude_tokenizer: Tokenizer) -> None:

@@ -26,7 +26,7 @@ from agent.errors import (
 from cli import __version__
 from cli.exits import ExitCode, ExitError, exit_code
 from cli.settings.config import ConfigError
-from tests.support.command import OSSIA, ROOT, ossia_text, write_script
+from tests.support.command import OSSIA, ROOT, ossia_here, ossia_text, write_script
 
 posix_only = pytest.mark.skipif(os.name == "nt", reason="pipes and signals as POSIX has them")
 
@@ -71,8 +71,53 @@ def test_a_misspelt_command_is_no_question(word: str, told: str) -> None:
     assert told in done.stderr and done.stderr.count("\n") == 1
 
 
-def test_help_is_no_question() -> None:
-    assert ossia_text("help").stdout == ossia_text("--help").stdout != ""
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("help", "--help"), ("help run", "run --help"), ("help models pull", "models pull --help"),
+     ("version", "--version"), ("chat --help", "--help"), ("--model etude chat --version", "--version"),
+     ("chat config path", "config path")],
+)  # fmt: skip
+def test_other_words_for_the_same(typed: str, meant: str) -> None:
+    done, same = ossia_here(*typed.split()), ossia_here(*meant.split())
+    assert (done.returncode, done.stdout) == (0, same.stdout) and same.stdout
+
+
+def test_a_flag_that_only_a_run_has_makes_it_a_run(tmp_path: Path) -> None:
+    script = write_script(tmp_path, "<|channel|>final<|message|>7<|return|>")
+    done = ossia_text("--schema", '{"type": "integer"}', "--engine", script, "--no-guide", "What is 3+4?")
+    assert (done.returncode, done.stdout) == (0, "7\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["hello", "there"], "several words needs quotes: ossia run 'hello there' (see `ossia run --help`)"),
+        (["run", "--quiet", "what's", "up"], "needs quotes: ossia run 'what'\"'\"'s up' (see `ossia run --help`)"),
+        (["help", "nothing"], "No such command 'nothing'. (see `ossia --help`, to ask a question: ossia run \"…\")"),
+        (["--think", "on", "Why?"], "--think is a flag of the chat (`ossia` without a question), not of `ossia run`; "
+            "--show-thinking shows the thinking here"),
+        (["--vi", "Why?"], "--vi is a flag of the chat (`ossia` without a question), not of `ossia run`"),
+        (["run", "--bell=3"], "--bell is a flag of the chat (`ossia` without a question), not of `ossia run`"),
+        (["--resume"], "--resume needs the id of a session, or part of its title; no session is stored yet"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_plainly(arguments: list[str], told: str) -> None:
+    done = ossia_here(*arguments)
+    assert (done.returncode, done.stdout) == (2, b"")
+    line = done.stderr.decode()
+    assert line.startswith("ossia: error: ") and line.endswith(f"{told}\n") and line.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [["--resume"], ["run", "And?", "--resume"]])
+def test_resume_alone_lists_what_there_is(arguments: list[str], tmp_path: Path) -> None:
+    script = write_script(tmp_path, "<|channel|>final<|message|>Yes.<|return|>")
+    for asked in ("Are llamas kind?", "Is bread \x1b[2J good?"):
+        assert ossia_text("run", asked, "--save", "--engine", script).returncode == 0
+    done = ossia_text(*arguments)
+    line, *rows = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert line.endswith("--resume needs the id of a session, or part of its title; these were used last:")
+    assert [row[26:] for row in rows] == ["      1  Is bread ␛[2J good?", "      1  Are llamas kind?"]
 
 
 def test_other_names_of_commands() -> None:

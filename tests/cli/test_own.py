@@ -214,3 +214,10 @@ def test_programs_are_not_looked_for_in_the_workspace(tmp_path: Path) -> None:
     assert environment_for(root, {"PATH": path, "A": "b"}) == {"PATH": f"/usr/bin{os.pathsep}{own}", "A": "b"}
     assert environment_for(None, {"PATH": path}) == {"PATH": path}
     assert shutil.which("sh", path=environment_for(root, {"PATH": path})["PATH"]) == "/usr/bin/sh"
+
+
+@pytest.mark.parametrize("name", ["conf/ossia/config.toml", "conf/ossia/mcp.json"])
+def test_what_ossia_would_read_is_asked_about_before_it_is_there(work: Path, name: str) -> None:
+    call = ("functions.write_file", {"path": name, "content": "x"})
+    (answer,) = calls(OSSIA, work, call, flags=("--yes", "--trust"), env={"XDG_CONFIG_HOME": str(work / "conf")})
+    assert answer["error"] and not (work / name).exists()

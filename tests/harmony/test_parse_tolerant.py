@@ -1,4 +1,4 @@
-"""The tolerant parser: every shape seen in the wild (spec §4.1), and what holds for any ids whatever."""
+"""The tolerant parser: shapes as models have written them, and what holds for any ids whatever."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import random
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -22,9 +23,11 @@ from tests.support.streams import Streams, harmony_ids
 TOOLS = frozenset(
     (
         *("functions.f", "functions.get_weather", "functions.bash", "functions.shell", "functions.query_dataset"),
-        *("functions.grep", "functions.web-browsing", "python", "browser.search", "browser.open"),
+        *("functions.grep", "functions.web-browsing", "functions.Send Mail", "python"),
+        *("browser.search", "browser.open", "tree_browser.walk"),
     )
 )
+NEXT = "<|start|>assistant"
 THOUGHT = "<|channel|>analysis<|message|>t<|end|>"
 CALL = "<|message|>{}<|call|>"
 
@@ -48,7 +51,7 @@ SHAPES: list[tuple[str, list[Message], list[str]]] = [
     ("I must  refuse<|end|>", [said("I must  refuse")], ["missing-message"]),
     (
         f"I must refuse<|end|><|start|>assistant{ANSWER}",
-        [said("I must refuse"), FOUR],
+        [said("I must refuse", "analysis"), FOUR],
         ["missing-message"],
     ),
     (f"{THOUGHT}<|start|>assistant I  must\n<|end|>", [T, said("I  must\n")], ["missing-message"]),
@@ -88,9 +91,9 @@ SHAPES: list[tuple[str, list[Message], list[str]]] = [
     # missing <|start|>; free text between messages
     (f"{THOUGHT}{ANSWER}", [T, FOUR], ["missing-start"]),
     (f"{THOUGHT}<|message|>4<|return|>", [T, said("4")], ["missing-start"]),
-    (f"{THOUGHT}Some text<|start|>assistant{ANSWER}", [T, said("Some text"), FOUR], ["missing-message"]),
-    (f"{THOUGHT}Some text{ANSWER}", [T, said("Some text"), FOUR], ["stray-text", "missing-start"]),
-    (f"Some text{ANSWER}", [said("Some text"), FOUR], ["stray-text", "missing-start"]),
+    (f"{THOUGHT}Some text<|start|>assistant{ANSWER}", [T, said("Some text", "analysis"), FOUR], ["missing-message"]),
+    (f"{THOUGHT}Some text{ANSWER}", [T, said("Some text", "analysis"), FOUR], ["stray-text", "missing-start"]),
+    (f"Some text{ANSWER}", [said("Some text", "analysis"), FOUR], ["stray-text", "missing-start"]),
     # <|start|><|start|>, assistantassistant, empty channel
     (f"{THOUGHT}<|start|><|start|>assistant{ANSWER}", [T, FOUR], ["restarted-header"]),
     (f"{THOUGHT}<|start|>assistantassistant{ANSWER}", [T, FOUR], ["glued-role"]),
@@ -259,6 +262,115 @@ SHAPES: list[tuple[str, list[Message], list[str]]] = [
     (f"<|channel|>analysis<|start|>assistant{ANSWER}", [FOUR], ["restarted-header"]),
     (f"<|channel|>analysis words<|start|>assistant{ANSWER}", [said("words", "analysis"), FOUR], ["missing-message"]),
     ("<|channel|>final user<|message|>4<|return|>", [FOUR], ["doubled-role"]),
+    # a tool before a second channel, on offer or not
+    (
+        f"{THOUGHT}{NEXT}<|channel|>lamp.dim to=assistant<|channel|>analysis code{CALL}",
+        [T, call("lamp.dim", "code", channel="analysis")],
+        ["tool-as-channel", "doubled-channel", "doubled-recipient"],
+    ),
+    (
+        f"<|channel|>browser.walk<|channel|>analysis{CALL}",
+        [call("tree_browser.walk", channel="analysis")],
+        ["tool-as-channel", "doubled-channel"],
+    ),
+    ("<|channel|>lamp.dim<|message|>hi<|end|>", [said("hi", "lamp.dim")], []),
+    # names of channels and roles are no tools
+    (
+        f"<|channel|>commentary to=final {JSON}<|message|>{{}}<|return|>",
+        [said("{}", "final", kind=JSON)],
+        ["channel-as-recipient"],
+    ),
+    (" to=analysis<|channel|>commentary<|message|>t<|end|>", [T], ["channel-as-recipient"]),
+    ("<|channel|>final to=system<|message|>4<|return|>", [FOUR], ["channel-as-recipient"]),
+    ("<|channel|>commentary to=final 4<|return|>", [FOUR], ["missing-message"]),
+    # a role that there isn't
+    (
+        f"{THOUGHT}<|start|>asistente dice to=assistant<|channel|>final<|message|>4<|return|>",
+        [T, FOUR],
+        ["missing-role", "header-order", "header-junk"],
+    ),
+    (
+        f"{THOUGHT}<|start|>lamp to=assistant<|message|>on<|end|>",
+        [T, Message("tool", ("on",), name="lamp", recipient="assistant")],
+        ["foreign-message"],
+    ),
+    # a result never has a content type
+    (
+        f"{THOUGHT}<|start|>browser.open<|channel|>analysis to=assistant code{CALL}",
+        [T, call("browser.open", "code", channel="analysis")],
+        ["tool-as-role", "doubled-recipient"],
+    ),
+    (
+        f"{THOUGHT}<|start|>functions.f to=assistant<|channel|>commentary {JSON}{CALL}",
+        [T, call("functions.f", JSON)],
+        ["tool-as-role", "doubled-recipient"],
+    ),
+    # `to=` anywhere before <|message|>
+    (
+        f"<|channel|>analysis<|message|>So: </thought to=functions.f<|channel|>commentary json{CALL}",
+        [said("So: </thought to=functions.f", "analysis"), call("functions.f", "json")],
+        ["missing-end", "missing-start"],
+    ),
+    (
+        f"<|channel|>analysis<|message|>Set x to=5<|channel|>commentary{CALL}",
+        [said("Set x to=5", "analysis"), said("{}", "commentary")],
+        ["missing-end", "missing-start"],
+    ),
+    (
+        f"{THOUGHT}@}};}} to=functions.f json{CALL}",
+        [T, call("functions.f", "json", channel=None)],
+        ["missing-start", "header-order", "header-junk"],
+    ),
+    (
+        f"Now I look. commentary to=functions.f{CALL}",
+        [said("Now I look. ", "analysis"), call("functions.f")],
+        ["stray-text", "missing-start", "unmarked-channel"],
+    ),
+    (
+        f"Set x to=5 and go{ANSWER}",
+        [said("Set x to=5 and go", "analysis"), FOUR],
+        ["stray-text", "missing-start"],
+    ),
+    # a tool on offer beats `assistant`
+    (f"<|channel|>commentary to=assistant grep json{CALL}", [call("functions.grep", "json")], ["bare-recipient"]),
+    # where a recipient ends, and what it may begin with
+    (
+        f"<|channel|>commentary to=functions.f>q=high tide{CALL}",
+        [call("functions.f")],
+        ["cut-recipient", "header-junk"],
+    ),
+    (
+        f"<|channel|>commentary to=grep=1 json{CALL}",
+        [call("functions.grep", "json")],
+        ["cut-recipient", "resolved-recipient"],
+    ),
+    (f"<|channel|>commentary to=functions.Send Mail json{CALL}", [call("functions.Send Mail", "json")], []),
+    (f"<|channel|>commentary to=send mail{CALL}", [call("functions.Send Mail")], ["resolved-recipient"]),
+    (
+        f"<|channel|>commentary to=functions.Get_ Weather json{CALL}",
+        [call("functions.get_weather", "json")],
+        ["resolved-recipient"],
+    ),
+    (f"<|channel|>commentary to=tool.Shell code{CALL}", [call("functions.shell", "code")], ["resolved-recipient"]),
+    (f"<|channel|>commentary to=tool_grep code{CALL}", [call("functions.grep", "code")], ["resolved-recipient"]),
+    # rubble before a message
+    (f"?!…<|end|>{NEXT}{ANSWER}", [FOUR], ["missing-message", "header-junk"]),
+    (f"{THOUGHT}{NEXT}<|channel|>commentary 7…<|end|>{NEXT}{ANSWER}", [T, FOUR], ["missing-message", "header-junk"]),
+    ("?!…<|message|>4<|return|>", [said("4")], ["header-junk"]),
+    ("<|channel|>commentary 7…<|end|>", [said("7…", "commentary")], ["missing-message"]),
+    (f"<|channel|>final 7<|end|>{NEXT}{ANSWER}", [said("7", "final"), FOUR], ["missing-message"]),
+    # a message without a header, in the middle of which <|message|> stands
+    ("Of course<|message|>, it is 4.<|return|>", [said("Of course, it is 4.")], ["stray-marker"]),
+    (
+        f"One<|end|>Two<|message|> more<|end|>{NEXT}{ANSWER}",
+        [said("One", "analysis"), said("Two more"), FOUR],
+        ["missing-message", "stray-marker"],
+    ),
+    (
+        f"Read it.<|end|>And that.{ANSWER}",
+        [said("Read it.", "analysis"), said("And that.", "analysis"), FOUR],
+        ["missing-message", "stray-text", "missing-start"],
+    ),
     # nothing, or nearly
     ("<|return|>", [], ["missing-message"]),
     ("<|channel|>final<|return|>", [said("", "final")], ["missing-message"]),
@@ -333,6 +445,24 @@ def test_no_ids_make_it_raise(data: st.DataObject, etude_tokenizer: Tokenizer) -
     assert not parser.flush()
 
 
+def test_without_tools_a_text_before_a_thought_may_be_a_refusal(wheel_tokenizer: Tokenizer) -> None:
+    """Only with tools, or before an answer, is it surely a thought."""
+    for tools, following, channel in ((TOOLS, THOUGHT, "analysis"), ((), THOUGHT, None), ((), ANSWER, "analysis")):
+        parser = StreamParser(wheel_tokenizer, tools=frozenset(tools))
+        for token in harmony_ids(wheel_tokenizer, f"I won't.<|end|>{NEXT}{following}"):
+            parser.push(token)
+        assert parser.messages[0] == said("I won't.", channel)
+
+
+def test_what_was_told_is_never_taken_back(streams: Streams, wheel_tokenizer: Tokenizer) -> None:
+    """A message begins once, after the one before it, and its header stays."""
+    for seed in range(500):
+        _, out = parse(wheel_tokenizer, streams.hostile(random.Random(seed)))
+        deltas = [replace(item, text="") for item in out if isinstance(item, Delta)]
+        assert [item.index for item in deltas] == sorted(item.index for item in deltas), seed
+        assert len(set(deltas)) == len({item.index for item in deltas}), seed
+
+
 def test_ids_that_do_not_exist(wheel_tokenizer: Tokenizer) -> None:
     smile = wheel_tokenizer.encode("🫠")
     tokens = [
@@ -350,7 +480,7 @@ def test_ids_that_do_not_exist(wheel_tokenizer: Tokenizer) -> None:
     assert [repair.code for repair in parser.repairs] == ["unknown-token"] * 3
     assert message.sampled and message.sampled.repaired
     parser, _ = parse(wheel_tokenizer, [300_000, 200_008, 64, 200_007])
-    assert [m.sampled and m.sampled.repaired for m in parser.messages] == [True, True]
+    assert [m.sampled and m.sampled.repaired for m in parser.messages] == [True]
 
 
 def test_the_end_brings_what_was_held_back(wheel_tokenizer: Tokenizer) -> None:

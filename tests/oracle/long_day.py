@@ -40,12 +40,12 @@ class Tenth:
     first_row_s: float
 
 
-async def day(turns: int, folder: Path, *, tokens: int = 250) -> list[Tenth]:
+async def day(turns: int, folder: Path, *, tokens: int = 250, frame_s: float = 1 / 60) -> list[Tenth]:
     """Live through it, each answer of about as many `tokens`. The folder is for the script."""
     script = write_script(folder, *(step for turn in range(turns) for step in _steps(turn, tokens)))
     tenths, size = [], max(1, turns // 10)
     process = psutil.Process()
-    async with ChatScreen(engine=script, context=2_000_000, frame_s=1 / 60) as stage:
+    async with ChatScreen(engine=script, context=2_000_000, frame_s=frame_s) as stage:
         echoes, firsts = [], []
         for turn in range(1, turns + 1):
             stage.terminal.forget()

@@ -7,6 +7,7 @@ import json
 import math
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
@@ -181,10 +182,17 @@ def test_what_is_measured_writes_into_a_pipe_or_to_a_terminal(
     assert measure("bench_probe", {}, terminal=terminal) == {"pipe": not terminal, "terminal": terminal}
 
 
+def _is_busy(child: psutil.Process) -> bool:
+    try:
+        return "tests.bench.processes" in child.cmdline()
+    except psutil.Error:  # another test's, which ends at this moment
+        return False
+
+
 def test_busy_processes_compute_and_end_with_the_block() -> None:
     with pytest.raises(KeyboardInterrupt), busy(2):
         children = psutil.Process().children()
-        computing = [child for child in children if "tests.bench.processes" in child.cmdline()]
+        computing = [child for child in children if _is_busy(child)]
         raise KeyboardInterrupt
     assert len(computing) == 2
     assert not any(child.is_running() for child in computing)
@@ -201,7 +209,7 @@ def test_busy_processes_end_when_nobody_is_left_to_end_them() -> None:
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=60, check=True)
     orphan = int(done.stdout)
-    if psutil.pid_exists(orphan):
+    with suppress(psutil.NoSuchProcess):  # it has ended
         _, alive = psutil.wait_procs([psutil.Process(orphan)], timeout=30)
         for process in alive:
             process.kill()

@@ -17,17 +17,22 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 
 import pexpect
-import pyte
 
 from tests.support.command import OSSIA
+from tests.support.emulator import Emulator, Stream
 
 TIMEOUT_S = 60.0
 IDLE = "ossia: idle"
 """The terminal's title when nothing runs and the model is there."""
+ASKED = b"\x1b[>q\x1b[c"
+"""Who are you? XTVERSION and DA1."""
 
 
 class PtyChat:
-    """A running `ossia`, or `command`. `environ` is added to ours; TERM is xterm-256color unless it says otherwise."""
+    """A running `ossia`, or `command`. `environ` is added to ours; TERM is xterm-256color unless it says otherwise.
+
+    `name`: what the terminal says that it is, when it is asked; without one it gives no answer.
+    """
 
     def __init__(
         self,
@@ -36,6 +41,7 @@ class PtyChat:
         rows: int = 24,
         environ: Mapping[str, str] | None = None,
         command: Sequence[str] | None = None,
+        name: str | None = None,
     ) -> None:
         program, *given = [*(command or [str(OSSIA)]), *arguments]
         self.child = pexpect.spawn(
@@ -47,8 +53,9 @@ class PtyChat:
             echo=True,
         )
         self.sent = b""
-        self._screen = pyte.HistoryScreen(columns, rows, history=50_000, ratio=0.5)
-        self._stream = pyte.ByteStream(self._screen)
+        self._name = name
+        self._screen = Emulator(columns, rows)
+        self._stream = Stream(self._screen)
 
     def __enter__(self) -> PtyChat:
         return self
@@ -70,14 +77,12 @@ class PtyChat:
     @property
     def display(self) -> list[str]:
         """The rows on screen."""
-        return [line.rstrip() for line in self._screen.display]
+        return self._screen.shown
 
     @property
     def rows(self) -> list[str]:
         """All rows, history first, without the empty ones at the end."""
-        width = self._screen.columns
-        history = ["".join(line[x].data for x in range(width)).rstrip() for line in self._screen.history.top]
-        rows = [*history, *self.display]
+        rows = [*self._screen.gone, *self.display]
         while rows and not rows[-1]:
             rows.pop()
         return rows
@@ -115,6 +120,8 @@ class PtyChat:
             return False
         self.sent += data
         self._stream.feed(data)
+        if self._name and ASKED in data:
+            self.press(f"\x1bP>|{self._name}\x1b\\\x1b[?62;22c")
         return bool(data)
 
     def until(self, what: str | Callable[[], object], timeout_s: float = TIMEOUT_S) -> float:

@@ -40,6 +40,16 @@ _WORDS = (
         "e\u0301",
         "\r\n",
     ),
+    *(
+        " to=final",
+        " to=tool_f",
+        " to=functions.f>q=1",
+        "functions.Send Mail",
+        "browser.search",
+        "lamp.dim",
+        "…?",
+        "Well, ",
+    ),
 )
 _BROKEN = (
     b"\xf0",
@@ -139,7 +149,7 @@ class Streams:
         out = [] if headless else [start, *self._text("functions.f" if role == "tool" else role)]
         to = self._text(" to=assistant") if role == "tool" else []
         if role == "assistant" and rng.random() < 0.5:
-            to = self._text(" to=" + rng.choice(("functions.f", "python", "browser.open", "functions.web-search")))
+            to = self._text(" to=" + rng.choice(("functions.f", "python", "container.exec", "functions.web-search")))
         in_role = role == "tool" or rng.random() < 0.5
         out += to if in_role else []
         channelled = (role in ("assistant", "tool") and rng.random() < 0.9) or bool(to and not in_role)

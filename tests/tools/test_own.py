@@ -49,6 +49,15 @@ def test_the_parts_that_lie_in_a_workspace(root: Path) -> None:
     assert own.gone == (root / "link",)
 
 
+def test_what_is_not_there_yet_is_asked_about_and_hinders_no_command(root: Path) -> None:
+    (root / "way").symlink_to("conf")
+    own = own_in(root, [root / "b.py"], [root / "b.py", root / "way" / "config.toml", root.parent / "mcp.json"])
+    assert own == Own((root / "b.py",), awaited=(root / "conf" / "config.toml", root / "way"))
+    (asked,) = _call(root, "functions.write_file", {"path": "conf/config.toml", "content": "x\n"}, own).asked
+    assert asked.firm and not asked.edits
+    assert _call(root, "functions.shell", {"command": "cat b.py"}, own).text.startswith("one")
+
+
 @pytest.mark.parametrize("inside", ["engine", "engine/below"])
 def test_a_workspace_that_is_itself_a_part(root: Path, inside: str) -> None:
     (root / "engine" / "below").mkdir()

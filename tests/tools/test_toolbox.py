@@ -31,7 +31,7 @@ from tools.spec import (
     ToolResult,
     ToolSpec,
 )
-from tools.toolbox import DRY_RUN, REFUSED, REFUSED_AGAIN, Toolbox
+from tools.toolbox import DRY_RUN, REFUSED, REFUSED_AGAIN, UNASKED, Toolbox
 from tools.workspace import Workspace
 
 CONTEXT = ToolContext(stop=NoStop(), workspace=None, data_dir=Path("nowhere"), count_tokens=len)
@@ -379,6 +379,15 @@ def test_what_is_allowed_for_the_session_is_not_asked_again() -> None:
     _, asked = _drive(toolbox, LS, Decision("c", allow=True, remember="session"))
     _, again = _drive(toolbox, LS, None)
     assert (len(asked), again, len(tool.ran)) == (1, [], 2)
+
+
+def test_the_model_is_told_that_nobody_was_asked() -> None:
+    tool, nobody = _shell("ls"), Decision("c", allow=False, unasked=True)
+    toolbox = Toolbox([tool], policy=Policy(), context=CONTEXT)
+    for questions in (1, 0):  # there still is nobody the second time
+        result, asked = _drive(toolbox, LS, nobody)
+        assert (result, len(asked), tool.ran) == (ToolResult(UNASKED, error=True), questions, [])
+    assert "User" not in UNASKED and "nobody to ask" in UNASKED
 
 
 def test_a_second_refusal_is_final() -> None:

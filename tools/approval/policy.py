@@ -32,6 +32,8 @@ CAN: Mapping[Effect, str] = {
     "send": "send data away from this machine",
 }
 """What a call with an effect can do, for people."""
+BY_RULE = "the rule "
+"""How the reason of a ruling begins that a rule of the user's is behind."""
 FROM_OUTSIDE = "the model has read text from outside"
 
 
@@ -130,9 +132,9 @@ class Policy:
         rules = [rule for rule in self.rules if is_about(rule.name, spec.name)]
         denied, by = _strictest(rules, "deny", spec, preview)
         if denied == "yes":
-            return Ruling("deny", f"the rule {by}")
+            return Ruling("deny", f"{BY_RULE}{by}")
         if denied == "maybe" and not self._remembers(spec, preview, arguments):
-            return Ruling("ask", f"the rule {by} may forbid it", firm=True)
+            return Ruling("ask", f"{BY_RULE}{by} may forbid it", firm=True)
         allowing = [rule for rule in rules if rule.action == "allow" and may_allow(rule.name, spec.name)]
         user = [rule for rule in allowing if rule.origin == "user"]
         exempt = _allowed(user, spec, preview)
@@ -148,12 +150,12 @@ class Policy:
             return Ruling("ask", "it runs unconfined", firm=True)
         asked, by = _strictest(rules, "ask", spec, preview)
         if asked != "no":
-            return Ruling("ask", f"the rule {by} says to ask")
+            return Ruling("ask", f"{BY_RULE}{by} says to ask")
         if warned:
             return Ruling("ask", preview.caution)
         if _allowed(allowing, spec, preview):
             one = next((rule for rule in allowing if _allowed([rule], spec, preview)), None)
-            return Ruling("allow", f"the rule {one}" if one else "rules taken together")
+            return Ruling("allow", f"{BY_RULE}{one}" if one else "rules taken together")
         return _default(spec, preview)
 
     def remember(self, spec: ToolSpec, preview: Preview, arguments: object = "") -> None:

@@ -44,7 +44,7 @@ LATER = (
                                       "GEMINI.md", "QWEN.md",
                                       ".cursorrules", ".cursor", ".windsurfrules", ".clinerules",
                                       ".github/copilot-instructions.md", ".github/instructions"), _WORDS),
-    Later("other agents", (".claude", ".mcp.json", ".codex", ".gemini", ".aider.conf.yml", ".opencode",
+    Later("other agents", (".claude", ".mcp.json", "mcp.json", ".codex", ".gemini", ".aider.conf.yml", ".opencode",
                            "opencode.json", "opencode.jsonc", ".windsurf", ".roo"), _CODE),
     Later("editors", (".vscode", ".idea", ".devcontainer", ".devcontainer.json", ".zed", ".helix", ".exrc", ".nvimrc",
                       ".nvim.lua", "*.code-workspace"), _CODE),
@@ -56,7 +56,7 @@ LATER = (
                                              ".ocamlinit", ".octaverc"), _CODE),
     Later("shells and logins", (".envrc", ".envrc.local", ".envrc.private", ".direnv/*.rc", ".bashrc", ".bash_profile",
                                 ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin",
-                                ".ssh"), _CODE),
+                                ".ssh", "LaunchAgents", "LaunchDaemons"), _CODE),
 )  # fmt: skip
 """What runs later or instructs later, by its effect. The table in docs/approvals.md is this one."""
 EVERYDAY = ("conftest.py", "pytest.ini", "tox.ini", "noxfile.py", "setup.py", "Makefile", "GNUmakefile", "justfile",

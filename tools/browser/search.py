@@ -14,6 +14,8 @@ from tools.spec import Effect, Preview, ToolContext, ToolFailed, ToolOutput, Too
 DEFAULT_RESULTS = 10
 """The trained text's own default of `topn`. (The reference tool always gives 20, whatever is asked for.)"""
 MAX_RESULTS = 20
+SEARCH_FAILED, UNKNOWN_SOURCE = "Error during search for ", "The sources are:"
+"""How a failed search begins, and what it holds if there is no source as the model named it."""
 _WITHOUT = "`browser.open` of a URL works without one"
 
 _PARAMETERS: Mapping[str, object] = {
@@ -66,7 +68,7 @@ class SearchTool:
         except ToolFailed as failure:
             query = _arguments.shortened(plan.query)
             brings = plan.source.brings if failure.brings is None else failure.brings
-            told = f"Error during search for `{query}`: {_arguments.reason(failure)}"
+            told = f"{SEARCH_FAILED}`{query}`: {_arguments.reason(failure)}"
             raise ToolFailed(". ".join([told, *self._no_web]), brings=brings) from failure
         yield from ()
         note = ". ".join([f"Nothing found in {plan.source.name}", *self._no_web]) if self._no_web and not hits else ""
@@ -83,7 +85,7 @@ class SearchTool:
         on = ", ".join(self._sources) or "none"
         what = "no web search service is set up" if name in ("web", None, "") else f"there is no source {name!r}"
         raise _arguments.fault(
-            f"Error during search for `{_arguments.shortened(query)}`: {what}. The sources are: {on}. {_WITHOUT}."
+            f"{SEARCH_FAILED}`{_arguments.shortened(query)}`: {what}. {UNKNOWN_SOURCE} {on}. {_WITHOUT}."
         )
 
 

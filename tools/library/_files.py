@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final, Literal
+from urllib.parse import urlsplit
 
 from tools.browser._text import one_line, plain
 from tools.browser.document import Document
@@ -16,7 +17,7 @@ from tools.spec import Stop
 if TYPE_CHECKING:
     from tools.convert import Converter
 
-MAKER: Final = 1
+MAKER: Final = 2
 """The version of what is made from a file. A higher number makes the next indexing redo everything."""
 
 MAX_TEXT_BYTES: Final = 4_000_000
@@ -77,20 +78,27 @@ def document(name: str, data: bytes, *, url: str, converter: Callable[[], Conver
     if kind in ("html", "pdf"):
         media_type = "text/html" if kind == "html" else "application/pdf"
         made = converter().convert(data, media_type, url=url, charset=None, stop=stop)
-        title = "" if made.title in ("", url) or made.title.lower() == "untitled" else made.title
+        untitled = made.title in (url, urlsplit(url).hostname) or made.title.lower() == "untitled"
+        title = "" if untitled else made.title
         return Document(_title(title, name), url, made.text, made.links)
     text = plain(_notebook(decoded(data)) if kind == "notebook" else decoded(data))
     return Document(_title(_heading(text) if kind in ("markdown", "notebook") else "", name), url, text)
 
 
 def decoded(data: bytes) -> str:
-    """The text of a file: as UTF-8, as UTF-16 with a byte order mark, else as Windows' Latin encoding."""
+    """The text of a file: as UTF-8, as UTF-16 with a byte order mark, else as Windows' Latin encoding.
+
+    It is still UTF-8 if fewer of its characters are broken than are whole ones beyond ASCII.
+    """
     if _utf16(data):
         return data.decode("utf-16", "replace")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        text = data.decode("cp1252", "replace")
+        text = data.decode("utf-8-sig", "replace")
+        broken = text.count("\ufffd")
+        if sum(char > "\x7f" for char in text) < 2 * broken:
+            text = data.decode("cp1252", "replace")
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -213,7 +213,7 @@ def _create(db: sqlite3.Connection, path: Path) -> None:
             db.execute("PRAGMA journal_mode=WAL")  # changing this doesn't wait for other connections
             break
         except sqlite3.OperationalError:
-            if time.monotonic() > deadline:
+            if is_full(path.parent) or time.monotonic() > deadline:
                 raise
             time.sleep(0.05)
     db.execute("BEGIN EXCLUSIVE")

@@ -21,7 +21,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 from tools.functions.errors import McpConfigInvalid
 
-CONNECT_TIMEOUT_S = 30.0
+CONNECT_TIMEOUT_S = 30.0  # `npx` and `uvx` download a server the first time
+URL_TIMEOUT_S = 10.0
 CALL_TIMEOUT_S = 60.0
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")

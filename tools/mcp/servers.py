@@ -24,7 +24,7 @@ from tools.mcp._content import as_result
 from tools.mcp._pins import Pins, fingerprint
 from tools.mcp._server import RemoteTool, Server, ServerFailed
 from tools.mcp._thread import LoopThread
-from tools.mcp.config import CONNECT_TIMEOUT_S, McpConfig, child_environment, expanded
+from tools.mcp.config import CONNECT_TIMEOUT_S, URL_TIMEOUT_S, McpConfig, child_environment, expanded
 from tools.mcp.status import McpStatus, McpToolStatus, ToolState
 from tools.spec import Effect, NoStop, Preview, Stop, Tool, ToolContext, ToolOutput, ToolResult, ToolSpec, interrupted
 from tools.text import one_line
@@ -71,11 +71,14 @@ class McpServers:
         self._open: dict[str, Connection] = {}
         self._lock = threading.Lock()
 
-    def connect(self, *, stop: Stop | None = None, waiting: Callable[[], None] = lambda: None) -> tuple[McpStatus, ...]:
+    def connect(
+        self, *, stop: Stop | None = None, waiting: Callable[[Sequence[str]], None] = lambda names: None
+    ) -> tuple[McpStatus, ...]:
         """Connect to all servers at the same time. A server that fails is a status with an `error`.
 
-        `waiting` is called now and then meanwhile, on this thread: a server may take half a minute to fail. Raises
-        `PinsUnusable` if what was accepted can't be read. After a stop, servers not yet connected have an error.
+        `waiting` is called now and then meanwhile, on this thread, with the names of those that haven't answered: a
+        program may take half a minute to fail, an address 10 s. Raises `PinsUnusable` if what was accepted can't be
+        read. After a stop, servers not yet connected have an error.
         """
         if not self._configs:
             return ()
@@ -89,11 +92,14 @@ class McpServers:
             for future in futures:
                 future.cancel()
 
+        def wait_on() -> None:
+            waiting([config.name for config, future in zip(self._configs, futures, strict=True) if not future.done()])
+
         forget = (stop or NoStop()).on_stop(cancel)
         statuses = []
         try:
             for config, future in zip(self._configs, futures, strict=True):
-                outcome = _outcome(future, self._connect_timeout_s + _GUARD_S, waiting)
+                outcome = _outcome(future, self._connect_timeout_s + _GUARD_S, wait_on)
                 if isinstance(outcome, str):
                     statuses.append(McpStatus(config.name, config.target, _ms_since(begun), error=outcome))
                 elif isinstance(outcome, McpStatus):
@@ -149,7 +155,7 @@ class McpServers:
                 version=_version(),
             )
             self._servers.append(server)
-            await server.open(self._connect_timeout_s)
+            await server.open(self._timeout_s(config))
         except (ServerFailed, McpConfigInvalid) as error:
             return McpStatus(config.name, config.target, _ms_since(begun), error=str(error))
         return Connection(config, server, _ms_since(begun), _offered_names(config.name, server.tools))
@@ -181,7 +187,11 @@ class McpServers:
         with self._lock:
             if self._thread is None:
                 raise ServerFailed("it is closed")
-            return self._thread.submit(connected.call(tool, args, self._connect_timeout_s))
+            return self._thread.submit(connected.call(tool, args, self._timeout_s(connected.config)))
+
+    def _timeout_s(self, config: McpConfig) -> float:
+        """How long connecting may take."""
+        return min(self._connect_timeout_s, URL_TIMEOUT_S) if config.url is not None else self._connect_timeout_s
 
 
 class McpTool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -19,6 +20,9 @@ from tools.sandbox._interpreter import why
 DEFAULT_PACKAGES = ("ipykernel", "numpy", "pandas", "matplotlib", "sympy")
 _CONFINEMENT = ("landlockpy>=0.2,<0.3",) if sys.platform == "linux" else ()  # imported in the kernel's own process
 _TOOLING = {"pip", "setuptools", "wheel", "ipykernel", "uv", "landlockpy"}
+_COMPLAINT = re.compile(r"WARNING: Retrying |error: (?:Request failed|Failed to fetch)")
+_UNREACHABLE = re.compile(r"broken by '(?:NewConnection|ConnectTimeout|NameResolution)|error \([Cc]onnect\)")
+"""How pip and uv say that they have no connection."""
 _NAMED = 60
 """How many packages the model is told of."""
 
@@ -134,10 +138,22 @@ def interpreter_at(path: Path) -> Path:
 
 
 def _run(command: Sequence[str], log: IO[str], problem: str) -> None:
+    """Run it, what it says going to `log`; but what it says of a connection that can't be made becomes one line."""
     log.flush()
+    held: list[str] = []  # from the first complaint on: several lines follow
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False)
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.PIPE, text=True,
+                              encoding="utf-8", errors="replace") as process:  # fmt: skip
+            assert process.stderr is not None
+            for line in process.stderr:
+                if held or _COMPLAINT.match(line):
+                    held.append(line)
+                else:
+                    print(line, end="", file=log, flush=True)
     except OSError as error:
         raise EnvironmentFailed(f"{problem}: {command[0]}: {error.strerror}") from None
-    if done.returncode != 0:
-        raise EnvironmentFailed(f"{problem} (exit status {done.returncode}): see the output above, then try again")
+    if process.returncode != 0 and _UNREACHABLE.search("".join(held)):
+        raise EnvironmentFailed(f"{problem}: the package index can't be reached: check the network, then try again")
+    print("".join(held), end="", file=log, flush=True)
+    if process.returncode != 0:
+        raise EnvironmentFailed(f"{problem} (exit status {process.returncode}): see the output above, then try again")

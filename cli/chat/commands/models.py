@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from cli import paths
 from cli.chat.commands.common import Block, Choice, CommandError, Stopped, must_be
 from cli.exits import exit_code
 
@@ -125,6 +126,7 @@ def _load(talk: Conversation, face: Face, name: str, found: str) -> None:
 
 def _pull(talk: Conversation, face: Face, name: str) -> None:
     from agent.models.catalog import DOWNLOADS, download_of
+    from agent.models.pull import keeps_part
 
     wanted = download_of(name)
     if wanted is None:
@@ -135,7 +137,6 @@ def _pull(talk: Conversation, face: Face, name: str) -> None:
 
     def work() -> str:
         from agent.models.pull import pull
-        from cli import paths
         from cli.runtime.models import download_line
 
         show = download_line(talk.notices.line, name)
@@ -157,7 +158,9 @@ def _pull(talk: Conversation, face: Face, name: str) -> None:
 
     def stop() -> None:
         """For the user it stops at once; the thread goes on until its next byte, which may take a while to come."""
-        over(lambda: face.note(f"stopped; partial download kept, /model pull {name} continues it"))
+        kept = keeps_part(wanted, paths.data_dir())
+        more = f"; partial download kept, /model pull {name} continues it" if kept else ""
+        over(lambda: face.note(f"stopped{more}"))
         stopped.append(True)
 
     talk.background.job = stop

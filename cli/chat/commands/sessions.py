@@ -13,7 +13,7 @@ from agent.sessions.store import SessionStore
 from cli import paths
 from cli.chat.commands.common import Block, Choice, CommandError, must_be, no_argument, turn_of
 from cli.chat.welcome import recall
-from cli.runtime.session import OpenSession
+from cli.runtime.session import OpenSession, moved_from
 from cli.terminal.question import Question
 from cli.words import count
 
@@ -50,9 +50,11 @@ def sessions(talk: Conversation, face: Face, argument: str) -> None:
     if not found:
         return face.note("no stored sessions yet")
     block = Block(face, "Sessions")
-    for info in found:
+    facts = [(_when(info.updated), count(info.turns, "turn")) for info in found]
+    wide = [max(map(len, column)) for column in zip(*facts, strict=True)]
+    for info, (when, turns) in zip(found, facts, strict=True):
         mark = "›" if info.id == talk.opened.session_id else " "
-        block.row(f"{mark} {info.id}  {_when(info.updated):>10}  {count(info.turns, 'turn'):>9}  {info.title}")
+        block.row(f"{mark} {info.id}  {when:>{wide[0]}}  {turns:>{wide[1]}}  {info.title}")
     block.row("  /resume ID continues one, /search TEXT finds one", "dim")
     return block.show()
 
@@ -70,6 +72,8 @@ def resume(talk: Conversation, face: Face, argument: str) -> None:
     talk.switch(OpenSession(session, talk.store, session_id, resumed=True))
     talk.model.forget_variables()
     face.note(f"{session_id or 'not stored'}: {info.title}")
+    if moved := moved_from(info.workspace, talk.folder, chat=True):
+        face.note(moved, "yellow")
     return recall(talk, face)
 
 

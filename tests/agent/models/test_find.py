@@ -128,6 +128,11 @@ def test_one_file_in_two_places_comes_once(places: Locations, toy: Path) -> None
     assert [found.path for found in find_models(places)] == [one, ETUDE_PATH]
 
 
+def test_the_etude_is_greedy_wherever_it_lies(tmp_path: Path, toy: Path) -> None:
+    copy = shutil.copy(ETUDE_PATH, tmp_path / "mine.gguf")
+    assert [open_model(Path(path)).temperature for path in (ETUDE_PATH, copy, toy)] == [0.0, 0.0, 1.0]
+
+
 def test_a_split_model_is_its_first_file(places: Locations, toy: Path) -> None:
     first = split(toy, places.data / "models", "gpt-oss-120b-mxfp4")
     parts = [part_path(first, part, 3) for part in (1, 2, 3)]

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agent.engine.base import Sampling
 from agent.errors import SessionInUse, SessionMissing, SessionsUnusable
 from agent.events import Event, MessageAdded
 from agent.sessions._schema import APPLICATION, MIGRATIONS, migrate
@@ -552,7 +554,7 @@ def test_a_newer_one_is_left_alone_with_its_log(opened: Open, path: Path) -> Non
     before = {file.name: file.read_bytes() for file in copy.iterdir()}
     assert before["sessions.sqlite-wal"]
     newer = SessionStore(copy / "sessions.sqlite", now=lambda: 0.0)
-    _unusable(newer, "the sessions must be of version 1, not 2: use the ossia that wrote them")
+    _unusable(newer, "the sessions must be of version 2, not 3: use the ossia that wrote them")
     assert {file.name: file.read_bytes() for file in copy.iterdir()} == before
 
 
@@ -566,12 +568,27 @@ def test_an_older_one_is_brought_up_to_date(tmp_path: Path) -> None:
     migrate(db, path, steps)
     migrate(db, path, steps)
     assert db.execute("SELECT title, mood FROM sessions").fetchall() == [("one", "fine; still")]
-    assert db.execute("PRAGMA user_version").fetchone() == (3,)
+    assert db.execute("PRAGMA user_version").fetchone() == (4,)
     with pytest.raises(sqlite3.OperationalError):
         migrate(db, path, (*steps, "ALTER TABLE sessions ADD COLUMN more TEXT;", "nonsense;"))
-    assert db.execute("PRAGMA user_version").fetchone() == (3,)  # all of it or nothing
+    assert db.execute("PRAGMA user_version").fetchone() == (4,)  # all of it or nothing
     assert "more" not in [row[1] for row in db.execute("PRAGMA table_info(sessions)")]
     db.close()
+
+
+@pytest.mark.parametrize(("stored", "now"), [(1.0, None), (0.7, 0.7), (0.0, 0.0), (None, None)])
+def test_the_temperature_that_every_session_got_is_the_models_own(
+    opened: Open, path: Path, stored: float | None, now: float | None
+) -> None:
+    store, session = opened(), _spoken("one")
+    session.options = Options(sampling=Sampling(stored, seed=7))
+    session_id = store.keep(session)
+    store.close()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA user_version=1")
+    assert opened().load(session_id).options.sampling == Sampling(now, seed=7)
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (2,)
 
 
 def test_a_truncated_one_is_told_and_never_changed(opened: Open, path: Path) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,8 @@ def test_a_question_as_the_screen_gets_it() -> None:
     assert (question.detail, question.language) == ("ls -l", "sh")
     assert [key for key, _ in question.keys] == ["y", "n", "s", "a", "e"]
     assert question.note == '"a" will always allow `ls -l` here'
+    anywhere = question_of(replace(LS, rules=("functions.send",)), workspace=False)
+    assert anywhere.note == '"a" will always allow `functions.send` where there is no workspace'
 
 
 def test_what_must_be_answered_each_time() -> None:
@@ -73,6 +76,7 @@ def test_what_it_explains() -> None:
 
 def test_what_a_terminal_does_not_show_is_counted() -> None:
     assert [unseen(text) for text in ("plain\r\n", "👨\u200d👩\u200d👧 ❤\ufe0f")] == [0, 0]
+    assert [unseen(text) for text in ("漢\u200d字", "漢\ufe0f", "→\u200dx", "🎉\u200d", "👍🏽🇩🇪")] == [1, 1, 1, 1, 0]
     assert [unseen(text) for text in ("a\u202eb\u200b", "a\u200db", "\U000e0041")] == [2, 1, 1]
     question = question_of(_asked("functions.write_file", {}, Preview("w", "+a\u202eb\n", "diff")))
     assert question.careful and question.reason.endswith("it holds invisible characters (1)")

@@ -11,6 +11,7 @@ import pytest
 from cli.main import invoke
 from cli.settings.config import resolve
 from cli.settings.table import Settings
+from tests.support.command import start
 from tools.files import write_whole
 
 
@@ -83,9 +84,10 @@ def test_path_prints_the_file_in_use_whether_it_is_there_or_not(
     assert capsys.readouterr().out == "/nowhere/at.toml\n"
 
 
-def test_config_alone_prints_its_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert invoke(["config"]) == 0
-    assert capsys.readouterr().out.startswith("Usage: ossia config ")
+def test_config_alone_shows_the_settings(capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["config", "show"]) == invoke(["config"]) == 0
+    first, again = capsys.readouterr().out.split("# model is not set")[1:]
+    assert first == again and "effort = " in first
 
 
 # -- changing it -------------------------------------------------------------------------------------------------------
@@ -162,6 +164,68 @@ def test_what_cannot_be_set_changes_nothing(
     err = capsys.readouterr().err
     assert err.startswith("ossia: error: ") and err.count("\n") == 1 and "sk-secret" not in err
     assert mine.read_text() == _MINE
+
+
+def test_a_list_keeps_the_comments_of_what_stays(mine: Path) -> None:
+    mine.write_text('allow = [\n    "shell:ls*",  # to look\n    "shell:git push*",  # no more\n    "python",\n]\n')
+    assert invoke(["config", "set", "allow", "shell:ls*", "python", "shell:make*"]) == 0
+    assert 'shell:ls*",  # to look\n' in mine.read_text() and "push" not in mine.read_text()
+    assert resolve({}, environ={}, path=mine).settings.allow == ("shell:ls*", "python", "shell:make*")
+    assert invoke(["config", "set", "allow", "python", "shell:ls*"]) == 0
+    assert resolve({}, environ={}, path=mine).settings.allow == ("python", "shell:ls*")
+
+
+def test_the_other_spelling_of_a_key_goes(mine: Path) -> None:
+    mine.write_text(f"top-p = 0.5\n{_MINE}")
+    assert invoke(["config", "set", "top_p", "0.9"]) == 0
+    assert resolve({}, environ={}, path=mine).settings.top_p == 0.9
+
+
+def test_a_file_of_functions_is_stored_as_it_will_be_found(
+    mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert invoke(["config", "set", "tools", "./fn.py", "python"]) == 0
+    fn = str(tmp_path / "elsewhere" / "fn.py")
+    assert fn in capsys.readouterr().err
+    assert resolve({}, environ={}, path=mine).settings.tools == (fn, "python")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no modes there")
+@pytest.mark.parametrize("mode", [0o644, 0o600, 0o660])
+def test_owner_and_mode_stay(mine: Path, mode: int) -> None:
+    mine.chmod(mode)
+    if os.getuid() == 0:
+        os.chown(mine, 1234, 4321)
+    before = mine.stat()
+    assert invoke(["config", "set", "effort", "high"]) == 0
+    now = mine.stat()
+    assert now.st_ino != before.st_ino
+    assert (now.st_mode, now.st_uid, now.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
+
+
+def test_two_at_once_lose_nothing(mine: Path) -> None:
+    keys = ("seed", "threads", "top_k", "gpu_layers", "max_tokens", "bell")
+    started = [start("config", "set", key, str(number)) for number, key in enumerate(keys, 1)]
+    assert [process.wait(60) for process in started] == [0] * len(keys)
+    settings = resolve({}, environ={}, path=mine).settings
+    assert [getattr(settings, key) for key in keys] == [1, 2, 3, 4, 5, 6]
+    for process in started:
+        process.communicate()
+
+
+@pytest.mark.parametrize("command", [["edit"], ["set", "effort", "high"], ["unset", "effort"], ["show"]])
+def test_links_in_a_circle_are_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    (tmp_path / "a.toml").symlink_to("b.toml")
+    (tmp_path / "b.toml").symlink_to("a.toml")
+    monkeypatch.setenv("OSSIA_CONFIG", str(tmp_path / "a.toml"))
+    assert invoke(["config", *command]) in (1, 2)
+    err = capsys.readouterr().err
+    assert "symbolic links" in err and err.startswith("ossia: error: ") and err.count("\n") == 1
+    assert (tmp_path / "a.toml").is_symlink()
 
 
 def test_a_variable_that_wins_is_named(

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 
 import pytest
 
 from cli.settings.mcp import add_server, configured_servers
-from tests.support.command import OSSIA, ossia_here, ossia_text, write_script
+from tests.support.command import OSSIA, ossia_here, ossia_text, start, write_script
 from tests.support.mcp_servers import HOSTILE, hostile
+from tests.support.screen import ChatScreen, chatting
 from tools.functions.errors import McpConfigInvalid
 
 
@@ -214,3 +216,33 @@ def test_servers_of_a_trusted_folder(home: Path) -> None:
     configs = configured_servers({"OSSIA_CONFIG": str(home / "none.toml")}, folder=folder)
     assert [(config.name, config.cwd) for config in configs] == [("a", str(folder)), ("b", "/")]
     assert configured_servers({"OSSIA_CONFIG": str(home / "none.toml")}) == ()
+
+
+# -- a server that doesn't answer --
+
+
+def test_a_chat_says_what_it_waits_for_and_ctrl_c_goes_on_without_it() -> None:
+    add_server(os.environ, "good", hostile("silent-call"))
+    add_server(os.environ, "slow", hostile("hangs"))
+
+    async def case() -> None:
+        async with ChatScreen(no_tools=None, loaded=False, columns=120) as stage:
+            await stage.until(lambda: "waiting for MCP servers: slow (Ctrl-C goes on without)" in stage.rows)
+            assert any(row.endswith("connecting to MCP servers: slow") for row in stage.terminal.display)
+            await stage.type("\x03")
+            await stage.until(lambda: stage.talk.assembly is not None)
+            await stage.until(lambda: "mcp slow is off: interrupted: check it with `ossia mcp test slow`" in stage.rows)
+            assert stage.talk.assembly and "functions.good__echo" in stage.talk.assembly.tools.toolbox.by_name
+            assert stage.talk.background.job is None  # there is nothing to skip any more
+
+    chatting(case)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals as POSIX has them")
+def test_a_run_says_what_it_waits_for_wherever_stderr_goes(tmp_path: Path) -> None:
+    add_server(os.environ, "slow", hostile("hangs"))
+    with start("run", "hi", "--engine", write_script(tmp_path, "")) as process:
+        assert process.stderr
+        assert process.stderr.readline() == b"ossia: waiting for MCP servers: slow\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130

@@ -128,6 +128,12 @@ def test_pull_offline() -> None:
     assert done.stderr.decode() == said
 
 
+def test_pull_without_a_connection_claims_nothing() -> None:
+    done = ossia("models", "pull", "gpt-oss-20b", env={"HF_ENDPOINT": "http://127.0.0.1:9"})
+    assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (7, b"", 1)
+    assert done.stderr.endswith(b"; nothing was downloaded, `ossia models pull gpt-oss-20b` tries again\n")
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
 def test_an_interrupted_pull_keeps_what_came_and_says_how_to_go_on(home: Path, toy: Path) -> None:
     content = toy.read_bytes()

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 
 from cli.main import invoke
 from tests.support.command import OSSIA, ossia, ossia_here, ossia_text, start
+from tests.support.pty import PtyChat
 from tests.support.site import Site
 from tests.support.turns import wait_until
 
@@ -158,6 +160,14 @@ class TestCall:
             done = ossia_here("tools", "call", *arguments)
             assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (2, b"", 1), arguments
 
+    @pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
+    def test_a_dry_run_shows_the_diff_once_on_a_terminal(self, tmp_path: Path) -> None:
+        call = ("tools", "call", "write_file", '{"path": "a.md", "content": "new"}', "--dry-run")
+        with PtyChat(*call, "--workspace", str(tmp_path)) as shown:
+            assert shown.wait() == 0
+        done = ossia(*call, "--workspace", str(tmp_path))
+        assert [text.count("+new") for text in (shown.text, done.stdout.decode(), done.stderr.decode())] == [1, 1, 1]
+
     def test_as_json(self, own: str) -> None:
         (answer,) = _answers("functions.double", '{"n": 4}', "--tools", own)
         assert answer.pop("ms") >= 0
@@ -178,7 +188,7 @@ class TestCall:
             leak = {"name": "browser.open", "arguments": {"id": site.url("/?q=secret")}}
             first, _, last = _answers("--script", _script(tmp_path, call, secret, leak), *flags, code=8)
         assert (once["error"], first["error"], last["error"]) == (False, False, True)
-        assert "denied" in last["text"] and "Hello." in first["text"]
+        assert "nobody to ask" in last["text"] and "Hello." in first["text"]
 
 
 class TestScript:

@@ -13,6 +13,7 @@ import pexpect
 import pytest
 
 from tests.support.command import OSSIA, line_of, ossia, write_script
+from tools.toolbox import UNASKED
 
 FINAL = "<|channel|>final<|message|>Done.<|return|>"
 
@@ -197,6 +198,28 @@ class TestWithoutATerminal:
         told, _ = self._run(tmp_path, _read(name), FINAL)
         (allow,) = re.findall("; --allow (.*) allows it", told)
         assert self._run(tmp_path, _read(name), FINAL, flags=("--allow", *shlex.split(allow)))[0] == ""
+
+    def test_the_model_is_told_the_same(self, tmp_path: Path) -> None:
+        script = write_script(tmp_path, _write("a.md"), _write("a.md"), FINAL)
+        done = ossia("run", "hi", "--engine", script, "--workspace", str(tmp_path), "--json")
+        assert [call["result"] for call in line_of(done)["calls"]] == [UNASKED] * 2
+
+    @pytest.mark.parametrize(("word", "helps"), [("ask", "--yes allows it"), ("never", "")])
+    def test_a_rule_that_asks_is_stricter_than_one_that_allows(
+        self, word: str, helps: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "config.toml").write_text(f'[approvals]\nwrite_file = "{word}"\n')
+        monkeypatch.setenv("OSSIA_CONFIG", str(tmp_path / "config.toml"))
+        for flags in ((), ("--allow", "write_file")):
+            told, work = self._run(tmp_path, _write("a.md"), FINAL, flags=flags)
+            assert "--allow" not in told and told.split("; ")[-1].startswith(helps)
+        self._run(tmp_path, _write("a.md"), FINAL, flags=("--yes",))
+        assert (work / "a.md").exists() == (word == "ask")
+
+    def test_what_a_rule_may_forbid_no_flag_allows(self, tmp_path: Path) -> None:
+        call = '<|channel|>commentary to=functions.shell <|constrain|>json<|message|>{"command": "echo $X"}<|call|>'
+        told, _ = self._run(tmp_path, call, FINAL, flags=("--deny", "shell:rm*", "--yes", "--allow", "shell"))
+        assert "may forbid it, and --yes doesn't answer that; no flag allows what that rule may forbid" in told
 
     def test_a_rule_allows_it(self, tmp_path: Path) -> None:
         told, work = self._run(tmp_path, _write("docs/a.md"), FINAL, flags=("--allow", "write_file:docs/**"))

@@ -38,6 +38,16 @@ def test_a_search_service_that_cannot_be_used(web: str, told: str, tmp_path: Pat
     assert done.stderr.decode().startswith(f"ossia: error: {told}")
 
 
+@pytest.mark.parametrize(("source", "told"), [("web", True), ("elsewhere", False)])
+def test_a_search_that_failed_has_its_reason_on_stderr(source: str, told: bool, tmp_path: Path) -> None:
+    """A pipe gets no lines about calls, but the answer is from less than was asked for."""
+    query = json.dumps({"query": "llamas", "source": source})
+    call = f"<|channel|>commentary to=browser.search <|constrain|>json<|message|>{query}<|call|>"
+    done = ossia("run", "hi", "--engine", write_script(tmp_path, call, FINAL), "--web", "http://127.0.0.1:9", "--yes")
+    assert (done.returncode, done.stdout) == (0, b"Done.\n")
+    assert done.stderr.startswith(b"ossia: warning: browser.search: ") == told and done.stderr.count(b"\n") == told
+
+
 def test_the_readmes_first_command() -> None:
     done = ossia("run", "What is 48*17?", "--seed", "1")
     assert (done.returncode, done.stdout) == (0, b"The result is 816.\n")
@@ -67,12 +77,12 @@ def test_from_a_folder_with_packages_of_the_same_names(tmp_path: Path) -> None:
 def test_the_etude_is_greedy_unless_told_otherwise() -> None:
     """At temperature 1 it adds wrongly now and then: a bad first minute. The seeds would tell."""
 
-    def asked(*flags: str) -> set[bytes]:
-        runs = (ossia("run", "Why is the sky blue?", "--quiet", "--seed", str(seed), *flags) for seed in range(3))
-        return {done.stdout for done in runs}
+    def asked(seed: int, *flags: str) -> bytes:
+        return ossia("run", "Why is the sky blue?", "--quiet", "--seed", str(seed), *flags).stdout
 
-    assert asked() == asked("--temperature", "0")
-    assert len(asked()) == 1 < len(asked("--temperature", "3"))
+    greedy = asked(0, "--temperature", "0")
+    assert [asked(seed) for seed in range(3)] == [greedy] * 3
+    assert asked(0, "--temperature", "3") != greedy
 
 
 def test_a_model_that_is_named_needs_no_line() -> None:
@@ -145,6 +155,20 @@ class TestScripts:
         assert again["sampled_again"] == ["the header of its message could not be read"]
         assert (again["answer"], len(again["repairs"])) == ('{"a": 2}', 1)
         assert set(line["repairs"][0]) == {"code", "message"}
+
+    def test_a_step_in_the_model_s_own_spelling_is_followed_to_its_answer(self, tmp_path: Path) -> None:
+        """A thought without a header, rubble, a tool that isn't on in the channel's place, an answer `to=final`."""
+        script = write_script(
+            tmp_path,
+            "Let me see.<|end|><|start|>assistant…?<|end|>"
+            "<|start|>assistant<|channel|>lamp.dim to=assistant<|channel|>analysis code<|message|>{}<|call|>",
+            "<|channel|>commentary to=final<|message|>It is dark.<|return|>",
+        )
+        line = line_of(ossia("run", "Dim the lamp.", "--engine", script, "--tools", "python", "--json"))
+        (call,) = line["calls"]
+        assert (line["answer"], line["end"]) == ("It is dark.", "answered")
+        assert call["result"] == "Error: there is no tool 'lamp.dim'. The tools are: python"
+        assert [one.get("channel") for one in line["messages"][1:]] == ["analysis", "analysis", "analysis", "final"]
 
     @pytest.mark.parametrize(
         "content", ['{"version": 2, "steps": []}', "{", '{"version": 1, "steps": ["<|nope|>"]}', None]
@@ -570,7 +594,11 @@ class TestInterrupt:
         time.sleep(after_s)
         _, out, err = _interrupt(process) if process.poll() is None else (0.0, *process.communicate())
         # Python itself was still starting, and says so with a 1, or goes on
-        pythons_own = b"Fatal Python error: init_" in err or b"python: failed to set __main__" in err
+        pythons_own = (
+            b"Fatal Python error: init_" in err
+            or b"python: failed to set __main__" in err
+            or err == b"KeyboardInterrupt\n"  # no frame at all: before the first line of any file
+        )
         assert pythons_own or process.returncode in (130, 0, -signal.SIGINT)  # -SIGINT: it hadn't taken the signal over
         assert not re.search(rb'cli/\w+\.py", line \d+, in (?!<module>)', err)  # a traceback with a frame of ours
         assert out in (b"", b"The result is 816.\n")

@@ -35,7 +35,7 @@ def test_who_says_so_can_link(name: str) -> None:
     assert knows_links({"TERM": "screen"}, name)
 
 
-@pytest.mark.parametrize("name", ["tmux 3.3a", "tmux 2.9", "tmux master", "XTerm(390)", "a kitty"])
+@pytest.mark.parametrize("name", ["tmux 3.3a", "tmux 2.9", "tmux master", "XTerm(390)", "a kitty", f"tmux {9:05000}.4"])
 def test_who_says_another_name_can_not(name: str) -> None:
     assert not knows_links({"TERM": "xterm-kitty", "VTE_VERSION": "7600"}, name)
 

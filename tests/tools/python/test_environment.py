@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tools.python.environment import Environment, EnvironmentFailed, Package, in
 from tools.python.tool import PythonTool
 from tools.sandbox import choose, inspect
 
+NOWHERE = "http://127.0.0.1:9/simple"
 NEEDED = ["ipykernel", *(["landlockpy"] if sys.platform == "linux" else [])]
 
 
@@ -46,6 +48,21 @@ def environment(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Envir
     return made
 
 
+@pytest.mark.parametrize("tool", ["uv", "pip"])
+def test_without_a_connection_it_is_one_line(tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    uv = shutil.which("uv") if tool == "uv" else None
+    if tool == "uv" and uv is None:
+        pytest.skip("needs uv")
+    for name, value in (("PIP_INDEX_URL", NOWHERE), ("PIP_RETRIES", "1"), ("UV_DEFAULT_INDEX", NOWHERE),
+                        ("UV_HTTP_RETRIES", "0"), ("UV_NO_CACHE", "1")):  # fmt: skip
+        monkeypatch.setenv(name, value)
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "made")], check=True)
+    with (tmp_path / "log").open("w") as log, pytest.raises(EnvironmentFailed, match="index can't be reached: check"):
+        Environment(tmp_path / "made", defaults=("no-such-thing",)).setup(log=log, uv=uv)
+    said = (tmp_path / "log").read_text()
+    assert not any(word in said for word in ("Retrying", "rror"))
+
+
 def test_its_packages_are_listed_and_named(environment: Environment) -> None:
     packages = environment.packages()
     assert Package("capybara", "1.5") in packages
@@ -65,7 +82,7 @@ def test_the_kernel_runs_in_it(environment: Environment, tmp_path: Path) -> None
             try:
                 next(run)
             except StopIteration as done:
-                assert done.value.text .strip() == f"4 {environment.folder}"
+                assert done.value.text.strip() == f"4 {environment.folder}"
                 break
     finally:
         tool.close()

@@ -125,6 +125,13 @@ def user_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("home")
 
 
+@pytest.fixture
+def elsewhere() -> Iterator[Path]:
+    """A folder that commands don't see. Wherever TMPDIR leads: they may see that (docs/confinement.md says so)."""
+    with tempfile.TemporaryDirectory(prefix="ossia-", dir="/tmp") as folder:
+        yield Path(folder)
+
+
 @pytest.fixture(params=[pytest.param("bwrap", marks=pytest.mark.needs_bwrap), "landlock"])
 def shell(request: pytest.FixtureRequest, tmp_path: Path, user_home: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
     monkeypatch.setenv("OSSIA_SECRET", SECRET)
@@ -379,8 +386,8 @@ def test_row_29_no_network(shell: Shell) -> None:
     assert "CONNECTED" not in shown and "RESOLVED" not in shown and "UDP" not in ran.text.replace("SENT", "")
 
 
-def test_row_29_sockets_with_a_path_outside_the_workspace(shell: Shell, tmp_path: Path) -> None:
-    path = tmp_path / "docker.sock"
+def test_row_29_sockets_with_a_path_outside_the_workspace(shell: Shell, elsewhere: Path) -> None:
+    path = elsewhere / "docker.sock"
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(path))
         server.listen()
@@ -430,9 +437,9 @@ def test_closing_the_call_ends_it(shell: Shell) -> None:
 # -- what it doesn't see -----------------------------------------------------------------------------------------------
 
 
-def test_secrets_are_not_there(shell: Shell, user_home: Path, tmp_path: Path) -> None:
-    (tmp_path / "other").write_text(SECRET)
-    places = [user_home / ".ssh" / "id_rsa", shell.data / "key", tmp_path / "other", "/etc/shadow", "/root/.bashrc",
+def test_secrets_are_not_there(shell: Shell, user_home: Path, elsewhere: Path) -> None:
+    (elsewhere / "other").write_text(SECRET)
+    places = [user_home / ".ssh" / "id_rsa", shell.data / "key", elsewhere / "other", "/etc/shadow", "/root/.bashrc",
               f"/proc/{os.getpid()}/environ", f"/proc/{os.getppid()}/environ", "/proc/1/environ"]  # fmt: skip
     look = '; do [ -s "$f" ] && cat "$f" | head -c 300; done'
     text = shell.run("env; for f in " + " ".join(map(str, places)) + look).text

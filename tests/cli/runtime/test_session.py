@@ -1,0 +1,62 @@
+"""Going on with a session: what it had that it no longer has is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cli.runtime.session import Resume
+from tests.support.command import ossia, write_script
+from tests.support.documents import answer
+from tests.support.pty import PtyChat
+from tests.support.screen import ChatScreen, chatting
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    """A workspace with a stored session."""
+    folder = tmp_path / "my work"
+    folder.mkdir()
+    script = write_script(tmp_path, answer("One."))
+    assert ossia("run", "Are llamas kind?", "--engine", script, "--workspace", str(folder), "--save").returncode == 0
+    return folder
+
+
+@pytest.mark.parametrize("flags", [["--continue"], ["--resume", "llamas"]])
+def test_a_run_without_the_workspace_of_its_session_says_so(work: Path, tmp_path: Path, flags: list[str]) -> None:
+    run = ["run", "And?", *flags, "--engine", write_script(tmp_path, answer("Two."))]
+    done = ossia(*run)
+    said = f"this session worked in {work} and has no workspace now: --workspace '{work}' opens it"
+    assert (done.stdout, done.stderr.decode()) == (b"Two.\n", f"ossia: warning: {said}\n")
+    other = tmp_path / "other"
+    other.mkdir()
+    assert f"worked in {work} and works in {other} now".encode() in ossia(*run, "--workspace", str(other)).stderr
+    assert ossia(*run, "--workspace", str(work)).stderr == ossia(*run, "--no-tools").stderr == b""
+    work.rmdir()
+    assert ossia(*run).stderr.endswith(b"has no workspace now: it is gone\n")
+
+
+def test_a_chat_says_how_to_open_it_again(work: Path) -> None:
+    async def case() -> None:
+        said = f"this session worked in {work} and has no workspace now: /tools workspace {work} opens it"
+        async with ChatScreen(resume=Resume(latest=True), no_tools=None, columns=400) as stage:
+            await stage.until(lambda: said in stage.rows)
+            await stage.type(f"/tools workspace {work}\r")
+            await stage.until(lambda: stage.talk.folder is not None)
+            await stage.until(lambda: stage.talk.assembly is not None)
+            await stage.type("/new\r/resume llamas\r")
+            await stage.until(lambda: stage.talk.opened.resumed)
+            assert stage.rows.count(said) == 1
+            await stage.type("/tools workspace off\r")
+            await stage.until(lambda: stage.talk.folder is None and stage.talk.assembly is not None)
+            await stage.type("/new\r/resume llamas\r")
+            await stage.until(lambda: stage.rows.count(said) == 2)
+
+    chatting(case)
+
+
+def test_the_way_back_is_not_told_before_the_error_of_a_model_that_is_not_there(work: Path) -> None:
+    with PtyChat("--continue", "--model", "nothing", columns=100) as chat:
+        assert chat.wait() == 3
+    assert "no model" in chat.text and "continues this chat" not in chat.text

@@ -1,0 +1,52 @@
+"""A terminal emulator: pyte, with what it lacks of a terminal of today."""
+
+from __future__ import annotations
+
+import re
+from copy import deepcopy
+from typing import Any
+
+import pyte
+
+_ALTERNATE = 1049
+_SIGNS = re.compile("([\U0001f1e6-\U0001f1ff]{2}|.(?:[\ufe0f\U0001f3fb-\U0001f3ff]|\u200d.)+)")
+
+Stream = pyte.ByteStream
+
+
+class Emulator(pyte.HistoryScreen):
+    """Its screen. Joined emoji and flags are one sign of two columns, as in kitty; an alternate screen goes again."""
+
+    def __init__(self, columns: int, rows: int) -> None:
+        super().__init__(columns, rows, history=50_000, ratio=0.5)
+        self._main: Any = None
+
+    @property
+    def shown(self) -> list[str]:
+        """The rows on screen."""
+        return [self._text(self.buffer[y]) for y in range(self.lines)]
+
+    @property
+    def gone(self) -> list[str]:
+        """The rows that have scrolled away."""
+        return [self._text(line) for line in self.history.top]
+
+    def _text(self, line: Any) -> str:
+        return "".join(line[x].data for x in range(self.columns)).rstrip()
+
+    def draw(self, data: str) -> None:
+        for number, part in enumerate([data] if data.isascii() else _SIGNS.split(data)):
+            super().draw("漢" if number % 2 else part)
+            if number % 2:
+                line, x = self.buffer[self.cursor.y], self.cursor.x - 2
+                line[x] = line[x]._replace(data=part)
+
+    def set_mode(self, *modes: int, **kwargs: Any) -> None:
+        if _ALTERNATE in modes:
+            self._main = deepcopy((self.buffer, self.cursor))
+        super().set_mode(*modes, **kwargs)
+
+    def reset_mode(self, *modes: int, **kwargs: Any) -> None:
+        if _ALTERNATE in modes and self._main:
+            self.buffer, self.cursor = self._main
+        super().reset_mode(*modes, **kwargs)
