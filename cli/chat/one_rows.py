@@ -29,7 +29,7 @@ def call_row(name: str, arguments: str, result: str, *, ms: int | None, width: i
     tail = clean(f" · {took}{_outcome(result, min(_RESULT_CHARS, width // 2))}")
     room = width - cell_len(head) - cell_len(tail) - 2
     made_with = fitted(clean(short_arguments(arguments, _ARGUMENT_CHARS)), max(room, 1))
-    head += f"  {made_with}" if room >= _LEAST_ARGUMENT_CELLS else ""
+    head += f"  {made_with}" if made_with and room >= _LEAST_ARGUMENT_CELLS else ""
     return fitted(f"{head}{tail}", width)
 
 
@@ -42,6 +42,7 @@ def edit_row(name: str, stat: str, *, keys: bool, width: int) -> str:
 
 def _outcome(result: str, max_chars: int) -> str:
     """A result in a few words: itself when it is one short line, else its size."""
-    stripped = for_people(result).strip()
+    shown = for_people(result)
+    stripped = shown.strip()
     short = stripped and len(stripped) <= max_chars and "\n" not in stripped
-    return stripped if short else size_words(stripped)
+    return stripped if short else size_words(shown)

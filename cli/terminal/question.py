@@ -46,7 +46,7 @@ class Question:
     them; `explanation` is what `?` shows, "" for no `?`. `careful`: the reason is shown as a warning.
     `elsewhere`: the key that shows the whole text elsewhere, `Ctrl-O`.
 
-        Question("functions.shell: run ls", "it can run", "ls", "sh", keys=(("y", "yes"), ("n", "no")))
+        Question("container.exec: run ls", "it can run", "ls", "sh", keys=(("y", "yes"), ("n", "no")))
     """
 
     title: str
@@ -64,7 +64,7 @@ class Question:
 class QuestionPane:
     """Shows one question at a time. `answered` gets the key that was pressed.
 
-    pane.ask(Question("functions.shell: run ls", "it can run"), answered=print)      # prints y or n
+    pane.ask(Question("container.exec: run ls", "it can run"), answered=print)      # prints y or n
     """
 
     def __init__(self, painter: Painter, *, clock: Callable[[], float] = time.monotonic) -> None:
