@@ -45,8 +45,8 @@ class Resolved:
     """The settings that hold, and for each key where it came from.
 
     `origins["effort"]` is `"default"`, `"file /home/me/.config/ossia/config.toml"`, `"OSSIA_EFFORT"` or `"--effort"`.
-    `approvals` are the rules of the file, as they are written: `("container.exec:git*", "auto")`; `folder_approvals` are
-    those of a trusted workspace.
+    `approvals` are the rules of the file, as they are written: `("container.exec:git*", "auto")`; `folder_approvals`
+    are those of a trusted workspace.
     `warnings` are lines for stderr: variables that look like ours and aren't.
     """
 

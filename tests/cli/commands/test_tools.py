@@ -135,6 +135,7 @@ class TestCall:
         done = ossia_here("tools", "call", name, '{"path": "a.txt"}', "--workspace", str(tmp_path))
         assert (done.returncode, done.stdout.decode()) == (0, formed("two\nlines\n", tmp_path.resolve()) + "\n")
 
+    @pytest.mark.needs_bwrap
     @pytest.mark.parametrize(
         "arguments", ['{"command": ["echo", "$HOME;ls"]}', '{"cmd": "echo \'$HOME;ls\'"}', '["echo", "$HOME;ls"]']
     )

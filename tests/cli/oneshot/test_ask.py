@@ -13,7 +13,8 @@ import pexpect
 import pytest
 
 from tests.support.command import OSSIA, line_of, ossia, write_script
-from tests.support.work_calls import reads, runs, writes
+from tests.support.work_calls import reads, runs, wants, writes
+from tools.work.result import formed
 
 PATCHES = "repo_browser.apply_patch"
 FINAL = "<|channel|>final<|message|>Done.<|return|>"
@@ -58,6 +59,40 @@ def test_a_yes_writes_and_shows_the_diff_first(tmp_path: Path) -> None:
     terminal.child.sendline("y")
     assert "Done." in terminal.child.read()
     assert (terminal.work / "a.md").read_text() == "new\n"
+
+
+@pytest.mark.needs_bwrap
+def test_a_bug_is_looked_for_mended_and_tested(tmp_path: Path) -> None:
+    """By the calls that the model makes; people see results without their form, `--json` has it."""
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "calc.py").write_text("print(3 - 1)\n")
+    steps = (
+        wants("repo_browser.print_tree", path="", depth=3),
+        wants("repo_browser.open_file", path="calc.py", line_start=1, line_end=1, line_numbers=True),
+        writes("calc.py", "print(3 + 1)\n", before="print(3 - 1)\n"),
+        runs("/usr/bin/python3 calc.py; exit 3"),
+        FINAL,
+    )
+    terminal = Terminal(tmp_path, *steps)
+    shown = terminal.answer("y", "y")
+    rows = {re.sub(r"\d\.\d s", "0.0 s", row.strip()) for row in re.split(r"\r\n|\r\x1b\[K", shown)}
+    assert rows >= {
+        "repo_browser.print_tree: done in 0.0 s · calc.py",
+        "repo_browser.open_file: done in 0.0 s · 1 print(3 - 1)",
+        "/usr/bin/python3 calc.py; exit 3",
+        "✗ container.exec: exit status 3: 4 · /usr/bin/python3 calc.py; exit 3 · 0.0 s",
+    }
+    assert "repo_browser.apply_patch: change calc.py (+1 -1 lines)" in shown and "returncode" not in shown
+    (terminal.work / "calc.py").write_text("print(3 - 1)\n")
+    flags = ("--workspace", str(terminal.work), "--trust", "--yes", "--json")
+    calls = line_of(ossia("run", "hi", "--engine", write_script(tmp_path, *steps), *flags))["calls"]
+    work = terminal.work.resolve()
+    assert [call["result"] for call in calls] == [
+        formed("calc.py", work),
+        formed("     1\tprint(3 - 1)\n", work),
+        formed("Success. Updated the following files:\nM calc.py", work),
+        formed("4\n", work, status=3),
+    ]
 
 
 @pytest.mark.parametrize("answer", ["n", "", "no", "N"])
