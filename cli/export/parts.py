@@ -107,11 +107,11 @@ def _arguments(name: str, text: str) -> tuple[str, str]:
         return code_of(text), "python"
     try:
         value = json.loads(text)
-        if isinstance(value, dict) and len(value) == 1:
-            if (command := command_in(value)) is not None:
-                return command, "bash"
-            if isinstance(value.get("patch"), str):
-                return value["patch"], "diff"
+        if isinstance(value, dict) and (command := command_in(value)) is not None:
+            rest = {key: other for key, other in value.items() if key != "command"}
+            return (f"{command}\n# {json.dumps(rest, ensure_ascii=False)}" if rest else command), "bash"
+        if isinstance(value, dict) and len(value) == 1 and isinstance(value.get("patch"), str):
+            return value["patch"], "diff"
         return json.dumps(value, ensure_ascii=False, indent=2), "json"
     except (ValueError, RecursionError):
         return text, ""

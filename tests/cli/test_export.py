@@ -142,7 +142,11 @@ def _worked() -> Session:
     session = Session(Options())
     session.open_turn("Test it.")
     texts = (
-        ("container.exec", '{"command": ["bash", "-lc", "pytest -q"]}', formed("1 failed\n", Path("/w"), status=1)),
+        (
+            "container.exec",
+            '{"command": ["bash", "-lc", "pytest -q"], "workdir": "a"}',
+            formed("1 failed\n", Path("/w"), status=1),
+        ),
         ("repo_browser.apply_patch", json.dumps({"patch": PATCH}), formed("Success.\nM a.py", Path("/w"))),
         ("functions.shell", '{"command": "ls"}', "a.py\n[exit status 2]"),
     )
@@ -161,7 +165,8 @@ def test_work_in_a_folder_is_read_as_a_person_does() -> None:
     """The form that the model reads stays in the JSON alone, from which the chat goes on."""
     text = export(_worked(), None, "md")
     assert text.partition("## Assistant\n\n")[2] == (
-        "*Call of container.exec:*\n\n```bash\npytest -q\n```\n\n*Failed:*\n\n```\n1 failed\n[exit status 1]\n```\n\n"
+        '*Call of container.exec:*\n\n```bash\npytest -q\n# {"workdir": "a"}\n```\n\n'
+        "*Failed:*\n\n```\n1 failed\n[exit status 1]\n```\n\n"
         f"*Call of repo\\_browser.apply\\_patch:*\n\n```diff\n{PATCH}\n```\n\n"
         "*Result:*\n\n```\nSuccess.\nM a.py\n```\n\n"
         '*Call of functions.shell:*\n\n```json\n{\n  "command": "ls"\n}\n```\n\n'

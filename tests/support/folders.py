@@ -85,13 +85,7 @@ class Folder:
 
     def patch(self, path: str, content: str) -> str:
         """The arguments for a patch that makes a file, or changes all of its lines."""
-        there, lines = self.root / path, [f"+{line}\n" for line in content.removesuffix("\n").split("\n")]
-        old = there.read_text(encoding="utf-8").removesuffix("\n").split("\n") if there.is_file() else None
-        if old is None:
-            head = f"*** Add File: {path}\n"
-        else:
-            head = f"*** Update File: {path}\n@@\n" + "".join(f"-{line}\n" for line in old)
-        return json.dumps({"patch": f"*** Begin Patch\n{head}{''.join(lines)}*** End Patch"})
+        return json.dumps({"patch": rewritten(self.root, path, content)})
 
     def send(self, name: str, arguments: str, *, answer: bool = True, between: object = None) -> ToolResult:
         """The same with the arguments as text. `between` is called, if it can be, when the question is asked."""
@@ -116,6 +110,19 @@ class Folder:
     def tree(self) -> dict[str, bytes | str | None]:
         """Everything in the folder: a file's bytes, a link's target, None for a folder."""
         return tree(self.root)
+
+
+def rewritten(root: Path, path: str, content: str) -> str:
+    """A patch that makes a file, or takes all of its lines out and puts others in."""
+    try:
+        old = (root / path).read_text(encoding="utf-8", errors="replace").removesuffix("\n").split("\n")
+    except (OSError, ValueError):
+        old, head = [], f"*** Add File: {path}"
+    else:
+        head = f"*** Update File: {path}\n@@"
+    new = content.removesuffix("\n").split("\n")
+    lines = (*(f"-{line}" for line in old), *(f"+{line}" for line in new))
+    return "\n".join(("*** Begin Patch", head, *lines, "*** End Patch"))
 
 
 def tree(root: Path) -> dict[str, bytes | str | None]:
