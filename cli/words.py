@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -79,16 +80,22 @@ def short_arguments(arguments: str, max_chars: int) -> str:
     value = parsed(arguments)
     told: object = None
     if isinstance(value, dict):
-        told = value["path"] or "." if "path" in value else next(iter(value.values())) if len(value) == 1 else None
-        command = value.get("command")
-        if isinstance(command, list) and command and all(isinstance(word, str) for word in command):
-            told = one_line_of(command)
-        elif isinstance(value.get("query"), str) and isinstance(told, str):
-            told = value["query"] if told == "." else f"{value['query']} in {told}"
+        told = value.get("path") if "path" in value else next(iter(value.values())) if len(value) == 1 else None
+        if (command := command_in(value)) is not None:
+            told = command
+        elif isinstance(value.get("query"), str) and isinstance(value.get("path"), str):
+            told = f"{value['query']} in {told}" if told else value["query"]
     text = told if isinstance(told, str) else arguments[:_JSON_CHARS]
     if text.lstrip().startswith("*** Begin Patch"):
         text = ", ".join(_PATCHED.findall(text)) or text
     return one_line(text[: 4 * max_chars], max_chars)
+
+
+def command_in(arguments: Mapping[str, object]) -> str | None:
+    """The command of a call as it is typed, if it is a list of words: `pytest -q` of `["bash", "-lc", "pytest -q"]`."""
+    words = arguments.get("command")
+    whole = isinstance(words, list) and words and all(isinstance(word, str) for word in words)
+    return one_line_of(words) if whole else None  # type: ignore[arg-type]
 
 
 def parsed(arguments: str) -> object:

@@ -58,7 +58,7 @@ class _Ready:
 
     @property
     def wish(self) -> tuple[str, str]:
-        """What is asked for, in one form however it was written: `("functions.shell", '{"command": "ls"}')`."""
+        """What is asked for, in one form however it was written: `("python", 'print(1)')`."""
         return self.tool.spec.name, json.dumps(self.args, sort_keys=True)
 
 

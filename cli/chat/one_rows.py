@@ -58,7 +58,8 @@ def call_row(calls: Sequence[ToolFinished], *, keys: bool, width: int) -> str:
     head = clean(f"▸ {one_line(calls[0].call.name)}{times}")
     tail = clean(f" · {took}{_outcome([done.result.text for done in calls], min(_RESULT_CHARS, width // 2))}")
     room = width - cell_len(head) - cell_len(tail) - 2
-    head += f"  {_made_with(calls, room)}" if room >= _LEAST_ARGUMENT_CELLS else ""
+    made_with = _made_with(calls, room) if room >= _LEAST_ARGUMENT_CELLS else ""
+    head += f"  {made_with}" if made_with else ""
     return _with_key(f"{head}{tail}", "Ctrl-O shows each" if keys and times else "", width)
 
 

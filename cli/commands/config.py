@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -24,11 +25,12 @@ def show() -> None:
     lines = {key: _line(key, getattr(resolved.settings, key)) for key in SETTINGS}
     width = max(map(len, lines.values()))
     for key, line in lines.items():
-        print(f"{line:<{width}}  # {resolved.origins[key]}")
+        rules = getattr(resolved.settings, key) if key in ("allow", "deny") else ()
+        print(f"{line:<{width}}  # {'; '.join([resolved.origins[key], *_renamed(rules)])}")
     if resolved.approvals:
         print("\n[approvals]")
     for rule, action in resolved.approvals:
-        print(f"{_toml(rule)} = {_toml(action)}")
+        print("  # ".join([f"{_toml(rule)} = {_toml(action)}", *_renamed([rule])]))
     for line in _servers():
         print(line)
     for warning in resolved.warnings:
@@ -54,7 +56,7 @@ def set_(
 ) -> None:
     """Write a setting into the config file. Its comments stay.
 
-    `ossia config set effort high`, `ossia config set 'approvals.shell:git status*' auto`
+    `ossia config set effort high`, `ossia config set 'approvals.container.exec:git status*' auto`
     """
     from cli.settings.config import config_path
     from cli.settings.config_file import set_value
@@ -103,6 +105,14 @@ def _say(text: str) -> None:
 
 def _line(key: str, value: object) -> str:
     return f"# {key} is not set" if value is None else f"{key} = {_toml(value)}"
+
+
+def _renamed(rules: Sequence[str]) -> list[str]:
+    """What to say of rules by names that our tools no longer have: `shell is now container.exec`."""
+    from tools.approval.rule_names import renamed
+
+    names = dict.fromkeys(rule.partition(":")[0].strip() for rule in rules)
+    return [f"{name} is now {', '.join(renamed(name))}" for name in names if renamed(name)]
 
 
 def _servers() -> list[str]:

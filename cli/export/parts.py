@@ -11,9 +11,10 @@ from agent.events import TurnEnd
 from agent.kinds import Kind, kind_of
 from agent.sessions.session import Entry, Session
 from agent.sessions.store import SessionInfo, title_from
-from cli.words import ENDS, count, when
+from cli.words import ENDS, command_in, count, when
 from harmony.messages import COMMENTARY
 from tools.python.tool import code_of
+from tools.work.result import for_people
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,8 @@ def _part(entry: Entry, kind: Kind, lookup: Callable[[int], Cited | None], *, fi
     if kind == "call":
         name = message.recipient or ""
         text, language = _arguments(name, text)
+    elif kind == "result":
+        text = for_people(text)
     elif kind == "answer":
         text, notes = cite(text, lookup)
     elif kind == "other" and message.role == "assistant":
@@ -103,7 +106,13 @@ def _arguments(name: str, text: str) -> tuple[str, str]:
     if name == "python":
         return code_of(text), "python"
     try:
-        return json.dumps(json.loads(text), ensure_ascii=False, indent=2), "json"
+        value = json.loads(text)
+        if isinstance(value, dict) and (command := command_in(value)) is not None:
+            rest = {key: other for key, other in value.items() if key != "command"}
+            return (f"{command}\n# {json.dumps(rest, ensure_ascii=False)}" if rest else command), "bash"
+        if isinstance(value, dict) and len(value) == 1 and isinstance(value.get("patch"), str):
+            return value["patch"], "diff"
+        return json.dumps(value, ensure_ascii=False, indent=2), "json"
     except (ValueError, RecursionError):
         return text, ""
 

@@ -130,8 +130,10 @@ def told_of(asked: ApprovalAsked, key: str) -> str:
 
 
 def _allowed(rules: Sequence[str]) -> str:
-    """A command as it is typed, any other rule as it is written."""
-    return ", ".join(f"`{rule.removeprefix('container.exec:')}`" for rule in rules)
+    """A command as it is typed, a patch by its files, any other rule as it is written."""
+    commands = [rule.removeprefix("container.exec:") for rule in rules]
+    patches = [rule.removeprefix("repo_browser.apply_patch:") for rule in commands]
+    return f"{'' if patches == commands else 'patches of '}{', '.join(f'`{shown}`' for shown in patches)}"
 
 
 def _remembered(asked: ApprovalAsked) -> str:

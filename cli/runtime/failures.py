@@ -11,7 +11,9 @@ from cli.runtime.progress import fitted
 from cli.settings.table import Settings
 from cli.terminal.fold import hanging
 from cli.words import count, short_arguments
+from harmony.builtins import TRAINED_NAMES
 from tools.browser.search import SEARCH_FAILED
+from tools.calls.names import resolve_name
 from tools.spec import ToolCall, ToolFinished, ToolSpec
 from tools.toolbox import CHANGED, REFUSED, REFUSED_AGAIN, UNASKED
 from tools.work.result import for_people
@@ -27,7 +29,6 @@ _PACKAGES = {"PIL": "pillow", "bs4": "beautifulsoup4", "cv2": "opencv-python", "
              "yaml": "pyyaml"}  # fmt: skip
 """Modules whose name isn't that of the package that brings them."""
 _REFUSED = (REFUSED, REFUSED_AGAIN, UNASKED)
-_IN_FOLDER = frozenset({"container", "repo_browser"})
 
 
 def reason_of(text: str) -> str:
@@ -124,8 +125,9 @@ class Fixes:
     def _of_missing(self, call: ToolCall) -> str:
         """For a tool that isn't on offer, by the name that the model gave it."""
         name = call.name.removeprefix("functions.")
-        family = name.partition(".")[0]
-        whole = family if family in ("python", "browser") else name if family in _IN_FOLDER else f"functions.{name}"
+        meant = resolve_name(call.name, TRAINED_NAMES) or f"functions.{name}"
+        family = meant.partition(".")[0]
+        whole = family if family in ("python", "browser") else meant
         if any(map(self.turned_off, (call.name, whole))):
             return f"/tools on {whole} turns it on"
         if why := self.off.get(whole):
@@ -134,7 +136,7 @@ class Fixes:
             return "all tools are off: --no-tools is set, here or among the settings"
         if family in ("python", "browser"):
             return f"--tools {family} turns it on, beside what else --tools names" if self.settings.tools else ""
-        if family in _IN_FOLDER and not self.folder:
+        if family in ("container", "repo_browser") and not self.folder:
             return f"{self._flag('--workspace DIR', '/tools workspace DIR')} gives it a folder to work in"
         return self._of_server(name)
 

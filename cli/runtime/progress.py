@@ -31,6 +31,7 @@ from cli.settings.table import Settings
 from cli.streams import stdout
 from cli.words import short_arguments, thinking_cut
 from harmony.messages import ANALYSIS
+from tools.work.result import for_people
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _FRAME_S = 0.1
@@ -135,7 +136,8 @@ class Display:
                 if result.error:
                     self._failed(event)
                 else:
-                    self.aside(f"{call.name}: done in {ms / 1000:.1f} s · {one_line(result.text, _SHOWN_CHARS)}")
+                    shown = one_line(for_people(result.text), _SHOWN_CHARS)
+                    self.aside(f"{call.name}: done in {ms / 1000:.1f} s · {shown}")
             case ContextTrimmed(before, after, reason):
                 self.note(f"ossia: {reason} ({before:,} → {after:,} tokens)")
             case SampledAgain(reason):

@@ -8,7 +8,7 @@ One TOML file. Its keys are the long flags with `_` for `-`; the environment has
 
 `OSSIA_CONFIG` names another file, which must exist. An empty variable counts as unset. No secret belongs in the file.
 
-It may also hold two tables: `[approvals]`, whose entries are `"shell:git status*" = "auto"` (or `ask`, `never`),
+It may also hold two tables: `[approvals]`, whose entries are `"container.exec:git status*" = "auto"` (`ask`, `never`),
 and `[mcpServers.NAME]` (`cli.settings.mcp`). A trusted workspace's `.ossia/config.toml` may hold these and `tools`.
 """
 
@@ -35,7 +35,7 @@ class ConfigError(ExitError):
 MCP_TABLE = "mcpServers"
 THIS_CHAT = "this chat"
 """The origin of a setting that was set by a command of the chat."""
-_FAMILIES = ("browser", "functions")
+_FAMILIES = ("browser", "container", "functions", "repo_browser")
 FOLDER_CONFIG = Path(".ossia", "config.toml")
 """The settings of a workspace, inside it. They count only once the user trusts the folder."""
 
@@ -45,8 +45,8 @@ class Resolved:
     """The settings that hold, and for each key where it came from.
 
     `origins["effort"]` is `"default"`, `"file /home/me/.config/ossia/config.toml"`, `"OSSIA_EFFORT"` or `"--effort"`.
-    `approvals` are the rules of the file, as they are written: `("shell:git status*", "auto")`; `folder_approvals` are
-    those of a trusted workspace.
+    `approvals` are the rules of the file, as they are written: `("container.exec:git*", "auto")`; `folder_approvals`
+    are those of a trusted workspace.
     `warnings` are lines for stderr: variables that look like ours and aren't.
     """
 
@@ -143,9 +143,9 @@ def _beside(folder: Path, tools: Value) -> Value:
 
 
 def _approvals(table: object, path: Path) -> tuple[tuple[str, str], ...]:
-    """`{"shell": "ask", "shell:git status*": "auto"}`, or nested: `{"shell": {"git status*": "auto"}}`.
+    """`{"python": "ask", "weather:Oslo*": "auto"}`, or nested: `{"weather": {"Oslo*": "auto"}}`.
 
-    TOML nests `browser.open = "never"` by itself.
+    TOML nests `container.exec = "never"` by itself.
     """
     if not isinstance(table, dict):
         raise ConfigError(f"{path}: approvals: must be a table, not {table!r}")

@@ -28,7 +28,7 @@ def set_value(environ: Mapping[str, str], key: str, texts: Sequence[str]) -> Val
     `key` is a setting, or `approvals.RULE`. Only a list takes several texts. Raises ConfigError, OSError.
 
         set_value(os.environ, "effort", ["high"])                          → "high"
-        set_value(os.environ, "approvals.shell:git status*", ["auto"])     → "auto"
+        set_value(os.environ, "approvals.container.exec:git status*", ["auto"])     → "auto"
     """
     path = config_path(environ)
     with _locked(path):

@@ -47,7 +47,7 @@ class Question:
     them; `explanation` is what `?` shows, "" for no `?`. `careful`: the reason is shown as a warning.
     `elsewhere`: the key that shows the whole text elsewhere, `Ctrl-O`.
 
-        Question("functions.shell: run ls", "it can run code", "ls", "sh", keys=(("y", "yes"), ("n", "no")))
+        Question("container.exec: run ls", "it can run code", "ls", "sh", keys=(("y", "yes"), ("n", "no")))
     """
 
     title: str
@@ -65,7 +65,7 @@ class Question:
 class QuestionPane:
     """Shows one question at a time. `answered` gets the key that was pressed.
 
-    pane.ask(Question("functions.shell: run ls", "it can run code"), answered=print)      # prints y or n
+    pane.ask(Question("container.exec: run ls", "it can run code"), answered=print)      # prints y or n
     """
 
     def __init__(self, painter: Painter, *, clock: Callable[[], float] = time.monotonic) -> None:

@@ -22,7 +22,7 @@ from tools.approval.policy import Policy, Rule
 from tools.spec import NoStop, Stop, ToolCall, ToolContext, ToolOutput
 from tools.toolbox import Toolbox
 from tools.undo.journal import Journal
-from tools.work.shell import ShellTool
+from tools.work.exec import Exec
 from tools.workspace import Workspace
 
 FILES, BYTES, CALLS = 2_000, 50_000_000, 40
@@ -39,13 +39,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         plain = _timed(lambda: subprocess.run(["bash", "-c", "true"], cwd=root, check=True))
         _tell(report, "bash -c true, plain", *plain)
         for program in (None, NO_BWRAP):
-            tool = ShellTool(confinement=sandbox.choose(bwrap=program))
+            tool = Exec(confinement=sandbox.choose(bwrap=program))
             _measure(report, tool, root, folder)
             _stop_and_flood(report, tool, root, folder)
     report.print(as_json=given.json)
 
 
-def _measure(report: Report, tool: ShellTool, root: Path, folder: str) -> None:
+def _measure(report: Report, tool: Exec, root: Path, folder: str) -> None:
     name = tool.confinement.name
     _tell(report, f"{name}, no journal", *_timed(_caller(tool, root, None, folder)))
     journal = Journal(Path(folder, f"data-{name}"), root)
@@ -59,11 +59,12 @@ def _measure(report: Report, tool: ShellTool, root: Path, folder: str) -> None:
     _tell(report, f"{name}, journal, prepare() of a next session", (time.perf_counter() - started) * 1000)
 
 
-def _stop_and_flood(report: Report, tool: ShellTool, root: Path, folder: str) -> None:
+def _stop_and_flood(report: Report, tool: Exec, root: Path, folder: str) -> None:
     name = tool.confinement.name
     for what, command in (("obeys", "echo; sleep 100"), ("ignores SIGTERM", "trap '' TERM; echo; sleep 99 & sleep 99")):
         stop = StopByHand()
-        running = tool.run({"command": command}, call_id="c", context=_context(root, None, folder, stop))
+        words, context = ["bash", "-lc", command], _context(root, None, folder, stop)
+        running = tool.run({"command": words}, call_id="c", context=context)
         next(running)
         started = time.perf_counter()
         stop.stop()
@@ -71,7 +72,7 @@ def _stop_and_flood(report: Report, tool: ShellTool, root: Path, folder: str) ->
         _tell(report, f"{name}, a stop, it {what}", (time.perf_counter() - started) * 1000)
     before = _peak_kib()
     started = time.perf_counter()
-    _exhaust(tool.run({"command": "head -c 1000000000 /dev/zero | tr '\\0' x"}, call_id="c",
+    _exhaust(tool.run({"command": ["bash", "-lc", "head -c 1000000000 /dev/zero | tr '\\0' x"]}, call_id="c",
                       context=_context(root, None, folder, NoStop())))  # fmt: skip
     _tell(report, f"{name}, 1 GB of output ({(_peak_kib() - before) / 1024:.0f} MB more at the peak)",
           (time.perf_counter() - started) * 1000)  # fmt: skip
@@ -94,12 +95,12 @@ def _context(root: Path, journal: Journal | None, folder: str, stop: Stop) -> To
     return ToolContext(stop, Workspace(root, True, journal), Path(folder, "data"), count_tokens)
 
 
-def _caller(tool: ShellTool, root: Path, journal: Journal | None, folder: str) -> Callable[[], object]:
+def _caller(tool: Exec, root: Path, journal: Journal | None, folder: str) -> Callable[[], object]:
     context = _context(root, journal, folder, NoStop())
     toolbox = Toolbox([tool], policy=Policy([Rule("*", "allow")]), context=context)
 
     def call() -> None:
-        for _ in toolbox.run(ToolCall("c", "functions.shell", '{"command": "true"}'), stop=NoStop()):
+        for _ in toolbox.run(ToolCall("c", "container.exec", '{"command": ["bash", "-c", "true"]}'), stop=NoStop()):
             pass
 
     return call

@@ -51,19 +51,20 @@ def main(argv: Sequence[str] | None = None) -> None:
     given = parser.parse_args(argv)
     report = Report("toolbox")
     context = ToolContext(stop=NoStop(), workspace=None, data_dir=Path(), count_tokens=len)
-    rules = [parse_rule("shell:git *", "allow"), parse_rule("shell:rm*", "deny"), parse_rule("page", "allow")]
-    rules += [parse_rule(f"shell:tool{number} *", "allow") for number in range(20)]
-    tools = [Nothing("functions.shell", "ok"), Nothing("functions.page", PAGE)]
+    rules = [parse_rule(rule, "allow") for rule in ("container.exec:git *", "page")]
+    rules += [parse_rule("container.exec:rm*", "deny")]
+    rules += [parse_rule(f"container.exec:tool{number} *", "allow") for number in range(20)]
+    tools = [Nothing("container.exec", "ok"), Nothing("functions.page", PAGE)]
     tools += [Nothing(f"functions.tool_{number}", "ok") for number in range(30)]
     toolbox = Toolbox(tools, policy=Policy(rules), context=context, max_result_tokens=10**6)
-    plain = json.dumps({"command": "git status -s", "timeout": 5, "where": ["a", "b"]})
+    plain = json.dumps({"command": ["git", "status", "-s"], "timeout": 5, "where": ["a", "b"]})
     foreign = json.dumps({"cmd": ["bash", "-lc", "git status -s"]})
-    loose = "{'command': 'git status', 'timeout': '5',}"
+    loose = "{'command': ['git', 'status'], 'timeout': '5',}"
     report.settings |= {"calls": given.calls, "tools": len(tools), "rules": len(rules)}
     for what, call in {
-        "a simple call": ToolCall("c", "functions.shell", plain),
-        "another program's name and arguments": ToolCall("c", "container.exec<|channel|>commentary", foreign),
-        "arguments to be mended": ToolCall("c", "shell", loose),
+        "a simple call": ToolCall("c", "container.exec", plain),
+        "another program's name and arguments": ToolCall("c", "functions.shell<|channel|>commentary", foreign),
+        "arguments to be mended": ToolCall("c", "exec", loose),
         f"a result of {len(PAGE) // 1000} kB": ToolCall("c", "functions.page", plain),
         "a name that means nothing": ToolCall("c", "functions.nope", plain),
     }.items():

@@ -20,6 +20,7 @@ from harmony.messages import Message, ResponseFormat, Sampled
 from tests.support.pages import opened
 from tools.browser import Document
 from tools.spec import Attachment, ToolResult
+from tools.work.result import formed
 
 INFO = SessionInfo("k7m2v9xq", "How warm?", 0.0, 0.0, 1, "gpt-oss-20b", None, None, 61)
 
@@ -134,6 +135,47 @@ def test_thinking_and_what_was_replaced_in_markdown() -> None:
         "## You\n\nOne?\n\n## Assistant\n\n*Thinking:*\n\n> First.\n>\n> Second.\n"
     )
     assert "First." not in export(session, None, "md", replaced=taken)
+
+
+def _worked() -> Session:
+    """A command and a patch, and a call as it was stored before those tools."""
+    session = Session(Options())
+    session.open_turn("Test it.")
+    texts = (
+        (
+            "container.exec",
+            '{"command": ["bash", "-lc", "pytest -q"], "workdir": "a"}',
+            formed("1 failed\n", Path("/w"), status=1),
+        ),
+        ("repo_browser.apply_patch", json.dumps({"patch": PATCH}), formed("Success.\nM a.py", Path("/w"))),
+        ("functions.shell", '{"command": "ls"}', "a.py\n[exit status 2]"),
+    )
+    for name, arguments, result in texts:
+        session.add(Message("assistant", (arguments,), recipient=name, channel="analysis", content_type="code"))
+        told = Message("tool", (result,), name=name, recipient="assistant", channel="analysis")
+        session.add_result(told, ToolResult(result, error=name != "repo_browser.apply_patch"))
+    session.close_turn("answered")
+    return session
+
+
+PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n-1\n+2\n*** End Patch"
+
+
+def test_work_in_a_folder_is_read_as_a_person_does() -> None:
+    """The form that the model reads stays in the JSON alone, from which the chat goes on."""
+    text = export(_worked(), None, "md")
+    assert text.partition("## Assistant\n\n")[2] == (
+        '*Call of container.exec:*\n\n```bash\npytest -q\n# {"workdir": "a"}\n```\n\n'
+        "*Failed:*\n\n```\n1 failed\n[exit status 1]\n```\n\n"
+        f"*Call of repo\\_browser.apply\\_patch:*\n\n```diff\n{PATCH}\n```\n\n"
+        "*Result:*\n\n```\nSuccess.\nM a.py\n```\n\n"
+        '*Call of functions.shell:*\n\n```json\n{\n  "command": "ls"\n}\n```\n\n'
+        "*Failed:*\n\n```\na.py\n[exit status 2]\n```\n"
+    )
+    page = _Elements(export(_worked(), None, "html")).text
+    assert "1 failed\n[exit status 1]" in page and "returncode" not in page
+    back, _ = session_from_json(json.loads(export(_worked(), None, "json")))
+    assert back.entries == _worked().entries
 
 
 class _Elements(HTMLParser):

@@ -21,10 +21,11 @@ from tests.support.own import PACKAGES, calls, make_clone, make_environment
 from tests.support.trees import snapshot
 from tools import sandbox
 from tools.python.tool import PythonTool
+from tools.work.result import for_people, formed
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are Linux's")
 
-ALLOWED = ("--allow", "shell", "--allow", "python")
+ALLOWED = ("--allow", "container.exec", "--allow", "python")
 
 
 @pytest.fixture(params=[pytest.param("bwrap", marks=pytest.mark.needs_bwrap), "landlock"])
@@ -56,8 +57,8 @@ def plants(mark: Path, *places: str) -> str:
     return "; ".join(f"printf '%s\\n' {shlex.quote(line)} >> {place}" for place in places) + "; echo x >> a.txt; true"
 
 
-def shell(command: str) -> tuple[str, dict[str, str]]:
-    return ("functions.shell", {"command": command})
+def shell(command: str) -> tuple[str, dict[str, list[str]]]:
+    return ("container.exec", {"command": ["bash", "-lc", command]})
 
 
 def made_of(root: Path) -> dict[str, object]:
@@ -68,14 +69,15 @@ def test_a_clone_with_its_environment(work: Path, mark: Path, env: dict[str, str
     ossia = make_clone(work)
     before = made_of(work)
     site = next((work / ".venv").glob("lib/python*/site-packages")).relative_to(work)
-    plant = plants(mark, "tools/work/_grep_inside.py", "tools/__init__.py", f"{site}/x.pth", f"{site}/sitecustomize.py",
-                   "sitecustomize.py", "attr.py", "lxml.py", ".venv/bin/ossia", "/dev/null")  # fmt: skip
+    plant = plants(mark, "tools/work/_search_inside.py", "tools/__init__.py", f"{site}/x.pth",
+                   f"{site}/sitecustomize.py", "sitecustomize.py", "attr.py", "lxml.py", ".venv/bin/ossia",
+                   "/dev/null")  # fmt: skip
     moves = "mv tools t; mv .venv v; rm -rf cli .venv; ln -s /bin/true .venv/bin/python; mkdir -p tools; touch tools/z"
-    grep = ("functions.grep", {"pattern": "hello|x", "glob": "a.txt"})
-    script = (shell(f"{plant}; {moves}; cat a.txt"), grep, ("python", "print(6*7)"))
+    search = ("repo_browser.search", {"path": "a.txt", "query": "hello|x"})
+    script = (shell(f"{plant}; {moves}; cat a.txt"), search, ("python", "print(6*7)"))
     answers = calls(ossia, work, *script, flags=ALLOWED, env=env)
-    assert [answers[1]["text"], answers[2]["text"]] == ["a.txt:1: hello\na.txt:2: x", "42"]
-    assert calls(ossia, work, grep, env=env)[0]["text"] == answers[1]["text"]
+    assert [answers[1]["text"], answers[2]["text"]] == [formed("a.txt:1:hello\na.txt:2:x", work), "42"]
+    assert calls(ossia, work, search, env=env)[0]["text"] == answers[1]["text"]
     assert not mark.exists()
     assert {name: _without_bytecode(tree) for name, tree in made_of(work).items()} == {
         name: _without_bytecode(tree) for name, tree in before.items()
@@ -106,7 +108,7 @@ def test_an_environment_further_down_is_not_moved_aside(work: Path, mark: Path, 
     before = snapshot(work / "a")
     command = "mv a a2; mv a/b a/b2; rm -rf a; echo y > a/b/.venv/pyvenv.cfg; echo x >> a.txt; ls a/b/.venv"
     (answer,) = calls(ossia, work, shell(command), flags=ALLOWED, env=env)
-    assert answer["text"].splitlines()[-3:] == ["bin", "lib", "pyvenv.cfg"]
+    assert for_people(answer["text"]).splitlines()[-3:] == ["bin", "lib", "pyvenv.cfg"]
     assert snapshot(work / "a") == before and (work / "a.txt").read_text() == "hello\nx\n"
 
 
@@ -144,7 +146,7 @@ def test_a_program_that_is_started_by_name_is_not_one_of_the_workspace(work: Pat
         (work / "bin" / name).write_text(f"#!/bin/sh\necho > {mark}\n")
         (work / "bin" / name).chmod(0o755)
     (answer,) = calls(OSSIA, work, shell("echo $PATH"), flags=ALLOWED, env={"PATH": f"{work}/bin"})
-    assert answer["text"].startswith(f"{work}/bin:") and not mark.exists()
+    assert for_people(answer["text"]).startswith(f"{work}/bin:") and not mark.exists()
 
 
 def test_a_kernel_is_confined_before_its_environment_runs_anything(tmp_path: Path) -> None:

@@ -40,6 +40,10 @@ def test_how_long_a_result_is(text: str, words: str) -> None:
         *(('{"path": "a.txt"}', "a.txt"), ('{"a": 1}', '{"a": 1}'), ('{"a": "b", "c": "d"}', '{"a": "b", "c": "d"}')),
         *(("print(1)\nprint(2)", "print(1) print(2)"), ('{"cmd": "ls\\n-l"}', "ls -l"), ("", ""), ("[1]", "[1]")),
         *(('{"a": ' * 5000, '{"a": {"a": {"a": {"a": {"a": {"a": {"a": {"a": {"a": {"a":…'), ('{"broken', '{"broken')),
+        ('{"command": ["bash", "-lc", "pytest -q"], "timeout": 60000}', "pytest -q"),
+        *(('{"command": ["echo", "$HOME;ls"]}', "echo '$HOME;ls'"), ('{"command": []}', '{"command": []}')),
+        *(('{"path": "src", "query": "def f"}', "def f in src"), ('{"path": "", "query": "def f"}', "def f")),
+        ('{"path": "a.py", "line_start": 3, "line_end": 9}', "a.py"),
         *(("x" * 100, "x" * 59 + "…"), ('{"code": "' + "y" * 100 + '"}', "y" * 59 + "…")),
     ],
 )

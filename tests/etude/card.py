@@ -90,6 +90,9 @@ words, names and numbers that it never saw. *New phrasings*: the questions' word
 ## What it doesn't
 
 * Anything else: other questions get "I don't know that", or a wrong answer, said as surely as a right one.
+* Work in a folder with ossia's tools of today: it learnt the functions that `--workspace` offered until November 2026 \
+(`list_dir`, `read_file`, `shell`), not `container.exec` and `repo_browser.*`, and goes astray with these. What is \
+said of files here is said of those functions.
 * Languages other than its few English phrases.
 {weak}
 

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import datetime
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Literal
 
-from agent.adapt import as_namespaces
 from agent.prompt import DATA
 from harmony.builtins import BROWSER, PYTHON
 from harmony.messages import DeveloperPrompt, Effort, FunctionDecl, Namespace, ResponseFormat, SystemPrompt
 from harmony.render import developer_text, system_text
 from tests.etude.values import Values
 from tools.browser.browser import section_of
-from tools.work.apply_patch import ApplyPatch
-from tools.work.grep import Grep
-from tools.work.list_dir import ListDir
-from tools.work.read_file import ReadFile
-from tools.work.shell import ShellTool
-from tools.work.write_file import WriteFile
 
 Purpose = Literal["weather", "list", "read", "shell"]
 Kind = Literal["structured", "bare"]
 
 PURPOSES: tuple[Purpose, ...] = ("weather", "list", "read", "shell")
 SHIPPED: Mapping[Purpose, str] = {"list": "list_dir", "read": "read_file", "shell": "shell"}
-"""What ossia's own functions are called; others do the same under other names."""
+"""What ossia's own functions were called; others do the same under other names."""
 
 _OTHER_NAMES: Mapping[Purpose, tuple[str, ...]] = {
     "weather": ("get_current_weather", "get_weather", "weather", "weather_in", "current_weather", "look_up_weather"),
@@ -87,9 +82,9 @@ class Prefix:
 
 @cache
 def shipped_functions() -> dict[str, FunctionDecl]:
-    """What `--workspace` offers the model, as `tools/functions/` declares it, by name and in that order."""
-    specs = [tool.spec for tool in (ReadFile(), ListDir(), Grep(), WriteFile(), ApplyPatch(), ShellTool())]
-    return {function.name: function for function in as_namespaces(specs)[1]["functions"].functions}
+    """What `--workspace` offered when the model was trained, by name and in that order; now it offers others."""
+    declared = json.loads(Path(__file__).with_name("workspace_functions.json").read_text(encoding="utf-8"))
+    return {function["name"]: FunctionDecl(**function) for function in declared}
 
 
 def make_prefix(values: Values, kind: Kind | None = None) -> Prefix:

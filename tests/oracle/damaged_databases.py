@@ -33,12 +33,13 @@ from agent.sessions.store import SessionStore
 from cli.main import main as main_of_ossia
 from harmony.messages import Message
 from tests.support.command import ROOT, write_script
+from tests.support.work_calls import writes
 from tools.approval.trust import Grants, TrustStore
 from tools.library.library import Library, Row, Seen
 from tools.undo.journal import Journal
 
 _FINAL = "<|channel|>final<|message|>Done.<|return|>"
-_WRITE = '<|channel|>commentary to=functions.write_file code<|message|>{"path": "new.txt", "content": "new"}<|call|>'
+_WRITE = writes("new.txt")
 _PATIENCE_S = 60
 _LINUX_CAPABILITY_VERSION_3 = 0x20080522  # linux/capability.h
 
@@ -75,7 +76,7 @@ def make_folder(data: Path) -> None:
     assert before is not None
     journal.after_command(before)
     TrustStore(data).trust(work)
-    Grants(data).add(["python", "functions.shell:git status"])
+    Grants(data).add(["python", "container.exec:git status"])
     (data / "history.jsonl").write_text('{"text": "hello"}\n' * 5)
     config = data.parent / "config" / "ossia"
     config.mkdir(parents=True)
@@ -383,7 +384,7 @@ _HEAVY = (
         "cli.commands.tools_list",
         "tools.library.indexing",
     ),
-    *("tools.convert", "tools.fetch", "tools.mcp.servers", "tools.work.shell", "tools.functions.user"),
+    *("tools.convert", "tools.fetch", "tools.mcp.servers", "tools.work.exec", "tools.functions.user"),
 )
 
 

@@ -32,6 +32,7 @@ from harmony.messages import is_call
 from harmony.tokenizer import Tokenizer
 from tests.support.command import ROOT
 from tests.support.turns import Stage, drive, end_of
+from tests.support.work_calls import reads, writes
 from tools.approval.policy import Policy, Rule
 from tools.spec import NoStop, ToolContext
 from tools.toolbox import Toolbox
@@ -94,13 +95,12 @@ def _digest(text: str) -> str:
 
 
 def _steps() -> list[str]:
-    call = "<|channel|>commentary to=functions.{} <|constrain|>json<|message|>{}<|call|>"
     steps: list[str] = []
     for n in range(_TURNS):
         steps += [
             "<|channel|>analysis<|message|>A note is a file.<|end|><|start|>assistant"
-            + call.format("write_file", f'{{"path": "{n}.txt", "content": "{"note " * 40}{n}"}}'),
-            call.format("read_file", f'{{"path": "{n}.txt"}}'),
+            + writes(f"{n}.txt", f"{'note ' * 40}{n}"),
+            reads(f"{n}.txt"),
             _FINAL,
         ]
     return steps

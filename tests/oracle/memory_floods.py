@@ -26,7 +26,8 @@ from tools.approval.policy import Policy, Rule
 from tools.python.tool import PythonTool
 from tools.spec import NoStop, ToolCall, ToolContext
 from tools.toolbox import Toolbox
-from tools.work.shell import ShellTool
+from tools.work.exec import Exec
+from tools.work.result import for_people
 from tools.workspace import Workspace
 
 GIB = 1 << 30
@@ -80,16 +81,16 @@ def by_shell(program: str, folder: Path, bwrap: str | None, stop: StopByHand) ->
     root = folder / "workspace"
     root.mkdir()
     (root / "flood.py").write_text(program)
-    tool = ShellTool(confinement=sandbox.choose(bwrap=bwrap), home=None)
+    tool = Exec(confinement=sandbox.choose(bwrap=bwrap), home=None)
     context = ToolContext(NoStop(), Workspace(root.resolve(), True, None), folder, count_tokens)
     box = Toolbox([tool], policy=Policy([Rule("*", "allow")]), context=context)
-    arguments = json.dumps({"command": "/usr/bin/python3 flood.py", "timeout": _CALL_S})
-    call = box.run(ToolCall("call_1", "functions.shell", arguments), stop=stop)
+    arguments = json.dumps({"command": ["/usr/bin/python3", "flood.py"], "timeout": 1000 * _CALL_S})
+    call = box.run(ToolCall("call_1", "container.exec", arguments), stop=stop)
     while True:
         try:
             next(call)
         except StopIteration as end:
-            return str(end.value.text)
+            return for_people(end.value.text)
 
 
 def main(arguments: list[str]) -> int:

@@ -1,7 +1,7 @@
 """Undo gives back the first tree: `python -m tests.oracle.undo [--turns 50] [--seed 1] [--confinement bwrap]`.
 
-In a git work tree of its own, each turn makes a few random calls of write_file, apply_patch and shell through the
-toolbox, among them ones that fail. Then undo is repeated, and after each one the tree must be what it was at the
+In a git work tree of its own, each turn makes a few random calls of apply_patch and of container.exec through
+the toolbox, among them ones that fail. Then undo is repeated, and after each one the tree must be what it was at the
 beginning of that turn: bytes, modes, links, empty folders, and the repository. The first difference ends it, with 1.
 """
 
@@ -20,14 +20,14 @@ from pathlib import Path
 
 from tests.support.kernels import NO_BWRAP, count_tokens
 from tests.support.trees import snapshot
+from tests.support.work_calls import patch
 from tools import sandbox
 from tools.approval.policy import Policy, Rule
 from tools.spec import ApprovalAsked, Decision, NoStop, ToolCall, ToolContext, ToolEvent
 from tools.toolbox import Toolbox
 from tools.undo.journal import Journal
 from tools.work.apply_patch import ApplyPatch
-from tools.work.shell import ShellTool
-from tools.work.write_file import WriteFile
+from tools.work.exec import Exec
 from tools.workspace import Workspace
 
 COMMANDS = (
@@ -67,7 +67,7 @@ def play(turns: int, seed: int, *, program: str | None = None) -> Report:
         root, data = Path(folder, "tree").resolve(), Path(folder, "data")
         _make_tree(root, source)
         journal = Journal(data, root)
-        tools = [WriteFile(), ApplyPatch(), ShellTool(confinement=sandbox.choose(bwrap=program))]
+        tools = [ApplyPatch(), Exec(confinement=sandbox.choose(bwrap=program))]
         context = ToolContext(NoStop(), Workspace(root, True, journal), data, count_tokens)
         toolbox = Toolbox(tools, policy=Policy([Rule("*", "allow")]), context=context)
         states = []
@@ -128,9 +128,9 @@ def _make_tree(root: Path, source: random.Random) -> None:
 
 
 def _call(toolbox: Toolbox, root: Path, source: random.Random, report: Report) -> None:
-    name = source.choice(("write_file", "apply_patch", "shell", "shell"))
-    arguments = {"write_file": _write, "apply_patch": _patch, "shell": _command}[name](root, source)
-    call = ToolCall("call_1", f"functions.{name}", json.dumps(arguments))
+    make = source.choice((_write, _patch, _command, _command))
+    name, arguments = "container.exec" if make is _command else "repo_browser.apply_patch", make(root, source)
+    call = ToolCall("call_1", name, json.dumps(arguments))
     running, decision = toolbox.run(call, stop=NoStop()), None
     while True:
         try:
@@ -155,13 +155,14 @@ def _word(source: random.Random) -> str:
     return "w" + "".join(source.choice("abc0123") for _ in range(5))
 
 
-def _write(root: Path, source: random.Random) -> dict[str, str]:
+def _write(root: Path, source: random.Random) -> dict[str, object]:
     file, folder = _places(root, source)
     path = source.choice((file, f"{folder}/{_word(source)}.txt", f"{_word(source)}/{_word(source)}/new.md"))
-    return {"path": path, "content": f"{_word(source)}\n" * source.randint(0, 20)}
+    before = (root / path).read_text(errors="replace") if (root / path).is_file() else None
+    return {"patch": patch(path, f"{_word(source)}\n" * source.randint(0, 20), before=before)}
 
 
-def _patch(root: Path, source: random.Random) -> dict[str, str]:
+def _patch(root: Path, source: random.Random) -> dict[str, object]:
     file, folder = _places(root, source)
     sections = [f"*** Add File: {folder}/{_word(source)}.md\n+{_word(source)}\n"]
     lines = (root / file).read_text(errors="replace").splitlines() if (root / file).is_file() else []
@@ -174,11 +175,12 @@ def _patch(root: Path, source: random.Random) -> dict[str, str]:
     return {"patch": "*** Begin Patch\n" + "".join(sections) + "*** End Patch"}
 
 
-def _command(root: Path, source: random.Random) -> dict[str, str]:
+def _command(root: Path, source: random.Random) -> dict[str, object]:
     file, folder = _places(root, source)
     values = {"file": f"'{file}'", "folder": f"'{folder}'", "word": _word(source), "digit": source.choice("0123456789"),
               "mode": source.choice(("644", "600", "755", "444", "400"))}  # fmt: skip
-    return {"command": "; ".join(source.choice(COMMANDS).format(**values) for _ in range(source.randint(1, 2)))}
+    command = "; ".join(source.choice(COMMANDS).format(**values) for _ in range(source.randint(1, 2)))
+    return {"command": ["bash", "-lc", command]}
 
 
 def main() -> int:

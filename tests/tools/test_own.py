@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tools.work.shell import ShellTool
 
 from tests.support.calls import Called, call
 from tools import sandbox
@@ -14,7 +15,6 @@ from tools.own import Own, own_in, parts_of_prefix, parts_of_program, parts_of_t
 from tools.spec import NoStop, ToolContext
 from tools.toolbox import Toolbox
 from tools.work import workspace_tools
-from tools.work.shell import ShellTool
 from tools.workspace import Workspace
 
 PATCH = "*** Begin Patch\n*** Update File: {}\n@@\n-one\n+two\n*** End Patch"

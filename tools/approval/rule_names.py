@@ -26,6 +26,11 @@ def is_about(name: str, tool: str) -> bool:
     return _matches(name, tool) or any(_matches(name, old) for old in OLD_NAMES.get(tool, ()))
 
 
+def renamed(name: str) -> tuple[str, ...]:
+    """The tools that a rule is about only by names they no longer have: `renamed("shell")` is `("container.exec",)`."""
+    return tuple(tool for tool in OLD_NAMES if is_about(name, tool) and not _matches(name, tool))
+
+
 def may_allow(name: str, tool: str) -> bool:
     """May a rule of this name, which is about the tool, also allow its calls?
 

@@ -18,7 +18,7 @@ _HARMLESS: tuple[object, ...] = (None, "", [], {})
 
 
 class Misfit(ValueError):
-    """A value can't be converted; the message says which and why: `Error: functions.shell: {it}`."""
+    """A value can't be converted; the message says which and why: `Error: functions.weather: {it}`."""
 
 
 def fitted(value: object, schema: Mapping[str, object], *, depth: int = 0) -> object:

@@ -36,6 +36,7 @@ Changes, makes, deletes and renames files: all of the patch is applied, or nothi
 A hunk begins with @@, or with @@ and a line above it (a class, a function) where its lines stand more than once. Show \
 3 lines that stay before and after a change, with a blank in front. `*** Move to: PATH` below an Update line renames."""
 
+_VERBS = {"A": "make", "M": "change", "D": "delete"}
 _MAX_BYTES = 128 << 20
 """The limit for all files of a patch, old and new together: they are in memory at once."""
 
@@ -74,7 +75,11 @@ class ApplyPatch(FileTool):
         diff, names = "".join(diff.text for diff in planner.diffs), planner.subjects
         added = sum(diff.added for diff in planner.diffs)
         removed = sum(diff.removed for diff in planner.diffs)
-        summary = f"change {count(len(planner.lines), 'file')} (+{added} -{removed} lines): {', '.join(names)}"
+        sums = f"(+{added} -{removed} lines)"
+        if len(names) == 1:
+            summary = f"{_VERBS[planner.lines[0][0]]} {names[0]} {sums}"
+        else:
+            summary = f"change {count(len(planner.lines), 'file')} {sums}: {', '.join(names)}"
         plan = _Plan(tuple(planner.changes), tuple(planner.lines))
         warned = caution(plan.changes, names, workspace)
         gone = tuple(change.name for change in plan.changes if change.after is None)

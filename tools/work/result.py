@@ -18,7 +18,8 @@ MAX_CHARS = 10_000
 """Of output in one result."""
 TIMED_OUT = 124
 """The returncode of what was ended for its time, as `timeout` gives it."""
-_FORM = re.compile(r"^<returncode>(-?\d+)</returncode>\n<output>\n(.*?)(?:\n)?</output>\ncwd: [^\n]*", re.DOTALL | re.M)
+_ENDED = re.compile(r"\[ERROR\] (?:timed out|interrupted|the command was ended)[^\n]*\n?\Z")
+_BEGIN, _END = re.compile(r"^<returncode>(-?\d+)</returncode>\n<output>\n", re.MULTILINE), "</output>\ncwd: "
 
 
 def formed(output: str, cwd: Path, *, status: int = 0) -> str:
@@ -28,11 +29,12 @@ def formed(output: str, cwd: Path, *, status: int = 0) -> str:
 
 
 def for_people(text: str) -> str:
-    """A result without its form: the output, then `[exit status 2]` if it isn't 0. Any other text stays as it is."""
-    found = _FORM.search(text)
-    if found is None:
+    """A result without its form: the output, then `[exit status 2]` where that isn't 0. Any other text stays."""
+    found, end = _BEGIN.search(text), text.rfind(_END)  # the last one: the output may hold others
+    if found is None or end < found.end():
         return text
-    status = int(found[1])
-    remark = f"[exit status {status}]" if status not in (0, TIMED_OUT) else ""
-    inner = "\n".join(part for part in (found[2], remark) if part)
-    return f"{text[: found.start()]}{inner}{text[found.end() :]}"
+    output = text[found.end() : end].removesuffix("\n")
+    told = found[1] == "0" or _ENDED.search(output)
+    inner = "\n".join(part for part in (output, "" if told else f"[exit status {found[1]}]") if part)
+    _, line_end, after = text[end + len(_END) :].partition("\n")
+    return f"{text[: found.start()]}{inner}{line_end}{after}"

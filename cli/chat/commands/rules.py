@@ -77,8 +77,8 @@ def _is(rule: Rule, text: str) -> bool:
 def _show(talk: Conversation, face: Face) -> None:
     rules = talk.assembly.tools.policy.rules if talk.assembly else ()
     if not rules and not _accepts_edits(talk):
-        return face.note("no rules yet: /allow container.exec:git status allows a command, "
-            "/allow repo_browser.apply_patch:docs/** files")
+        file = "/allow repo_browser.apply_patch:docs/** files"
+        return face.note(f"no rules yet: /allow container.exec:git status allows one command, {file}")
     block = Block(face, "Rules (the strictest match wins)")
     for rule in rules:
         block.row(f"  {ACTION_WORDS[rule.action]:<5}  {rule}  ({_FROM[rule.origin]})")

@@ -12,7 +12,7 @@ from cli.clean import clean, one_line
 from cli.runtime.progress import fitted
 from cli.terminal.markdown.paint import Painter, Row
 from cli.terminal.markdown.segment import Chunk
-from cli.words import parsed, short_arguments, size_words
+from cli.words import command_in, parsed, short_arguments, size_words
 
 MAX_RESULT_ROWS = 200
 _SHORT_CHARS = 500  # more than any line holds
@@ -87,11 +87,14 @@ def shown_arguments(item: Item, arguments: str | None = None) -> Shown:
     value = parsed(arguments)
     if not isinstance(value, dict):
         return Shown(arguments, "")
+    command = command_in(value)
+    if command is not None:
+        value["command"] = command
     if len(value) == 1:
         ((key, only),) = value.items()
         if isinstance(only, str):
             return Shown(only, {"command": "bash", "patch": "diff", "code": "python"}.get(key, ""))
-    if any(isinstance(part, str) and "\n" in part.strip("\n") for part in value.values()):
+    if command is not None or any(isinstance(part, str) and "\n" in part.strip("\n") for part in value.values()):
         return Shown("\n".join(_field(key, part) for key, part in value.items()), "")
     try:
         return Shown(json.dumps(value, indent=2, ensure_ascii=False), "json")

@@ -16,12 +16,13 @@ from cli.runtime.approval_text import arguments_to_edit, decision_of, edited_arg
 from cli.terminal.question import QUIET_S
 from tests.support.command import write_script
 from tests.support.screen import ChatScreen, Clock
+from tests.support.work_calls import patch, writes
 from tools.approval.policy import FROM_OUTSIDE
 from tools.calls.arguments import ArgumentReader
 from tools.spec import Preview, ToolCall, ToolSpec
 from tools.toolbox import CHANGED
 
-SHELL = ToolSpec("functions.shell", "", effects=frozenset({"run", "write"}), provenance="built-in")
+SHELL = ToolSpec("container.exec", "", effects=frozenset({"run", "write"}), provenance="built-in")
 
 
 def _asked(name: str, arguments: object, preview: Preview | None = None, **more: object) -> ApprovalAsked:
@@ -31,16 +32,16 @@ def _asked(name: str, arguments: object, preview: Preview | None = None, **more:
 
 
 LS = _asked(
-    "functions.shell",
-    {"command": "ls -l", "timeout_s": 5},
+    "container.exec",
+    {"command": ["bash", "-lc", "ls -l"], "timeout": 5},
     Preview("run ls -l", "ls -l", "sh", ("ls -l",), command=True),
-    rules=("shell:ls -l",),
+    rules=("container.exec:ls -l",),
 )
 
 
 def test_a_question_as_the_screen_gets_it() -> None:
     question = question_of(LS, spec=SHELL)
-    assert (question.title, question.reason) == ("functions.shell: run ls -l", "it can run code")
+    assert (question.title, question.reason) == ("container.exec: run ls -l", "it can run code")
     assert not question.careful
     assert (question.detail, question.language) == ("ls -l", "sh")
     assert [key for key, _ in question.keys] == ["y", "n", "s", "a", "e"]
@@ -51,7 +52,7 @@ def test_a_question_as_the_screen_gets_it() -> None:
 
 def test_what_must_be_answered_each_time() -> None:
     hint = "start with --trust if the files of the workspace are your own"
-    asked = _asked("functions.shell", {"command": "ls"}, LS.preview, reason=FROM_OUTSIDE, firm=True)
+    asked = _asked("container.exec", {"command": ["ls"]}, LS.preview, reason=FROM_OUTSIDE, firm=True)
     question = question_of(asked, hint=hint)
     assert [key for key, _ in question.keys] == ["y", "n", "e"]
     assert question.careful and question.reason == f"asking because {FROM_OUTSIDE}; {hint}" and question.note == ""
@@ -62,15 +63,16 @@ def test_what_must_be_answered_each_time() -> None:
 def test_what_it_explains() -> None:
     told = explanation(LS, spec=SHELL)
     assert told.splitlines()[:3] == [
-        "functions.shell: run ls -l",
+        "container.exec: run ls -l",
         "Asked because: it can run code.",
         "It may change files, run code.",
     ]
     assert "s  this session: it runs, and you aren't asked about exactly `ls -l` again" in told
-    assert "shell:ls -l (`ossia trust --forget RULE` undoes that)" in told
-    written = _asked("functions.write_file", {}, Preview("w", subjects=("a.md", "b.md"), effects=frozenset({"write"})))
+    assert "container.exec:ls -l (`ossia trust --forget RULE` undoes that)" in told
+    writing = Preview("w", subjects=("a.md", "b.md"), effects=frozenset({"write"}))
+    written = _asked("repo_browser.apply_patch", {}, writing)
     assert "It is about: a.md, b.md" in explanation(written)
-    assert "aren't asked about functions.write_file on a.md, b.md again" in explanation(written)
+    assert "aren't asked about repo_browser.apply_patch on a.md, b.md again" in explanation(written)
     assert "Nothing confines it" in explanation(_asked("python", "x", Preview("r", unconfined=True)))
 
 
@@ -78,7 +80,7 @@ def test_what_a_terminal_does_not_show_is_counted() -> None:
     assert [unseen(text) for text in ("plain\r\n", "👨\u200d👩\u200d👧 ❤\ufe0f")] == [0, 0]
     assert [unseen(text) for text in ("漢\u200d字", "漢\ufe0f", "→\u200dx", "🎉\u200d", "👍🏽🇩🇪")] == [1, 1, 1, 1, 0]
     assert [unseen(text) for text in ("a\u202eb\u200b", "a\u200db", "\U000e0041")] == [2, 1, 1]
-    question = question_of(_asked("functions.write_file", {}, Preview("w", "+a\u202eb\n", "diff")))
+    question = question_of(_asked("repo_browser.apply_patch", {}, Preview("w", "+a\u202eb\n", "diff")))
     assert question.careful and question.reason.endswith("it holds invisible characters (1)")
 
 
@@ -92,7 +94,7 @@ def test_a_fault_of_an_edit_is_told() -> None:
         ("y", Decision("c", True), []),
         ("n", Decision("c", False), []),
         ("s", Decision("c", True, "session"), []),
-        ("a", Decision("c", True, "session"), ["shell:ls -l"]),
+        ("a", Decision("c", True, "session"), ["container.exec:ls -l"]),
     ],
 )
 def test_a_key_is_a_decision(key: str, decision: Decision, stored: list[str]) -> None:
@@ -102,15 +104,15 @@ def test_a_key_is_a_decision(key: str, decision: Decision, stored: list[str]) ->
 
 
 PATCH = "*** Begin Patch\n*** Add File: a\n+x\n*** End Patch"
-TEXT = ToolSpec("functions.apply_patch", "", {"type": "string"}, provenance="built-in")
+PATCHED = {"type": "object", "properties": {"patch": {"type": "string"}}}
 COMMAND = ToolSpec(
-    "functions.shell",
+    "container.exec",
     "",
-    {"type": "object", "properties": {"command": {"type": "string"}, "timeout_s": {}}},
+    {"type": "object", "properties": {"command": {"type": "array", "items": {"type": "string"}}, "timeout": {}}},
     provenance="built-in",
 )
-STRINGS = {"path": {"type": "string"}, "content": {"type": "string"}}
-WRITE = ToolSpec("functions.write_file", "", {"type": "object", "properties": STRINGS}, provenance="built-in")
+WRITE = ToolSpec("repo_browser.apply_patch", "", PATCHED, provenance="built-in")
+LS_L = {"command": ["bash", "-lc", "ls\n-l"]}
 OBJECT = ToolSpec("functions.f", "", {"type": "object", "properties": {"x": {}, "y": {}}}, provenance="built-in")
 PYTHON = ToolSpec("python", "", input="text", provenance="built-in")
 
@@ -119,13 +121,12 @@ PYTHON = ToolSpec("python", "", input="text", provenance="built-in")
     ("spec", "arguments", "shown", "suffix", "written", "read"),
     [
         (PYTHON, "print(1)\n", "print(1)\n", ".py", "print(2)\n", "print(2)\n"),
-        (COMMAND, {"command": "ls", "timeout_s": 5}, "ls", ".sh", "ls\n-l", {"command": "ls\n-l", "timeout_s": 5}),
-        (TEXT, PATCH, PATCH, ".patch", PATCH.replace("+x", "+é"), PATCH.replace("+x", "+é")),
-        (TEXT, PATCH, PATCH, ".patch", '{"patch": "y"}', '{"patch": "y"}'),  # the text itself, whatever it looks like
-        (WRITE, {"path": "a.py", "content": "x\n"}, "x\n", ".py", "{\n", {"path": "a.py", "content": "{\n"}),
-        (WRITE, {"path": "a/.b c", "content": "x"}, "x", ".txt", "y", {"path": "a/.b c", "content": "y"}),
+        (COMMAND, {"command": ["bash", "-lc", "ls"], "timeout": 5}, "ls", ".sh", "ls\n-l", {**LS_L, "timeout": 5}),
+        (COMMAND, {"command": ["ls", "a b"]}, "ls 'a b'", ".sh", "ls\n-l", LS_L),
+        (WRITE, {"patch": PATCH}, PATCH, ".patch", PATCH.replace("+x", "+é"), {"patch": PATCH.replace("+x", "+é")}),
+        (WRITE, {"patch": PATCH}, PATCH, ".patch", "{\n", {"patch": "{\n"}),  # the text itself, whatever it looks like
         (OBJECT, {"x": 1, "y": "é"}, '{\n  "x": 1,\n  "y": "é"\n}', ".json", '{"x": 2}', {"x": 2}),
-        (COMMAND, {"timeout_s": 5}, '{\n  "timeout_s": 5\n}', ".json", '{"timeout_s": 6}', {"timeout_s": 6}),
+        (COMMAND, {"timeout": 5}, '{\n  "timeout": 5\n}', ".json", '{"timeout": 6}', {"timeout": 6}),
     ],
 )
 def test_an_edit_there_and_back(
@@ -143,11 +144,6 @@ def test_an_edit_there_and_back(
 
 
 # -- in the chat -------------------------------------------------------------------------------------------------------
-
-
-def _write(name: str, content: str) -> str:
-    arguments = json.dumps({"path": name, "content": content})
-    return f"<|channel|>commentary to=functions.write_file <|constrain|>json<|message|>{arguments}<|call|>"
 
 
 FINAL = "<|channel|>final<|message|>Done.<|return|>"
@@ -177,7 +173,7 @@ def test_a_call_that_is_changed_in_the_editor_and_then_allowed_always(
     monkeypatch.setenv("EDITOR", _editor(tmp_path, "text = text.replace('two', 'three')"))
     work = tmp_path / "work"
     work.mkdir()
-    script = write_script(tmp_path, _write("a.md", "two\n"), _write("a.md", "four\n"), FINAL)
+    script = write_script(tmp_path, writes("a.md", "two\n"), writes("a.md", "four\n", before="three\n"), FINAL)
 
     clock = Clock()
 
@@ -192,8 +188,9 @@ def test_a_call_that_is_changed_in_the_editor_and_then_allowed_always(
             assert (work / "a.md").read_text() == "four\n", "the second call needed no answer"
             assert "Done." in stage.rows and "[y] yes" not in "\n".join(stage.rows)
             model, result = [entry.message.text for entry in stage.talk.session.entries[1:3]]
-            assert json.loads(model)["content"] == "two\n", "what the model wrote stays as it was"
-            assert result.startswith(f"{CHANGED} functions.write_file ") and "three" in result
-            assert [str(rule) for rule in stage.talk.assembly.tools.grants.rules(work)] == ["write_file:a.md"]  # type: ignore[union-attr]
+            assert json.loads(model)["patch"] == patch("a.md", "two\n"), "what the model wrote stays as it was"
+            assert result.startswith(f"{CHANGED} repo_browser.apply_patch ") and "three" in result
+            (rule,) = stage.talk.assembly.tools.grants.rules(work)  # type: ignore[union-attr]
+            assert str(rule) == "repo_browser.apply_patch:a.md"
 
     asyncio.run(scene())

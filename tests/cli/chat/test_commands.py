@@ -27,6 +27,7 @@ from tests.support.command import write_script
 from tests.support.documents import counted
 from tests.support.hub import Hub
 from tests.support.screen import ChatScreen, Clock, chatting
+from tests.support.work_calls import writes
 
 THOUGHT = "<|channel|>analysis<|message|>Hm, llamas.<|end|><|start|>assistant"
 LONG = THOUGHT.replace("llamas", "on and on, " * 60) + "<|channel|>final<|message|>One.<|return|>"
@@ -589,9 +590,9 @@ def test_tools_are_turned_on_and_off_without_loading_the_model_again(tmp_path: P
     (folder / "a.txt").write_text("before\n")
 
     async def case() -> None:
-        write = call("functions.write_file", json.dumps({"path": "a.txt", "content": "after\n"}))
+        write = writes("a.txt", "after\n", before="before\n")
         script = write_script(tmp_path, call("functions.double", '{"n": 21}'), answer("42."), write, answer("Written."))
-        async with ChatScreen(engine=script, allow=["write_file"]) as stage:
+        async with ChatScreen(engine=script, allow=["repo_browser.apply_patch"]) as stage:
             talk = stage.talk
             engine = talk.assembly.engine if talk.assembly else None
             await send(stage, "/tools")
@@ -600,7 +601,7 @@ def test_tools_are_turned_on_and_off_without_loading_the_model_again(tmp_path: P
             await send(stage, "Double 21", "/calls", "/calls 1", "/calls 2")
             assert "▸ functions.double" in text_of(stage) and "a call from 1 to 1, not '2'" in text_of(stage)
             await send_until(stage, "/tools off double", "0 tools on")
-            await send_until(stage, f"/tools workspace {folder}", "functions.apply_patch")
+            await send_until(stage, f"/tools workspace {folder}", "repo_browser.print_tree")
             assert talk.assembly is not None and talk.assembly.engine is engine
             assert "functions.double" not in talk.assembly.tools.toolbox.by_name
             assert "Write British English." in (talk.session.options.instructions or "")
@@ -643,13 +644,14 @@ def test_another_conversation_has_no_variables_of_this_one(tmp_path: Path) -> No
 def test_rules_are_allowed_listed_and_removed(tmp_path: Path) -> None:
     async def case() -> None:
         async with ChatScreen(engine=write_script(tmp_path, answer("Hi."))) as stage:
-            await send(stage, "/allow shell:git status", "/allow", "/allow shell:rm -rf * && x", "/allow :")
-            assert "allowed in this chat: shell:git status; but no tool of that name is on" in text_of(stage)
-            assert "auto   shell:git status" in "\n".join(stage.rows)
-            assert "/allow: 'shell:rm -rf * && x' can never allow anything" in text_of(stage)
-            await send(stage, "/allow remove shell:git status", "/allow remove shell:git status", "/allow list")
-            assert "will ask again: shell:git status" in stage.rows
-            assert "no such rule in this chat: 'shell:git status'" in text_of(stage)
+            rule = "container.exec:git status"
+            await send(stage, f"/allow {rule}", "/allow", "/allow container.exec:rm -rf * && x", "/allow :")
+            assert "allowed in this chat: container.exec:git status; but no tool of that name is on" in text_of(stage)
+            assert "auto   container.exec:git status" in "\n".join(stage.rows)
+            assert "/allow: 'container.exec:rm -rf * && x' can never allow anything" in text_of(stage)
+            await send(stage, f"/allow remove {rule}", f"/allow remove {rule}", "/allow list")
+            assert "will ask again: container.exec:git status" in stage.rows
+            assert "no such rule in this chat: 'container.exec:git status'" in text_of(stage)
             assert stage.talk.settings.allow == ()
 
     chatting(case)
@@ -658,18 +660,16 @@ def test_rules_are_allowed_listed_and_removed(tmp_path: Path) -> None:
 def test_what_is_always_allowed_is_listed_and_can_be_taken_back_at_once(tmp_path: Path) -> None:
     folder = tmp_path / "work"
     folder.mkdir()
-    arguments = json.dumps({"path": "a.txt", "content": "new\n"})
-    write = f"<|channel|>commentary to=functions.write_file <|constrain|>json<|message|>{arguments}<|call|>"
-
+    first, *later = (writes("a.txt", new, before=old) for old, new in ((None, "1\n"), ("1\n", "2\n"), ("2\n", "3\n")))
     now = [1000.0]
 
     async def case() -> None:
-        script = write_script(tmp_path, write, answer("One."), write, answer("Two."), write, answer("Three."))
+        script = write_script(tmp_path, first, answer("One."), later[0], answer("Two."), later[1], answer("Three."))
         flags = {"engine": script, "workspace": str(folder), "trust": True, "no_tools": None}
         async with ChatScreen(**flags, clock=lambda: now[0]) as stage:
             for key, told in (
-                ("a", "always allowed: write_file:a.txt · /allow remove RULE takes it back"),
-                ("s", "allowed until ossia ends: functions.write_file on a.txt"),
+                ("a", "always allowed: repo_browser.apply_patch:a.txt · /allow remove RULE takes it back"),
+                ("s", "allowed until ossia ends: repo_browser.apply_patch on a.txt"),
             ):
                 await stage.type("write\r")
                 await stage.until(lambda: chat_asks(stage) and "waiting for your answer" in text_of(stage))
@@ -678,8 +678,8 @@ def test_what_is_always_allowed_is_listed_and_can_be_taken_back_at_once(tmp_path
                 await stage.until(lambda told=told: told in text_of(stage))  # type: ignore[misc]
                 await stage.settle()
                 if key == "a":
-                    await send(stage, "/allow", "/allow remove write_file:a.txt")
-                    assert "auto   write_file:a.txt  (from an \"always\" answer)" in "\n".join(stage.rows)
+                    await send(stage, "/allow", "/allow remove repo_browser.apply_patch:a.txt")
+                    assert "auto   repo_browser.apply_patch:a.txt  (from an \"always\" answer)" in "\n".join(stage.rows)
             await stage.type("write\r")
             await stage.until(lambda: "Three." in text_of(stage))
 

@@ -12,6 +12,7 @@ from tests.support.command import write_script
 from tests.support.documents import answer, counted, thought
 from tests.support.screen import ChatScreen, Clock, chatting
 from tests.support.site import Site
+from tests.support.work_calls import writes
 
 PGUP, PGDN = "\x1b[5~", "\x1b[6~"
 CTRL_C, CTRL_D, CTRL_O, CTRL_T, ALT_ENTER, UP, ESC = "\x03", "\x04", "\x0f", "\x14", "\x1b\r", "\x1b[A", "\x1b"
@@ -251,7 +252,7 @@ def test_it_rings_after_long_turns(bell: float, rings: bool, tmp_path: Path) -> 
 def test_questions_are_answered_by_deliberate_keys_alone(tmp_path: Path) -> None:
     clock, folder = Clock(), tmp_path / "work"
     folder.mkdir()
-    steps = [call("write_file", path=f"{name}.txt", content="new\n") for name in "aabcc"]
+    steps = [writes(f"{name}.txt") for name in "aabcc"]
 
     async def case() -> None:
         script = write_script(tmp_path, *steps, answer("Done."))

@@ -38,6 +38,7 @@ from tests.support.paging import PagerScreen
 from tests.support.rendering import render_markdown
 from tests.support.screen import ChatScreen
 from tools.spec import Attachment, Preview, ToolCall, ToolResult
+from tools.work.result import formed
 
 PRINT = ToolCall("call_1", "python", "for i in range(30):\n    print(i)")
 NUMBERS = "\n".join(map(str, range(30)))
@@ -665,7 +666,10 @@ def test_the_list_of_calls() -> None:
     ("call", "shown"),
     [
         (PRINT, ["for i in range(30):", "    print(i)"]),
+        (ToolCall("call_1", "container.exec", '{"command": ["bash", "-lc", "ls -la"]}'), ["ls -la"]),
         (ToolCall("call_1", "functions.shell", '{"command": "ls -la"}'), ["ls -la"]),
+        (ToolCall("call_1", "container.exec", '{"command": ["ls", "a b"], "workdir": "src"}'),
+         ["command: ls 'a b'", "workdir: src"]),
         (ToolCall("call_1", "functions.f", '{"n": 2, "deep": {"a": [1]}}'),
          ["{", '  "n": 2,', '  "deep": {', '    "a": [', "      1", "    ]", "  }", "}"]),
         (ToolCall("call_1", "functions.write", '{"path": "a.txt", "text": "one\\ntwo\\n", "n": [1]}'),
@@ -681,6 +685,14 @@ def test_one_call(call: ToolCall, shown: list[str]) -> None:
     head, *rest = texts(call_rows(item, Painter(80)))
     assert head == f"▸ {call.name} · 1.2 s · 2 lines, 5 bytes"
     assert rest == [*shown, "", "r1", "r2", "/data/plot.png"]
+
+
+def test_a_result_is_shown_without_the_form_that_the_model_reads() -> None:
+    call = ToolCall("call_1", "container.exec", '{"command": ["ls"]}')
+    transcript = of(asked("Go."), called(call, formed("a\nb\n", Path("/w"), status=2), error=True))
+    (item,) = transcript.calls()
+    head, *rest = texts(call_rows(item, Painter(80)))
+    assert (head, rest) == ("✗ container.exec · 1.2 s · 3 lines, 19 bytes", ["ls", "", "a", "b", "[exit status 2]"])
 
 
 def test_a_long_result_is_bounded_and_says_so() -> None:

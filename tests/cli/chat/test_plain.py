@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 import sys
@@ -13,6 +12,7 @@ import pytest
 from tests.support.command import write_script
 from tests.support.documents import answer, thought
 from tests.support.pty import PtyChat
+from tests.support.work_calls import writes
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
 
@@ -23,11 +23,6 @@ def chatting(*flags: str) -> PtyChat:
 def ready(chat: PtyChat) -> bool:
     rows = [row for row in chat.display if row]
     return bool(rows) and rows[-1] == ">"
-
-
-def write(path: str, content: str) -> str:
-    arguments = json.dumps({"path": path, "content": content})
-    return f"<|channel|>commentary to=functions.write_file <|constrain|>json<|message|>{arguments}<|call|>"
 
 
 def test_a_conversation_in_plain_lines(tmp_path: Path) -> None:
@@ -66,14 +61,14 @@ def test_a_question_is_answered_by_a_line(tmp_path: Path) -> None:
     folder = tmp_path / "work"
     folder.mkdir()
     script = write_script(
-        tmp_path, write("a.txt", "new\n"), answer("Refused."), write("a.txt", "new\n"), answer("Written."),
+        tmp_path, writes("a.txt", "new\n"), answer("Refused."), writes("a.txt", "new\n"), answer("Written."),
         tokens_per_s=300,
     )  # fmt: skip
     with chatting("--engine", script, "--workspace", str(folder)) as chat:
         chat.until(lambda: ready(chat))
         chat.press("write\r")
         chat.until("[n] no")
-        assert "functions.write_file: " in chat.text and "+new" in chat.text
+        assert "repo_browser.apply_patch: " in chat.text and "+new" in chat.text
         chat.press("perhaps\r")
         chat.until("answer y, ")
         chat.press("n\r")
@@ -93,7 +88,7 @@ def test_a_question_is_answered_by_a_line(tmp_path: Path) -> None:
 def test_edits_are_accepted_by_the_same_letter(tmp_path: Path) -> None:
     folder = tmp_path / "work"
     folder.mkdir()
-    script = write_script(tmp_path, write("a.txt", "new\n"), write("b.txt", "new\n"), answer("Both."), tokens_per_s=300)
+    script = write_script(tmp_path, writes("a.txt"), writes("b.txt"), answer("Both."), tokens_per_s=300)
     with chatting("--engine", script, "--workspace", str(folder)) as chat:
         chat.until(lambda: ready(chat))
         chat.press("write\r")

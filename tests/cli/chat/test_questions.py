@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -13,18 +12,19 @@ from cli.terminal.question import QUIET_S
 from tests.support.command import write_script
 from tests.support.documents import answer
 from tests.support.screen import ChatScreen, Clock, chatting
+from tests.support.work_calls import reads, writes
 from tools.work import _diff
 
 CTRL_O, END, PGDN = "\x0f", "\x1b[F", "\x1b[6~"
 SIZES = [(50, 15), (80, 24), (120, 40)]
 BEFORE = [f"line {number}" for number in range(60)]
 AFTER = [f"line {number}{' changed' if number % 2 else ''}" for number in range(60)]
-READ = '<|channel|>commentary to=functions.read_file <|constrain|>json<|message|>{"path": "notes.md"}<|call|>'
+READ = reads("notes.md")
 
 
 def write(name: str, *lines: str) -> str:
-    arguments = json.dumps({"path": name, "content": "".join(f"{line}\n" for line in lines)})
-    return f"<|channel|>commentary to=functions.write_file <|constrain|>json<|message|>{arguments}<|call|>"
+    """The step that makes a file, or changes a.py."""
+    return writes(name, "\n".join(lines), before="\n".join(BEFORE) if name == "a.py" else None)
 
 
 @pytest.fixture
@@ -45,7 +45,8 @@ async def asked(stage: ChatScreen, clock: Clock) -> None:
 @pytest.mark.parametrize(("columns", "rows"), SIZES)
 def test_a_diff_is_read_at_full_height_below_what_is_asked(tmp_path: Path, work: Path, columns: int, rows: int) -> None:
     clock = Clock()
-    head = ["functions.write_file: change a.py (+30 -30 lines)", "it can change files"]
+    title = "repo_browser.apply_patch: change a.py (+30 -30 lines)"
+    head = [*([title] if columns > 50 else [title[:-7], "lines)"]), "it can change files"]
 
     async def case() -> None:
         script = write_script(tmp_path, write("a.py", *AFTER), answer("Done."))
@@ -56,26 +57,27 @@ def test_a_diff_is_read_at_full_height_below_what_is_asked(tmp_path: Path, work:
             await asked(stage, clock)
             for _ in range(3):
                 at = screen.display.index(head[0])
-                assert screen.display[at : at + 2] == head
+                assert screen.display[at : at + len(head)] == head
                 await stage.type(PGDN)
                 await stage.until(lambda: stage.face.screen.settled)
             assert "; Ctrl-O: all" in "\n".join(screen.display)
             await stage.type(CTRL_O)
             await stage.until(lambda: "--- a/a.py" in screen.display)
-            assert screen.display[:2] == head and screen.display[screen.display.index("--- a/a.py") - 1].startswith("▸")
-            assert sum(row.startswith(("+", "-", " line")) for row in screen.display) == rows - 6
+            assert screen.display[: len(head)] == head
+            assert screen.display[screen.display.index("--- a/a.py") - 1].startswith("▸")
+            assert sum(row.startswith(("+", "-", " line")) for row in screen.display) == rows - 4 - len(head)
             await stage.type(END)
             await stage.until(lambda: "+line 59 changed" in screen.display)
-            assert screen.display[:2] == head and screen.display[rows - 2] == "+line 59 changed"
+            assert screen.display[: len(head)] == head and screen.display[rows - 2] == "+line 59 changed"
             await stage.type("/line 31 ch\r")
             await stage.until(lambda: "+line 31 changed" in screen.display)
-            assert screen.display[:2] == head
+            assert screen.display[: len(head)] == head
             await stage.type("q")
             await stage.until(lambda: not stage.face.screen.away and stage.face.screen.settled)
             await asked(stage, clock)
             await stage.type("y")
             await stage.settle()
-            stat = "▸ functions.write_file  a.py +30 −30"
+            stat = "▸ repo_browser.apply_patch  a.py +30 −30"
             assert stat + (" · Ctrl-O shows the diff" if columns > 60 else "") in stage.rows
             assert "Done." in stage.rows and not [row for row in stage.rows if row.startswith("+line")]
             await stage.type(CTRL_O)
@@ -86,23 +88,23 @@ def test_a_diff_is_read_at_full_height_below_what_is_asked(tmp_path: Path, work:
     chatting(case)
 
 
-ASKED = ["› Change it.", "", "functions.write_file: change a.py (+30 -30 lines)", "it can change files"]
+ASKED = ["› Change it.", "", "repo_browser.apply_patch: change a.py (+30 -30 lines)", "it can change files"]
 DIFF = ["--- a/a.py", "+++ b/a.py", "@@ -1,60 +1,60 @@", " line 0", "-line 1", "+line 1 changed", " line 2", "-line 3"]
-NOTE = ['"a" will always allow `write_file:a.py` here', "", "waiting for your answer", "›"]
+NOTE = ['"a" will always allow patches of `a.py` here', "", "waiting for your answer", "›"]
 SCREENS = {
     (50, 15): [
         *(ASKED[:1] + ASKED[2:] + DIFF[3:7]),
         "… 89 more, PgUp PgDn; Ctrl-O: all",
         *("[y] yes [n] no [s] this session [w] accept edits", "[a] always [e] edit [?] explain"),
         *NOTE,
-        "  script · medium · ▕▏       ▏ 2.1k of 131k · work",
+        "  script · medium · ▕▏       ▏ 2.4k of 131k · work",
     ],
     (80, 24): [
         *(ASKED + DIFF[:6]),
         "… 87 more lines, PgDn; Ctrl-O: all",
         "[y] yes [n] no [s] this session [w] accept edits [a] always [e] edit [?] explain",
         *NOTE,
-        "  script · medium · ▕▏       ▏ 2.1k of 131k · work",
+        "  script · medium · ▕▏       ▏ 2.4k of 131k · work",
     ],
     (120, 40): [
         *(ASKED + DIFF),
@@ -110,7 +112,7 @@ SCREENS = {
         "… 79 more lines, PgDn; Ctrl-O: all",
         "[y] yes  [n] no  [s] this session  [w] accept edits  [a] always  [e] edit  [?] explain",
         *NOTE,
-        "  script · medium · ▕▏       ▏ 2.1k of 131k · work",
+        "  script · medium · ▕▏       ▏ 2.4k of 131k · work",
     ],
 }
 

@@ -16,11 +16,9 @@ from cli.terminal.question import QUIET_S
 from tests.support.command import ossia_here, write_script
 from tests.support.screen import ChatScreen, chatting
 from tests.support.site import Site
+from tests.support.work_calls import writes
 
-WRITES = (
-    "<|channel|>commentary to=functions.write_file <|constrain|>json<|message|>"
-    '{"path": "a.txt", "content": "one\\n"}<|call|>'
-)
+WRITES = writes("a.txt", "one\n")
 
 OPENS = '<|channel|>commentary to=browser.open <|constrain|>json<|message|>{"id": "URL"}<|call|>'
 
@@ -209,7 +207,8 @@ def test_no_cache_is_kept_of_what_was_said_in_private() -> None:
 
 def test_undo_keeps_no_words_of_a_private_chat(tmp_path: Path) -> None:
     async def case() -> None:
-        flags = {"workspace": str(tmp_path / "work"), "allow": ("write_file",), "private": True, "no_tools": None}
+        allow = ("repo_browser.apply_patch",)
+        flags = {"workspace": str(tmp_path / "work"), "allow": allow, "private": True, "no_tools": None}
         async with ChatScreen(engine=write_script(tmp_path, WRITES, answer("Done.")), **flags) as stage:
             await send(stage, "Write about llamas")
             assert stage.talk.folder is not None

@@ -18,7 +18,10 @@ from tests.support.screen import Clock
 from tools.python.tool import NO_OUTPUT
 from tools.spec import Attachment, ToolCall, ToolFinished, ToolResult
 from tools.toolbox import REFUSED, REFUSED_AGAIN
+from tools.work.result import formed
 
+HERE = Path("/home/user/project")
+TESTS = '{"command": ["bash", "-lc", "pytest -q"], "timeout": 60000}'
 TRACEBACK = "Traceback (most recent call last):\n  1/0\nZeroDivisionError: division by zero\n"
 
 
@@ -43,10 +46,24 @@ def called(name: str, arguments: str, result: str, *, error: bool = False, ms: i
     ("call", "row"),
     [
         (called("python", "print(6*7)", "42\n"), "▸ python  print(6*7) · 2.0 s · 42"),
+        (
+            called("container.exec", '{"command": ["ls"]}', formed("a\nb\n", HERE)),
+            "▸ container.exec  ls · 2.0 s · 2 lines, 3 bytes",
+        ),
+        (called("container.exec", TESTS, formed("3 passed\n", HERE)), "▸ container.exec  pytest -q · 2.0 s · 3 passed"),
+        (
+            called("container.exec", TESTS, formed("E  no\n1 failed\n", HERE, status=1), error=True),
+            "✗ container.exec: exit status 1: 1 failed · pytest -q · 2.0 s",
+        ),
+        (
+            called("repo_browser.print_tree", '{"path": "", "depth": 3}', formed("src/\n  a.py\n", HERE), ms=0),
+            "▸ repo_browser.print_tree · 2 lines, 11 bytes",
+        ),
+        (called("container.exec", TESTS, formed("", HERE)), "▸ container.exec  pytest -q · 2.0 s · nothing"),
         (called("functions.shell", '{"command": "ls"}', "a\nb\n"), "▸ functions.shell  ls · 2.0 s · 2 lines, 4 bytes"),
         (called("python", "1/0", TRACEBACK, error=True), "✗ python: ZeroDivisionError: division by zero · 1/0 · 2.0 s"),
-        (called("functions.shell", "{}", REFUSED, error=True, ms=0), "✗ functions.shell: refused · {}"),
-        (called("functions.shell", "{}", REFUSED_AGAIN, error=True, ms=0), "✗ functions.shell: refused · {}"),
+        (called("container.exec", "{}", REFUSED, error=True, ms=0), "✗ container.exec: refused · {}"),
+        (called("container.exec", "{}", REFUSED_AGAIN, error=True, ms=0), "✗ container.exec: refused · {}"),
         (called("python", "1", "1", ms=49), "▸ python  1 · 1"),
         (called("python", "1", "1", ms=50), "▸ python  1 · 0.1 s · 1"),
         (called("python", "1/0", TRACEBACK, error=True, ms=49), "✗ python: ZeroDivisionError: division by zero · 1/0"),
@@ -54,8 +71,8 @@ def called(name: str, arguments: str, result: str, *, error: bool = False, ms: i
         (called("python", "pass", NO_OUTPUT), "▸ python  pass · 2.0 s · nothing"),
         (called("python", "log()", "[WARN] disk full\n"), "▸ python  log() · 2.0 s · [WARN] disk full"),
         (
-            called("functions.write_file", '{"path": "a.txt", "content": "one\\nTWO\\nthree\\nfour\\n"}', "x\n" * 400),
-            "▸ functions.write_file  a.txt · 2.0 s · 400 lines, 800 bytes",
+            called("repo_browser.open_file", '{"path": "a.txt", "line_start": 3}', formed("x\n" * 400, HERE)),
+            "▸ repo_browser.open_file  a.txt · 2.0 s · 400 lines, 799 bytes",
         ),
     ],
 )
@@ -67,8 +84,8 @@ def test_a_call_is_one_row(call: ToolFinished, row: str) -> None:
 
 def test_on_a_narrow_screen_what_came_of_a_call_goes_before_what_it_was_made_with() -> None:
     shown = view(40)
-    shown.see(called("functions.apply_patch", '{"patch": "*** Begin Patch"}', "Changed b.py (2 lines)."))
-    assert rows(shown) == ["▸ functions.apply_patch · 2.0 s · 1 lin…"]
+    shown.see(called("repo_browser.apply_patch", '{"patch": "*** Begin Patch"}', formed("Success.\nM b.py", HERE)))
+    assert rows(shown) == ["▸ repo_browser.apply_patch · 2.0 s · 2…"]
 
 
 @pytest.mark.parametrize("width", [20, 40, 80, 200])

@@ -57,6 +57,30 @@ def test_show_prints_the_tables_too(
     assert f"# mcpServers.other is in {tmp_path / 'mcp.json'}\n" in out
 
 
+def test_show_names_what_an_old_rule_is_about_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(
+        'allow = ["shell:ls*", "python"]\n[approvals]\n"write_file:docs/**" = "auto"\n"functions.grep" = "never"\n'
+        'functions = "ask"\n"container.exec:make*" = "auto"\n"*" = "ask"\nweather = "auto"\n'
+    )
+    monkeypatch.setenv("OSSIA_CONFIG", str(path))
+    assert invoke(["config", "show"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    (allow,) = (line for line in lines if line.startswith("allow = "))
+    assert allow.endswith(f"  # file {path}; shell is now container.exec")
+    assert lines[lines.index("[approvals]") + 1 :] == [
+        '"write_file:docs/**" = "auto"  # write_file is now repo_browser.apply_patch',
+        '"functions.grep" = "never"  # functions.grep is now repo_browser.search',
+        '"functions" = "ask"  # functions is now container.exec, repo_browser.open_file, repo_browser.list_dir, '
+        "repo_browser.print_tree, repo_browser.search, repo_browser.apply_patch",
+        '"container.exec:make*" = "auto"',
+        '"*" = "ask"',
+        '"weather" = "auto"',
+    ]
+
+
 def test_show_warns_of_a_variable_that_is_none_of_ours(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -116,11 +140,11 @@ def test_set_keeps_all_else_as_it_is(mine: Path, capsys: pytest.CaptureFixture[s
     assert invoke(["config", "set", "effort", "high"]) == 0
     assert invoke(["config", "set", "top-p", "0.9"]) == 0
     assert invoke(["config", "set", "allow", "shell:git status*", "shell:ls*"]) == 0
-    assert invoke(["config", "set", "approvals.shell:git push*", "never"]) == 0
+    assert invoke(["config", "set", "approvals.container.exec:git push*", "never"]) == 0
     expected = _MINE.replace('"low"', '"high"').replace(
         "for speed\n", 'for speed\ntop_p = 0.9\nallow = ["shell:git status*", "shell:ls*"]\n'
     )
-    expected = expected.replace("always\n", 'always\n"shell:git push*" = "never"\n')
+    expected = expected.replace("always\n", 'always\n"container.exec:git push*" = "never"\n')
     assert mine.read_text() == expected
     assert f'ossia: {mine}: effort = "high"\n' in capsys.readouterr().err
 

@@ -14,6 +14,7 @@ from cli.settings.mcp import add_server, configured_servers
 from tests.support.command import OSSIA, ossia_here, ossia_text, start, write_script
 from tests.support.mcp_servers import HOSTILE, hostile
 from tests.support.screen import ChatScreen, chatting
+from tests.support.work_calls import writes
 from tools.functions.errors import McpConfigInvalid
 
 
@@ -86,12 +87,7 @@ def test_a_new_servers_words_count_as_text_from_outside_until_they_were_shown(ho
 
     def run() -> tuple[bool, str]:
         """Was the file written, and what was said?"""
-        call = '{"path": "owned.txt", "content": "x"}<|call|>'
-        script = write_script(
-            tmp_path,
-            f"<|channel|>commentary to=functions.write_file <|constrain|>json<|message|>{call}",
-            "<|channel|>final<|message|>Done.<|return|>",
-        )
+        script = write_script(tmp_path, writes("owned.txt"), "<|channel|>final<|message|>Done.<|return|>")
         done = ossia_text("run", "Look.", "--engine", script, "--workspace", str(work), "--yes")
         assert (done.returncode, done.stdout) == (0, "Done.\n"), done.stderr
         written = (work / "owned.txt").exists()
@@ -104,7 +100,7 @@ def test_a_new_servers_words_count_as_text_from_outside_until_they_were_shown(ho
     )
     for _ in range(2):
         written, said = run()
-        assert not written and "write_file was refused: the model has read text from outside" in said
+        assert not written and "repo_browser.apply_patch was refused: the model has read text from outside" in said
         warnings = [line for line in said.splitlines() if "mcp" in line]
         assert warnings == [f"ossia: warning: {told}"]
     elsewhere = ossia_text("mcp", "test", "theirs", cwd=home)

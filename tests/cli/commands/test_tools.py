@@ -18,6 +18,8 @@ from tests.support.command import OSSIA, ossia, ossia_here, ossia_text, start
 from tests.support.pty import PtyChat
 from tests.support.site import Site
 from tests.support.turns import wait_until
+from tests.support.work_calls import patch
+from tools.work.result import formed
 
 OWN = '''\
 import pathlib, sys, time
@@ -26,6 +28,10 @@ def double(n: int) -> int:
     """Doubles a number."""
     print("on the screen")
     return 2 * n
+
+def echo(text: str) -> str:
+    """Gives it back."""
+    return text
 
 def leave() -> str:
     """Leaves."""
@@ -80,7 +86,7 @@ class TestList:
         assert listed["version"] == 1
         by_name = {tool["name"]: tool for tool in listed["tools"]}
         assert set(by_name) == {"browser.search", "browser.open", "browser.find", "functions.double",
-                                "functions.leave", "functions.wait"}  # fmt: skip
+                                "functions.echo", "functions.leave", "functions.wait"}  # fmt: skip
         assert by_name["functions.double"] == {
             "name": "functions.double",
             "source": "file own.py",
@@ -94,10 +100,10 @@ class TestList:
         (tmp_path / "work").mkdir()
         assert invoke(["tools", "list", "--json", "--workspace", str(tmp_path / "work"), "--unconfined"]) == 0
         approvals = {tool["name"]: tool["approval"] for tool in json.loads(capsys.readouterr().out)["tools"]}
-        assert {name: approvals[f"functions.{name}"] for name in ("read_file", "list_dir", "grep")} == {
-            "read_file": "auto", "list_dir": "auto", "grep": "auto"
+        assert {name: approval for name, approval in approvals.items() if name.startswith(("repo_", "container"))} == {
+            "container.exec": "ask", "repo_browser.apply_patch": "ask", "repo_browser.list_dir": "auto",
+            "repo_browser.open_file": "auto", "repo_browser.print_tree": "auto", "repo_browser.search": "auto",
         }  # fmt: skip
-        assert {approvals[f"functions.{name}"] for name in ("write_file", "apply_patch", "shell")} == {"ask"}
 
     def test_a_rule_of_the_command_line_that_names_no_tool_is_told(self, capsys: pytest.CaptureFixture[str]) -> None:
         """It would deny nothing, without a word."""
@@ -122,8 +128,22 @@ class TestCall:
         done = ossia("tools", "call", "double", '{"n": "21"}', "--tools", own)
         assert (done.returncode, done.stdout) == (0, b"42\n")
         (tmp_path / "a.txt").write_text("two\nlines\n")
-        done = ossia("tools", "call", "read_file", '{"path": "a.txt"}', "--workspace", str(tmp_path))
+        done = ossia("tools", "call", "echo", '{"text": "two\\nlines\\n"}', "--tools", own)
         assert (done.returncode, done.stdout) == (0, b"two\nlines\n"), "none is added to one that is"
+
+    @pytest.mark.parametrize("name", ["repo_browser.open_file", "open_file", "read_file", "functions.read_file"])
+    def test_a_name_is_taken_as_a_model_may_write_it(self, name: str, tmp_path: Path) -> None:
+        (tmp_path / "a.txt").write_text("two\nlines\n")
+        done = ossia_here("tools", "call", name, '{"path": "a.txt"}', "--workspace", str(tmp_path))
+        assert (done.returncode, done.stdout.decode()) == (0, formed("two\nlines\n", tmp_path.resolve()) + "\n")
+
+    @pytest.mark.needs_bwrap
+    @pytest.mark.parametrize(
+        "arguments", ['{"command": ["echo", "$HOME;ls"]}', '{"cmd": "echo \'$HOME;ls\'"}', '["echo", "$HOME;ls"]']
+    )
+    def test_a_command_is_a_list_or_a_line(self, arguments: str, tmp_path: Path) -> None:
+        done = ossia("tools", "call", "exec", arguments, "--workspace", str(tmp_path), "--yes")
+        assert (done.returncode, done.stdout.decode()) == (0, formed("$HOME;ls\n", tmp_path.resolve()) + "\n")
 
     @pytest.mark.parametrize(
         ("name", "arguments", "part", "code"),
@@ -140,11 +160,11 @@ class TestCall:
         assert done.returncode == code and part in done.stdout.decode()
 
     def test_a_refusal_is_8(self, tmp_path: Path) -> None:
-        call = ("tools", "call", "write_file", '{"path": "a", "content": "x"}', "--workspace", str(tmp_path))
-        for flags in ((), ("--deny", "write_file")):
+        call = ("tools", "call", "apply_patch", patch("a"), "--workspace", str(tmp_path))
+        for flags in ((), ("--deny", "repo_browser.apply_patch"), ("--deny", "write_file")):
             done = ossia(*call, *flags)
             assert (done.returncode, done.stdout.count(b"\n")) == (8, 1), flags
-        twice = _script(tmp_path, *2 * [{"name": "write_file", "arguments": {"path": "a", "content": "x"}}])
+        twice = _script(tmp_path, *2 * [{"name": "apply_patch", "arguments": {"patch": patch("a")}}])
         assert ossia("tools", "call", "--script", twice, "--workspace", str(tmp_path)).returncode == 8
         assert not (tmp_path / "a").exists()
 

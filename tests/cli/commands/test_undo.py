@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 
 from tests.support.command import OSSIA, ossia, ossia_text, write_script
 from tests.support.trees import snapshot
+from tests.support.work_calls import patch, writes
 from tools.undo.journal import Journal
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="undo works by descriptors of folders")
@@ -114,13 +114,13 @@ def test_names_and_labels_reach_no_terminal_as_they_are(home: Path, root: Path) 
 
 @pytest.mark.parametrize("way", ["run", "call"])
 def test_what_the_user_wrote_after_a_turn_is_not_lost(way: str, root: Path, tmp_path: Path) -> None:
-    arguments = json.dumps({"path": "a.txt", "content": "two"})
     if way == "run":
-        call = f"<|channel|>commentary to=functions.write_file <|constrain|>json<|message|>{arguments}<|call|>"
-        script = write_script(tmp_path, call, "<|channel|>final<|message|>Done.<|return|>")
+        final = "<|channel|>final<|message|>Done.<|return|>"
+        script = write_script(tmp_path, writes("a.txt", "two", before="one"), final)
         done = ossia("run", "make it two", "--engine", script, "--workspace", str(root), "--yes")
     else:
-        done = ossia("tools", "call", "write_file", arguments, "--workspace", str(root), "--yes")
+        arguments = patch("a.txt", "two", before="one")
+        done = ossia("tools", "call", "apply_patch", arguments, "--workspace", str(root), "--yes")
     assert done.returncode == 0 and (root / "a.txt").read_text() == "two", done.stderr
     label = "make it two" if way == "run" else "ossia tools call"
     assert label in ossia_text("undo", "--list", cwd=root).stdout

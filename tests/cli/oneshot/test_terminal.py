@@ -13,6 +13,7 @@ import pytest
 from cli.runtime.progress import fitted
 from tests.support.command import OSSIA, write_script
 from tests.support.documents import counted
+from tests.support.work_calls import wants
 
 THINK = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant"
 CALL = "<|channel|>analysis to=python code<|message|>print(6*7)<|call|>"
@@ -147,9 +148,6 @@ def test_code_in_the_final_channel_is_no_answer(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("columns", [50, 80, 120])
 def test_why_calls_failed_and_what_helps_is_whole_at_any_width(columns: int, tmp_path: Path, home: Path) -> None:
-    def wants(name: str, **arguments: object) -> str:
-        return f"<|channel|>commentary to={name} <|constrain|>json<|message|>{json.dumps(arguments)}<|call|>"
-
     servers = home / ".config" / "ossia" / "mcp.json"
     servers.parent.mkdir(parents=True)
     servers.write_text(json.dumps({"mcpServers": {"my-files": {"command": sys.executable, "args": ["-c", ""]}}}))
@@ -157,7 +155,7 @@ def test_why_calls_failed_and_what_helps_is_whole_at_any_width(columns: int, tmp
     steps = (
         wants("browser.open", id=f"http://127.0.0.1:9{long}"),
         wants("browser.search", query="llamas", source="web"),
-        wants("functions.read_file", path="a.txt"),
+        wants("repo_browser.open_file", path="a.txt"),
         wants("functions.my-files__read", path="a.txt"),
         "<|channel|>analysis to=python code<|message|>import no_such_module.part<|call|>",
         FINAL,
@@ -169,7 +167,7 @@ def test_why_calls_failed_and_what_helps_is_whole_at_any_width(columns: int, tmp
         "✗ browser.open: 127.0.0.1 isn't on the public internet; ossia started with --allow-host 127.0.0.1:9 opens it",
         "✗ browser.search: no web search service is set up.",
         "→ --web URL searches the web: a SearXNG's address, or brave, exa, … with a key",
-        "✗ functions.read_file: there is no tool",
+        "✗ repo_browser.open_file: there is no tool",
         "→ --workspace DIR gives it a folder to work in",
         "check it with `ossia mcp test my-files`",
         "→ ossia mcp test my-files says why that server is off",

@@ -334,6 +334,7 @@ class TestApprovals:
         path = config(
             '[approvals]\nshell = "ask"\n"write_file:docs/**" = "auto"\n[approvals.shell2]\n"git *" = "never"\n'
             '[approvals.browser]\nsearch = "never"\nopen."https://a.test/*" = "auto"\n'
+            '[approvals.container]\nexec."make*" = "auto"\n[approvals.repo_browser]\nopen_file = "ask"\n'
         )
         assert resolve({}, environ={}, path=path).approvals == (
             ("shell", "ask"),
@@ -341,6 +342,8 @@ class TestApprovals:
             ("shell2:git *", "never"),
             ("browser.search", "never"),
             ("browser.open:https://a.test/*", "auto"),
+            ("container.exec:make*", "auto"),
+            ("repo_browser.open_file", "ask"),
         )
 
     @pytest.mark.parametrize(

@@ -10,13 +10,9 @@ import pytest
 
 from cli.settings.workspace import MAX_NOTES_BYTES, resolve_with_folder
 from tests.support.command import ossia, write_script
+from tests.support.work_calls import writes
 
 FINAL = "<|channel|>final<|message|>Done.<|return|>"
-
-
-def _write(name: str) -> str:
-    arguments = json.dumps({"path": name, "content": "new\n"})
-    return f"<|channel|>commentary to=functions.write_file <|constrain|>json<|message|>{arguments}<|call|>"
 
 
 @pytest.fixture
@@ -24,7 +20,8 @@ def work(tmp_path: Path) -> Path:
     """A folder that would widen what may be done in it."""
     folder = tmp_path / "work"
     (folder / ".ossia").mkdir(parents=True)
-    (folder / ".ossia" / "config.toml").write_text('tools = ["own.py"]\n[approvals]\n"write_file:*.md" = "auto"\n')
+    rules = '[approvals]\n"repo_browser.apply_patch:*.md" = "auto"\n'
+    (folder / ".ossia" / "config.toml").write_text(f'tools = ["own.py"]\n{rules}')
     own = 'import other\n\ndef own() -> str:\n    """Own."""\n    return other.WORD\n'
     (folder / ".ossia" / "own.py").write_text(own)
     (folder / ".ossia" / "other.py").write_text('WORD = "from the folder"\n')
@@ -38,7 +35,7 @@ def _tools(work: Path, *flags: str) -> tuple[set[str], str]:
 
 
 def _run(work: Path, folder: Path, *flags: str) -> subprocess.CompletedProcess[bytes]:
-    return ossia("run", "hi", "--engine", write_script(folder, _write("a.md"), FINAL), "--workspace", str(work), *flags)
+    return ossia("run", "hi", "--engine", write_script(folder, writes("a.md"), FINAL), "--workspace", str(work), *flags)
 
 
 def test_a_folders_name_in_a_command_to_copy_is_quoted(work: Path) -> None:

@@ -28,7 +28,9 @@ from tests.support.screen import Terminal
 PGUP, PGDN, UP, DOWN = "\x1b[5~", "\x1b[6~", "\x1b[A", "\x1b[B"
 ALL = (("y", "yes"), ("n", "no"), ("s", "this session"), ("a", "always"), ("e", "edit"))
 DIFF = "-one\n+two\n"
-WRITE = Question("functions.write_file: write a.md", "it can change files", DIFF, "diff", keys=ALL, explanation="Why.")
+WRITE = Question(
+    "repo_browser.apply_patch: make a.md", "it can change files", DIFF, "diff", keys=ALL, explanation="Why."
+)
 WAIT = QUIET_S + 0.01
 
 
@@ -107,7 +109,7 @@ def play(scene: Callable[[Stage], Awaitable[None]], stage: Stage | None = None) 
 def test_it_shows_all_that_is_asked_and_the_keys() -> None:
     async def scene(stage: Stage) -> None:
         assert stage.shown.splitlines() == [
-            "functions.write_file: write a.md",
+            "repo_browser.apply_patch: make a.md",
             "it can change files",
             "-one",
             "+two",
@@ -250,7 +252,7 @@ def test_what_was_asked_before_is_gone_without_an_answer() -> None:
 
 @pytest.mark.parametrize(("columns", "rows"), [(80, 24), (40, 24), (40, 12)])
 def test_a_note_that_has_no_room_below_the_keys_ends_the_text_whole(columns: int, rows: int) -> None:
-    rule = "shell:" + "word " * (16 if rows < 24 else 40) + "end"
+    rule = "container.exec:" + "word " * (16 if rows < 24 else 40) + "end"
 
     async def scene(stage: Stage) -> None:
         seen = stage.shown

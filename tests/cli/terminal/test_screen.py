@@ -452,12 +452,12 @@ def test_a_narrower_terminal_keeps_no_stale_rows(rewrapping: bool) -> None:
 def test_what_is_typed_and_what_is_asked_stay_on_a_small_screen() -> None:
     async def case() -> None:
         async with showing(40, 10) as stage:
-            stage.question.ask(Question("functions.shell: run ls", "it can run code", "ls -l"), print)
+            stage.question.ask(Question("container.exec: run ls", "it can run code", "ls -l"), print)
             await stage.show(live=[f"live {n}" for n in range(30)])
             stage.pipe.send_text("typed")  # type: ignore[attr-defined]
             await stage.drawn()
             text = "\n".join(stage.terminal.display)
-            assert "functions.shell: run ls" in text and "[y] yes" in text and "› typed" in text and "live 29" in text
+            assert "container.exec: run ls" in text and "[y] yes" in text and "› typed" in text and "live 29" in text
             assert stage.terminal.history == []
 
     asyncio.run(case())
@@ -467,7 +467,7 @@ def test_a_key_that_follows_another_is_no_answer() -> None:
     async def case() -> None:
         async with showing() as stage:
             answers: list[str] = []
-            stage.question.ask(Question("functions.shell: run ls"), answers.append)
+            stage.question.ask(Question("container.exec: run ls"), answers.append)
             await stage.show()
             stage.now += 10  # it was long on screen
             stage.pipe.send_text("xy")  # type: ignore[attr-defined]

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tools.work.shell import ShellTool
 
 from tools.approval.policy import Policy, Rule, parse_rule
 from tools.sandbox import choose
@@ -24,7 +25,6 @@ from tools.spec import (
 from tools.toolbox import CHANGED, DRY_RUN, REFUSED, REFUSED_AGAIN, Toolbox
 from tools.undo.journal import Journal
 from tools.work import workspace_tools
-from tools.work.shell import ShellTool
 from tools.workspace import Workspace
 
 PATCH = "*** Begin Patch\n*** Update File: a.md\n@@\n-one\n+two\n*** End Patch"

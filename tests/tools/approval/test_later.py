@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tools.work.shell import ShellTool
 
 from tests.support.command import OSSIA, ossia_text, write_script
 from tests.support.documents import answer
@@ -25,7 +26,6 @@ from tools.approval.policy import Policy, Rule
 from tools.spec import NoStop, ToolCall, ToolContext, ToolResult
 from tools.toolbox import Toolbox
 from tools.undo.journal import Journal, KeepLimits
-from tools.work.shell import ShellTool
 from tools.workspace import Workspace
 
 ALLOWED = (Rule("write_file", "allow"), Rule("apply_patch", "allow"), Rule("shell", "allow"))

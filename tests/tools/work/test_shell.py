@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from tools.work.shell import NO_OUTPUT, ShellTiming, ShellTool
 
 from tests.support.floods import flood
 from tests.support.kernels import NO_BWRAP, StopByHand, count_tokens, descendants
@@ -43,7 +44,6 @@ from tools.spec import (
 )
 from tools.toolbox import Toolbox
 from tools.undo.journal import Journal, KeepLimits
-from tools.work.shell import NO_OUTPUT, ShellTiming, ShellTool
 from tools.workspace import Workspace
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are Linux's")
