@@ -1,9 +1,10 @@
-"""A workspace and the toolbox of its functions, for tests."""
+"""A workspace and the toolbox of its tools, for tests."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,10 +40,10 @@ class Kept:
 
 
 class Folder:
-    """A folder, and calls of the functions that work in it. Every question is answered with yes and kept in `asked`."""
+    """A folder, and calls of the tools that work in it. Every question is answered with yes and kept in `asked`."""
 
     def __init__(
-        self, root: Path, *, rules: tuple[Rule, ...] = (), trusted: bool = True, max_tokens: int = 6_000
+        self, root: Path, *, rules: tuple[Rule, ...] = (), trusted: bool = True
     ) -> None:
         root.mkdir(parents=True, exist_ok=True)
         self.root = root.resolve()
@@ -55,7 +56,7 @@ class Folder:
             data_dir=root.parent / "data",
             count_tokens=lambda text: len(text.encode("utf-8", "replace")) // 4,
         )
-        self.toolbox = Toolbox(workspace_tools(max_tokens=max_tokens), policy=Policy(rules), context=context)
+        self.toolbox = Toolbox(workspace_tools(), policy=Policy(rules), context=context)
 
     def write(self, name: str, data: str | bytes = "") -> Path:
         path = self.root / name
@@ -64,12 +65,31 @@ class Folder:
         return path
 
     def call(self, name: str, /, **arguments: object) -> ToolResult:
-        """The result of one call, e.g. `call("read_file", path="a.txt")`."""
+        """The result of one call, e.g. `call("open_file", path="a.txt")`."""
         return self.send(name, json.dumps(arguments))
+
+    def text(self, name: str, /, **arguments: object) -> str:
+        """The output of a call that works, without its form; the whole text of one that doesn't."""
+        result = self.call(name, **arguments)
+        return result.text if result.error else self.output(result)
+
+    def output(self, result: ToolResult) -> str:
+        """What stands in a result's form, as it was or with a line end more."""
+        found = re.fullmatch(r"<returncode>0</returncode>\n<output>\n(.*)</output>\ncwd: (.*)", result.text, re.DOTALL)
+        assert found and found[2] == str(self.root), result.text
+        return found[1]
+
+    def put(self, path: str, content: str, **kinds: object) -> ToolResult:
+        """A file made, or all of its lines changed, by a patch."""
+        return self.send("apply_patch", self.patch(path, content), **kinds)  # type: ignore[arg-type]
+
+    def patch(self, path: str, content: str) -> str:
+        """The arguments for a patch that makes a file, or changes all of its lines."""
+        return json.dumps({"patch": rewritten(self.root, path, content)})
 
     def send(self, name: str, arguments: str, *, answer: bool = True, between: object = None) -> ToolResult:
         """The same with the arguments as text. `between` is called, if it can be, when the question is asked."""
-        call = ToolCall("call_1", f"functions.{name}", arguments)
+        call = ToolCall("call_1", f"repo_browser.{name}", arguments)
         running = self.toolbox.run(call, stop=NoStop())
         decision: Decision | None = None
         while True:
@@ -90,6 +110,19 @@ class Folder:
     def tree(self) -> dict[str, bytes | str | None]:
         """Everything in the folder: a file's bytes, a link's target, None for a folder."""
         return tree(self.root)
+
+
+def rewritten(root: Path, path: str, content: str) -> str:
+    """A patch that makes a file, or takes all of its lines out and puts others in."""
+    try:
+        old = (root / path).read_text(encoding="utf-8", errors="replace").removesuffix("\n").split("\n")
+    except (OSError, ValueError):
+        old, head = [], f"*** Add File: {path}"
+    else:
+        head = f"*** Update File: {path}\n@@"
+    new = content.removesuffix("\n").split("\n")
+    lines = (*(f"-{line}" for line in old), *(f"+{line}" for line in new))
+    return "\n".join(("*** Begin Patch", head, *lines, "*** End Patch"))
 
 
 def tree(root: Path) -> dict[str, bytes | str | None]:

@@ -18,6 +18,7 @@ MAX_CHARS = 10_000
 """Of output in one result."""
 TIMED_OUT = 124
 """The returncode of what was ended for its time, as `timeout` gives it."""
+_ENDED = re.compile(r"\[ERROR\] (?:timed out|interrupted|the command was ended)[^\n]*\n?\Z")
 _FORM = re.compile(r"^<returncode>(-?\d+)</returncode>\n<output>\n(.*?)(?:\n)?</output>\ncwd: [^\n]*", re.DOTALL | re.M)
 
 
@@ -28,11 +29,11 @@ def formed(output: str, cwd: Path, *, status: int = 0) -> str:
 
 
 def for_people(text: str) -> str:
-    """A result without its form: the output, then `[exit status 2]` if it isn't 0. Any other text stays as it is."""
+    """A result without its form: the output, then `[exit status 2]` where that isn't 0. Any other text stays."""
     found = _FORM.search(text)
     if found is None:
         return text
-    status = int(found[1])
-    remark = f"[exit status {status}]" if status not in (0, TIMED_OUT) else ""
+    told = found[1] == "0" or _ENDED.search(found[2])
+    remark = "" if told else f"[exit status {found[1]}]"
     inner = "\n".join(part for part in (found[2], remark) if part)
     return f"{text[: found.start()]}{inner}{text[found.end() :]}"

@@ -1,4 +1,4 @@
-"""`functions.apply_patch`: exactly what the patch says, or nothing. Hostile row 28, through the toolbox."""
+"""`repo_browser.apply_patch`: exactly what the patch says, or nothing. Hostile row 28, through the toolbox."""
 
 from __future__ import annotations
 
@@ -27,8 +27,11 @@ def _update(path: str, *lines: str) -> str:
 
 def _apply(folder: Folder, patch: str) -> str:
     result = folder.call("apply_patch", patch=patch)
-    assert result.error == (not result.text.startswith("Done."))
-    return result.text
+    if result.error:
+        return result.text
+    text = folder.output(result).removesuffix("\n")
+    assert text.startswith("Success. Updated the following files:\n")
+    return text.replace("Success. Updated the following files:", "Done.")
 
 
 def _refused(folder: Folder, patch: str, *words: str) -> None:
@@ -59,7 +62,7 @@ def test_all_kinds_of_sections(folder: Folder) -> None:
         ),
     )
     assert text == (
-        "Done.\nM a.py\nA docs/deep/new.md\nD old.txt\nM move.txt -> there/moved.txt\nM ln/name.txt -> renamed.txt"
+        "Done.\nM a.py\nA docs/deep/new.md\nD old.txt\nM there/moved.txt\nM renamed.txt"
     )
     assert folder.tree() == {
         "a.py": (CODE[: CODE.rindex("1")] + "2\n").encode(),
@@ -378,7 +381,7 @@ def test_wrappers_are_taken_off(folder: Folder, arguments: str) -> None:
     """Row 28: fences, heredoc."""
     path = folder.write("a.txt", "it's\n\"old\" $HOME `x`\n")
     result = folder.send("apply_patch", arguments)
-    assert result.text == "Done.\nM a.txt"
+    assert folder.output(result) == "Success. Updated the following files:\nM a.txt\n"
     assert path.read_text() == 'it\'s\n"new" \\n\n'
 
 
