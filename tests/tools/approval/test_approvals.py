@@ -105,13 +105,14 @@ def test_accepted_edits_allow_nothing_else(root: Path) -> None:
         *(("apply_patch", _written(root, one, "x")) for one in (".env", "AGENTS.md", "conftest.py", ".git/config")),
         *(("apply_patch", _written(root, one, "x")) for one in (".github/w/a.yml", "a/.venv/x", "setup.py")),
         ("apply_patch", _written(root, "docs/a.md", "x")),
-        *(("apply_patch", f"*** Begin Patch\n*** Add File: {one}/b.md\n+x\n*** End Patch") for one in ("docs", "no")),
+        *(("apply_patch", f"*** Begin Patch\n*** Add File: {one}/b.md\n+x\n*** End Patch") for one in ("docs",)),
         ("container.exec", {"command": ["bash", "-lc", "ls"]}),
     ):
         _, asked = _run(toolbox, name, arguments, allow=False, taint=OUTSIDE)
         assert [one.edits for one in asked] == [False], arguments
-    result, asked = _run(toolbox, "apply_patch", _written(root, "no/a.md", "x"), taint=OUTSIDE)
-    assert result.error and asked == []
+    for path in ("no/a.md", "no/b.md"):
+        result, asked = _run(toolbox, "apply_patch", _written(root, path, "x"), taint=OUTSIDE)
+        assert result.error and asked == []
 
 
 def test_edits_that_could_not_be_undone_are_not_accepted(root: Path) -> None:
@@ -316,5 +317,5 @@ def test_what_a_long_text_has_become_is_cut_in_the_result(root: Path) -> None:
     edit = _edit(_written(root, "b.md", "x" * 50_000))
     result, _, _ = _asked_in_turn(_toolbox(root), "apply_patch", _written(root, "a.md", "y"), edit, YES)
     head = result.text.partition("\n[... ")[0]
-    assert (root / "b.md").stat().st_size == 50_000 and len(result.text) < 8_000
+    assert (root / "b.md").stat().st_size == 50_001 and len(result.text) < 8_000
     assert head.startswith(f"{CHANGED} repo_browser.apply_patch ") and "characters omitted]" in result.text

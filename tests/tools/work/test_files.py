@@ -349,7 +349,7 @@ def test_a_new_file_with_its_folders(folder: Folder) -> None:
 def test_what_an_old_file_keeps(folder: Folder) -> None:
     cases = {
         "crlf.txt": (b"one\r\ntwo\r\n", ("-one", "-two", "+1", "+2", "+3"), b"1\r\n2\r\n3\r\n"),
-        "mixed.txt": (b"one\r\ntwo\n", ("-one", "-two", "+1", "+2"), b"1\r\n2\n"),
+        "mixed.txt": (b"one\r\ntwo\n", ("-one", "-two", "+1", "+2"), b"1\n2\n"),
         "bom.txt": (b"\xef\xbb\xbfone\n", ("-one", "+1"), b"\xef\xbb\xbf1\n"),
         "utf16.txt": ("\ufeffone\n".encode("utf-16-le"), ("-one", "+é"), "\ufeffé\n".encode("utf-16-le")),
         "latin.txt": (b"caf\xe9\nx\n", ("-x", "+é"), b"caf\xe9\n\xe9\n"),

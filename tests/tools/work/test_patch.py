@@ -344,11 +344,14 @@ def test_links(folder: Folder) -> None:
 
 
 def test_the_arguments_are_the_patch_itself(folder: Folder) -> None:
-    """As the reference declares it; what isn't one is told."""
-    assert folder.toolbox.by_name["functions.apply_patch"].parameters == {"type": "string"}
+    """As it was trained; what isn't one is told."""
+    assert folder.toolbox.by_name["repo_browser.apply_patch"].parameters == {
+        "type": "object", "properties": {"patch": {"type": "string"}}, "required": ["patch"],
+        "additionalProperties": False,
+    }  # fmt: skip
     for nothing in ("", "{}", "[]", '{"patch": 3, "more": 1}'):
         result = folder.send("apply_patch", nothing)
-        assert result.error and "functions.apply_patch" in result.text and '{"type": "string"}' in result.text, result
+        assert result.error and "repo_browser.apply_patch" in result.text and '{"type": "string"}' in result.text, result
 
 
 PATCH = _update("a.txt", "@@", " it's", '-"old" $HOME `x`', '+"new" \\n')
