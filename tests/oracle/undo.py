@@ -18,6 +18,9 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tools.work.shell import ShellTool
+from tools.work.write_file import WriteFile
+
 from tests.support.kernels import NO_BWRAP, count_tokens
 from tests.support.trees import snapshot
 from tools import sandbox
@@ -26,8 +29,6 @@ from tools.spec import ApprovalAsked, Decision, NoStop, ToolCall, ToolContext, T
 from tools.toolbox import Toolbox
 from tools.undo.journal import Journal
 from tools.work.apply_patch import ApplyPatch
-from tools.work.shell import ShellTool
-from tools.work.write_file import WriteFile
 from tools.workspace import Workspace
 
 COMMANDS = (

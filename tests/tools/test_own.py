@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.folders import rewritten
 from tests.support.calls import Called, call
+from tests.support.folders import rewritten
 from tools import sandbox
 from tools.approval.policy import Policy, Rule, parse_rule
 from tools.own import Own, own_in, parts_of_prefix, parts_of_program, parts_of_this_python

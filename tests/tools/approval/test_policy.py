@@ -17,7 +17,6 @@ from cli.settings.config import Resolved
 from cli.settings.rules import rules_of
 from cli.settings.table import Settings
 from tools import sandbox
-from tools.approval.rule_names import is_about
 from tools.approval.policy import (
     ACTIONS,
     FROM_OUTSIDE,
@@ -29,6 +28,7 @@ from tools.approval.policy import (
     parse_rule,
     suggested_rules,
 )
+from tools.approval.rule_names import is_about
 from tools.approval.shell_words import command_allowed, command_denied, words_of
 from tools.approval.trust import Grants
 from tools.approval.wildcards import path_allowed, path_denied, url_allowed, url_denied

@@ -43,6 +43,7 @@ from tools.spec import (
 )
 from tools.toolbox import Toolbox
 from tools.undo.journal import Journal, KeepLimits
+from tools.work._command import Command
 from tools.work.exec import Exec, ShellTiming
 from tools.work.result import for_people
 from tools.workspace import Workspace
@@ -294,6 +295,105 @@ def test_the_wish_for_time_is_bounded(shell: Shell) -> None:
         "[ERROR] timed out after 0.2 s: the command and all it started were ended; "
         "a longer `timeout` can be given, at most 600000"
     )
+
+
+# -- what a call asks for ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shell_name", ["bash", "sh", "/bin/bash", "/bin/sh", "/usr/bin/bash", "/usr/bin/sh"])
+@pytest.mark.parametrize("flag", ["-c", "-lc"])
+def test_these_spellings_are_a_command_for_a_shell(tmp_path: Path, user_home: Path, shell_name: str, flag: str) -> None:
+    shell = Shell(tmp_path, confinement("landlock"), user_home)
+    ran = shell.run([shell_name, flag, "echo $((40 + 2)); cat top.txt"])
+    assert (ran.text, ran.asked[0].preview.subjects) == ("42\ntop", ("echo $((40 + 2)); cat top.txt",))
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["echo", "$HOME;ls"], "echo '$HOME;ls'"),
+        (["bash", "-lc", "echo $1", "y"], "bash -lc 'echo $1' y"),
+        (["env", "bash", "-c", "echo x"], "env bash -c 'echo x'"),
+        (["bash", "-x", "-c", "true"], "bash -x -c true"),
+        (["bash", "-cl", "true"], "bash -cl true"),
+        (["BASH", "-c", "true"], "BASH -c true"),
+        (["/tmp/bash", "-c", "true"], "/tmp/bash -c true"),
+        (["./bash", "-lc", "true"], "./bash -lc true"),
+    ],
+)
+def test_every_other_list_runs_without_one_and_is_shown_as_its_words(shell: Shell, words: list[str], shown: str) -> None:
+    ran = shell.run(words)
+    assert ran.asked[0].preview.subjects == (shown,)
+    if words[0] == "echo":
+        assert ran.text == "$HOME;ls"
+    ruling = Policy([Rule("container.exec", "allow", "true")]).rule_on(shell.tool.spec, ran.asked[0].preview)
+    assert ruling.action == "ask"
+
+
+def test_a_bash_of_the_workspace_is_not_the_one_that_runs(tmp_path: Path, user_home: Path) -> None:
+    shell = Shell(tmp_path, confinement("landlock"), user_home, search_path=f"{tmp_path / 'ws'}:.:/usr/bin:/bin")
+    for name in ("bash", "sh"):
+        (shell.root / name).write_text("#!/bin/echo FAKE")
+        (shell.root / name).chmod(0o755)
+    for words in (["bash", "-lc", "echo real"], ["sh", "-c", "echo real"]):
+        assert shell.run(words).text == "real"
+
+
+def test_the_folder_that_it_begins_in(shell: Shell, tmp_path: Path) -> None:
+    (shell.root / "in").symlink_to("inner")
+    (shell.root / "out").symlink_to(tmp_path)
+    for workdir, there, shown in ((".", "", "pwd"), ("", "", "pwd"), ("inner", "/inner", "cd inner && pwd"),
+                                  (str(shell.root / "inner"), "/inner", "cd inner && pwd"),
+                                  ("in", "/inner", "cd inner && pwd")):  # fmt: skip
+        for words in (["bash", "-lc", "pwd"], ["pwd"]):
+            ran = shell.run(words, workdir=workdir)
+            assert (ran.text, ran.asked[0].preview.subjects) == (f"{shell.root}{there}", (shown,))
+            assert ran.result.text.endswith(f"</output>\ncwd: {shell.root}{there}")
+    for workdir in ("..", "/", str(tmp_path), "out", "top.txt", "missing", "in/../.."):
+        ran = shell.run(["touch", "made"], workdir=workdir)
+        assert ran.result.error and ran.asked == [], workdir
+    assert not list(tmp_path.rglob("made"))
+
+
+def test_a_rule_for_a_command_is_about_the_workspace_itself(shell: Shell) -> None:
+    for name in ("container.exec", "shell"):
+        policy = Policy([Rule(name, "allow", "make*")])
+        for arguments, action in (({"workdir": "."}, "allow"), ({}, "allow"), ({"workdir": "inner"}, "ask")):
+            (asked,) = shell.run(["make", "all"], answer=False, **arguments).asked
+            assert policy.rule_on(shell.tool.spec, asked.preview).action == action
+        (asked,) = shell.run("make all", answer=False, workdir="inner").asked
+        assert Policy([Rule(name, "deny", "make*")]).rule_on(shell.tool.spec, asked.preview).action == "deny"
+
+
+@pytest.mark.parametrize(
+    ("timeout", "seconds"),
+    [
+        (5, 5), (999, 600), (5000, 5), (1000, 1), (100_000, 100), (10_000_000, 600), (0.5, 0.5), (0, 60), (-1, 60),
+        (None, 60), (float("nan"), 60), (float("inf"), 600),
+    ],
+)  # fmt: skip
+def test_a_small_timeout_is_meant_as_seconds(tmp_path: Path, timeout: float | None, seconds: float) -> None:
+    arguments = {"command": ["ls"]} | ({} if timeout is None else {"timeout": timeout})
+    assert Command.of(arguments, tmp_path.resolve()).timeout_s == seconds
+
+
+def test_the_returncode(shell: Shell) -> None:
+    def code(words: list[str], **arguments: object) -> str:
+        return shell.run(words, **arguments).result.text.partition("\n")[0]
+
+    assert code(["false"]) == code(["bash", "-lc", "exit 1"]) == "<returncode>1</returncode>"
+    assert code(["bash", "-lc", "kill -KILL $$"]) == "<returncode>137</returncode>"
+    assert code(["sleep", "20"], timeout=0.2) == "<returncode>124</returncode>"
+    assert code(["no-such-program-here"]) == "<returncode>127</returncode>"
+    assert shell.run(["bash", "-lc", "exit 124"]).text == "[exit status 124]"
+
+
+def test_of_much_output_head_and_tail_are_kept(shell: Shell) -> None:
+    text = shell.run(["seq", "1", "5000"]).text
+    head, told, tail = text.partition("\n[... ")
+    assert told and head.startswith("1\n2\n3\n") and tail.endswith("\n4999\n5000") and "characters omitted]" in tail
+    assert 9_000 < len(text) <= 10_100
+    assert shell.run(["seq", "1", "1000"]).text.count("\n") == 999  # 3,892 characters: whole
 
 
 # -- hostile row 29 ----------------------------------------------------------------------------------------------------
