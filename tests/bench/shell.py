@@ -15,8 +15,6 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tools.work.shell import ShellTool
-
 from tests.bench.report import Report, options
 from tests.support.kernels import NO_BWRAP, StopByHand, count_tokens
 from tools import sandbox
@@ -24,6 +22,7 @@ from tools.approval.policy import Policy, Rule
 from tools.spec import NoStop, Stop, ToolCall, ToolContext, ToolOutput
 from tools.toolbox import Toolbox
 from tools.undo.journal import Journal
+from tools.work.shell import ShellTool
 from tools.workspace import Workspace
 
 FILES, BYTES, CALLS = 2_000, 50_000_000, 40

@@ -8,11 +8,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal
 
-from tools.work.grep import Grep
-from tools.work.read_file import ReadFile
-from tools.work.shell import ShellTool
-from tools.work.write_file import WriteFile
-
 from agent.adapt import as_namespaces
 from agent.prompt import DATA
 from harmony.builtins import BROWSER, PYTHON
@@ -21,7 +16,11 @@ from harmony.render import developer_text, system_text
 from tests.etude.values import Values
 from tools.browser.browser import section_of
 from tools.work.apply_patch import ApplyPatch
+from tools.work.grep import Grep
 from tools.work.list_dir import ListDir
+from tools.work.read_file import ReadFile
+from tools.work.shell import ShellTool
+from tools.work.write_file import WriteFile
 
 Purpose = Literal["weather", "list", "read", "shell"]
 Kind = Literal["structured", "bare"]

@@ -19,8 +19,6 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from tools.work.shell import ShellTool
-
 from tests.support.floods import FLOODS, flood
 from tests.support.kernels import NO_BWRAP, StopByHand, count_tokens, run
 from tools import sandbox
@@ -28,6 +26,7 @@ from tools.approval.policy import Policy, Rule
 from tools.python.tool import PythonTool
 from tools.spec import NoStop, ToolCall, ToolContext
 from tools.toolbox import Toolbox
+from tools.work.shell import ShellTool
 from tools.workspace import Workspace
 
 GIB = 1 << 30

@@ -18,9 +18,6 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.work.shell import ShellTool
-from tools.work.write_file import WriteFile
-
 from tests.support.kernels import NO_BWRAP, count_tokens
 from tests.support.trees import snapshot
 from tools import sandbox
@@ -29,6 +26,8 @@ from tools.spec import ApprovalAsked, Decision, NoStop, ToolCall, ToolContext, T
 from tools.toolbox import Toolbox
 from tools.undo.journal import Journal
 from tools.work.apply_patch import ApplyPatch
+from tools.work.shell import ShellTool
+from tools.work.write_file import WriteFile
 from tools.workspace import Workspace
 
 COMMANDS = (

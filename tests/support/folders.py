@@ -42,9 +42,7 @@ class Kept:
 class Folder:
     """A folder, and calls of the tools that work in it. Every question is answered with yes and kept in `asked`."""
 
-    def __init__(
-        self, root: Path, *, rules: tuple[Rule, ...] = (), trusted: bool = True
-    ) -> None:
+    def __init__(self, root: Path, *, rules: tuple[Rule, ...] = (), trusted: bool = True) -> None:
         root.mkdir(parents=True, exist_ok=True)
         self.root = root.resolve()
         self.kept = Kept()

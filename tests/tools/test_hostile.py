@@ -69,7 +69,10 @@ def test_no_tool_leaves_the_workspace(folder: Folder, tmp_path: Path, path: str)
         ("a.md", "one\ntwo\n"),
         ('{"path": "a.md", "colour": 1}', "Error: repo_browser.open_file: unknown argument 'colour'"),
         ('{"path": "a.md", "line_start": NaN}', "Error: "),
-        ('{"path": "a.md", "line_start": 1.5}', "Error: line_start of repo_browser.open_file: 1.5 is not of type 'integer'"),
+        (
+            '{"path": "a.md", "line_start": 1.5}',
+            "Error: line_start of repo_browser.open_file: 1.5 is not of type 'integer'",
+        ),
         ('{"path": ' + "[" * 10_000 + "]" * 10_000 + "}", "Error: the arguments of repo_browser.open_file: not valid"),
         (json.dumps({"path": "x" * 1_000_000}), "Error: the path has 1000000 characters."),
         ("x" * 3_000_000, "Error: the arguments of repo_browser.open_file are too long"),

@@ -102,10 +102,11 @@ def _list_in(text: str) -> list[object] | None:
 def patch_in(name: str, args: object) -> str | None:
     """A patch that was sent to `container.exec` as a command: bare, after `apply_patch`, or as its here-document.
 
-    None for any other command. Nothing else may be around the patch: `cd x && apply_patch …` is a command.
+    None for any other command. Nothing else may be around the patch: `cd x && apply_patch …` is a command, and so is one
+    with a `workdir`, from where its paths would count.
     """
     words = args.get("command") if name == EXEC and isinstance(args, dict) else None
-    if not isinstance(words, list) or not words:
+    if not isinstance(words, list) or not words or args.get("workdir") not in (None, "", "."):
         return None
     if len(words) == 2 and words[0] in ("apply_patch", "applypatch"):
         text = str(words[1]).strip()

@@ -117,7 +117,9 @@ def test_a_file_of_a_workspace(work: Path) -> None:
 
 @pytest.mark.needs_bwrap
 def test_a_command_in_a_workspace(work: Path) -> None:
-    (call,) = _scripted(work.parent, "container.exec", {"command": ["bash", "-lc", "ls"]}, "--allow", "shell:ls")["calls"]
+    (call,) = _scripted(work.parent, "container.exec", {"command": ["bash", "-lc", "ls"]}, "--allow", "shell:ls")[
+        "calls"
+    ]
     assert call["result"] == f"<returncode>0</returncode>\n<output>\ntodo_list.txt\n</output>\ncwd: {work}"
 
 

@@ -100,7 +100,11 @@ def test_edits_that_are_accepted_are_not_asked_about_again(root: Path) -> None:
 
 
 def test_accepted_edits_allow_nothing_else(root: Path) -> None:
-    toolbox, _ = _accepting(root, parse_rule("repo_browser.apply_patch:docs/**", "ask"), parse_rule("repo_browser.apply_patch:no/**", "deny"))
+    toolbox, _ = _accepting(
+        root,
+        parse_rule("repo_browser.apply_patch:docs/**", "ask"),
+        parse_rule("repo_browser.apply_patch:no/**", "deny"),
+    )
     for name, arguments in (
         *(("apply_patch", _written(root, one, "x")) for one in (".env", "AGENTS.md", "conftest.py", ".git/config")),
         *(("apply_patch", _written(root, one, "x")) for one in (".github/w/a.yml", "a/.venv/x", "setup.py")),
@@ -162,16 +166,24 @@ def test_a_patch_however_it_is_sent_is_asked_as_one(root: Path, name: str, argum
     toolbox = _toolbox(root, parse_rule("container.exec", "allow"))
     result, asked = _run(toolbox, name, arguments, allow=False)
     assert result.text == REFUSED
-    assert [(question.preview.subjects, question.rules) for question in asked] == [(("a.md",), ("repo_browser.apply_patch:a.md",))]
+    assert [(question.preview.subjects, question.rules) for question in asked] == [
+        (("a.md",), ("repo_browser.apply_patch:a.md",))
+    ]
     result, _ = _run(_toolbox(root), name, arguments)
     assert (result.error, (root / "a.md").read_text()) == (False, "two\n"), result.text
 
 
 def test_a_tainted_turn_asks_where_a_stored_rule_allows(root: Path) -> None:
     """Hostile row 15, with real tools."""
-    stored = [Rule("repo_browser.apply_patch", "allow", "a.md", "stored"), Rule("container.exec", "allow", None, "stored")]
+    stored = [
+        Rule("repo_browser.apply_patch", "allow", "a.md", "stored"),
+        Rule("container.exec", "allow", None, "stored"),
+    ]
     toolbox = _toolbox(root, *stored)
-    for name, arguments in (("apply_patch", _written(root, "a.md", "x")), ("container.exec", {"command": ["bash", "-lc", "rm -rf docs"]})):
+    for name, arguments in (
+        ("apply_patch", _written(root, "a.md", "x")),
+        ("container.exec", {"command": ["bash", "-lc", "rm -rf docs"]}),
+    ):
         result, asked = _run(toolbox, name, arguments, allow=False, taint=frozenset({"outside"}))
         assert (result.text, [question.firm for question in asked]) == (REFUSED, [True])
     assert (root / "docs").is_dir() and (root / "a.md").read_text() == "one\n"
@@ -241,16 +253,27 @@ def test_a_changed_call_is_previewed_and_asked_about_anew(root: Path) -> None:
 
 def test_a_changed_call_is_asked_about_even_where_a_rule_allows_it(root: Path) -> None:
     toolbox = _toolbox(root, parse_rule("container.exec:echo *", "allow"))
-    result, asked, _ = _asked_in_turn(toolbox, "container.exec", {"command": ["bash", "-lc", "rm a.md"]}, _edit({"command": ["bash", "-lc", "echo hi"]}), YES)
+    result, asked, _ = _asked_in_turn(
+        toolbox,
+        "container.exec",
+        {"command": ["bash", "-lc", "rm a.md"]},
+        _edit({"command": ["bash", "-lc", "echo hi"]}),
+        YES,
+    )
     assert [question.reason for question in asked] == ["it can run and write", "you changed the call"]
-    assert result.text.startswith(f'{CHANGED} container.exec {{"command": ["bash", "-lc", "echo hi"]}}\n') and "hi" in result.text
+    assert (
+        result.text.startswith(f'{CHANGED} container.exec {{"command": ["bash", "-lc", "echo hi"]}}\n')
+        and "hi" in result.text
+    )
     assert (root / "a.md").exists()
 
 
 def test_a_changed_call_that_a_rule_denies_is_refused(root: Path) -> None:
     toolbox = _toolbox(root, parse_rule("container.exec:git push*", "deny"))
     changed = {"command": ["bash", "-lc", "git push"]}
-    result, asked, others = _asked_in_turn(toolbox, "container.exec", {"command": ["bash", "-lc", "ls"]}, _edit(changed))
+    result, asked, others = _asked_in_turn(
+        toolbox, "container.exec", {"command": ["bash", "-lc", "ls"]}, _edit(changed)
+    )
     assert (len(asked), others[0]) == (1, ApprovalDecided("c", False, "policy", "the rule container.exec:git push*"))
     assert result.error and "is not allowed here" in result.text
     assert result.text.startswith(f"{CHANGED} container.exec {json.dumps(changed)}\n")
@@ -290,7 +313,13 @@ def test_a_no_to_the_changed_call_refuses_both(root: Path) -> None:
 def test_what_is_remembered_is_the_changed_call(root: Path) -> None:
     toolbox = _toolbox(root)
     session = Decision("c", True, "session")
-    _asked_in_turn(toolbox, "container.exec", {"command": ["bash", "-lc", "rm a.md"]}, _edit({"command": ["bash", "-lc", "echo hi"]}), session)
+    _asked_in_turn(
+        toolbox,
+        "container.exec",
+        {"command": ["bash", "-lc", "rm a.md"]},
+        _edit({"command": ["bash", "-lc", "echo hi"]}),
+        session,
+    )
     _asked_in_turn(toolbox, "container.exec", {"command": ["bash", "-lc", "echo hi"]})
     _asked_in_turn(toolbox, "container.exec", {"command": ["bash", "-lc", "rm a.md"]}, NO)
 

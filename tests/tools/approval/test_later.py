@@ -225,7 +225,8 @@ def test_every_name_is_put_aside_and_told(shell: Shell) -> None:
         told = _told(result)
         assert len(told) == 21 and told[-1] == f"and so for {len(names) - 20} more"
         assert told[bool(where)].startswith(
-                f"a command made {where}.Renviron, {CODE}: it was put aside as {where}.Renviron-made-by-a-command-")
+            f"a command made {where}.Renviron, {CODE}: it was put aside as {where}.Renviron-made-by-a-command-"
+        )
         if shell.journaled:
             assert shell.journal.undo() is not None and snapshot(shell.root) == before
         else:
@@ -262,7 +263,7 @@ def test_a_changed_one_is_as_it_was(shell: Shell) -> None:
 def test_ways_to_make_one(shell: Shell, command: str) -> None:
     before = snapshot(shell.root)
     told = _told(shell.run(command))
-    (name, aside), = shell.asides().items()
+    ((name, aside),) = shell.asides().items()
     assert name.casefold() == ".vscode" and [path for path in shell.root.iterdir() if path.name == name] == []
     assert told == (f"a command made {name}, {CODE}: it was put aside as {aside}",)
     if shell.journaled:
@@ -362,8 +363,7 @@ def test_a_new_repository_at_the_top(shell: Shell) -> None:
 def test_a_new_repository_further_down(shell: Shell) -> None:
     told = _told(shell.run("git init -q sub/new; git init -q --bare sub/bare; git init -q --bare x.git"))
     assert told == tuple(
-        f"a command made the repository {name}, {CODE}: {LOOK}"
-        for name in ("sub/bare", "sub/new/.git", "x.git")
+        f"a command made the repository {name}, {CODE}: {LOOK}" for name in ("sub/bare", "sub/new/.git", "x.git")
     )
     assert shell.asides() == {} and (shell.root / "sub" / "new" / ".git" / "HEAD").exists()
 

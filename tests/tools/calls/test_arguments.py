@@ -54,9 +54,7 @@ WEATHER = ToolSpec(
 
 
 SHELL = Exec().spec
-PATCH, READ, SEARCH, LIST, TREE = (
-    tool().spec for tool in (ApplyPatch, OpenFile, Search, ListDir, PrintTree)
-)
+PATCH, READ, SEARCH, LIST, TREE = (tool().spec for tool in (ApplyPatch, OpenFile, Search, ListDir, PrintTree))
 BASH = ["bash", "-lc"]
 A_PATCH = "*** Begin Patch\n*** Delete File: a\n*** End Patch"
 RAW = ToolSpec("python", "", input="text", provenance="built-in")
@@ -150,13 +148,25 @@ def test_values_are_fitted_to_the_schema(text: str, args: object) -> None:
         (SHELL, '{"cmd": "ls"}', {"command": [*BASH, "ls"]}),
         (SHELL, '{"commands": ["ls -la"]}', {"command": [*BASH, "ls -la"]}),
         (SHELL, '{"command": ["ls"]}', {"command": ["ls"]}),
-        (SHELL, '{"cmd": ["bash", "-lc", "ls | wc"], "timeout": 10000}', {"command": [*BASH, "ls | wc"], "timeout": 10000}),
-        (SHELL, '{"command": ["git", "log", "a b"], "timeout_ms": 500}', {"command": ["git", "log", "a b"], "timeout": 500}),
+        (
+            SHELL,
+            '{"cmd": ["bash", "-lc", "ls | wc"], "timeout": 10000}',
+            {"command": [*BASH, "ls | wc"], "timeout": 10000},
+        ),
+        (
+            SHELL,
+            '{"command": ["git", "log", "a b"], "timeout_ms": 500}',
+            {"command": ["git", "log", "a b"], "timeout": 500},
+        ),
         (SHELL, '{"command": "[\\"bash\\",\\"-lc\\",\\"ls\\"]"}', {"command": [*BASH, "ls"]}),
         (SHELL, '["bash", "-lc", "ls"]', {"command": [*BASH, "ls"]}),
         (SHELL, '{"command": ["bash", "-lc", "ls"]}]', {"command": [*BASH, "ls"]}),
         (SHELL, '{"name": "container.exec", "arguments": {"command": ["ls"]}}', {"command": ["ls"]}),
-        (SHELL, '{"command": "[ -f a ] && ls", "workdir": "."}', {"command": [*BASH, "[ -f a ] && ls"], "workdir": "."}),
+        (
+            SHELL,
+            '{"command": "[ -f a ] && ls", "workdir": "."}',
+            {"command": [*BASH, "[ -f a ] && ls"], "workdir": "."},
+        ),
         (SHELL, '{"command": ["ls"], "cwd": "src"}', {"command": ["ls"], "workdir": "src"}),
         (SHELL, '{"command": ["/bin/sh", "-c", "ls", "x"]}', {"command": ["/bin/sh", "-c", "ls", "x"]}),
         (PATCH, A_PATCH, {"patch": A_PATCH}),
@@ -166,8 +176,11 @@ def test_values_are_fitted_to_the_schema(text: str, args: object) -> None:
         (PATCH, f"```\n{A_PATCH}\n```", {"patch": A_PATCH}),
         (PATCH, json.dumps({"input": A_PATCH}), {"patch": A_PATCH}),
         (READ, '{"file_path": "a", "start_line": 3, "end_line": 7}', {"path": "a", "line_start": 3, "line_end": 7}),
-        (READ, '{"path": "a", "line_start": 1, "line_end": 9, "line_numbers": true}',
-         {"path": "a", "line_start": 1, "line_end": 9, "line_numbers": True}),
+        (
+            READ,
+            '{"path": "a", "line_start": 1, "line_end": 9, "line_numbers": true}',
+            {"path": "a", "line_start": 1, "line_end": 9, "line_numbers": True},
+        ),
         (READ, '{"path": "a", "file": null}', {"path": "a"}),
         (SEARCH, '{"pattern": "x", "dir": "src"}', {"query": "x", "path": "src"}),
         (SEARCH, '{"path": "", "query": "x", "max_results": 20}', {"query": "x", "path": "", "max_results": 20}),
@@ -237,6 +250,7 @@ def test_a_megabyte_is_read() -> None:
 def test_a_patch_in_place_of_a_command(command: str, patch: str | None) -> None:
     assert patch_in(SHELL.name, {"command": [*BASH, command]}) == patch
     assert patch_in(SHELL.name, {"command": [command]}) == patch
+    assert patch_in(SHELL.name, {"command": [*BASH, command], "workdir": "src"}) is None
     assert patch_in(READ.name, {"command": [*BASH, command]}) is None
 
 

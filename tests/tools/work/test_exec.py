@@ -92,7 +92,9 @@ class Shell:
     def name(self) -> str:
         return self.tool.confinement.name
 
-    def run(self, command: str | list[str], *, stop: Stop | None = None, answer: bool = True, **arguments: object) -> Ran:
+    def run(
+        self, command: str | list[str], *, stop: Stop | None = None, answer: bool = True, **arguments: object
+    ) -> Ran:
         """One call; a text is a command for bash. A `stop` by hand is stopped at the first output."""
         words = ["bash", "-lc", command] if isinstance(command, str) else command
         workspace = Workspace(self.root, self.trusted, self.journal if self.keeper else None)
@@ -321,7 +323,9 @@ def test_these_spellings_are_a_command_for_a_shell(tmp_path: Path, user_home: Pa
         (["./bash", "-lc", "true"], "./bash -lc true"),
     ],
 )
-def test_every_other_list_runs_without_one_and_is_shown_as_its_words(shell: Shell, words: list[str], shown: str) -> None:
+def test_every_other_list_runs_without_one_and_is_shown_as_its_words(
+    shell: Shell, words: list[str], shown: str
+) -> None:
     ran = shell.run(words)
     assert ran.asked[0].preview.subjects == (shown,)
     if words[0] == "echo":
@@ -525,7 +529,9 @@ def test_a_stop_ends_it(shell: Shell) -> None:
 
 def test_closing_the_call_ends_it(shell: Shell) -> None:
     context = ToolContext(NoStop(), Workspace(shell.root, True, shell.journal), shell.data, count_tokens)
-    running = shell.tool.run({"command": ["bash", "-lc", "echo x > inner/new; echo on; sleep 300"]}, call_id="c", context=context)
+    running = shell.tool.run(
+        {"command": ["bash", "-lc", "echo x > inner/new; echo on; sleep 300"]}, call_id="c", context=context
+    )
     assert next(running).text == "on\n"
     running.close()
     assert no_process_left()
@@ -672,7 +678,8 @@ def test_ossia_killed_leaves_nothing_running(shell: Shell, tmp_path: Path) -> No
         "from tools.spec import NoStop, ToolContext; from tools.workspace import Workspace\n"
         f"tool = Exec(confinement=sandbox.choose(bwrap={NO_BWRAP if landlocked(shell) else None!r}))\n"
         f"context = ToolContext(NoStop(), Workspace(Path({str(shell.root)!r})), Path({str(tmp_path)!r}), len)\n"
-        "for output in tool.run({'command': ['bash', '-lc', 'echo on; sleep 300 & sleep 300']}, call_id='c', context=context):\n"
+        "command = ['bash', '-lc', 'echo on; sleep 300 & sleep 300']\n"
+        "for output in tool.run({'command': command}, call_id='c', context=context):\n"
         "    print(output.text, flush=True)\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}

@@ -202,7 +202,9 @@ def test_a_tree_is_indented(folder: Folder) -> None:
     assert folder.text("print_tree", path="a", depth=1) == "deep/\nx.py\n"
     assert folder.text("print_tree") == ".git/\na/\n  deep/\n  x.py\nb.txt\n"  # both left out, as models do
     assert "z.py" in folder.text("print_tree", path="", depth=99)
-    assert folder.call("print_tree", path="nowhere", depth=1).error and folder.call("print_tree", path="", depth=0).error
+    assert (
+        folder.call("print_tree", path="nowhere", depth=1).error and folder.call("print_tree", path="", depth=0).error
+    )
 
 
 # -- search --
@@ -248,14 +250,15 @@ def test_an_expression_that_never_ends_is_ended(folder: Folder, tmp_path: Path) 
         stop=NoStop(), workspace=Workspace(folder.root, trusted=True), data_dir=tmp_path, count_tokens=len
     )
     toolbox = Toolbox([Search(timeout_s=1)], policy=Policy(), context=context)
-    running = toolbox.run(ToolCall("c", "repo_browser.search", json.dumps({"query": "^(a|a)*$|found", "path": ""})), stop=NoStop())
+    running = toolbox.run(
+        ToolCall("c", "repo_browser.search", json.dumps({"query": "^(a|a)*$|found", "path": ""})), stop=NoStop()
+    )
     while True:
         try:
             next(running)
         except StopIteration as end:
             assert folder.output(end.value) == (
-                "a.txt:1:found aaaa\n"
-                "[stopped after 1 s: narrow it down by path, or use a simpler expression]\n"
+                "a.txt:1:found aaaa\n[stopped after 1 s: narrow it down by path, or use a simpler expression]\n"
             )
             break
 
@@ -437,9 +440,7 @@ def test_what_cannot_be_kept_is_not_written(folder: Folder) -> None:
 
 def test_a_dry_run_shows_the_difference_and_writes_nothing(folder: Folder) -> None:
     folder.write("a.txt", "old\n")
-    context = ToolContext(
-        stop=NoStop(), workspace=Workspace(folder.root, True), data_dir=folder.root, count_tokens=len
-    )
+    context = ToolContext(stop=NoStop(), workspace=Workspace(folder.root, True), data_dir=folder.root, count_tokens=len)
     toolbox = Toolbox(workspace_tools(), policy=Policy(), context=context, dry_run=True)
     call = ToolCall("c", "repo_browser.apply_patch", folder.patch("a.txt", "new\n"))
     text = list(toolbox.run(call, stop=NoStop()))[-1].result.text  # type: ignore[union-attr]
