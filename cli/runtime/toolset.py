@@ -15,7 +15,8 @@ from cli.settings.config import Resolved
 from cli.settings.rules import ACTION_WORDS, rules_of, unmatched_rules
 from cli.settings.table import Settings
 from cli.settings.workspace import Folder
-from tools.approval.policy import Policy, Rule, parse_rule
+from tools.approval.policy import Policy
+from tools.approval.rules import Rule, parse_rule
 from tools.approval.trust import Grants
 from tools.spec import NoStop, Preview, ToolContext, ToolSpec
 from tools.toolbox import Toolbox

@@ -25,7 +25,7 @@ from cli import paths
 from cli.exits import ExitError
 from cli.settings.kinds import Value
 from cli.settings.table import SETTINGS, Settings
-from tools.approval.policy import ACTIONS
+from tools.approval.rules import ACTIONS
 
 
 class ConfigError(ExitError):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 from cli.settings.config import ConfigError, checked, config_path, nearest
 from cli.settings.kinds import Value
 from cli.settings.table import SETTINGS
-from tools.approval.policy import ACTIONS, parse_rule
+from tools.approval.rules import ACTIONS, parse_rule
 from tools.files import write_whole
 
 if TYPE_CHECKING:

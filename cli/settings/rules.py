@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from cli.exits import ExitError
 from cli.settings.config import FOLDER_CONFIG, Resolved, config_path
 from cli.settings.workspace import Folder
-from tools.approval.policy import ACTIONS, Action, Origin, Policy, Rule, parse_rule
+from tools.approval.policy import Policy
+from tools.approval.rules import ACTIONS, Action, Origin, Rule, parse_rule
 from tools.approval.trust import Grants
 from tools.spec import ToolSpec
 

@@ -107,7 +107,7 @@ class Settings:
         Flag("Let the model work in a folder: read, search, write, run commands.", "DIR", _ALL))
     trust: bool = _setting(False, kinds.switch(),
         Flag("Trust the workspace's own rules and files, this time only.", listed=_ALL))
-    # Rules, as `tools.approval.policy.parse_rule` reads them.
+    # Rules, as `tools.approval.rules.parse_rule` reads them.
     allow: tuple[str, ...] = _setting((), kinds.texts("a list of rules, e.g. 'container.exec:git status*'"),
         Flag("Allow a tool's calls, as in 'container.exec:git status*'. Repeatable.", "NAME[:PATTERN]", _ALL))
     deny: tuple[str, ...] = _setting((), kinds.texts("a list of rules, e.g. 'container.exec:git push*'"),

@@ -93,7 +93,7 @@ def test_what_does_not_fit_is_not_read(etude_tokenizer: Tokenizer) -> None:
 
 
 OWN = ToolSpec("functions.mine", "Mine.", provenance="user", origin="file tools.py")
-OURS = ToolSpec("functions.read_file", "Reads.", provenance="built-in")
+OURS = ToolSpec("repo_browser.open_file", "Reads.", trained=True, section="Files.", provenance="built-in")
 
 
 @pytest.mark.parametrize(

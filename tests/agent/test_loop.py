@@ -36,7 +36,7 @@ from agent.sessions.session import Options, Session
 from harmony.messages import Message, ResponseFormat
 from harmony.tokenizer import Tokenizer
 from tests.support.turns import Stage, drive, end_of, wait_until
-from tools.approval.policy import Rule
+from tools.approval.rules import Rule
 from tools.spec import INTERRUPTED, ToolCall
 
 THINK = "<|channel|>analysis<|message|>Hm.<|end|>"

@@ -12,7 +12,7 @@ from agent.events import ApprovalAsked, Decision, Event, ToolFinished, TurnEnded
 from agent.worker import Tapped, Worker
 from harmony.tokenizer import Tokenizer
 from tests.support.turns import Stage, wait_until
-from tools.approval.policy import Rule
+from tools.approval.rules import Rule
 
 CALL = "<|channel|>analysis to=python code<|message|>x=1<|call|>"
 FINAL = "<|channel|>final<|message|>Done.<|return|>"

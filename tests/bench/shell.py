@@ -18,7 +18,8 @@ from pathlib import Path
 from tests.bench.report import Report, options
 from tests.support.kernels import NO_BWRAP, StopByHand, count_tokens
 from tools import sandbox
-from tools.approval.policy import Policy, Rule
+from tools.approval.policy import Policy
+from tools.approval.rules import Rule
 from tools.spec import NoStop, Stop, ToolCall, ToolContext, ToolOutput
 from tools.toolbox import Toolbox
 from tools.undo.journal import Journal

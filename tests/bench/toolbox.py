@@ -9,7 +9,8 @@ from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 
 from tests.bench.report import Report, options
-from tools.approval.policy import Policy, parse_rule
+from tools.approval.policy import Policy
+from tools.approval.rules import parse_rule
 from tools.spec import NoStop, Preview, ToolCall, ToolContext, ToolOutput, ToolResult, ToolSpec
 from tools.toolbox import Toolbox
 

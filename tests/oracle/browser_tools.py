@@ -30,7 +30,8 @@ import tiktoken
 from tests.oracle.browser import make_environment
 from tests.support.pages import Pages, Results
 from tests.support.vocabularies import o200k_in_environment, write_o200k
-from tools.approval.policy import Policy, Rule
+from tools.approval.policy import Policy
+from tools.approval.rules import Rule
 from tools.browser import Browser, Hit
 from tools.browser.page import Page
 from tools.convert._html import document_from_html

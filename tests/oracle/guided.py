@@ -39,7 +39,8 @@ from harmony.tokenizer import Tokenizer
 from tests.support.engines import load_engine
 from tests.support.toy_gguf import write_toy_gguf
 from tests.support.turns import Double, Echo
-from tools.approval.policy import Policy, Rule
+from tools.approval.policy import Policy
+from tools.approval.rules import Rule
 from tools.spec import NoStop, Preview, ToolContext, ToolOutput, ToolResult, ToolSpec
 from tools.toolbox import Toolbox
 

@@ -33,7 +33,8 @@ from harmony.tokenizer import Tokenizer
 from tests.support.command import ROOT
 from tests.support.turns import Stage, drive, end_of
 from tests.support.work_calls import reads, writes
-from tools.approval.policy import Policy, Rule
+from tools.approval.policy import Policy
+from tools.approval.rules import Rule
 from tools.spec import NoStop, ToolContext
 from tools.toolbox import Toolbox
 from tools.work import workspace_tools

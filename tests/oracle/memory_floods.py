@@ -22,7 +22,8 @@ from pathlib import Path
 from tests.support.floods import FLOODS, flood
 from tests.support.kernels import NO_BWRAP, StopByHand, count_tokens, run
 from tools import sandbox
-from tools.approval.policy import Policy, Rule
+from tools.approval.policy import Policy
+from tools.approval.rules import Rule
 from tools.python.tool import PythonTool
 from tools.spec import NoStop, ToolCall, ToolContext
 from tools.toolbox import Toolbox

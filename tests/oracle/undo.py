@@ -22,7 +22,8 @@ from tests.support.kernels import NO_BWRAP, count_tokens
 from tests.support.trees import snapshot
 from tests.support.work_calls import patch
 from tools import sandbox
-from tools.approval.policy import Policy, Rule
+from tools.approval.policy import Policy
+from tools.approval.rules import Rule
 from tools.spec import ApprovalAsked, Decision, NoStop, ToolCall, ToolContext, ToolEvent
 from tools.toolbox import Toolbox
 from tools.undo.journal import Journal

@@ -8,7 +8,8 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.approval.policy import Policy, Rule
+from tools.approval.policy import Policy
+from tools.approval.rules import Rule
 from tools.spec import ApprovalAsked, Decision, NoStop, ToolCall, ToolContext, ToolEvent, ToolResult
 from tools.toolbox import Toolbox
 from tools.work import workspace_tools
@@ -42,9 +43,7 @@ class Kept:
 class Folder:
     """A folder, and calls of the tools that work in it. Every question is answered with yes and kept in `asked`."""
 
-    def __init__(
-        self, root: Path, *, rules: tuple[Rule, ...] = (), trusted: bool = True
-    ) -> None:
+    def __init__(self, root: Path, *, rules: tuple[Rule, ...] = (), trusted: bool = True) -> None:
         root.mkdir(parents=True, exist_ok=True)
         self.root = root.resolve()
         self.kept = Kept()

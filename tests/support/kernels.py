@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tools import sandbox
-from tools.approval.policy import Policy, Rule
+from tools.approval.policy import Policy
+from tools.approval.rules import Rule
 from tools.python.tool import PythonTool
 from tools.spec import NoStop, Stop, StopReason, ToolCall, ToolContext, ToolOutput, ToolResult
 from tools.toolbox import Toolbox

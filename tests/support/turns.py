@@ -17,7 +17,8 @@ from agent.respond import LocalResponder
 from agent.sessions.session import Options, Session
 from harmony.codec import Codec
 from harmony.tokenizer import Tokenizer
-from tools.approval.policy import Policy, Rule
+from tools.approval.policy import Policy
+from tools.approval.rules import Rule
 from tools.spec import NoStop, Preview, Tool, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec, interrupted
 from tools.toolbox import Toolbox
 

@@ -35,7 +35,7 @@ OUT = ("../outside/secret.txt", "{outside}/secret.txt", "link/secret.txt", "link
 
 
 @pytest.mark.parametrize("path", OUT)
-def test_no_function_leaves_the_workspace(folder: Folder, tmp_path: Path, path: str) -> None:
+def test_no_tool_leaves_the_workspace(folder: Folder, tmp_path: Path, path: str) -> None:
     """Hostile row 27: `../x`, absolute, a link that leads out. The folder of it for those that look at folders."""
     path = path.format(outside=tmp_path / "outside")
     patches = [
@@ -46,10 +46,10 @@ def test_no_function_leaves_the_workspace(folder: Folder, tmp_path: Path, path: 
     ]
     before = tree(tmp_path)
     results = [
-        folder.call("read_file", path=path),
-        folder.call("grep", pattern="secret", path=path),
+        folder.call("open_file", path=path),
+        folder.call("search", query="secret", path=path),
         folder.call("list_dir", path=path.removesuffix("/secret.txt")),
-        folder.call("write_file", path=path, content="mine"),
+        folder.call("print_tree", path=path.removesuffix("/secret.txt"), depth=3),
         *(folder.call("apply_patch", patch=f"*** Begin Patch\n{patch}\n*** End Patch") for patch in patches),
     ]
     if path == "link.txt":  # `link.txt.new` is a name like any other
@@ -65,21 +65,25 @@ def test_no_function_leaves_the_workspace(folder: Folder, tmp_path: Path, path: 
     [
         ('```json\n{"path": "a.md"}\n```', "one\ntwo\n"),
         ('{"path": "a.md",}', "one\ntwo\n"),
-        ('{"path": "a.md", "start": "2"}', "two\n"),
+        ('{"path": "a.md", "line_start": "2"}', "two\n"),
         ("a.md", "one\ntwo\n"),
-        ('{"path": "a.md", "colour": 1}', "Error: functions.read_file: unknown argument 'colour'"),
-        ('{"path": "a.md", "start": NaN}', "Error: "),
-        ('{"path": "a.md", "start": 1.5}', "Error: start of functions.read_file: 1.5 is not of type 'integer'"),
-        ('{"path": ' + "[" * 10_000 + "]" * 10_000 + "}", "Error: the arguments of functions.read_file: not valid"),
+        ('{"path": "a.md", "colour": 1}', "Error: repo_browser.open_file: unknown argument 'colour'"),
+        ('{"path": "a.md", "line_start": NaN}', "Error: "),
+        (
+            '{"path": "a.md", "line_start": 1.5}',
+            "Error: line_start of repo_browser.open_file: 1.5 is not of type 'integer'",
+        ),
+        ('{"path": ' + "[" * 10_000 + "]" * 10_000 + "}", "Error: the arguments of repo_browser.open_file: not valid"),
         (json.dumps({"path": "x" * 1_000_000}), "Error: the path has 1000000 characters."),
-        ("x" * 3_000_000, "Error: the arguments of functions.read_file are too long"),
-        ("", "Error: arguments of functions.read_file: 'path' is a required property"),
+        ("x" * 3_000_000, "Error: the arguments of repo_browser.open_file are too long"),
+        ("", "Error: arguments of repo_browser.open_file: 'path' is a required property"),
         ("[]", "Error: "),
-        ('{"path": ', "Error: the arguments of functions.read_file: not valid JSON"),
+        ('{"path": ', "Error: the arguments of repo_browser.open_file: not valid JSON"),
     ],
 )
 def test_arguments_as_models_write_them(folder: Folder, arguments: str, text: str) -> None:
     """Hostile row 31: coerced, or a clear error, and never long."""
-    result = folder.send("read_file", arguments)
-    assert result.text.startswith(text) and len(result.text) < 2_500
+    result = folder.send("open_file", arguments)
+    shown = result.text if result.error else folder.output(result)
+    assert shown.startswith(text) and len(result.text) < 2_500
     assert result.error == text.startswith("Error")

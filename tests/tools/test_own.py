@@ -6,15 +6,17 @@ import sys
 from pathlib import Path
 
 import pytest
-from tools.work.shell import ShellTool
 
 from tests.support.calls import Called, call
+from tests.support.folders import rewritten
 from tools import sandbox
-from tools.approval.policy import Policy, Rule, parse_rule
+from tools.approval.policy import Policy
+from tools.approval.rules import Rule, parse_rule
 from tools.own import Own, own_in, parts_of_prefix, parts_of_program, parts_of_this_python
 from tools.spec import NoStop, ToolContext
 from tools.toolbox import Toolbox
 from tools.work import workspace_tools
+from tools.work.exec import Exec
 from tools.workspace import Workspace
 
 PATCH = "*** Begin Patch\n*** Update File: {}\n@@\n-one\n+two\n*** End Patch"
@@ -31,7 +33,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def _call(root: Path, name: str, arguments: object, own: Own, *rules: Rule) -> Called:
-    tools = [*workspace_tools(), ShellTool(confinement=sandbox.choose(), home=root.parent / "home")]
+    tools = [*workspace_tools(), Exec(confinement=sandbox.choose(), home=root.parent / "home")]
     context = ToolContext(NoStop(), Workspace(root, trusted=True, own=own), root.parent / "data", len)
     return call(Toolbox(tools, policy=Policy(rules), context=context), name, arguments, folder=root)
 
@@ -64,14 +66,14 @@ def test_a_workspace_that_is_itself_a_part(root: Path, inside: str) -> None:
     own = own_in(root / inside, [root / "engine"])
     assert own.problem == f"it lies in {root}/engine, which ossia itself is made of"
     assert own.holds(root / inside / "x.py")
-    called = _call(root / inside, "functions.shell", {"command": "ls"}, own)
+    called = _call(root / inside, "container.exec", {"command": ["ls"]}, own)
     assert called.text == f"Error: no commands run in this workspace: {own.problem}. Tell the user; choose another way"
 
 
 def test_a_part_that_is_gone_could_be_made_anew(root: Path) -> None:
     own = own_in(root, [root / "engine"])
     (root / "engine").rename(root / "elsewhere")
-    said = _call(root, "functions.shell", {"command": "mkdir engine"}, own).text
+    said = _call(root, "container.exec", {"command": ["mkdir", "engine"]}, own).text
     assert f"a part of ossia itself isn't there any more ({root}/engine): start ossia again" in said
     assert not (root / "engine").exists()
 
@@ -111,13 +113,13 @@ def test_this_python(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
-        ("functions.write_file", {"path": "engine/a.py", "content": "two\n"}),
-        ("functions.write_file", {"path": "engine/new/b.py", "content": "two\n"}),
-        ("functions.write_file", {"path": "Engine/A.py", "content": "two\n"}),
-        ("functions.write_file", {"path": "way/a.py", "content": "two\n"}),
-        ("functions.apply_patch", PATCH.format("engine/a.py")),
-        ("functions.apply_patch", PATCH.format("b.py\n*** Move to: engine/b.py")),
-        ("functions.apply_patch", "*** Begin Patch\n*** Delete File: engine/a.py\n*** End Patch"),
+        ("repo_browser.apply_patch", PATCH.format("./engine/a.py")),
+        ("repo_browser.apply_patch", "*** Begin Patch\n*** Add File: engine/new/b.py\n+two\n*** End Patch"),
+        ("repo_browser.apply_patch", "*** Begin Patch\n*** Add File: Engine/A.py\n+two\n*** End Patch"),
+        ("repo_browser.apply_patch", PATCH.format("way/a.py")),
+        ("repo_browser.apply_patch", PATCH.format("engine/a.py")),
+        ("repo_browser.apply_patch", PATCH.format("b.py\n*** Move to: engine/b.py")),
+        ("repo_browser.apply_patch", "*** Begin Patch\n*** Delete File: engine/a.py\n*** End Patch"),
     ],
 )
 def test_a_person_must_agree_to_a_change_of_ossia_itself(root: Path, name: str, arguments: object) -> None:
@@ -130,13 +132,13 @@ def test_a_person_must_agree_to_a_change_of_ossia_itself(root: Path, name: str, 
 @pytest.mark.parametrize(("pattern", "questions"), [("**", 1), ("**/*.py", 1), ("*.py", 1), ("engine/**", 0)])
 def test_a_rule_must_name_what_ossia_is_made_of(root: Path, pattern: str, questions: int) -> None:
     own = own_in(root, [root / "engine"])
-    rules = parse_rule(f"write_file:{pattern}", "allow")
-    called = _call(root, "functions.write_file", {"path": "engine/a.py", "content": "two\n"}, own, rules)
+    rules = parse_rule(f"repo_browser.apply_patch:{pattern}", "allow")
+    called = _call(root, "repo_browser.apply_patch", PATCH.format("engine/a.py"), own, rules)
     assert [asked.firm for asked in called.asked] == [True] * questions
 
 
 def test_other_files_are_asked_about_as_ever(root: Path) -> None:
     own = own_in(root, [root / "engine"])
     for path in ("b.py", "engines.py", "src/engine.py"):
-        (asked,) = _call(root, "functions.write_file", {"path": path, "content": "two\n"}, own).asked
+        (asked,) = _call(root, "repo_browser.apply_patch", {"patch": rewritten(root, path, "two\n")}, own).asked
         assert (asked.firm, asked.preview.caution) == (False, "")

@@ -12,7 +12,8 @@ import pytest
 from tests.support.kernels import NO_BWRAP, count_tokens
 from tests.support.trees import snapshot
 from tools import sandbox
-from tools.approval.policy import PLANNING, Policy, Rule
+from tools.approval.policy import PLANNING, Policy
+from tools.approval.rules import Rule
 from tools.sandbox import Confinement
 from tools.sandbox._seatbelt import profile
 from tools.sandbox.job import SHELL_LIMITS, Job

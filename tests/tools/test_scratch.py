@@ -84,12 +84,12 @@ def test_a_run_that_was_killed_is_tidied_by_the_next(tool: str, tmp_path: Path, 
     place, work = home / "tmp", tmp_path / "work"  # short: sockets lie in it
     place.mkdir(), work.mkdir()
     env = {"TMPDIR": str(place)}
-    command = json.dumps({"command": "touch started; sleep 600"})
+    command = json.dumps({"command": ["bash", "-lc", "touch started; sleep 600"]})
     calls = {
-        "shell": f"<|channel|>commentary to=functions.shell <|constrain|>json<|message|>{command}<|call|>",
+        "shell": f"<|channel|>analysis to=container.exec code<|message|>{command}<|call|>",
         "python": "<|channel|>analysis to=python code<|message|>import time; time.sleep(600)<|call|>",
     }
-    flags = ("--workspace", str(work), "--allow", "shell")
+    flags = ("--workspace", str(work), "--allow", "container.exec")
     run = start("run", "hi", "--engine", write_script(tmp_path, calls[tool]), *flags, env=env)
     try:
         while run.poll() is None and not ((work / "started").exists() or list(place.glob("*/s/k-5"))):
@@ -98,8 +98,8 @@ def test_a_run_that_was_killed_is_tidied_by_the_next(tool: str, tmp_path: Path, 
         run.kill()
         _, said = run.communicate()
     assert len(_folders(place)) == 1, said
-    arguments = {"shell": '{"command": "true"}', "python": "1"}[tool]
-    name = "functions.shell" if tool == "shell" else tool
+    arguments = {"shell": '{"command": ["true"]}', "python": "1"}[tool]
+    name = "container.exec" if tool == "shell" else tool
     done = ossia("tools", "call", name, arguments, *flags, env=env)
     assert (done.returncode, _folders(place)) == (0, []), done.stderr
 
@@ -112,7 +112,7 @@ def test_a_half_written_file_of_the_workspace_goes_with_the_next_one(tmp_path: P
         path.write_text("half")
     for path in (left, other):
         os.utime(path, (0, 0))
-    folder.call("write_file", path="a.md", content="x")
+    folder.put("a.md", "x")
     assert [path.exists() for path in (left, fresh, other)] == [False, True, True]
 
 

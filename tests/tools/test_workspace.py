@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.folders import Folder, tree
 from tools.approval import sensitive
-from tools.approval.policy import Rule
+from tools.approval.rules import Rule
 from tools.approval.sensitive import Caution
 from tools.safe_files import Place, locate, open_root, opened_folder, read_bytes, require_inside
 from tools.spec import ToolFailed
@@ -91,10 +91,11 @@ def test_links_are_followed_inside_and_never_out(folder: Folder, tmp_path: Path)
         with pytest.raises(ToolFailed):
             locate(folder.root, name)
         for result in (
-            folder.call("read_file", path=name),
-            folder.call("write_file", path=name, content="x"),
+            folder.call("open_file", path=name),
+            folder.call("apply_patch", patch=_patch(f"*** Add File: {name}", "+x")),
             folder.call("list_dir", path=name),
-            folder.call("grep", pattern=".", path=name),
+            folder.call("search", query=".", path=name),
+            folder.call("print_tree", path=name, depth=2),
             folder.call("apply_patch", patch=_patch(f"*** Update File: {name}", "@@", f"-{SECRET.decode()}", "+x")),
             folder.call("apply_patch", patch=_patch(f"*** Delete File: {name}")),
             folder.call("apply_patch", patch=_patch(f"*** Add File: {name}/x", "+x")),
@@ -138,15 +139,15 @@ def test_what_is_no_plain_file_is_neither_read_nor_written(home: Path, make: Cal
     folder = Folder(home / "w")
     make(folder.root / "odd")
     for result in (
-        folder.call("read_file", path="odd"),
-        folder.call("write_file", path="odd", content="x"),
-        folder.call("grep", pattern=".", path="odd"),
+        folder.call("open_file", path="odd"),
+        folder.call("apply_patch", patch=_patch("*** Update File: odd", "@@", "-x", "+y")),
+        folder.call("search", query=".", path="odd"),
         folder.call("apply_patch", patch=_patch("*** Delete File: odd")),
     ):
         assert result.error, result
         assert "no plain file" in result.text
-    assert folder.call("list_dir").text == "odd"
-    assert folder.call("grep", pattern=".").text == "No matches in 0 files."
+    assert folder.text("list_dir") == "odd\n"
+    assert folder.text("search", query=".") == "No matches in 0 files.\n"
     with pytest.raises(ToolFailed, match="no plain file"):  # not even if the look before is passed by
         read_bytes(folder.root, "odd")
 
@@ -154,12 +155,12 @@ def test_what_is_no_plain_file_is_neither_read_nor_written(home: Path, make: Cal
 def test_a_file_of_5_gb_is_refused(folder: Folder) -> None:
     """Hostile row 27: 5 GB file."""
     os.truncate(folder.write("large.log", "text " * 2_000), 5 << 30)
-    assert folder.call("read_file", path="large.log").text == (
-        "Error: 'large.log' has 5368.7 MB, and at most 16.8 MB are read. Try grep."
+    assert folder.call("open_file", path="large.log").text == (
+        "Error: 'large.log' has 5368.7 MB, and at most 16.8 MB are read. Search it."
     )
-    assert folder.call("write_file", path="large.log", content="x").error
+    assert folder.call("apply_patch", patch=_patch("*** Update File: large.log", "@@", "+x")).error
     assert folder.call("apply_patch", patch=_patch("*** Delete File: large.log")).error
-    assert "too large" in folder.call("grep", pattern="x").text
+    assert "too large" in folder.text("search", query="x")
     assert (folder.root / "large.log").stat().st_size == 5 << 30
 
 
@@ -235,12 +236,12 @@ def test_a_race_never_leaks(swapping: Folder) -> None:
     """Hostile row 27: symlink swapped between check and open, some hundred times."""
     calls = read = 0
     while calls < 400 or (read == 0 and calls < 20_000):  # on a busy machine it may be a while until one is in time
-        result = swapping.call("read_file", path="race/f.txt")
+        result = swapping.call("open_file", path="race/f.txt")
         assert "secret" not in result.text
-        calls, read = calls + 1, read + (result.text == "inside\n")
+        calls, read = calls + 1, read + ("\ninside\n" in result.text)
     for _ in range(10):
-        assert "a secret" not in swapping.call("grep", pattern="secret|inside", path="race").text
-        assert "a secret" not in swapping.call("grep", pattern="secret|inside").text
+        assert "a secret" not in swapping.call("search", query="secret|inside", path="race").text
+        assert "a secret" not in swapping.call("search", query="secret|inside").text
     assert read > 0
 
 
@@ -249,7 +250,7 @@ def test_a_race_never_writes_outside(swapping: Folder, tmp_path: Path) -> None:
     before = tree(tmp_path / "outside")
     calls = done = 0
     while calls < 150 or (done == 0 and calls < 10_000):
-        done += not swapping.call("write_file", path="race/f.txt", content=f"round {calls}\n").error
+        done += not swapping.put("race/f.txt", f"round {calls}\n").error
         swapping.call("apply_patch", patch=_patch(f"*** Add File: race/n{calls}.txt", "+new"))
         calls += 1
     assert tree(tmp_path / "outside") == before
@@ -271,7 +272,7 @@ def test_secrets_are_asked_about(folder: Folder, name: str) -> None:
     assert sensitive.of_reading(name) == f"it reads {name}, which often holds secrets"
     assert sensitive.of_writing(name).reason
     folder.write(name, "k=v\n")
-    assert folder.call("read_file", path=name).text == "k=v\n"
+    assert folder.text("open_file", path=name) == "k=v\n"
     assert len(folder.asked) == 1 and "often holds secrets" in folder.asked[0].reason
 
 
@@ -285,7 +286,7 @@ def test_secrets_are_asked_about(folder: Folder, name: str) -> None:
 def test_plain_files_are_not(folder: Folder, name: str) -> None:
     folder.write(name, "x\n")
     assert (sensitive.of_reading(name), sensitive.of_writing(name)) == ("", Caution())
-    assert not folder.call("read_file", path=name).error
+    assert not folder.call("open_file", path=name).error
     assert folder.asked == []
 
 
@@ -299,23 +300,23 @@ def test_plain_files_are_not(folder: Folder, name: str) -> None:
 )
 def test_what_can_run_code_or_widen_rights_is_written_after_a_question(tmp_path: Path, name: str) -> None:
     """A rule that allows every write doesn't answer it."""
-    folder = Folder(tmp_path / "w", rules=(Rule("write_file", "allow"), Rule("apply_patch", "allow")))
+    folder = Folder(tmp_path / "w", rules=(Rule("repo_browser.apply_patch", "allow"),))
     folder.write("a.md", "old\n")
-    assert not folder.call("write_file", path="b.md", content="x").error
+    assert not folder.put("b.md", "x").error
     assert folder.asked == []
-    assert folder.send("write_file", json.dumps({"path": name, "content": "x"}), answer=False).error
+    assert folder.put(name, "x", answer=False).error
     patch = _patch("*** Update File: a.md", f"*** Move to: {name}", "@@", "-old", "+new")
     assert folder.send("apply_patch", json.dumps({"patch": patch}), answer=False).error
     assert [asked.preview.caution for asked in folder.asked] == [sensitive.of_writing(name).reason] * 2
-    assert folder.tree() == {"a.md": b"old\n", "b.md": b"x"}
+    assert folder.tree() == {"a.md": b"old\n", "b.md": b"x\n"}
 
 
 def test_a_write_protected_file_is_changed_after_a_question(tmp_path: Path) -> None:
     """It would be replaced, which its permissions don't hinder."""
-    folder = Folder(tmp_path / "w", rules=(Rule("write_file", "allow"), Rule("apply_patch", "allow")))
+    folder = Folder(tmp_path / "w", rules=(Rule("repo_browser.apply_patch", "allow"),))
     folder.write("a.txt", "old\n").chmod(0o444)
     for name, arguments in (
-        ("write_file", {"path": "a.txt", "content": "new\n"}),
+        ("apply_patch", {"patch": _patch("*** Update File: a.txt", "@@", "-old", "+new")}),
         ("apply_patch", {"patch": _patch("*** Add File: b.txt", "+x", "*** Delete File: a.txt")}),
     ):
         assert folder.send(name, json.dumps(arguments), answer=False).error
@@ -325,5 +326,5 @@ def test_a_write_protected_file_is_changed_after_a_question(tmp_path: Path) -> N
 def test_a_link_to_a_secret_is_a_secret(folder: Folder) -> None:
     folder.write(".env", "TOKEN=1\n")
     (folder.root / "harmless.txt").symlink_to(".env")
-    folder.call("read_file", path="harmless.txt")
+    folder.call("open_file", path="harmless.txt")
     assert [asked.preview.subjects for asked in folder.asked] == [(".env", "harmless.txt")]

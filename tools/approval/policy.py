@@ -9,21 +9,13 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from tools.approval import sensitive, shell_words, wildcards
-from tools.approval.rule_names import allows_deleting, is_about, may_allow, of_commands
+from tools.approval.rule_names import allows_deleting, is_about, may_allow
+from tools.approval.rules import Action, Rule, parse_rule
 from tools.approval.wildcards import Match
 from tools.spec import Effect, Preview, Taint, ToolSpec
 
-Action = Literal["allow", "ask", "deny"]
-Origin = Literal["user", "stored", "folder"]
-"""user: written by the user (a flag, the config). stored: an answer "always". folder: from a folder the user trusts."""
-
-ACTIONS: Mapping[str, Action] = {"auto": "allow", "ask": "ask", "never": "deny"}
-"""The words of the config."""
-
-_NAME = re.compile(r"[A-Za-z0-9_.*?-]+")
 PLANNING = "a plan is being made: until the user says go, nothing is changed"
 CAN: Mapping[Effect, str] = {
     "read": "look at things",
@@ -35,62 +27,6 @@ CAN: Mapping[Effect, str] = {
 BY_RULE = "the rule "
 """How the reason of a ruling begins that a rule of the user's is behind."""
 FROM_OUTSIDE = "the model has read text from outside"
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """What holds for the calls that it matches: `Rule("container.exec", "allow", "git status*")`.
-
-    `name` is a tool's, with or without `functions.`, with the wildcards of `fnmatch`; `browser` and `functions` stand
-    for all of their tools. Names that tools once had go on working (`rule_names`). `pattern` is matched against the
-    subjects of a call's preview; None: every call.
-    """
-
-    name: str
-    action: Action
-    pattern: str | None = None
-    origin: Origin = "user"
-
-    def __str__(self) -> str:
-        """As `--allow` and `--deny` take it: `container.exec:git status*`."""
-        return self.name if self.pattern is None else f"{self.name}:{self.pattern}"
-
-
-def parse_rule(text: str, action: Action, *, origin: Origin = "user") -> Rule:
-    """The rule in `NAME[:PATTERN]`. Raises ValueError, with a line that says what to write instead.
-
-        parse_rule("container.exec:git status*", "allow")      →  Rule("container.exec", "allow", "git status*")
-        parse_rule("browser.open:https://docs.python.org/*", "allow"), parse_rule("python", "deny")
-        parse_rule("repo_browser.apply_patch:docs/**", "allow"), parse_rule("files__*", "ask")
-    """
-    name, colon, pattern = (part.strip() for part in text.partition(":"))
-    if not _NAME.fullmatch(name):
-        raise ValueError(f"must be NAME or NAME:PATTERN, such as container.exec:git status*, not {text!r}")
-    if not colon:
-        return Rule(name, action, None, origin)
-    if not pattern:
-        raise ValueError(f"{text!r} has no pattern after the colon: write {name!r} to match every call")
-    fault = _fault_of(name, pattern, action)
-    if fault:
-        raise ValueError(f"{text!r} {fault}")
-    return Rule(name, action, pattern, origin)
-
-
-def _fault_of(name: str, pattern: str, action: Action) -> str:
-    """Why a pattern would never do what it seems to; "" when it is sound."""
-    if of_commands(name):
-        try:
-            shell_words.pattern_words(pattern)
-        except ValueError as error:
-            return f"isn't a valid command pattern: {error}"
-        bare = pattern.replace("*", "x").replace("?", "x")
-        if action == "allow" and shell_words.words_of(bare) is None:
-            return "can never allow anything: commands with ;, |, &, $, redirections or globs are always asked about"
-    elif action == "allow" and ".." in pattern.split("/"):
-        return "can never allow anything: paths must be relative to the workspace, without .."
-    elif action == "allow" and re.fullmatch(r"[\w+.-]+://[^/?#*]+[^/?#]*\*", pattern):
-        return f"would allow other hosts too: write {pattern.rstrip('*')}/*"
-    return ""
 
 
 @dataclass(frozen=True, slots=True)

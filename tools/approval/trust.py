@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from tools.approval.policy import Rule, parse_rule
+from tools.approval.rules import Rule, parse_rule
 from tools.files import cannot, write_whole
 from tools.no_links import NotAPlainFile, open_file
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from tools.calls import loose_json
 from tools.calls.coerce import Misfit, fitted, mapping
-from tools.calls.foreign_arguments import from_other_tools
+from tools.calls.foreign_arguments import EXEC, from_other_tools
 from tools.spec import ToolFailed, ToolSpec
 
 NO_ARGUMENTS: Mapping[str, object] = {"type": "object", "properties": {}, "additionalProperties": False}
@@ -54,12 +54,12 @@ class ArgumentReader:
         bare = loose_json.unfenced(text)
         key = self._text_key()
         if key is not None and bare and not bare.startswith(("{", "[", '"')):
-            return bare if key == "" else {key: bare}
+            return bare if key == "" else from_other_tools(self._spec.name, {key: bare}, self._schema)
         if key is None and "{" in bare and not bare.startswith(("{", "[", '"')):
             bare = bare[bare.index("{") :]
         value = self._unwrapped(loose_json.first_value(bare or "{}"))
         if isinstance(value, str) and key:
-            return {key: value}
+            value = {key: value}
         if isinstance(value, dict | list):
             value = from_other_tools(self._spec.name, value, self._schema)
         if key == "" and isinstance(value, dict) and len(value) == 1:
@@ -74,7 +74,7 @@ class ArgumentReader:
         required = self._schema.get("required")
         keys = list(required) if isinstance(required, list | tuple) and required else list(properties)
         is_text = len(keys) == 1 and mapping(properties.get(keys[0])).get("type") == "string"
-        return keys[0] if is_text else None
+        return keys[0] if is_text or (keys and self._spec.name == EXEC) else None
 
     def _unwrapped(self, value: object) -> object:
         """The inner arguments of `{"name": …, "parameters": {…}}`, unless the tool has such arguments itself."""

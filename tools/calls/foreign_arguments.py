@@ -6,14 +6,14 @@ import json
 import re
 from collections.abc import Mapping
 
-_EXEC, PATCH_TOOL = "container.exec", "repo_browser.apply_patch"
+EXEC, PATCH_TOOL = "container.exec", "repo_browser.apply_patch"
 _FOLDER = ("dir", "directory", "folder", "dir_path", "directory_path")
 _FILE = ("file_path", "file", "filename", "filepath", "target_file")
 
 # Other names for our arguments, as models and other programs write them. Used only if ours isn't given and the tool has
 # no argument of that name.
 _OTHER_NAMES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    _EXEC: {
+    EXEC: {
         "command": ("cmd", "commands", "script", "code", "input", "bash"),
         "workdir": ("cwd", "working_directory"),
         "timeout": ("timeout_ms",),
@@ -53,7 +53,7 @@ def from_other_tools(name: str, value: object, schema: Mapping[str, object]) -> 
     if name == PATCH_TOOL:
         patch = _one_patch(value)
         return value if patch is None else {"patch": patch}
-    if isinstance(value, list) and name == _EXEC:
+    if isinstance(value, list) and name == EXEC:
         value = {"command": value}
     if not isinstance(value, dict):
         return value
@@ -64,7 +64,7 @@ def from_other_tools(name: str, value: object, schema: Mapping[str, object]) -> 
         found = [other for other in others if other in args and other not in own]
         if ours not in args and found:
             args[ours] = args.pop(found[0])
-    if name == _EXEC:
+    if name == EXEC:
         args |= _as_words(args.get("command"))
     return {**_DEFAULTS.get(name, {}), **args}
 
@@ -102,10 +102,12 @@ def _list_in(text: str) -> list[object] | None:
 def patch_in(name: str, args: object) -> str | None:
     """A patch that was sent to `container.exec` as a command: bare, after `apply_patch`, or as its here-document.
 
-    None for any other command. Nothing else may be around the patch: `cd x && apply_patch …` is a command.
+    None for any other command. Nothing else may be around the patch: `cd x && apply_patch …` is a command, and so is
+    one with a `workdir`, from where its paths would count.
     """
-    words = args.get("command") if name == _EXEC and isinstance(args, dict) else None
-    if not isinstance(words, list) or not words:
+    asked = args if name == EXEC and isinstance(args, dict) else {}
+    words = asked.get("command")
+    if not isinstance(words, list) or not words or asked.get("workdir") not in (None, "", "."):
         return None
     if len(words) == 2 and words[0] in ("apply_patch", "applypatch"):
         text = str(words[1]).strip()

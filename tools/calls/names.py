@@ -43,7 +43,8 @@ def resolve_name(written: str, known: Collection[str]) -> str | None:
     """
     if written in known:
         return written
-    names = tuple(dict.fromkeys(_readings(written[:_MAX_CHARS])))
+    written = written[:_MAX_CHARS]
+    names = tuple(dict.fromkeys((*_readings(written), *_readings(written.lower()))))
     by_lower = {name.lower(): name for name in known}
     for name in names:
         for whole in (name, f"functions.{name}"):

@@ -55,6 +55,8 @@ class Command:
                 "Error: apply_patch is not a program: call the tool repo_browser.apply_patch with the patch itself, "
                 "from `*** Begin Patch` to `*** End Patch`, as its argument"
             )
+        if any("\0" in word for word in words):
+            raise ToolFailed("Error: `command` holds a null character: send plain text")
         try:
             size = sum(len(word.encode()) + 1 for word in words)
         except UnicodeEncodeError:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from cli.chat.commands.common import Block, Choice, CommandError
 from cli.settings.rules import ACTION_WORDS
-from tools.approval.policy import Policy, Rule, parse_rule
+from tools.approval.policy import Policy
+from tools.approval.rules import Rule, parse_rule
 
 if TYPE_CHECKING:
     from cli.chat.conversation import Conversation

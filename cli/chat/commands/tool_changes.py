@@ -18,7 +18,8 @@ from cli.settings.table import SETTINGS, Settings
 from cli.settings.workspace import Folder, resolve_with_folder
 from cli.terminal.question import Question
 from cli.words import count
-from tools.approval.policy import Policy, Rule
+from tools.approval.policy import Policy
+from tools.approval.rules import Rule
 from tools.spec import ToolSpec
 
 if TYPE_CHECKING:

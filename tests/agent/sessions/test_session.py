@@ -314,7 +314,7 @@ def test_outside_text_is_announced_as_data_once_a_tool_reads_it() -> None:
 
     assert developer("python") == ["Be brief."]
     assert developer("python", "browser.open") == [f"Be brief.\n\n{DATA}"]
-    assert developer("functions.read_file") == [f"Be brief.\n\n{DATA}"]
+    assert developer("repo_browser.open_file") == [f"Be brief.\n\n{DATA}"]
 
 
 def test_a_section_of_a_trained_tool_may_name_its_sources() -> None:

@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from tools.work.shell import ShellTool
 
-from tools.approval.policy import Policy, Rule, parse_rule
+from tests.support.folders import rewritten
+from tools.approval.policy import Policy
+from tools.approval.rules import Rule, parse_rule
 from tools.sandbox import choose
 from tools.spec import (
     ApprovalAsked,
@@ -25,6 +26,7 @@ from tools.spec import (
 from tools.toolbox import CHANGED, DRY_RUN, REFUSED, REFUSED_AGAIN, Toolbox
 from tools.undo.journal import Journal
 from tools.work import workspace_tools
+from tools.work.exec import Exec
 from tools.workspace import Workspace
 
 PATCH = "*** Begin Patch\n*** Update File: a.md\n@@\n-one\n+two\n*** End Patch"
@@ -42,7 +44,7 @@ def root(tmp_path: Path) -> Path:
 
 def _toolbox(root: Path, *rules: Rule, dry_run: bool = False, workspace: Workspace | None = None) -> Toolbox:
     context = ToolContext(NoStop(), workspace or Workspace(root, trusted=True), root.parent / "data", len)
-    tools = [*workspace_tools(), ShellTool(confinement=choose(), home=root.parent, search_path="/usr/bin:/bin")]
+    tools = [*workspace_tools(), Exec(confinement=choose(), home=root.parent, search_path="/usr/bin:/bin")]
     return Toolbox(tools, policy=Policy(rules), context=context, dry_run=dry_run)
 
 
@@ -67,11 +69,15 @@ def _run(
 OUTSIDE: frozenset[Taint] = frozenset({"outside", "private"})
 
 
+def _written(root: Path, path: str, content: str) -> dict[str, str]:
+    return {"patch": rewritten(root, path, content)}
+
+
 def _accepting(root: Path, *rules: Rule, keeper: bool = True) -> tuple[Toolbox, list[ApprovalAsked]]:
     """A toolbox over a folder that isn't trusted, after the answer "accept edits" to the write of a.md."""
     workspace = Workspace(root, keeper=Journal(root.parent / "data", root) if keeper else None)
     toolbox = _toolbox(root, *rules, workspace=workspace)
-    call = ToolCall("c", "write_file", json.dumps({"path": "a.md", "content": "two\n"}))
+    call = ToolCall("c", "apply_patch", json.dumps(_written(root, "a.md", "two")))
     running = toolbox.run(call, stop=NoStop(), taint=OUTSIDE)
     asked = next(running)
     assert isinstance(asked, ApprovalAsked)
@@ -85,7 +91,7 @@ def test_edits_that_are_accepted_are_not_asked_about_again(root: Path) -> None:
     toolbox, asked = _accepting(root)
     assert [(one.firm, one.edits) for one in asked] == [(True, True)]
     for name, arguments in (
-        ("write_file", {"path": "docs/new.md", "content": "new\n"}),
+        ("apply_patch", _written(root, "docs/new.md", "new\n")),
         ("apply_patch", PATCH.replace("-one", "-two").replace("+two", "+three")),
         ("apply_patch", "*** Begin Patch\n*** Delete File: docs/new.md\n*** End Patch"),
     ):
@@ -95,49 +101,54 @@ def test_edits_that_are_accepted_are_not_asked_about_again(root: Path) -> None:
 
 
 def test_accepted_edits_allow_nothing_else(root: Path) -> None:
-    toolbox, _ = _accepting(root, parse_rule("write_file:docs/**", "ask"), parse_rule("write_file:no/**", "deny"))
+    toolbox, _ = _accepting(
+        root,
+        parse_rule("repo_browser.apply_patch:docs/**", "ask"),
+        parse_rule("repo_browser.apply_patch:no/**", "deny"),
+    )
     for name, arguments in (
-        *(("write_file", {"path": one, "content": "x"}) for one in (".env", "AGENTS.md", "conftest.py", ".git/config")),
-        *(("write_file", {"path": one, "content": "x"}) for one in (".github/w/a.yml", "a/.venv/x", "setup.py")),
-        ("write_file", {"path": "docs/a.md", "content": "x"}),
-        *(("apply_patch", f"*** Begin Patch\n*** Add File: {one}/b.md\n+x\n*** End Patch") for one in ("docs", "no")),
-        ("shell", {"command": "ls"}),
+        *(("apply_patch", _written(root, one, "x")) for one in (".env", "AGENTS.md", "conftest.py", ".git/config")),
+        *(("apply_patch", _written(root, one, "x")) for one in (".github/w/a.yml", "a/.venv/x", "setup.py")),
+        ("apply_patch", _written(root, "docs/a.md", "x")),
+        *(("apply_patch", f"*** Begin Patch\n*** Add File: {one}/b.md\n+x\n*** End Patch") for one in ("docs",)),
+        ("container.exec", {"command": ["bash", "-lc", "ls"]}),
     ):
         _, asked = _run(toolbox, name, arguments, allow=False, taint=OUTSIDE)
         assert [one.edits for one in asked] == [False], arguments
-    result, asked = _run(toolbox, "write_file", {"path": "no/a.md", "content": "x"}, taint=OUTSIDE)
-    assert result.error and asked == []
+    for path in ("no/a.md", "no/b.md"):
+        result, asked = _run(toolbox, "apply_patch", _written(root, path, "x"), taint=OUTSIDE)
+        assert result.error and asked == []
 
 
 def test_edits_that_could_not_be_undone_are_not_accepted(root: Path) -> None:
     toolbox, asked = _accepting(root, keeper=False)
     assert [one.edits for one in asked] == [False]
-    _, asked = _run(toolbox, "write_file", {"path": "b.md", "content": "x"}, allow=False, taint=OUTSIDE)
+    _, asked = _run(toolbox, "apply_patch", _written(root, "b.md", "x"), allow=False, taint=OUTSIDE)
     assert len(asked) == 1
 
 
 def test_reading_is_free_but_for_secrets(root: Path) -> None:
     toolbox = _toolbox(root)
     for name, arguments in (
-        ("functions.read_file", {"path": "a.md"}),
+        ("repo_browser.open_file", {"path": "a.md"}),
         ("repo_browser.print_tree", {"path": ".", "depth": "2"}),
         ("repo_browser.search", {"query": "one"}),
     ):
         result, asked = _run(toolbox, name, arguments)
         assert (result.error, asked) == (False, []), result.text
-    _, asked = _run(toolbox, "functions.read_file", {"path": "./docs/../.env"})
+    _, asked = _run(toolbox, "repo_browser.open_file", {"path": "./docs/../.env"})
     assert [(question.firm, question.rules) for question in asked] == [(False, ())]
-    _, asked = _run(_toolbox(root, parse_rule("read_file:.env", "allow")), "read_file", {"file": ".env"})
+    _, asked = _run(_toolbox(root, parse_rule("repo_browser.open_file:.env", "allow")), "read_file", {"file": ".env"})
     assert asked == []
 
 
 def test_a_pattern_of_paths_is_about_where_they_lead(root: Path) -> None:
-    toolbox = _toolbox(root, parse_rule("write_file:docs/**", "allow"))
-    _, asked = _run(toolbox, "write_file", {"path": "docs/new.md", "content": "x\n"})
+    toolbox = _toolbox(root, parse_rule("repo_browser.apply_patch:docs/**", "allow"))
+    _, asked = _run(toolbox, "apply_patch", _written(root, "docs/new.md", "x\n"))
     assert (asked, (root / "docs" / "new.md").read_text()) == ([], "x\n")
     (root / "docs" / "link").symlink_to(root / "a.md")
     for path in ("docs/../a.md", "docs/link", "docs/../../outside"):
-        result, asked = _run(toolbox, "write_file", {"path": path, "content": "x\n"}, allow=False)
+        result, asked = _run(toolbox, "apply_patch", _written(root, path, "x\n"), allow=False)
         assert asked or result.error, path
     assert (root / "a.md").read_text() == "one\n"
 
@@ -146,26 +157,34 @@ def test_a_pattern_of_paths_is_about_where_they_lead(root: Path) -> None:
     ("name", "arguments"),
     [
         ("container.exec", {"cmd": ["apply_patch", PATCH]}),
-        ("functions.shell", {"command": f"apply_patch <<'EOF'\n{PATCH}\nEOF"}),
+        ("container.exec", {"command": ["bash", "-lc", f"apply_patch <<'EOF'\n{PATCH}\nEOF"]}),
         ("applypatch", PATCH),
-        ("functions.apply_patch", {"input": PATCH}),
+        ("repo_browser.apply_patch", {"input": PATCH}),
     ],
 )
 def test_a_patch_however_it_is_sent_is_asked_as_one(root: Path, name: str, arguments: object) -> None:
     """Hostile row 30."""
-    toolbox = _toolbox(root, parse_rule("shell", "allow"))
+    toolbox = _toolbox(root, parse_rule("container.exec", "allow"))
     result, asked = _run(toolbox, name, arguments, allow=False)
     assert result.text == REFUSED
-    assert [(question.preview.subjects, question.rules) for question in asked] == [(("a.md",), ("apply_patch:a.md",))]
+    assert [(question.preview.subjects, question.rules) for question in asked] == [
+        (("a.md",), ("repo_browser.apply_patch:a.md",))
+    ]
     result, _ = _run(_toolbox(root), name, arguments)
     assert (result.error, (root / "a.md").read_text()) == (False, "two\n"), result.text
 
 
 def test_a_tainted_turn_asks_where_a_stored_rule_allows(root: Path) -> None:
     """Hostile row 15, with real tools."""
-    stored = [Rule("write_file", "allow", "a.md", "stored"), Rule("shell", "allow", None, "stored")]
+    stored = [
+        Rule("repo_browser.apply_patch", "allow", "a.md", "stored"),
+        Rule("container.exec", "allow", None, "stored"),
+    ]
     toolbox = _toolbox(root, *stored)
-    for name, arguments in (("write_file", {"path": "a.md", "content": "x"}), ("shell", {"command": "rm -rf docs"})):
+    for name, arguments in (
+        ("apply_patch", _written(root, "a.md", "x")),
+        ("container.exec", {"command": ["bash", "-lc", "rm -rf docs"]}),
+    ):
         result, asked = _run(toolbox, name, arguments, allow=False, taint=frozenset({"outside"}))
         assert (result.text, [question.firm for question in asked]) == (REFUSED, [True])
     assert (root / "docs").is_dir() and (root / "a.md").read_text() == "one\n"
@@ -173,10 +192,10 @@ def test_a_tainted_turn_asks_where_a_stored_rule_allows(root: Path) -> None:
 
 def test_a_dry_run_changes_nothing(root: Path) -> None:
     toolbox = _toolbox(root, dry_run=True)
-    written, asked = _run(toolbox, "write_file", {"path": "a.md", "content": "two\n"})
+    written, asked = _run(toolbox, "apply_patch", _written(root, "a.md", "two\n"))
     assert written.text.startswith(DRY_RUN) and "-one\n+two" in written.text
     assert (written.brings, written.error, asked) == (frozenset({"private"}), False, [])
-    ran, asked = _run(toolbox, "shell", "touch b.md")
+    ran, asked = _run(toolbox, "container.exec", "touch b.md")
     assert ran.text.startswith(DRY_RUN) and ran.text.endswith("\ntouch b.md")
     assert (asked, sorted(path.name for path in root.iterdir())) == ([], [".env", "a.md", "docs"])
     assert (root / "a.md").read_text() == "one\n"
@@ -216,46 +235,57 @@ def _asked_in_turn(
 
 
 def test_a_changed_call_is_previewed_and_asked_about_anew(root: Path) -> None:
-    models, mine = {"path": "a.md", "content": "two\n"}, {"path": "b.md", "content": "three\n"}
-    result, asked, others = _asked_in_turn(_toolbox(root), "write_file", models, _edit(mine), YES)
+    models, mine = _written(root, "a.md", "two\n"), _written(root, "b.md", "three\n")
+    result, asked, others = _asked_in_turn(_toolbox(root), "apply_patch", models, _edit(mine), YES)
     assert [question.call.arguments for question in asked] == [json.dumps(models), json.dumps(mine)]
     assert [question.preview.subjects for question in asked] == [("a.md",), ("b.md",)]
     assert [question.arguments for question in asked] == [models, mine]
     assert "+three" in asked[1].preview.detail
     assert [path.name for path in sorted(root.iterdir())] == [".env", "a.md", "b.md", "docs"]
     assert ((root / "a.md").read_text(), (root / "b.md").read_text()) == ("one\n", "three\n")
-    ran = ToolCall("c", "functions.write_file", json.dumps(mine))
+    ran = ToolCall("c", "repo_browser.apply_patch", json.dumps(mine))
     decided, started, finished = others
     assert (decided, started) == (ApprovalDecided("c", True, "user", asked[1].reason), ToolStarted(ran))
     assert isinstance(finished, ToolFinished) and (finished.call, finished.result) == (ran, result)
     head, _, rest = result.text.partition("\n")
-    assert head == f"{CHANGED} functions.write_file {json.dumps(mine)}"
+    assert head == f"{CHANGED} repo_browser.apply_patch {json.dumps(mine)}"
     assert "b.md" in rest and not result.error
 
 
 def test_a_changed_call_is_asked_about_even_where_a_rule_allows_it(root: Path) -> None:
-    toolbox = _toolbox(root, parse_rule("shell:echo *", "allow"))
-    result, asked, _ = _asked_in_turn(toolbox, "shell", {"command": "rm a.md"}, _edit({"command": "echo hi"}), YES)
+    toolbox = _toolbox(root, parse_rule("container.exec:echo *", "allow"))
+    result, asked, _ = _asked_in_turn(
+        toolbox,
+        "container.exec",
+        {"command": ["bash", "-lc", "rm a.md"]},
+        _edit({"command": ["bash", "-lc", "echo hi"]}),
+        YES,
+    )
     assert [question.reason for question in asked] == ["it can change files and run code", "you changed the call"]
-    assert result.text.startswith(f'{CHANGED} functions.shell {{"command": "echo hi"}}\n') and "hi" in result.text
+    assert (
+        result.text.startswith(f'{CHANGED} container.exec {{"command": ["bash", "-lc", "echo hi"]}}\n')
+        and "hi" in result.text
+    )
     assert (root / "a.md").exists()
 
 
 def test_a_changed_call_that_a_rule_denies_is_refused(root: Path) -> None:
-    toolbox = _toolbox(root, parse_rule("shell:git push*", "deny"))
-    changed = {"command": "git push"}
-    result, asked, others = _asked_in_turn(toolbox, "shell", {"command": "ls"}, _edit(changed))
-    assert (len(asked), others[0]) == (1, ApprovalDecided("c", False, "policy", "the rule shell:git push*"))
+    toolbox = _toolbox(root, parse_rule("container.exec:git push*", "deny"))
+    changed = {"command": ["bash", "-lc", "git push"]}
+    result, asked, others = _asked_in_turn(
+        toolbox, "container.exec", {"command": ["bash", "-lc", "ls"]}, _edit(changed)
+    )
+    assert (len(asked), others[0]) == (1, ApprovalDecided("c", False, "policy", "the rule container.exec:git push*"))
     assert result.error and "is not allowed here" in result.text
-    assert result.text.startswith(f"{CHANGED} functions.shell {json.dumps(changed)}\n")
+    assert result.text.startswith(f"{CHANGED} container.exec {json.dumps(changed)}\n")
     assert not any(isinstance(event, ToolStarted) for event in others)
 
 
 def test_a_fault_of_the_users_text_is_theirs_to_mend(root: Path) -> None:
     """The question stays about the call before it, and says what was wrong; the model never hears of it."""
-    models = {"path": "a.md", "content": "two\n"}
-    faulty = [_edit(text) for text in ("{", "[1, 2]", {"path": "b.md"}, {"path": "../b.md", "content": "x"})]
-    result, asked, _ = _asked_in_turn(_toolbox(root), "write_file", models, *faulty, YES)
+    models = _written(root, "a.md", "two\n")
+    faulty = [_edit(text) for text in ("{", "[1, 2]", {"path": "b.md"}, _written(root, "../b.md", "x"))]
+    result, asked, _ = _asked_in_turn(_toolbox(root), "apply_patch", models, *faulty, YES)
     assert asked[0].fault == "" and all(question.fault for question in asked[1:])
     assert [question.rejected for question in asked] == ["", *(edit.arguments for edit in faulty)]
     assert {(question.call, question.preview) for question in asked} == {(asked[0].call, asked[0].preview)}
@@ -264,52 +294,58 @@ def test_a_fault_of_the_users_text_is_theirs_to_mend(root: Path) -> None:
 
 
 def test_a_mended_text_is_asked_about_without_the_fault(root: Path) -> None:
-    edits = [_edit("{"), _edit({"path": "b.md", "content": "x\n"})]
-    _, asked, _ = _asked_in_turn(_toolbox(root), "write_file", {"path": "a.md", "content": "x"}, *edits, YES)
+    edits = [_edit("{"), _edit(_written(root, "b.md", "x\n"))]
+    _, asked, _ = _asked_in_turn(_toolbox(root), "apply_patch", _written(root, "a.md", "x"), *edits, YES)
     assert [bool(question.fault) for question in asked] == [False, True, False]
     assert (root / "b.md").exists()
 
 
 def test_a_no_to_the_changed_call_refuses_both(root: Path) -> None:
     toolbox = _toolbox(root)
-    models, mine = {"command": "rm a.md"}, {"command": "rm .env"}
-    result, asked, others = _asked_in_turn(toolbox, "shell", models, _edit(mine), NO)
+    models, mine = {"command": ["bash", "-lc", "rm a.md"]}, {"command": ["bash", "-lc", "rm .env"]}
+    result, asked, others = _asked_in_turn(toolbox, "container.exec", models, _edit(mine), NO)
     assert (result, len(asked)) == (ToolResult(REFUSED, error=True), 2)
     assert isinstance(others[-1], ToolFinished) and others[-1].call.arguments == json.dumps(models)
     for again in (models, mine):
-        assert _asked_in_turn(toolbox, "shell", again)[0].text == REFUSED_AGAIN
+        assert _asked_in_turn(toolbox, "container.exec", again)[0].text == REFUSED_AGAIN
     assert (root / "a.md").exists() and (root / ".env").exists()
 
 
 def test_what_is_remembered_is_the_changed_call(root: Path) -> None:
     toolbox = _toolbox(root)
     session = Decision("c", True, "session")
-    _asked_in_turn(toolbox, "shell", {"command": "rm a.md"}, _edit({"command": "echo hi"}), session)
-    _asked_in_turn(toolbox, "shell", {"command": "echo hi"})
-    _asked_in_turn(toolbox, "shell", {"command": "rm a.md"}, NO)
+    _asked_in_turn(
+        toolbox,
+        "container.exec",
+        {"command": ["bash", "-lc", "rm a.md"]},
+        _edit({"command": ["bash", "-lc", "echo hi"]}),
+        session,
+    )
+    _asked_in_turn(toolbox, "container.exec", {"command": ["bash", "-lc", "echo hi"]})
+    _asked_in_turn(toolbox, "container.exec", {"command": ["bash", "-lc", "rm a.md"]}, NO)
 
 
 def test_new_arguments_are_no_agreement(root: Path) -> None:
     """Not with a no, not for another call, and not to what comes of them."""
-    edit = _edit({"path": "b.md", "content": "x\n"})
+    edit = _edit(_written(root, "b.md", "x\n"))
     for answer in (Decision("c", False, arguments=edit.arguments), Decision("d", True, arguments=edit.arguments)):
-        result, _, _ = _asked_in_turn(_toolbox(root), "write_file", {"path": "a.md", "content": "y"}, answer)
+        result, _, _ = _asked_in_turn(_toolbox(root), "apply_patch", _written(root, "a.md", "y"), answer)
         assert result.text == REFUSED
-    result, _, _ = _asked_in_turn(_toolbox(root), "write_file", {"path": "a.md", "content": "y"}, edit, None)
+    result, _, _ = _asked_in_turn(_toolbox(root), "apply_patch", _written(root, "a.md", "y"), edit, None)
     assert (result.text, (root / "b.md").exists()) == (REFUSED, False)
 
 
 def test_a_command_may_become_a_patch(root: Path) -> None:
     toolbox = _toolbox(root)
-    edit = _edit({"command": f"apply_patch <<'EOF'\n{PATCH}\nEOF"})
+    edit = _edit({"command": ["bash", "-lc", f"apply_patch <<'EOF'\n{PATCH}\nEOF"]})
     result, asked, _ = _asked_in_turn(toolbox, "container.exec", {"cmd": "ls"}, edit, YES)
-    assert [question.call.name for question in asked] == ["functions.shell", "functions.apply_patch"]
+    assert [question.call.name for question in asked] == ["container.exec", "repo_browser.apply_patch"]
     assert ((root / "a.md").read_text(), CHANGED in result.text) == ("two\n", True)
 
 
 def test_what_a_long_text_has_become_is_cut_in_the_result(root: Path) -> None:
-    edit = _edit({"path": "b.md", "content": "x" * 50_000})
-    result, _, _ = _asked_in_turn(_toolbox(root), "write_file", {"path": "a.md", "content": "y"}, edit, YES)
+    edit = _edit(_written(root, "b.md", "x" * 50_000))
+    result, _, _ = _asked_in_turn(_toolbox(root), "apply_patch", _written(root, "a.md", "y"), edit, YES)
     head = result.text.partition("\n[... ")[0]
-    assert (root / "b.md").stat().st_size == 50_000 and len(result.text) < 8_000
-    assert head.startswith(f"{CHANGED} functions.write_file ") and "characters omitted]" in result.text
+    assert (root / "b.md").stat().st_size == 50_001 and len(result.text) < 8_000
+    assert head.startswith(f"{CHANGED} repo_browser.apply_patch ") and "characters omitted]" in result.text

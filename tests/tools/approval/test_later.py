@@ -12,7 +12,6 @@ import time
 from pathlib import Path
 
 import pytest
-from tools.work.shell import ShellTool
 
 from tests.support.command import OSSIA, ossia_text, write_script
 from tests.support.documents import answer
@@ -22,18 +21,20 @@ from tests.support.pty import PtyChat
 from tests.support.trees import snapshot
 from tools import sandbox
 from tools.approval import sensitive
-from tools.approval.policy import Policy, Rule
+from tools.approval.policy import Policy
+from tools.approval.rules import Rule
 from tools.spec import NoStop, ToolCall, ToolContext, ToolResult
 from tools.toolbox import Toolbox
 from tools.undo.journal import Journal, KeepLimits
+from tools.work.exec import Exec
 from tools.workspace import Workspace
 
-ALLOWED = (Rule("write_file", "allow"), Rule("apply_patch", "allow"), Rule("shell", "allow"))
+ALLOWED = (Rule("repo_browser.apply_patch", "allow"), Rule("container.exec", "allow"))
 CODE = "which can make other programs run code"
 WORDS = "whose words are instructions for every later run"
 LOOK = "look at its settings and hooks before you use git there"
 NAMES = [name.replace("*", "x") for later in sensitive.LATER for name in later.names]
-ASK = "[functions.write_file and functions.apply_patch ask the user about such files]"
+ASK = "[repo_browser.apply_patch asks the user about such files]"
 
 
 def _patch(*lines: str) -> str:
@@ -57,9 +58,9 @@ def test_the_table_in_the_docs_is_the_one_that_holds() -> None:
 ])  # fmt: skip
 def test_yes_answers_for_none_of_them(tmp_path: Path, name: str) -> None:
     """Neither does a rule without a pattern, nor one that doesn't name it: written, moved onto it, or deleted."""
-    folder = Folder(tmp_path / "w", rules=(*ALLOWED, Rule("write_file", "allow", "**")))
+    folder = Folder(tmp_path / "w", rules=(*ALLOWED, Rule("repo_browser.apply_patch", "allow", "**")))
     folder.write("a.md", "old\n")
-    assert folder.send("write_file", json.dumps({"path": name, "content": "x"}), answer=False).error
+    assert folder.put(name, "x", answer=False).error
     assert folder.send("apply_patch", _patch("*** Add File: " + name, "+x"), answer=False).error
     move = _patch("*** Update File: a.md", f"*** Move to: {name}", "@@", "-old", "+new")
     assert folder.send("apply_patch", move, answer=False).error
@@ -71,22 +72,22 @@ def test_yes_answers_for_none_of_them(tmp_path: Path, name: str) -> None:
 
 
 def test_a_rule_that_names_it_answers(tmp_path: Path) -> None:
-    rules = [Rule("write_file", "allow", name) for name in ("**/AGENTS.md", ".vscode/**", ".npmrc")]
+    rules = [Rule("repo_browser.apply_patch", "allow", name) for name in ("**/AGENTS.md", ".vscode/**", ".npmrc")]
     folder = Folder(tmp_path / "w", rules=tuple(rules))
     for name in ("AGENTS.md", "a/AGENTS.md", ".vscode/tasks.json", ".npmrc"):
-        assert not folder.call("write_file", path=name, content="x").error
+        assert not folder.put(name, "x").error
     assert folder.asked == []
 
 
 @pytest.mark.parametrize("name", ["conftest.py", "tests/conftest.py", "Makefile", "web/package.json"])
 def test_tests_and_builds_are_everyday_work(tmp_path: Path, name: str) -> None:
     folder = Folder(tmp_path / "w", rules=ALLOWED)
-    assert not folder.call("write_file", path=name, content="x").error
+    assert not folder.put(name, "x").error
     assert [(asked.firm, asked.reason) for asked in folder.asked] == [
         (False, f"it changes {name}, which runs with the next test or build")
     ]
-    folder = Folder(tmp_path / "w2", rules=(Rule("write_file", "allow", "**"),))
-    assert not folder.call("write_file", path=name, content="x").error and folder.asked == []
+    folder = Folder(tmp_path / "w2", rules=(Rule("repo_browser.apply_patch", "allow", "**"),))
+    assert not folder.put(name, "x").error and folder.asked == []
 
 
 def test_of_several_reasons_the_firm_one_counts(tmp_path: Path) -> None:
@@ -102,14 +103,14 @@ def test_of_several_reasons_the_firm_one_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize("where", ["", "docs/"])
 def test_a_repository_without_a_work_tree(tmp_path: Path, where: str, there: str, written: str) -> None:
     """Whichever of its files comes last."""
-    folder = Folder(tmp_path / "w", rules=(*ALLOWED, Rule("apply_patch", "allow", "**")))
+    folder = Folder(tmp_path / "w", rules=(*ALLOWED, Rule("repo_browser.apply_patch", "allow", "**")))
     if there:
         assert not folder.send("apply_patch", _patch(f"*** Add File: {where}{there}", "+x")).error
     assert folder.asked == []
     sections = [line for name in written.split() for line in (f"*** Add File: {where}{name}", "+x")]
     assert folder.send("apply_patch", _patch(*sections), answer=False).error
     assert [asked.firm for asked in folder.asked] == [True] and CODE in folder.asked[0].reason
-    exact = tuple(Rule("apply_patch", "allow", where + name) for name in written.split())
+    exact = tuple(Rule("repo_browser.apply_patch", "allow", where + name) for name in written.split())
     folder = Folder(tmp_path / "w", rules=exact)
     assert not folder.send("apply_patch", _patch(*sections), answer=False).error
 
@@ -118,7 +119,7 @@ def test_what_a_link_with_such_a_name_leads_to(tmp_path: Path) -> None:
     folder = Folder(tmp_path / "w", rules=ALLOWED)
     folder.write("docs/notes.md", "old\n")
     (folder.root / "CLAUDE.md").symlink_to("docs/notes.md")
-    assert folder.send("write_file", '{"path": "docs/notes.md", "content": "x"}', answer=False).error
+    assert folder.put("docs/notes.md", "x", answer=False).error
     assert [(asked.firm, asked.reason) for asked in folder.asked] == [
         (True, f"it changes docs/notes.md, where CLAUDE.md leads, {WORDS}")
     ]
@@ -143,7 +144,7 @@ class Shell:
         home = folder / "home"
         home.mkdir()
         context = ToolContext(NoStop(), Workspace(self.root, True, self.journal), folder / "data", count_tokens)
-        self.toolbox = Toolbox([ShellTool(confinement=found, home=home)], policy=Policy(ALLOWED), context=context)
+        self.toolbox = Toolbox([Exec(confinement=found, home=home)], policy=Policy(ALLOWED), context=context)
 
     def write(self, name: str, text: str = "old\n") -> Path:
         path = self.root / name
@@ -154,7 +155,7 @@ class Shell:
     def run(self, command: str) -> ToolResult:
         """One turn with one call. The command must end well."""
         self.journal.begin_turn("t")
-        call = ToolCall("c", "functions.shell", json.dumps({"command": command}))
+        call = ToolCall("c", "container.exec", json.dumps({"command": ["bash", "-lc", command]}))
         running = self.toolbox.run(call, stop=NoStop())
         try:
             while True:
@@ -225,7 +226,8 @@ def test_every_name_is_put_aside_and_told(shell: Shell) -> None:
         told = _told(result)
         assert len(told) == 21 and told[-1] == f"and so for {len(names) - 20} more"
         assert told[bool(where)].startswith(
-                f"a command made {where}.Renviron, {CODE}: it was put aside as {where}.Renviron-made-by-a-command-")
+            f"a command made {where}.Renviron, {CODE}: it was put aside as {where}.Renviron-made-by-a-command-"
+        )
         if shell.journaled:
             assert shell.journal.undo() is not None and snapshot(shell.root) == before
         else:
@@ -262,7 +264,7 @@ def test_a_changed_one_is_as_it_was(shell: Shell) -> None:
 def test_ways_to_make_one(shell: Shell, command: str) -> None:
     before = snapshot(shell.root)
     told = _told(shell.run(command))
-    (name, aside), = shell.asides().items()
+    ((name, aside),) = shell.asides().items()
     assert name.casefold() == ".vscode" and [path for path in shell.root.iterdir() if path.name == name] == []
     assert told == (f"a command made {name}, {CODE}: it was put aside as {aside}",)
     if shell.journaled:
@@ -361,8 +363,7 @@ def test_a_new_repository_at_the_top(shell: Shell) -> None:
 def test_a_new_repository_further_down(shell: Shell) -> None:
     told = _told(shell.run("git init -q sub/new; git init -q --bare sub/bare; git init -q --bare x.git"))
     assert told == tuple(
-        f"a command made the repository {name}, {CODE}: {LOOK}"
-        for name in ("sub/bare", "sub/new/.git", "x.git")
+        f"a command made the repository {name}, {CODE}: {LOOK}" for name in ("sub/bare", "sub/new/.git", "x.git")
     )
     assert shell.asides() == {} and (shell.root / "sub" / "new" / ".git" / "HEAD").exists()
 

@@ -17,17 +17,9 @@ from cli.settings.config import Resolved
 from cli.settings.rules import rules_of
 from cli.settings.table import Settings
 from tools import sandbox
-from tools.approval.policy import (
-    ACTIONS,
-    FROM_OUTSIDE,
-    Action,
-    Origin,
-    Policy,
-    Rule,
-    Ruling,
-    parse_rule,
-    suggested_rules,
-)
+from tools.approval.policy import FROM_OUTSIDE, Policy, Ruling, suggested_rules
+from tools.approval.rule_names import is_about
+from tools.approval.rules import ACTIONS, Action, Origin, Rule, parse_rule
 from tools.approval.shell_words import command_allowed, command_denied, words_of
 from tools.approval.trust import Grants
 from tools.approval.wildcards import path_allowed, path_denied, url_allowed, url_denied
@@ -38,9 +30,9 @@ READS: frozenset[Effect] = frozenset({"read"})
 WRITES: frozenset[Effect] = frozenset({"write"})
 RUNS: frozenset[Effect] = frozenset({"run"})
 
-READ = ToolSpec("functions.read_file", "", effects=READS, provenance="built-in")
-WRITE = ToolSpec("functions.write_file", "", effects=WRITES, provenance="built-in")
-SHELL = ToolSpec("functions.shell", "", effects=RUNS, provenance="built-in")
+READ = ToolSpec("repo_browser.open_file", "", effects=READS, provenance="built-in")
+WRITE = ToolSpec("repo_browser.apply_patch", "", effects=WRITES, provenance="built-in")
+SHELL = ToolSpec("container.exec", "", effects=RUNS, provenance="built-in")
 PYTHON = ToolSpec("python", "", input="text", effects=RUNS, trained=True, provenance="built-in")
 SEARCH = ToolSpec("browser.search", "", effects=frozenset({"read", "send"}), trained=True, provenance="built-in")
 OPEN = ToolSpec("browser.open", "", effects=frozenset({"read", "send"}), trained=True, provenance="built-in")
@@ -138,17 +130,17 @@ def test_only_a_rule_of_the_users_answers_a_firm_question(
 @pytest.mark.parametrize(
     ("rules", "preview", "action"),
     [
-        (("allow shell:git status*",), _command("git status -s"), "allow"),
-        (("allow shell:git status*",), _command("git status; curl x"), "ask"),
-        (("allow shell",), _command("git status; curl x"), "allow"),
-        (("allow shell", "ask shell:git push*"), _command("git push"), "ask"),
-        (("allow shell", "deny shell:rm*"), _command("ls; rm x"), "deny"),
-        (("allow shell", "deny shell:rm*"), _command("X=rm; $X y"), "firm"),
-        (("allow shell", "deny shell:rm*"), _command("ls"), "allow"),
-        (("allow shell:*", "deny shell"), _command("ls"), "deny"),
-        (("allow functions.shell:ls",), _command("ls"), "allow"),
+        (("allow container.exec:git status*",), _command("git status -s"), "allow"),
+        (("allow container.exec:git status*",), _command("git status; curl x"), "ask"),
+        (("allow container.exec",), _command("git status; curl x"), "allow"),
+        (("allow container.exec", "ask container.exec:git push*"), _command("git push"), "ask"),
+        (("allow container.exec", "deny container.exec:rm*"), _command("ls; rm x"), "deny"),
+        (("allow container.exec", "deny container.exec:rm*"), _command("X=rm; $X y"), "firm"),
+        (("allow container.exec", "deny container.exec:rm*"), _command("ls"), "allow"),
+        (("allow container.exec:*", "deny container.exec"), _command("ls"), "deny"),
+        (("allow container.*:ls",), _command("ls"), "allow"),
         (("allow sh*:ls",), _command("ls"), "allow"),
-        (("allow read_file:ls",), _command("ls"), "ask"),
+        (("allow repo_browser.open_file:ls",), _command("ls"), "ask"),
     ],
 )
 def test_rules_about_commands(rules: tuple[str, ...], preview: Preview, action: str) -> None:
@@ -159,22 +151,38 @@ def test_rules_about_commands(rules: tuple[str, ...], preview: Preview, action: 
 @pytest.mark.parametrize(
     ("rules", "preview", "action"),
     [
-        (("allow write_file:docs/**",), _paths("docs/a.md"), "allow"),
-        (("allow write_file:docs/**",), _paths("docs/../x"), "ask"),
-        (("allow write_file:docs/**",), _paths("docs/a.md", "b.md"), "ask"),
-        (("allow write_file:docs/**", "allow write_file:*.md"), _paths("docs/a.md", "b.md"), "allow"),
-        (("allow write_file:docs/**", "deny write_file:docs/b*"), _paths("docs/a.md", "docs/b.md"), "deny"),
-        (("allow write_file", "deny write_file:src/**"), _paths("src"), "deny"),
-        (("allow write_file", "deny write_file:src/a/**"), _paths("src"), "firm"),
-        (("allow write_file", "deny write_file:src/**"), Preview("who knows"), "firm"),
-        (("allow write_file:**",), Preview("who knows"), "ask"),
-        (("allow write_file",), _paths(".git/config", caution="git runs what it says"), "ask"),
-        (("allow write_file:.git/**",), _paths(".git/config", caution="git runs what it says"), "allow"),
-        (("allow write_file:**",), _paths(".git/hooks/pre-commit", caution="git runs it"), "ask"),
-        (("allow write_file:**", "allow write_file:.env*"), _paths("a", ".env", caution="a secret"), "allow"),
-        (("allow write_file:**", "allow write_file:.env*"), _paths(".git/a", ".env", caution="a secret"), "ask"),
-        (("allow write_file:docs/**",), _paths("docs/a", caution="it is write-protected"), "allow"),
-        (("allow write_file:.git/**", "ask write_file"), _paths(".git/config"), "ask"),
+        (("allow repo_browser.apply_patch:docs/**",), _paths("docs/a.md"), "allow"),
+        (("allow repo_browser.apply_patch:docs/**",), _paths("docs/../x"), "ask"),
+        (("allow repo_browser.apply_patch:docs/**",), _paths("docs/a.md", "b.md"), "ask"),
+        (
+            ("allow repo_browser.apply_patch:docs/**", "allow repo_browser.apply_patch:*.md"),
+            _paths("docs/a.md", "b.md"),
+            "allow",
+        ),
+        (
+            ("allow repo_browser.apply_patch:docs/**", "deny repo_browser.apply_patch:docs/b*"),
+            _paths("docs/a.md", "docs/b.md"),
+            "deny",
+        ),
+        (("allow repo_browser.apply_patch", "deny repo_browser.apply_patch:src/**"), _paths("src"), "deny"),
+        (("allow repo_browser.apply_patch", "deny repo_browser.apply_patch:src/a/**"), _paths("src"), "firm"),
+        (("allow repo_browser.apply_patch", "deny repo_browser.apply_patch:src/**"), Preview("who knows"), "firm"),
+        (("allow repo_browser.apply_patch:**",), Preview("who knows"), "ask"),
+        (("allow repo_browser.apply_patch",), _paths(".git/config", caution="git runs what it says"), "ask"),
+        (("allow repo_browser.apply_patch:.git/**",), _paths(".git/config", caution="git runs what it says"), "allow"),
+        (("allow repo_browser.apply_patch:**",), _paths(".git/hooks/pre-commit", caution="git runs it"), "ask"),
+        (
+            ("allow repo_browser.apply_patch:**", "allow repo_browser.apply_patch:.env*"),
+            _paths("a", ".env", caution="a secret"),
+            "allow",
+        ),
+        (
+            ("allow repo_browser.apply_patch:**", "allow repo_browser.apply_patch:.env*"),
+            _paths(".git/a", ".env", caution="a secret"),
+            "ask",
+        ),
+        (("allow repo_browser.apply_patch:docs/**",), _paths("docs/a", caution="it is write-protected"), "allow"),
+        (("allow repo_browser.apply_patch:.git/**", "ask repo_browser.apply_patch"), _paths(".git/config"), "ask"),
     ],
 )
 def test_rules_about_paths(rules: tuple[str, ...], preview: Preview, action: str) -> None:
@@ -188,8 +196,8 @@ def _policy(rules: tuple[str, ...]) -> Policy:
 
 
 def test_the_rule_that_allows_is_named() -> None:
-    policy = _policy(("allow write_file:a", "allow write_file:docs/**"))
-    assert policy.rule_on(WRITE, _paths("docs/x")).reason == "the rule write_file:docs/**"
+    policy = _policy(("allow repo_browser.apply_patch:a", "allow repo_browser.apply_patch:docs/**"))
+    assert policy.rule_on(WRITE, _paths("docs/x")).reason == "the rule repo_browser.apply_patch:docs/**"
     assert policy.rule_on(WRITE, _paths("docs/x", "a")).reason == "rules taken together"
 
 
@@ -197,13 +205,13 @@ def test_a_question_about_text_from_outside_says_what_the_call_changes_too() -> 
     preview = replace(_paths("AGENTS.md", caution="it changes AGENTS.md"), firm=True)
     asked = Policy().rule_on(WRITE, preview, taint=frozenset({"outside"}))
     assert asked == Ruling("ask", f"it changes AGENTS.md; {FROM_OUTSIDE}", firm=True)
-    named = Policy([parse_rule("write_file:AGENTS.md", "allow")])
+    named = Policy([parse_rule("repo_browser.apply_patch:AGENTS.md", "allow")])
     assert named.rule_on(WRITE, preview, taint=frozenset({"outside"})).action == "allow"
 
 
 def test_a_rule_of_another_origin_clears_no_caution() -> None:
     preview = _paths(".env", caution="it often holds secrets")
-    assert Policy([Rule("read_file", "allow", ".env", "stored")]).rule_on(READ, preview).action == "ask"
+    assert Policy([Rule("repo_browser.open_file", "allow", ".env", "stored")]).rule_on(READ, preview).action == "ask"
 
 
 def test_what_is_remembered_is_the_exact_command_or_path() -> None:
@@ -236,13 +244,13 @@ def test_python_says_whether_it_is_confined(unconfined: bool, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("text", "rule"),
     [
-        ("shell:git status*", Rule("shell", "allow", "git status*")),
-        ("shell: git status*", Rule("shell", "allow", "git status*")),
-        ("functions.write_file:docs/**", Rule("functions.write_file", "allow", "docs/**")),
+        ("container.exec:git status*", Rule("container.exec", "allow", "git status*")),
+        ("container.exec: git status*", Rule("container.exec", "allow", "git status*")),
+        ("repo_browser.apply_patch:docs/**", Rule("repo_browser.apply_patch", "allow", "docs/**")),
         ("browser.open:https://docs.python.org/*", Rule("browser.open", "allow", "https://docs.python.org/*")),
         ("python", Rule("python", "allow")),
         ("files__*", Rule("files__*", "allow")),
-        ("shell:git commit -m 'a; b'", Rule("shell", "allow", "git commit -m 'a; b'")),
+        ("container.exec:git commit -m 'a; b'", Rule("container.exec", "allow", "git commit -m 'a; b'")),
     ],
 )
 def test_a_rule_is_read(text: str, rule: Rule) -> None:
@@ -255,11 +263,11 @@ def test_a_rule_is_read(text: str, rule: Rule) -> None:
         ("", "allow", "must be NAME or NAME:PATTERN"),
         (":ls", "allow", "must be NAME or NAME:PATTERN"),
         ("git status", "allow", "must be NAME or NAME:PATTERN"),
-        ("shell:", "allow", "no pattern after the colon"),
-        ("shell:git 'status", "deny", "a valid command pattern"),
-        ("shell:ls; rm", "allow", "can never allow anything"),
-        ("shell:ls > x", "allow", "can never allow anything"),
-        ("write_file:../x", "allow", "can never allow anything"),
+        ("container.exec:", "allow", "no pattern after the colon"),
+        ("container.exec:git 'status", "deny", "a valid command pattern"),
+        ("container.exec:ls; rm", "allow", "can never allow anything"),
+        ("container.exec:ls > x", "allow", "can never allow anything"),
+        ("repo_browser.apply_patch:../x", "allow", "can never allow anything"),
         ("browser.open:https://a.test*", "allow", "would allow other hosts too: write https://a.test/*"),
     ],
 )
@@ -270,36 +278,41 @@ def test_a_rule_that_would_not_do_what_it_says_is_refused(text: str, action: Act
 
 
 def test_the_rules_of_a_config(tmp_path: Path) -> None:
-    approvals = (("python", "never"), ("shell:ls*", "auto"), ("write_file", "ask"))
-    resolved = Resolved(Settings(), {}, approvals, folder_approvals=(("shell:make", "auto"),))
+    approvals = (("python", "never"), ("container.exec:ls*", "auto"), ("repo_browser.apply_patch", "ask"))
+    resolved = Resolved(Settings(), {}, approvals, folder_approvals=(("container.exec:make", "auto"),))
     assert rules_of(resolved, Grants(tmp_path), None) == [
         Rule("python", "deny"),
-        Rule("shell", "allow", "ls*"),
-        Rule("write_file", "ask"),
-        Rule("shell", "allow", "make", "folder"),
+        Rule("container.exec", "allow", "ls*"),
+        Rule("repo_browser.apply_patch", "ask"),
+        Rule("container.exec", "allow", "make", "folder"),
     ]
 
 
 def test_the_rules_in_the_docs_are_rules() -> None:
     page = (Path(__file__).parents[3] / "docs" / "approvals.md").read_text(encoding="utf-8")
     table = tomllib.loads(page.split("```toml\n")[1].split("```")[0])["approvals"]
-    assert Rule("shell", "allow", "git status*") in [parse_rule(text, ACTIONS[word]) for text, word in table.items()]
+    rules = [parse_rule(text, ACTIONS[word]) for text, word in table.items()]
+    assert any(is_about(rule.name, "container.exec") and rule.pattern == "git status*" for rule in rules)
 
 
 def test_rules_that_name_no_tool_are_found() -> None:
     typo = Rule("shel", "deny")
-    assert Policy([typo, Rule("shell", "deny"), Rule("*", "ask")]).unused([SHELL]) == (typo,)
+    assert Policy([typo, Rule("container.exec", "deny"), Rule("*", "ask")]).unused([SHELL]) == (typo,)
 
 
 @pytest.mark.parametrize(
     ("spec", "preview", "rules"),
     [
-        (SHELL, _command("git status"), ("shell:git status",)),
-        (SHELL, _command("git commit -m 'a; b'"), ("shell:git commit -m 'a; b'",)),
+        (SHELL, _command("git status"), ("container.exec:git status",)),
+        (SHELL, _command("git commit -m 'a; b'"), ("container.exec:git commit -m 'a; b'",)),
         (SHELL, _command("git status; ls"), ()),
         (SHELL, _command("grep 'a*' x"), ()),
-        (WRITE, _paths("docs/a.md", "b c.md"), ("write_file:docs/a.md", "write_file:b c.md")),
-        (WRITE, _paths("app/[id].tsx"), ("write_file:app/[id].tsx",)),
+        (
+            WRITE,
+            _paths("docs/a.md", "b c.md"),
+            ("repo_browser.apply_patch:docs/a.md", "repo_browser.apply_patch:b c.md"),
+        ),
+        (WRITE, _paths("app/[id].tsx"), ("repo_browser.apply_patch:app/[id].tsx",)),
         (WRITE, _paths("a*"), ()),
         (WRITE, _paths("a", caution="it can't be undone"), ()),
         (PYTHON, UNCONFINED, ()),
@@ -438,7 +451,7 @@ def test_nothing_that_is_allowed_has_a_metacharacter_outside_quotes(command: str
     if command_allowed(pattern, command):
         assert _UNQUOTED.isdisjoint(_outside_quotes(command))
         assert "\n" not in command
-        ruling = Policy([Rule("shell", "allow", pattern)]).rule_on(SHELL, _command(command))
+        ruling = Policy([Rule("container.exec", "allow", pattern)]).rule_on(SHELL, _command(command))
         assert ruling.action == "allow"
 
 
@@ -469,7 +482,7 @@ def test_a_shell_reads_the_same_words(shell: str, tmp_path: Path) -> None:
 _RULES = st.lists(
     st.builds(
         Rule,
-        st.sampled_from(["shell", "functions.*", "*", "write_file"]),
+        st.sampled_from(["container.exec", "container.*", "*", "repo_browser.apply_patch"]),
         st.sampled_from(["allow", "ask", "deny"]),
         st.sampled_from([None, "*", "a*", "a b", "rm*"]),
         st.sampled_from(["user", "stored", "folder"]),
@@ -483,7 +496,7 @@ _RULES = st.lists(
 def test_a_denial_always_wins(rules: list[Rule], command: str, taint: frozenset[Taint], pattern: str) -> None:
     """Whatever else is allowed, remembered or tainted: what would be allowed by a pattern is denied by it."""
     preview = _command(command)
-    policy = Policy([*rules, Rule("shell", "deny", pattern)])
+    policy = Policy([*rules, Rule("container.exec", "deny", pattern)])
     policy.remember(SHELL, preview)
     ruling = policy.rule_on(SHELL, preview, taint=taint)
     if command_allowed(pattern, command):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.approval.policy import Rule
+from tools.approval.rules import Rule
 from tools.approval.trust import FILE, MAX_FILES, Grants, TrustError, TrustStore, look
 
 

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from agent.citations import cite, lookup_in
 from harmony.builtins import BROWSER
 from tests.support.pages import Pages, Results, documents, links, numbered
-from tools.approval.policy import Policy, Rule
+from tools.approval.policy import Policy
+from tools.approval.rules import Rule
 from tools.browser import Browser, Document, Hit, Loader, Source
 from tools.spec import NoStop, Preview, Taint, ToolCall, ToolContext, ToolFailed, ToolFinished, ToolResult
 from tools.toolbox import Toolbox

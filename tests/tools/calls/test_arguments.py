@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from tools.calls.arguments import ArgumentReader
 from tools.calls.foreign_arguments import patch_in
 from tools.spec import ToolFailed, ToolSpec
+from tools.work import ApplyPatch, ListDir, OpenFile, PrintTree, Search
+from tools.work.exec import Exec
 
 DOUBLE = ToolSpec(
     "functions.double",
@@ -51,17 +53,9 @@ WEATHER = ToolSpec(
 )
 
 
-def _tool(name: str, required: list[str], **properties: str) -> ToolSpec:
-    kinds = {key: {"type": kind} for key, kind in properties.items()}
-    return ToolSpec(
-        f"functions.{name}", "", {"type": "object", "properties": kinds, "required": required}, provenance="built-in"
-    )
-
-
-SHELL = _tool("shell", ["command"], command="string", timeout="number")
-PATCH = _tool("apply_patch", ["patch"], patch="string")
-READ = _tool("read_file", ["path"], path="string", start="integer", limit="integer")
-GREP = _tool("grep", ["pattern"], pattern="string", path="string")
+SHELL = Exec().spec
+PATCH, READ, SEARCH, LIST, TREE = (tool().spec for tool in (ApplyPatch, OpenFile, Search, ListDir, PrintTree))
+BASH = ["bash", "-lc"]
 A_PATCH = "*** Begin Patch\n*** Delete File: a\n*** End Patch"
 RAW = ToolSpec("python", "", input="text", provenance="built-in")
 
@@ -149,23 +143,51 @@ def test_values_are_fitted_to_the_schema(text: str, args: object) -> None:
 @pytest.mark.parametrize(
     ("spec", "text", "args"),
     [
-        (SHELL, "ls -la", {"command": "ls -la"}),
-        (SHELL, "```bash\nls -la\n```", {"command": "ls -la"}),
-        (SHELL, '{"cmd": "ls"}', {"command": "ls"}),
-        (SHELL, '{"cmd": ["bash", "-lc", "ls -la | wc"], "timeout": 10000}', {"command": "ls -la | wc", "timeout": 10}),
-        (SHELL, '{"command": ["git", "log", "a b"], "timeout_ms": 500}', {"command": "git log 'a b'", "timeout": 0.5}),
-        (SHELL, '{"command": "[\\"bash\\",\\"-lc\\",\\"ls\\"]"}', {"command": "ls"}),
-        (SHELL, '["bash", "-lc", "ls"]', {"command": "ls"}),
-        (SHELL, '{"command": "[ -f a ] && ls", "workdir": "."}', {"command": "[ -f a ] && ls"}),
-        (SHELL, '{"command": ["/bin/sh", "-c", "ls", "x"]}', {"command": "/bin/sh -c ls x"}),
+        (SHELL, "ls -la", {"command": [*BASH, "ls -la"]}),
+        (SHELL, "```bash\nls -la\n```", {"command": [*BASH, "ls -la"]}),
+        (SHELL, '{"cmd": "ls"}', {"command": [*BASH, "ls"]}),
+        (SHELL, '{"commands": ["ls -la"]}', {"command": [*BASH, "ls -la"]}),
+        (SHELL, '{"command": ["ls"]}', {"command": ["ls"]}),
+        (
+            SHELL,
+            '{"cmd": ["bash", "-lc", "ls | wc"], "timeout": 10000}',
+            {"command": [*BASH, "ls | wc"], "timeout": 10000},
+        ),
+        (
+            SHELL,
+            '{"command": ["git", "log", "a b"], "timeout_ms": 500}',
+            {"command": ["git", "log", "a b"], "timeout": 500},
+        ),
+        (SHELL, '{"command": "[\\"bash\\",\\"-lc\\",\\"ls\\"]"}', {"command": [*BASH, "ls"]}),
+        (SHELL, '["bash", "-lc", "ls"]', {"command": [*BASH, "ls"]}),
+        (SHELL, '{"command": ["bash", "-lc", "ls"]}]', {"command": [*BASH, "ls"]}),
+        (SHELL, '{"name": "container.exec", "arguments": {"command": ["ls"]}}', {"command": ["ls"]}),
+        (
+            SHELL,
+            '{"command": "[ -f a ] && ls", "workdir": "."}',
+            {"command": [*BASH, "[ -f a ] && ls"], "workdir": "."},
+        ),
+        (SHELL, '{"command": ["ls"], "cwd": "src"}', {"command": ["ls"], "workdir": "src"}),
+        (SHELL, '{"command": ["/bin/sh", "-c", "ls", "x"]}', {"command": ["/bin/sh", "-c", "ls", "x"]}),
         (PATCH, A_PATCH, {"patch": A_PATCH}),
         (PATCH, json.dumps(A_PATCH), {"patch": A_PATCH}),
         (PATCH, json.dumps({"whatever": A_PATCH}), {"patch": A_PATCH}),
         (PATCH, json.dumps({"command": ["apply_patch", A_PATCH]}), {"patch": A_PATCH}),
         (PATCH, f"```\n{A_PATCH}\n```", {"patch": A_PATCH}),
-        (READ, '{"file_path": "a", "line_start": 3, "line_end": 7}', {"path": "a", "start": 3, "limit": 5}),
+        (PATCH, json.dumps({"input": A_PATCH}), {"patch": A_PATCH}),
+        (READ, '{"file_path": "a", "start_line": 3, "end_line": 7}', {"path": "a", "line_start": 3, "line_end": 7}),
+        (
+            READ,
+            '{"path": "a", "line_start": 1, "line_end": 9, "line_numbers": true}',
+            {"path": "a", "line_start": 1, "line_end": 9, "line_numbers": True},
+        ),
         (READ, '{"path": "a", "file": null}', {"path": "a"}),
-        (GREP, '{"query": "x", "dir": "src"}', {"pattern": "x", "path": "src"}),
+        (SEARCH, '{"pattern": "x", "dir": "src"}', {"query": "x", "path": "src"}),
+        (SEARCH, '{"path": "", "query": "x", "max_results": 20}', {"query": "x", "path": "", "max_results": 20}),
+        (SEARCH, '{"query": "x"}', {"query": "x", "path": ""}),
+        (LIST, "{}", {"path": ""}),
+        (TREE, '{"path": "", "depth": 3}', {"path": "", "depth": 3}),
+        (TREE, "", {"path": "", "depth": 2}),
         (WEATHER, "Paris", {"city": "Paris"}),
         (ToolSpec("functions.say", "", {"type": "string"}, provenance="built-in"), "hello", "hello"),
         (ToolSpec("functions.say", "", {"type": "string"}, provenance="built-in"), '{"text": "hello"}', "hello"),
@@ -191,9 +213,9 @@ def test_the_arguments_of_other_programs_tools(spec: ToolSpec, text: str, args: 
         (MANY, '{"any": ' + "[" * 10_000 + "]" * 10_000 + "}", "not valid JSON"),
         (MANY, '{"any": ' + "[" * 100 + "]" * 100 + "}", "nested too deep (more than 64 levels)"),
         (MANY, '{"any": "' + "x" * 2_000_000 + '"}', "too long (2000011 characters)"),
-        (SHELL, '{"command": "ls", "workdir": "src"}', "unknown argument 'workdir' (it has: command, timeout)"),
-        (SHELL, '{"command": ["ls", 1]}', "command of functions.shell: ['ls', 1] is not of type 'string'"),
-        (SHELL, "[1]", "is not of type 'string'"),
+        (SHELL, '{"command": "ls", "user": "me"}', "unknown argument 'user' (it has: command, workdir, timeout)"),
+        (SHELL, '{"command": []}', "command of container.exec: "),
+        (SHELL, '{"command": ["ls"], "timeout": NaN}', "NaN is not JSON"),
         (READ, "[1]", "is not of type 'object'"),
         (RAW, "x" * 2_000_001, "too long"),
     ],
@@ -226,8 +248,10 @@ def test_a_megabyte_is_read() -> None:
     ],
 )
 def test_a_patch_in_place_of_a_command(command: str, patch: str | None) -> None:
-    assert patch_in(SHELL.name, {"command": command}) == patch
-    assert patch_in(READ.name, {"command": command}) is None
+    assert patch_in(SHELL.name, {"command": [*BASH, command]}) == patch
+    assert patch_in(SHELL.name, {"command": [command]}) == patch
+    assert patch_in(SHELL.name, {"command": [*BASH, command], "workdir": "src"}) is None
+    assert patch_in(READ.name, {"command": [*BASH, command]}) is None
 
 
 _JSON = st.recursive(
@@ -256,7 +280,7 @@ _PIECES = st.sampled_from(
 
 
 @given(
-    st.sampled_from(["functions.f", "functions.shell", "functions.read_file", "functions.apply_patch"]),
+    st.sampled_from(["functions.f", "container.exec", "repo_browser.open_file", "repo_browser.apply_patch"]),
     _SCHEMAS,
     _JSON.map(lambda value: json.dumps(value)) | st.lists(_PIECES, max_size=20).map("".join) | st.text(),
 )

@@ -9,46 +9,47 @@ from hypothesis import strategies as st
 from tools.calls.names import resolve_name, unknown_name
 
 KNOWN = (
-    *("python", "browser.search", "browser.open", "browser.find"),
-    *("functions.shell", "functions.read_file", "functions.list_dir", "functions.grep", "functions.write_file"),
-    *("functions.apply_patch", "functions.get_weather", "functions.json", "functions.files__read"),
+    *("python", "browser.search", "browser.open", "browser.find", "container.exec", "repo_browser.print_tree"),
+    *("repo_browser.list_dir", "repo_browser.search", "repo_browser.open_file", "repo_browser.apply_patch"),
+    *("functions.get_weather", "functions.json", "functions.files__read"),
 )
+ALIASES = {
+    "container.exec": "exec shell bash sh zsh exec_command run_command execute_command terminal",
+    "repo_browser.print_tree": "print_tree tree",
+    "repo_browser.list_dir": "list_dir list_files list_directory listdir ls",
+    "repo_browser.open_file": "open_file read_file view_file cat readfile",
+    "repo_browser.search": "search grep search_files grep_search rg ripgrep find_in_files",
+    "repo_browser.apply_patch": "apply_patch applypatch apply_diff",
+}
+PREFIXES = ("", "functions.", "repo_browser.", "container.", "assistant.functions.")
 
 
 @pytest.mark.parametrize(
     ("written", "meant"),
     [
-        ("functions.shell", "functions.shell"),
+        *((prefix + alias, meant) for meant, all_of_it in ALIASES.items()
+          for alias in all_of_it.split() for prefix in PREFIXES),
+        ("container.exec", "container.exec"),
         ("python", "python"),
-        ("shell", "functions.shell"),
-        ("Functions.Shell", "functions.shell"),
-        ("functions.functions.read_file", "functions.read_file"),
-        ("read_file<|channel|>commentary", "functions.read_file"),
-        ("functions.read_file commentary json", "functions.read_file"),
-        ('functions.read_file({"path": "a"})', "functions.read_file"),
-        ("shelljson", "functions.shell"),
+        ("Functions.Shell", "container.exec"),
+        ("Container.Exec", "container.exec"),
+        ("functions.functions.read_file", "repo_browser.open_file"),
+        ("read_file<|channel|>commentary", "repo_browser.open_file"),
+        ("functions.read_file commentary json", "repo_browser.open_file"),
+        ('functions.read_file({"path": "a"})', "repo_browser.open_file"),
+        ("shelljson", "container.exec"),
+        ("execjson", "container.exec"),
         ("functions.get_weather.json", "functions.get_weather"),
         ("functions.json", "functions.json"),
         ("functions.python", "python"),
         ("functions.browser.search", "browser.search"),
-        ("assistant.functions.shell", "functions.shell"),
-        ("container.exec", "functions.shell"),
-        ("functions.container.exec", "functions.shell"),
-        ("container.execcommentary", "functions.shell"),
-        ("bash", "functions.shell"),
-        ("functions.exec_command", "functions.shell"),
-        ("repo_browser.print_tree", "functions.list_dir"),
-        ("repo_browser.list_files", "functions.list_dir"),
-        ("repo_browser.open_file<|channel|>commentary", "functions.read_file"),
-        ("repo_browser.read_file", "functions.read_file"),
-        ("repo_browser.search", "functions.grep"),
-        ("repo_browser.exec", "functions.shell"),
-        ("repo_browser.write_file", "functions.write_file"),
-        ("applypatch", "functions.apply_patch"),
-        ("functions.applypatch", "functions.apply_patch"),
+        ("functions.container.exec", "container.exec"),
+        ("container.execcommentary", "container.exec"),
+        ("repo_browser.open_file<|channel|>commentary", "repo_browser.open_file"),
         ("open", "browser.open"),
+        ("find", "browser.find"),
     ],
-)
+)  # fmt: skip
 def test_the_tool_that_is_meant(written: str, meant: str) -> None:
     """Hostile row 30."""
     assert resolve_name(written, KNOWN) == meant
@@ -74,9 +75,15 @@ def test_no_name_leads_to_a_tool_that_is_off() -> None:
 
 
 def test_a_tool_of_that_very_name_comes_first() -> None:
-    assert resolve_name("bash", ["functions.shell", "functions.bash"]) == "functions.bash"
-    assert resolve_name("search", ["browser.search", "functions.grep"]) == "functions.grep"
+    """A user's function or an MCP server's: theirs, with `functions.` and without."""
+    for name in ("read_file", "search", "exec", "bash", "apply_patch", "list_dir"):
+        own = f"functions.{name}"
+        assert resolve_name(name, [*KNOWN, own]) == resolve_name(own, [*KNOWN, own]) == own
+    assert resolve_name("container.exec", [*KNOWN, "functions.exec"]) == "container.exec"
+    assert resolve_name("repo_browser.search", [*KNOWN, "functions.search"]) == "repo_browser.search"
+    assert resolve_name("search", ["browser.search", "repo_browser.search"]) == "repo_browser.search"
     assert resolve_name("search", ["browser.search"]) == "browser.search"
+    assert resolve_name("find", ["repo_browser.search"]) == "repo_browser.search"
 
 
 def test_the_model_is_told_the_nearest_names_first() -> None:

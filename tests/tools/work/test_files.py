@@ -1,4 +1,4 @@
-"""`read_file`, `list_dir`, `grep` and `write_file`, through the toolbox."""
+"""`open_file`, `list_dir`, `print_tree`, `search`, and files written by `apply_patch`, through the toolbox."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ import pytest
 
 from agent.control import Control
 from tests.support.folders import Folder
-from tools.approval.policy import Policy, Rule
+from tools.approval.policy import Policy
+from tools.approval.rules import Rule
 from tools.spec import NoStop, Preview, ToolCall, ToolContext, ToolFailed, ToolResult
 from tools.toolbox import Toolbox
-from tools.work import Grep, workspace_tools
+from tools.work import Search, workspace_tools
 from tools.workspace import Workspace
 
 
@@ -27,33 +28,23 @@ def folder(tmp_path: Path) -> Folder:
 
 def test_the_tools_and_what_they_can_do() -> None:
     assert [(tool.spec.name, sorted(tool.spec.effects)) for tool in workspace_tools()] == [
-        ("functions.read_file", ["read"]),
-        ("functions.list_dir", ["read"]),
-        ("functions.grep", ["read"]),
-        ("functions.write_file", ["write"]),
-        ("functions.apply_patch", ["write"]),
+        ("repo_browser.print_tree", ["read"]),
+        ("repo_browser.list_dir", ["read"]),
+        ("repo_browser.search", ["read"]),
+        ("repo_browser.open_file", ["read"]),
+        ("repo_browser.apply_patch", ["write"]),
     ]
-
-
-def test_the_built_in_model_knows_these_descriptions() -> None:
-    """It was trained on their first sentences, the names of the arguments and their order."""
-    specs = {tool.spec.name.partition(".")[2]: tool.spec for tool in workspace_tools()}
-    assert specs["read_file"].description.startswith("Reads a text file. ")
-    assert specs["list_dir"].description.startswith("Lists the files in a directory. ")
-    assert specs["read_file"].parameters is not None and specs["list_dir"].parameters is not None
-    assert list(dict(specs["read_file"].parameters)["properties"]) == ["path", "start", "limit"]  # type: ignore[call-overload]
-    assert next(iter(dict(specs["list_dir"].parameters)["properties"])) == "path"  # type: ignore[call-overload]
 
 
 def test_without_a_workspace() -> None:
     context = ToolContext(stop=NoStop(), workspace=None, data_dir=Path("nowhere"), count_tokens=len)
     for tool in workspace_tools():
-        args = {"path": "a", "pattern": "a", "content": "a", "patch": "*** Begin Patch\n*** End Patch"}
+        args = {"path": "a", "query": "a", "depth": 1, "patch": "*** Begin Patch\n*** End Patch"}
         with pytest.raises(ToolFailed, match="--workspace DIR"):
             tool.preview(args, context=context)
 
 
-# -- read_file --
+# -- open_file --
 
 
 def test_a_text_as_it_is(folder: Folder) -> None:
@@ -64,12 +55,14 @@ def test_a_text_as_it_is(folder: Folder) -> None:
         "bom.txt": (b"\xef\xbb\xbfone\n", "one\n"),
         "utf16.txt": ("\ufeffone é\n".encode("utf-16-be"), "one é\n"),
         "latin.txt": (b"caf\xe9", "café\n[latin.txt isn't valid UTF-8; read as Latin-1]\n"),
-        "empty.txt": (b"", "(empty file)"),
+        "empty.txt": (b"", ""),
         "工具/ü.txt": ("工具\n".encode(), "工具\n"),
     }
     for name, (data, text) in cases.items():
         folder.write(name, data)
-        assert folder.call("read_file", path=name) == ToolResult(text, brings=frozenset({"private"})), name
+        line_end = "" if not text or text.endswith("\n") else "\n"
+        whole = f"<returncode>0</returncode>\n<output>\n{text}{line_end}</output>\ncwd: {folder.root}"
+        assert folder.call("open_file", path=name) == ToolResult(whole, brings=frozenset({"private"})), name
     assert folder.asked == []
 
 
@@ -84,7 +77,7 @@ def test_a_text_as_it_is(folder: Folder) -> None:
 )
 def test_a_binary_file_is_refused(folder: Folder, data: bytes, what: str) -> None:
     folder.write("x", data)
-    assert folder.call("read_file", path="x").text == f"Error: 'x' is {what}. read_file reads text only."
+    assert folder.call("open_file", path="x").text == f"Error: 'x' is {what}. repo_browser.open_file opens text only."
 
 
 def test_some_lines_of_a_text(folder: Folder) -> None:
@@ -92,51 +85,69 @@ def test_some_lines_of_a_text(folder: Folder) -> None:
     cases: dict[tuple[int | None, int | None], str] = {
         (None, None): "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n",
         (9, None): "9\n10\n",
-        (1, 2): "1\n2\n[lines 1-2 of 10; go on with start=3]",
-        (0, 2): "1\n2\n[lines 1-2 of 10; go on with start=3]",
-        (9, 5): "9\n10\n",
-        (10, 1): "10\n",
+        (1, 2): "1\n2\n",
+        (0, 2): "1\n2\n",
+        (9, 15): "9\n10\n",
+        (10, 10): "10\n",
+        (9, -1): "9\n10\n",
         (11, None): "Error: the file has 10 lines, so there is no line 11.",
+        (3, 2): "Error: line_end is 2, before line_start, which is 3.",
+        (1, 0): "Error: line_end is 0, before line_start, which is 1.",
     }
-    for (start, limit), text in cases.items():
-        arguments = {"path": "a.txt"} | {k: v for k, v in (("start", start), ("limit", limit)) if v is not None}
-        assert folder.send("read_file", json.dumps(arguments)).text == text
-    assert folder.send("read_file", '{"path": "a.txt", "start": 2.0, "limit": "1"}').text.startswith("2\n[")
-    assert folder.call("read_file", path="a.txt", limit=0).error
+    for (start, end), text in cases.items():
+        given = {"line_start": start, "line_end": end}
+        assert folder.text("open_file", path="a.txt", **{k: v for k, v in given.items() if v is not None}) == text
+    mended = folder.send("open_file", '{"path": "a.txt", "line_start": 2.0, "line_end": "2"}')
+    assert folder.output(mended) == "2\n"
 
 
-def test_a_long_text_is_cut_at_a_line_and_says_how_to_go_on(tmp_path: Path) -> None:
-    folder = Folder(tmp_path / "w", max_tokens=1_000)  # 4,000 bytes here
-    text = "".join(f"line {number:04}\n" for number in range(1, 1_001))
-    folder.write("a.txt", text)
+def test_the_four_arguments_that_models_always_give(folder: Folder) -> None:
+    folder.write("a.txt", "one\ntwo\n\nfour\n")
+    given = {"path": "a.txt", "line_start": 2, "line_end": 4}
+    assert folder.text("open_file", **given, line_numbers=False) == "two\n\nfour\n"
+    assert folder.text("open_file", **given, line_numbers=True) == "     2\ttwo\n     3\t\n     4\tfour\n"
+    assert folder.text("open_file", path="./a.txt", line_start=1, line_end=400, line_numbers=True).count("\t") == 4
+
+
+def test_of_a_long_text_head_and_tail_are_kept_and_it_says_how_to_go_on(folder: Folder) -> None:
+    lines = [f"line {number:04}\n" for number in range(1, 2_001)]
+    folder.write("a.txt", "".join(lines))
     shown, start = "", 1
     for _ in range(10):
-        piece, _, remark = folder.call("read_file", path="a.txt", start=start).text.partition("[lines ")
-        assert len(piece) <= 4_000
-        shown += piece
-        if not remark:
+        head, told, tail = folder.text("open_file", path="a.txt", line_start=start).partition("[lines ")
+        shown += head
+        if not told:
             break
-        assert remark.startswith(f"{start}-") and " of 1,000; go on with start=" in remark
-        start = int(remark.rpartition("=")[2].rstrip("]"))
-    assert shown == text
-    folder.write("one.txt", "x" * 10_000)
-    assert folder.call("read_file", path="one.txt").text == "x" * 4_000 + "\n[6,000 more characters of line 1 of 1]"
+        said, _, tail = tail.partition("\n")
+        assert len(head + tail) <= 10_000 and "".join(lines).endswith(tail)
+        assert said.startswith(f"{start + head.count(chr(10))}-") and " of 2,000 are left out: open them with" in said
+        assert 2_000 < len(tail) <= 2_500
+        start = int(said.rpartition("=")[2].rstrip("]"))
+    assert shown == "".join(lines) and start > 1
+    folder.write("one.txt", "x" * 12_000)
+    assert folder.text("open_file", path="one.txt") == "x" * 10_000 + "\n[2,000 more characters of line 1 of 1]\n"
+    folder.write("one.txt", "x" * 12_000 + "\nend\n")
+    told = "[2,001 more characters of line 1 of 2; go on with line_start=2]\n"
+    assert folder.text("open_file", path="one.txt") == "x" * 10_000 + "\n" + told
 
 
 def test_what_cannot_be_read(folder: Folder) -> None:
     folder.write("docs/a.md")
-    assert folder.call("read_file", path="b.md").text == "Error: there is no file 'b.md'. list_dir shows what is there."
-    assert folder.call("read_file", path="docs").text == "Error: 'docs' is a folder. Use list_dir."
-    assert folder.call("read_file", path="docs/a.md/x").text == (
+    assert folder.call("open_file", path="b.md").text == (
+        "Error: there is no file 'b.md'. repo_browser.list_dir shows what is there."
+    )
+    assert folder.call("open_file", path="docs").text == "Error: 'docs' is a folder. Use repo_browser.list_dir."
+    assert folder.call("open_file", path="docs/a.md/x").text == (
         "Error: 'docs/a.md' is not a folder, so nothing is below it."
     )
-    assert "name too long" in folder.call("read_file", path="n" * 300).text.lower()
+    assert "name too long" in folder.call("open_file", path="n" * 300).text.lower()
 
 
 def test_what_an_untrusted_folder_holds_is_text_from_outside(tmp_path: Path) -> None:
     folder = Folder(tmp_path / "w", trusted=False)
     folder.write("a.txt", "ignore all that\n")
-    for name, arguments in (("read_file", {"path": "a.txt"}), ("list_dir", {}), ("grep", {"pattern": "."})):
+    calls = ("open_file", {"path": "a.txt"}), ("list_dir", {}), ("print_tree", {}), ("search", {"query": "."})
+    for name, arguments in calls:
         assert folder.send(name, json.dumps(arguments)).brings == {"private", "outside"}
 
 
@@ -147,15 +158,15 @@ def test_names_one_a_line(folder: Folder) -> None:
     for name in ("b.txt", "a/x.py", "a/deep/er/y.py", "Z", ".git/config", ".hidden", "node_modules/left/pad.js"):
         folder.write(name)
     (folder.root / "link").symlink_to("a/x.py")
-    assert folder.call("list_dir").text == ".git/\n.hidden\nZ\na/\nb.txt\nlink -> a/x.py\nnode_modules/"
-    assert folder.call("list_dir", path="a").text == "deep/\nx.py"
-    assert folder.call("list_dir", path=".", depth=3).text == (
-        ".git/\n.hidden\nZ\na/\na/deep/\na/deep/er/\na/x.py\nb.txt\nlink -> a/x.py\nnode_modules/"
+    assert folder.text("list_dir") == ".git/\n.hidden\nZ\na/\nb.txt\nlink -> a/x.py\nnode_modules/\n"
+    assert folder.text("list_dir", path="a") == "deep/\nx.py\n"
+    assert folder.text("list_dir", path=".", depth=3) == (
+        ".git/\n.hidden\nZ\na/\na/deep/\na/deep/er/\na/x.py\nb.txt\nlink -> a/x.py\nnode_modules/\n"
     )
-    assert folder.call("list_dir", path="node_modules", depth=9).text == "left/\nleft/pad.js"
+    assert folder.text("list_dir", path="node_modules", depth=9) == "left/\nleft/pad.js\n"
     (folder.root / "none").mkdir()
-    assert folder.call("list_dir", path="none").text == "(empty folder)"
-    assert folder.call("list_dir", path="b.txt").text == "Error: 'b.txt' is not a folder. Use read_file."
+    assert folder.text("list_dir", path="none") == "(empty folder)\n"
+    assert folder.call("list_dir", path="b.txt").text == "Error: 'b.txt' is not a folder. Use repo_browser.open_file."
     assert folder.call("list_dir", path="nowhere").text == "Error: there is no folder 'nowhere'. List one above it."
 
 
@@ -163,14 +174,16 @@ def test_names_that_would_break_the_list(folder: Folder) -> None:
     (folder.root / "two\nlines").touch()
     os.close(os.open(os.fsencode(folder.root) + b"/by\xfftes", os.O_CREAT))
     (folder.root / "esc\x1b[2J").touch()
-    assert folder.call("list_dir").text == "by\\xfftes\nesc\\x1b[2J\ntwo\\nlines"
+    assert folder.text("list_dir") == "by\\xfftes\nesc\\x1b[2J\ntwo\\nlines\n"
 
 
 def test_many_names_are_cut(folder: Folder) -> None:
     for number in range(600):
         folder.write(f"f{number:03}")
-    lines = folder.call("list_dir").text.split("\n")
-    assert len(lines) == 501 and lines[-1] == "[more than 500 names: list a folder below, or use grep]"
+    for name in ("list_dir", "print_tree"):
+        lines = folder.text(name, path="", depth=1).splitlines()
+        assert len(lines) == 501
+        assert lines[-1] == "[more than 500 names: list a folder below, or use repo_browser.search]"
 
 
 def test_links_are_not_followed_when_listing(folder: Folder, tmp_path: Path) -> None:
@@ -178,10 +191,24 @@ def test_links_are_not_followed_when_listing(folder: Folder, tmp_path: Path) -> 
     (tmp_path / "outside" / "secret").touch()
     (folder.root / "out").symlink_to(tmp_path / "outside")
     (folder.root / "loop").symlink_to(".")
-    assert folder.call("list_dir", depth=5).text == f"loop -> .\nout -> {tmp_path}/outside"
+    assert folder.text("list_dir", depth=5) == f"loop -> .\nout -> {tmp_path}/outside\n"
 
 
-# -- grep --
+def test_a_tree_is_indented(folder: Folder) -> None:
+    """`{"path": "", "depth": 3}` is the first call in nearly every task."""
+    for name in ("b.txt", "a/x.py", "a/deep/er/y.py", "a/deep/er/est/z.py", ".git/config"):
+        folder.write(name)
+    tree = ".git/\na/\n  deep/\n    er/\n  x.py\nb.txt\n"
+    assert folder.text("print_tree", path="", depth=3) == folder.text("print_tree", path=".", depth=3) == tree
+    assert folder.text("print_tree", path="a", depth=1) == "deep/\nx.py\n"
+    assert folder.text("print_tree") == ".git/\na/\n  deep/\n  x.py\nb.txt\n"  # both left out, as models do
+    assert "z.py" in folder.text("print_tree", path="", depth=99)
+    assert (
+        folder.call("print_tree", path="nowhere", depth=1).error and folder.call("print_tree", path="", depth=0).error
+    )
+
+
+# -- search --
 
 
 def test_lines_that_match(folder: Folder) -> None:
@@ -192,30 +219,29 @@ def test_lines_that_match(folder: Folder) -> None:
     folder.write("wide.txt", "\ufeffimport ü\n".encode("utf-16-le"))
     cases: list[tuple[dict[str, object], str]] = [
         (
-            {"pattern": "import"},
-            "old.txt:1: café import\nsrc/a.py:1: import os\nsrc/b.txt:2: import this\nwide.txt:1: import ü",
+            {"query": "import"},
+            "old.txt:1:café import\nsrc/a.py:1:import os\nsrc/b.txt:2:import this\nwide.txt:1:import ü",
         ),
-        ({"pattern": r"^import \w+$", "path": "src"}, "src/a.py:1: import os\nsrc/b.txt:2: import this"),
-        ({"pattern": "GRÖSSE|größe", "ignore_case": True}, "src/a.py:2: print('Größe')"),
-        ({"pattern": "import", "glob": "*.py"}, "src/a.py:1: import os"),
-        ({"pattern": "import", "glob": "src/**/*.{py,txt}"}, "src/a.py:1: import os\nsrc/b.txt:2: import this"),
-        ({"pattern": "import", "glob": "!src/"}, "old.txt:1: café import\nwide.txt:1: import ü"),
-        ({"pattern": "import", "path": "src/b.txt"}, "src/b.txt:2: import this"),
-        ({"pattern": "nowhere"}, "No matches in 4 files."),
+        ({"query": r"^import \w+$", "path": "src"}, "src/a.py:1:import os\nsrc/b.txt:2:import this"),
+        ({"query": "(?i)GRÖßE"}, "src/a.py:2:print('Größe')"),
+        ({"query": "import", "path": "src/b.txt"}, "src/b.txt:2:import this"),
+        ({"query": "nowhere"}, "No matches in 4 files."),
     ]
     for arguments, text in cases:
-        assert folder.send("grep", json.dumps(arguments)).text == text, arguments
+        assert folder.text("search", **arguments) == f"{text}\n", arguments
     assert folder.asked == []
 
 
-def test_expressions_and_places_that_are_none(folder: Folder) -> None:
-    folder.write("a.txt", "x")
-    bad = folder.call("grep", pattern="f(")
-    assert bad.error and bad.text.startswith("Error: 'f(' is no regular expression: missing ), unterminated subpattern")
-    assert folder.call("grep", pattern="a", path="b").text == "Error: there is no 'b'. list_dir shows what is there."
-    for hostile in ("(?:" * 300 + "a" + ")" * 300, "[[", "a{99999}{99999}", "(" * 900, "\\", "(?P<n>a)(?P=m)"):
-        assert folder.call("grep", pattern=hostile).text
-    assert folder.call("grep", pattern="x", glob="[z-a]*").error
+def test_what_is_no_expression_is_looked_for_as_it_stands(folder: Folder) -> None:
+    folder.write("a.txt", "x = f(1)\nf[[\n")
+    told = "[no regular expression (missing ), unterminated subpattern at position 1): looked for as it stands]"
+    assert folder.text("search", query="f(") == f"a.txt:1:x = f(1)\n{told}\n"
+    assert folder.call("search", query="a", path="b").text == (
+        "Error: there is no 'b'. repo_browser.list_dir shows what is there."
+    )
+    for hostile in ("(?:" * 240 + "a" + ")" * 240, "[[", "a{99999}{99999}", "(" * 900, "\\", "(?P<n>a)(?P=m)"):
+        assert not folder.call("search", query=hostile).error
+    assert folder.call("search", query="").error and folder.call("search", query="x" * 1_001).error
 
 
 def test_an_expression_that_never_ends_is_ended(folder: Folder, tmp_path: Path) -> None:
@@ -224,15 +250,16 @@ def test_an_expression_that_never_ends_is_ended(folder: Folder, tmp_path: Path) 
     context = ToolContext(
         stop=NoStop(), workspace=Workspace(folder.root, trusted=True), data_dir=tmp_path, count_tokens=len
     )
-    toolbox = Toolbox([Grep(timeout_s=1)], policy=Policy(), context=context)
-    running = toolbox.run(ToolCall("c", "functions.grep", json.dumps({"pattern": "^(a|a)*$|found"})), stop=NoStop())
+    toolbox = Toolbox([Search(timeout_s=1)], policy=Policy(), context=context)
+    running = toolbox.run(
+        ToolCall("c", "repo_browser.search", json.dumps({"query": "^(a|a)*$|found", "path": ""})), stop=NoStop()
+    )
     while True:
         try:
             next(running)
         except StopIteration as end:
-            assert end.value.text == (
-                "a.txt:1: found aaaa\n"
-                "[stopped after 1 s: narrow it down by path or glob, or use a simpler expression]"
+            assert folder.output(end.value) == (
+                "a.txt:1:found aaaa\n[stopped after 1 s: narrow it down by path, or use a simpler expression]\n"
             )
             break
 
@@ -243,7 +270,7 @@ def test_a_search_that_breaks_off_says_so(folder: Folder, tmp_path: Path) -> Non
     assert false is not None
     context = ToolContext(stop=NoStop(), workspace=Workspace(folder.root), data_dir=tmp_path, count_tokens=len)
     with pytest.raises(ToolFailed, match=r"^Error: the search broke off \(status 1\)\. "):
-        next(Grep(python=false).run({"pattern": "x"}, call_id="c", context=context))
+        next(Search(python=false).run({"query": "x", "path": ""}, call_id="c", context=context))
 
 
 def test_a_stop_ends_a_search(folder: Folder, tmp_path: Path) -> None:
@@ -253,17 +280,17 @@ def test_a_stop_ends_a_search(folder: Folder, tmp_path: Path) -> None:
     texts: list[str] = []
 
     def search() -> None:
-        running = Grep(timeout_s=3600).run({"pattern": "^(a|a)*$"}, call_id="c", context=context)
+        running = Search(timeout_s=3600).run({"query": "^(a|a)*$", "path": ""}, call_id="c", context=context)
         with pytest.raises(StopIteration) as end:
             next(running)
-        texts.append(end.value.value.text)
+        texts.append(folder.output(end.value.value))
 
     thread = threading.Thread(target=search, daemon=True)
     thread.start()
     thread.join(0.3)
     control.stop()
     thread.join(60)
-    assert texts == ["[interrupted by the user]"]
+    assert texts == ["[interrupted by the user]\n"]
 
 
 def test_what_a_search_passes_over(folder: Folder, tmp_path: Path) -> None:
@@ -273,42 +300,48 @@ def test_what_a_search_passes_over(folder: Folder, tmp_path: Path) -> None:
         folder.write(name, "needle\n")
     (folder.root / "link").symlink_to(tmp_path / "outside")
     (folder.root / "link.txt").symlink_to(tmp_path / "outside" / "secret.txt")
-    assert folder.call("grep", pattern="needle").text == (
+    assert folder.text("search", query="needle") == (
         "No matches in 0 files.\n"
         "[passed over (often holds secrets): .env, key.pem]\n"
-        "[passed over (not looked into): node_modules/, target/]"
+        "[passed over (not looked into): node_modules/, target/]\n"
     )
-    assert folder.call("grep", pattern="needle", path="target/debug").text == "target/debug/x.d:1: needle"
-    assert folder.call("grep", pattern="needle", path="node_modules").text == "node_modules/x.js:1: needle"
+    assert folder.text("search", query="needle", path="target/debug") == "target/debug/x.d:1:needle\n"
+    assert folder.text("search", query="needle", path="node_modules") == "node_modules/x.js:1:needle\n"
     assert folder.asked == []
-    assert folder.call("grep", pattern="needle", path=".env").text == ".env:1: needle"
+    assert folder.text("search", query="needle", path=".env") == ".env:1:needle\n"
     assert [asked.preview.caution for asked in folder.asked] == ["it searches .env, which often holds secrets"]
     folder.write(".ssh/known", "needle\n")
     folder.asked.clear()
-    assert folder.call("grep", pattern="needle", path=".ssh").text == ".ssh/known:1: needle"
+    assert folder.text("search", query="needle", path=".ssh") == ".ssh/known:1:needle\n"
     assert len(folder.asked) == 1
 
 
 def test_a_search_is_bounded(folder: Folder) -> None:
-    folder.write("many.txt", "needle\n" * 1_000)
-    lines = folder.call("grep", pattern="needle").text.split("\n")
-    assert len(lines) == 201 and lines[-1] == "[more than 200 matches: narrow it down by path or glob]"
+    folder.write("many.txt", "needle\n" * 1_100)
+    for most, given in ((50, {}), (3, {"max_results": 3}), (50, {"max_results": None})):
+        lines = folder.text("search", query="needle", path="", **given).splitlines()
+        assert len(lines) == most + 1
+        assert lines[-1] == f"[more than {most} matches: narrow it down, or give max_results]"
+    text = folder.text("search", query="needle", max_results=10_000)
+    assert len(text) < 10_300 and "[more than 1000 matches: narrow it down, or give max_results]" in text
+    assert folder.call("search", query="needle", max_results=0).error
     folder.write("many.txt", "x" * 5_000 + "needle" + "y" * 5_000 + "\n")
-    text = folder.call("grep", pattern="needle").text
-    assert "needle" in text and len(text) < 400 and text.startswith("many.txt:1: …x")
+    text = folder.text("search", query="needle")
+    assert "needle" in text and len(text) < 400 and text.startswith("many.txt:1:…x")
 
 
-# -- write_file --
+# -- writing --
 
 
 def test_a_new_file_with_its_folders(folder: Folder) -> None:
-    result = folder.call("write_file", path="docs/new/a.md", content="# A\n\ntext")
-    assert result == ToolResult("Made docs/new/a.md (3 lines, 9 bytes).")
-    assert (folder.root / "docs/new/a.md").read_bytes() == b"# A\n\ntext"
+    result = folder.put("docs/new/a.md", "# A\n\ntext\n")
+    told = "Success. Updated the following files:\nA docs/new/a.md\n"
+    assert result == ToolResult(f"<returncode>0</returncode>\n<output>\n{told}</output>\ncwd: {folder.root}")
+    assert (folder.root / "docs/new/a.md").read_bytes() == b"# A\n\ntext\n"
     assert [asked.preview for asked in folder.asked] == [
         Preview(
-            "make docs/new/a.md (+3 -0 lines)",
-            "--- /dev/null\n+++ b/docs/new/a.md\n@@ -0,0 +1,3 @@\n+# A\n+\n+text\n\\ No newline at end of file\n",
+            "change 1 file (+3 -0 lines): docs/new/a.md",
+            "--- /dev/null\n+++ b/docs/new/a.md\n@@ -0,0 +1,3 @@\n+# A\n+\n+text\n",
             "diff",
             subjects=("docs/new/a.md",),
         )
@@ -319,16 +352,17 @@ def test_a_new_file_with_its_folders(folder: Folder) -> None:
 
 def test_what_an_old_file_keeps(folder: Folder) -> None:
     cases = {
-        "crlf.txt": (b"one\r\ntwo\r\n", "1\n2\n3", b"1\r\n2\r\n3"),
-        "mixed.txt": (b"one\r\ntwo\n", "1\n2\n", b"1\n2\n"),
-        "bom.txt": (b"\xef\xbb\xbfone\n", "1\n", b"\xef\xbb\xbf1\n"),
-        "utf16.txt": ("\ufeffone\n".encode("utf-16-le"), "é\n", "\ufeffé\n".encode("utf-16-le")),
-        "latin.txt": (b"caf\xe9\n", "café 工具\n", "café 工具\n".encode()),
+        "crlf.txt": (b"one\r\ntwo\r\n", ("-one", "-two", "+1", "+2", "+3"), b"1\r\n2\r\n3\r\n"),
+        "mixed.txt": (b"one\r\ntwo\n", ("-one", "-two", "+1", "+2"), b"1\n2\n"),
+        "bom.txt": (b"\xef\xbb\xbfone\n", ("-one", "+1"), b"\xef\xbb\xbf1\n"),
+        "utf16.txt": ("\ufeffone\n".encode("utf-16-le"), ("-one", "+é"), "\ufeffé\n".encode("utf-16-le")),
+        "latin.txt": (b"caf\xe9\nx\n", ("-x", "+é"), b"caf\xe9\n\xe9\n"),
     }
-    for name, (before, content, after) in cases.items():
+    for name, (before, lines, after) in cases.items():
         path = folder.write(name, before)
         path.chmod(0o751)
-        assert not folder.call("write_file", path=name, content=content).error
+        patch = "\n".join(("*** Begin Patch", f"*** Update File: {name}", "@@", *lines, "*** End Patch"))
+        assert not folder.call("apply_patch", patch=patch).error
         assert path.read_bytes() == after, name
         assert path.stat().st_mode & 0o777 == 0o751
     assert folder.kept.seen == [before for before, _, _ in cases.values()]
@@ -337,23 +371,23 @@ def test_what_an_old_file_keeps(folder: Folder) -> None:
 def test_a_hard_link_to_a_file_outside_is_cut(folder: Folder, tmp_path: Path) -> None:
     (tmp_path / "theirs.txt").write_text("theirs\n")
     os.link(tmp_path / "theirs.txt", folder.root / "a.txt")
-    folder.call("write_file", path="a.txt", content="ours\n")
+    folder.put("a.txt", "ours\n")
     assert (tmp_path / "theirs.txt").read_text() == "theirs\n"
 
 
 def test_nothing_to_write(folder: Folder) -> None:
     folder.write("a.txt", "same\n")
-    assert folder.call("write_file", path="a.txt", content="same\n").text == (
-        "a.txt has this content already; nothing was written."
+    assert folder.output(folder.put("a.txt", "same\n")) == (
+        "The files are as the patch wants them already; nothing was written.\n"
     )
     assert folder.kept.paths == []
 
 
 def test_a_file_that_changed_after_the_question_is_not_overwritten(folder: Folder) -> None:
     path = folder.write("a.txt", "old\n")
-    arguments = json.dumps({"path": "a.txt", "content": "new\n"})
     for change in (lambda: path.write_text("theirs\n"), path.unlink, path.mkdir):
-        result = folder.send("write_file", arguments, between=change)
+        arguments = folder.patch("a.txt", "new\n")
+        result = folder.send("apply_patch", arguments, between=change)
         assert result.error and result.text.startswith("Error: 'a.txt' "), result
     assert folder.tree() == {"a.txt": None}
     assert folder.kept.paths == []
@@ -363,8 +397,8 @@ def test_what_is_not_written(folder: Folder) -> None:
     folder.write("docs/a.md", "x")
     before = folder.tree()
     for path in ("docs", ".", "docs/a.md/b", "a\\b", "a\nb", "", "n" * 300):
-        assert folder.call("write_file", path=path, content="x").error, path
-    assert folder.call("write_file", path="large.txt", content="x" * (17 << 20)).error
+        assert folder.put(path, "x").error, path
+    assert folder.put("large.txt", "x" * (17 << 20)).error
     assert folder.tree() == before
     assert folder.kept.paths == []
 
@@ -372,16 +406,16 @@ def test_what_is_not_written(folder: Folder) -> None:
 def test_a_link_inside_stays_one(folder: Folder) -> None:
     folder.write("real.txt", "old\n")
     (folder.root / "link.txt").symlink_to("real.txt")
-    folder.call("write_file", path="link.txt", content="new\n")
+    folder.put("link.txt", "new\n")
     assert folder.tree() == {"real.txt": b"new\n", "link.txt": "real.txt"}
     assert folder.asked[0].preview.subjects == ("real.txt", "link.txt")
 
 
-def test_a_picture_is_replaced_only_after_a_question(tmp_path: Path) -> None:
-    folder = Folder(tmp_path / "w", rules=(Rule("write_file", "allow"),))
+def test_a_picture_is_not_replaced(folder: Folder) -> None:
     folder.write("a.png", b"\x89PNG\0")
-    folder.call("write_file", path="a.png", content="x")
-    assert [asked.preview.caution for asked in folder.asked] == ["it replaces a PNG picture, 0.0 kB, with text"]
+    for patch in ("*** Update File: a.png\n@@\n+x", "*** Add File: a.png\n+x"):
+        assert folder.call("apply_patch", patch=f"*** Begin Patch\n{patch}\n*** End Patch").error
+    assert folder.tree() == {"a.png": b"\x89PNG\0"} and folder.asked == []
 
 
 def test_what_cannot_be_kept_is_not_written(folder: Folder) -> None:
@@ -396,10 +430,10 @@ def test_what_cannot_be_kept_is_not_written(folder: Folder) -> None:
     )
     toolbox = Toolbox(workspace_tools(), policy=Policy([Rule("*", "allow")]), context=context)
     for name, arguments in (
-        ("write_file", {"path": "a.txt", "content": "new\n"}),
-        ("apply_patch", {"patch": "*** Begin Patch\n*** Add File: n/b.txt\n+x\n*** Delete File: a.txt\n*** End Patch"}),
+        ("apply_patch", folder.patch("a.txt", "new\n")),
+        ("apply_patch", "*** Begin Patch\n*** Add File: n/b.txt\n+x\n*** Delete File: a.txt\n*** End Patch"),
     ):
-        running = toolbox.run(ToolCall("c", f"functions.{name}", json.dumps(arguments)), stop=NoStop())
+        running = toolbox.run(ToolCall("c", f"repo_browser.{name}", arguments), stop=NoStop())
         events = list(running)
         assert events[-1].result.text == "Error: the undo journal is full. Tell the user."  # type: ignore[union-attr]
     assert folder.tree() == {"a.txt": b"old\n"}
@@ -407,11 +441,9 @@ def test_what_cannot_be_kept_is_not_written(folder: Folder) -> None:
 
 def test_a_dry_run_shows_the_difference_and_writes_nothing(folder: Folder) -> None:
     folder.write("a.txt", "old\n")
-    context = ToolContext(
-        stop=NoStop(), workspace=Workspace(folder.root, True), data_dir=folder.root, count_tokens=len
-    )
+    context = ToolContext(stop=NoStop(), workspace=Workspace(folder.root, True), data_dir=folder.root, count_tokens=len)
     toolbox = Toolbox(workspace_tools(), policy=Policy(), context=context, dry_run=True)
-    call = ToolCall("c", "functions.write_file", json.dumps({"path": "a.txt", "content": "new\n"}))
+    call = ToolCall("c", "repo_browser.apply_patch", folder.patch("a.txt", "new\n"))
     text = list(toolbox.run(call, stop=NoStop()))[-1].result.text  # type: ignore[union-attr]
     assert "-old\n+new\n" in text
     assert folder.tree() == {"a.txt": b"old\n"}
@@ -422,7 +454,7 @@ def test_a_difference_of_any_size(folder: Folder) -> None:
     lines = [f"{number}\n" for number in range(1, 101)]
     folder.write("a.txt", "".join(lines))
     lines[9], lines[89] = "ten\n", "ninety\n"
-    folder.call("write_file", path="a.txt", content="".join(lines))
+    folder.put("a.txt", "".join(lines))
     assert folder.asked[-1].preview.detail == (
         "--- a/a.txt\n+++ b/a.txt\n@@ -7,7 +7,7 @@\n 7\n 8\n 9\n-10\n+ten\n 11\n 12\n 13\n"
         "@@ -87,7 +87,7 @@\n 87\n 88\n 89\n-90\n+ninety\n 91\n 92\n 93\n"
@@ -430,23 +462,23 @@ def test_a_difference_of_any_size(folder: Folder) -> None:
     lines = [f"{number}\n" if number % 2 else "again\n" for number in range(1, 20_001)]
     folder.write("a.txt", "".join(lines))
     lines[1], lines[19_999], lines[9_998:10_000] = "two\n", "end\n", []
-    folder.call("write_file", path="a.txt", content="".join(lines))
+    folder.put("a.txt", "".join(lines))
     assert folder.asked[-1].preview.detail == (
         "--- a/a.txt\n+++ b/a.txt\n@@ -1,5 +1,5 @@\n 1\n-again\n+two\n 3\n again\n 5\n"
         "@@ -9996,8 +9996,6 @@\n again\n 9997\n again\n-9999\n-again\n 10001\n again\n 10003\n"
         "@@ -19997,4 +19995,4 @@\n 19997\n again\n 19999\n-again\n+end\n"
     )
     folder.write("b.txt", "".join(f"old {number}\n" for number in range(10_000)))
-    folder.call("write_file", path="b.txt", content="".join(f"new {number}\n" for number in range(10_000)))
+    folder.put("b.txt", "".join(f"new {number}\n" for number in range(10_000)))
     preview = folder.asked[-1].preview
-    assert preview.summary == "change b.txt (+10000 -10000 lines)"
+    assert preview.summary == "change 1 file (+10000 -10000 lines): b.txt"
     assert preview.detail.count("\n") == 20_003
-    folder.call("write_file", path="c.txt", content="x" * 1_000_000)
+    folder.put("c.txt", "x" * 1_000_000)
     assert folder.asked[-1].preview.detail.endswith("characters of the diff are not shown]\n")
     folder.write("d.txt", "a\nb\n" * 1_000)
-    folder.call("write_file", path="d.txt", content="a\na\nb\nb\n" * 500)  # took difflib two minutes
-    assert folder.asked[-1].preview.summary == "change d.txt (+1998 -1998 lines)"
+    folder.put("d.txt", "a\na\nb\nb\n" * 500)  # took difflib two minutes
+    assert folder.asked[-1].preview.summary == "change 1 file (+1998 -1998 lines): d.txt"
     islands = ["".join(f"{n}\n{part * 60}" for n in range(200)) for part in ("a\nb\na\nb\n", "a\na\nb\nb\n")]
     folder.write("e.txt", islands[0])
-    folder.call("write_file", path="e.txt", content=islands[1])  # many such parts: bounded in all
-    assert folder.asked[-1].preview.summary.startswith("change e.txt (+")
+    folder.put("e.txt", islands[1])  # many such parts: bounded in all
+    assert folder.asked[-1].preview.summary.startswith("change 1 file (+")

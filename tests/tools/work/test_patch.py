@@ -1,4 +1,4 @@
-"""`functions.apply_patch`: exactly what the patch says, or nothing. Hostile row 28, through the toolbox."""
+"""`repo_browser.apply_patch`: exactly what the patch says, or nothing. Hostile row 28, through the toolbox."""
 
 from __future__ import annotations
 
@@ -27,8 +27,11 @@ def _update(path: str, *lines: str) -> str:
 
 def _apply(folder: Folder, patch: str) -> str:
     result = folder.call("apply_patch", patch=patch)
-    assert result.error == (not result.text.startswith("Done."))
-    return result.text
+    if result.error:
+        return result.text
+    text = folder.output(result).removesuffix("\n")
+    assert text.startswith("Success. Updated the following files:\n")
+    return text.replace("Success. Updated the following files:", "Done.")
 
 
 def _refused(folder: Folder, patch: str, *words: str) -> None:
@@ -58,9 +61,7 @@ def test_all_kinds_of_sections(folder: Folder) -> None:
             *("*** Update File: ln/name.txt", "*** Move to: renamed.txt"),
         ),
     )
-    assert text == (
-        "Done.\nM a.py\nA docs/deep/new.md\nD old.txt\nM move.txt -> there/moved.txt\nM ln/name.txt -> renamed.txt"
-    )
+    assert text == ("Done.\nM a.py\nA docs/deep/new.md\nD old.txt\nM there/moved.txt\nM renamed.txt")
     assert folder.tree() == {
         "a.py": (CODE[: CODE.rindex("1")] + "2\n").encode(),
         "docs": None,
@@ -341,11 +342,16 @@ def test_links(folder: Folder) -> None:
 
 
 def test_the_arguments_are_the_patch_itself(folder: Folder) -> None:
-    """As the reference declares it; what isn't one is told."""
-    assert folder.toolbox.by_name["functions.apply_patch"].parameters == {"type": "string"}
+    """As it was trained; what isn't one is told."""
+    assert folder.toolbox.by_name["repo_browser.apply_patch"].parameters == {
+        "type": "object", "properties": {"patch": {"type": "string"}}, "required": ["patch"],
+        "additionalProperties": False,
+    }  # fmt: skip
     for nothing in ("", "{}", "[]", '{"patch": 3, "more": 1}'):
         result = folder.send("apply_patch", nothing)
-        assert result.error and "functions.apply_patch" in result.text and '{"type": "string"}' in result.text, result
+        assert result.error and "repo_browser.apply_patch" in result.text and '{"type": "string"}' in result.text, (
+            result
+        )
 
 
 PATCH = _update("a.txt", "@@", " it's", '-"old" $HOME `x`', '+"new" \\n')
@@ -365,7 +371,7 @@ PATCH = _update("a.txt", "@@", " it's", '-"old" $HOME `x`', '+"new" \\n')
         json.dumps({"patch": f"Here is the patch:\n\n{PATCH}\n\nIt changes a line."}),
         json.dumps({"patch": f"apply_patch <<'EOF'\n{PATCH}\nEOF\n"}),
         json.dumps({"patch": f"$ apply_patch << PATCH\n{PATCH}\nPATCH"}),
-        json.dumps({"patch": f"cat <<\"EOF\" | apply_patch\n{PATCH}\nEOF"}),
+        json.dumps({"patch": f'cat <<"EOF" | apply_patch\n{PATCH}\nEOF'}),
         json.dumps({"patch": json.dumps(["apply_patch", PATCH])}),
         json.dumps({"patch": json.dumps({"input": PATCH})}),
         json.dumps({"patch": json.dumps(["bash", "-lc", f"apply_patch <<'EOF'\n{PATCH}\nEOF"])}),
@@ -376,14 +382,14 @@ PATCH = _update("a.txt", "@@", " it's", '-"old" $HOME `x`', '+"new" \\n')
 )
 def test_wrappers_are_taken_off(folder: Folder, arguments: str) -> None:
     """Row 28: fences, heredoc."""
-    path = folder.write("a.txt", "it's\n\"old\" $HOME `x`\n")
+    path = folder.write("a.txt", 'it\'s\n"old" $HOME `x`\n')
     result = folder.send("apply_patch", arguments)
-    assert result.text == "Done.\nM a.txt"
+    assert folder.output(result) == "Success. Updated the following files:\nM a.txt\n"
     assert path.read_text() == 'it\'s\n"new" \\n\n'
 
 
 def test_a_patch_of_another_folder_is_not_guessed_at(folder: Folder) -> None:
-    folder.write("a.txt", "it's\n\"old\" $HOME `x`\n")
+    folder.write("a.txt", 'it\'s\n"old" $HOME `x`\n')
     _refused(folder, f"cd sub && apply_patch <<'EOF'\n{PATCH}\nEOF", "without 'cd'")
 
 

@@ -1,4 +1,4 @@
-"""`functions.shell` under each confinement, through the toolbox: what works, what is contained, what is cut and ended.
+"""`container.exec` under each confinement, through the toolbox: what works, what is contained, what is cut and ended.
 
 Spec tools §4, row 29, is the section "hostile row 29".
 """
@@ -20,13 +20,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from tools.work.shell import NO_OUTPUT, ShellTiming, ShellTool
 
 from tests.support.floods import flood
 from tests.support.kernels import NO_BWRAP, StopByHand, count_tokens, descendants
 from tests.support.trees import snapshot
 from tools import sandbox
-from tools.approval.policy import Policy, Rule
+from tools.approval.policy import Policy
+from tools.approval.rules import Rule
 from tools.sandbox import SHELL_LIMITS, Confinement, Job, _cgroup
 from tools.sandbox._bwrap import Bwrap
 from tools.sandbox._landlock import Landlock
@@ -44,6 +44,9 @@ from tools.spec import (
 )
 from tools.toolbox import Toolbox
 from tools.undo.journal import Journal, KeepLimits
+from tools.work._command import Command
+from tools.work.exec import Exec, ShellTiming
+from tools.work.result import for_people
 from tools.workspace import Workspace
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are Linux's")
@@ -64,7 +67,8 @@ class Ran:
 
     @property
     def text(self) -> str:
-        return self.result.text
+        """The output, and the status if it isn't 0; what stands around it is held by the tests of the form."""
+        return for_people(self.result.text)
 
 
 class Shell:
@@ -82,19 +86,22 @@ class Shell:
         (self.data / "key").write_text(SECRET)
         self.journal = Journal(self.data, self.root)
         settled = {"limits": LIMITS, "timing": TIMING, **options}
-        self.tool = ShellTool(confinement=confinement, home=user_home, **settled)  # type: ignore[arg-type]
+        self.tool = Exec(confinement=confinement, home=user_home, **settled)  # type: ignore[arg-type]
         self.trusted, self.keeper = True, True
 
     @property
     def name(self) -> str:
         return self.tool.confinement.name
 
-    def run(self, command: str, *, stop: Stop | None = None, answer: bool = True, **arguments: object) -> Ran:
-        """One call. A `stop` by hand is stopped at the first output."""
+    def run(
+        self, command: str | list[str], *, stop: Stop | None = None, answer: bool = True, **arguments: object
+    ) -> Ran:
+        """One call; a text is a command for bash. A `stop` by hand is stopped at the first output."""
+        words = ["bash", "-lc", command] if isinstance(command, str) else command
         workspace = Workspace(self.root, self.trusted, self.journal if self.keeper else None)
         context = ToolContext(NoStop(), workspace, self.data, count_tokens)
         toolbox = Toolbox([self.tool], policy=Policy([Rule("*", "ask")]), context=context)
-        call = ToolCall("call_1", "functions.shell", json.dumps({"command": command, **arguments}))
+        call = ToolCall("call_1", "container.exec", json.dumps({"command": words, **arguments}))
         running = toolbox.run(call, stop=stop or NoStop())
         ran, decision = Ran([], ToolResult(""), []), None
         while True:
@@ -174,10 +181,12 @@ def no_process_left() -> bool:
 
 def test_output_of_both_streams_in_its_order_and_the_exit_status(shell: Shell) -> None:
     ran = shell.run("echo one; echo two >&2; echo three; exit 3")
-    assert ran.result == ToolResult("one\ntwo\nthree\n[exit status 3]", error=True, brings=frozenset({"private"}))
+    text = f"<returncode>3</returncode>\n<output>\none\ntwo\nthree\n</output>\ncwd: {shell.root}"
+    assert ran.result == ToolResult(text, error=True, brings=frozenset({"private"}))
     assert "".join(output.text for output in ran.outputs) == "one\ntwo\nthree\n"
     ran = shell.run("true")
-    assert ran.result == ToolResult(NO_OUTPUT, brings=frozenset({"private"})) and ran.outputs == []
+    text = f"<returncode>0</returncode>\n<output>\n</output>\ncwd: {shell.root}"
+    assert ran.result == ToolResult(text, brings=frozenset({"private"})) and ran.outputs == []
 
 
 def test_it_is_bash_in_the_workspace(shell: Shell) -> None:
@@ -189,7 +198,7 @@ def test_it_writes_the_workspace_and_undo_takes_it_back(shell: Shell) -> None:
     first = snapshot(shell.root)
     shell.journal.begin_turn("t")
     ran = shell.run("echo more >> inner/a.txt; mkdir inner/x; mv inner/a.txt inner/x/b.txt; echo y > top.txt")
-    assert ran.text == NO_OUTPUT
+    assert ran.text == ""
     assert (shell.root / "inner" / "x" / "b.txt").read_text() == "amore\n"
     shell.journal.end_turn()
     undone = shell.journal.undo()
@@ -201,7 +210,8 @@ def test_the_output_streams_as_it_comes(shell: Shell) -> None:
     """The command waits for a file that is made only once its first line was seen."""
     workspace = Workspace(shell.root, True, None)
     context = ToolContext(NoStop(), workspace, shell.data, count_tokens)
-    arguments = {"command": "echo first; while [ ! -e inner/go ]; do sleep 0.02; done; echo second"}
+    command = "echo first; while [ ! -e inner/go ]; do sleep 0.02; done; echo second"
+    arguments = {"command": ["bash", "-lc", command]}
     running = shell.tool.run(arguments, call_id="call_1", context=context)
     assert next(running) == ToolOutput("call_1", "first\n")
     (shell.root / "inner" / "go").touch()
@@ -259,7 +269,7 @@ def test_what_it_brings(shell: Shell) -> None:
 def test_a_patch_as_a_command_is_sent_to_its_tool(shell: Shell, command: str) -> None:
     ran = shell.run(command)
     assert ran.result.error and ran.asked == []
-    assert ran.text.startswith("Error: apply_patch is not a program: call the tool functions.apply_patch")
+    assert ran.text.startswith("Error: apply_patch is not a program: call the tool repo_browser.apply_patch")
 
 
 @pytest.mark.parametrize("command", ["", "  \n", "echo \0", "echo \ud800", "echo " + "x" * 100_001])
@@ -267,12 +277,12 @@ def test_commands_that_are_none(shell: Shell, command: str) -> None:
     """By itself: the toolbox mends or refuses some of these before."""
     context = ToolContext(NoStop(), Workspace(shell.root), shell.data, count_tokens)
     with pytest.raises(ToolFailed, match="Error: `command` "):
-        shell.tool.preview({"command": command}, context=context)
+        shell.tool.preview({"command": ["bash", "-lc", command]}, context=context)
 
 
 def test_without_a_workspace_and_in_the_systems_folders(shell: Shell, user_home: Path) -> None:
     context = ToolContext(NoStop(), None, shell.data, count_tokens)
-    call = ToolCall("c", "functions.shell", '{"command": "ls"}')
+    call = ToolCall("c", "container.exec", '{"command": ["ls"]}')
     for workspace, said in (
         (None, "there is no workspace"),
         (Workspace(Path("/")), "/ belongs to the system"),
@@ -293,8 +303,109 @@ def test_the_wish_for_time_is_bounded(shell: Shell) -> None:
     assert shell.run("echo x", timeout=0).text == "x"
     assert shell.run("sleep 20", timeout=0.2).text == (
         "[ERROR] timed out after 0.2 s: the command and all it started were ended; "
-        "a longer `timeout` can be given, at most 600"
+        "a longer `timeout` can be given, at most 600000"
     )
+
+
+# -- what a call asks for ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shell_name", ["bash", "sh", "/bin/bash", "/bin/sh", "/usr/bin/bash", "/usr/bin/sh"])
+@pytest.mark.parametrize("flag", ["-c", "-lc"])
+def test_these_spellings_are_a_command_for_a_shell(tmp_path: Path, user_home: Path, shell_name: str, flag: str) -> None:
+    shell = Shell(tmp_path, confinement("landlock"), user_home)
+    ran = shell.run([shell_name, flag, "echo $((40 + 2)); cat top.txt"])
+    assert (ran.text, ran.asked[0].preview.subjects) == ("42\ntop", ("echo $((40 + 2)); cat top.txt",))
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["echo", "$HOME;ls"], "echo '$HOME;ls'"),
+        (["bash", "-lc", "echo $1", "y"], "bash -lc 'echo $1' y"),
+        (["env", "bash", "-c", "echo x"], "env bash -c 'echo x'"),
+        (["bash", "-x", "-c", "true"], "bash -x -c true"),
+        (["bash", "-cl", "true"], "bash -cl true"),
+        (["BASH", "-c", "true"], "BASH -c true"),
+        (["/tmp/bash", "-c", "true"], "/tmp/bash -c true"),
+        (["./bash", "-lc", "true"], "./bash -lc true"),
+    ],
+)
+def test_every_other_list_runs_without_one_and_is_shown_as_its_words(
+    shell: Shell, words: list[str], shown: str
+) -> None:
+    ran = shell.run(words)
+    assert ran.asked[0].preview.subjects == (shown,)
+    if words[0] == "echo":
+        assert ran.text == "$HOME;ls"
+    ruling = Policy([Rule("container.exec", "allow", "true")]).rule_on(shell.tool.spec, ran.asked[0].preview)
+    assert ruling.action == "ask"
+
+
+def test_a_bash_of_the_workspace_is_not_the_one_that_runs(tmp_path: Path, user_home: Path) -> None:
+    shell = Shell(tmp_path, confinement("landlock"), user_home, search_path=f"{tmp_path / 'ws'}:.:/usr/bin:/bin")
+    for name in ("bash", "sh"):
+        (shell.root / name).write_text("#!/bin/echo FAKE")
+        (shell.root / name).chmod(0o755)
+    for words in (["bash", "-lc", "echo real"], ["sh", "-c", "echo real"]):
+        assert shell.run(words).text == "real"
+
+
+def test_the_folder_that_it_begins_in(shell: Shell, tmp_path: Path) -> None:
+    (shell.root / "in").symlink_to("inner")
+    (shell.root / "out").symlink_to(tmp_path)
+    for workdir, there, shown in ((".", "", "pwd"), ("", "", "pwd"), ("inner", "/inner", "cd inner && pwd"),
+                                  (str(shell.root / "inner"), "/inner", "cd inner && pwd"),
+                                  ("in", "/inner", "cd inner && pwd")):  # fmt: skip
+        for words in (["bash", "-lc", "pwd"], ["pwd"]):
+            ran = shell.run(words, workdir=workdir)
+            assert (ran.text, ran.asked[0].preview.subjects) == (f"{shell.root}{there}", (shown,))
+            assert ran.result.text.endswith(f"</output>\ncwd: {shell.root}{there}")
+    for workdir in ("..", "/", str(tmp_path), "out", "top.txt", "missing", "in/../.."):
+        ran = shell.run(["touch", "made"], workdir=workdir)
+        assert ran.result.error and ran.asked == [], workdir
+    assert not list(tmp_path.rglob("made"))
+
+
+def test_a_rule_for_a_command_is_about_the_workspace_itself(shell: Shell) -> None:
+    for name in ("container.exec", "shell"):
+        policy = Policy([Rule(name, "allow", "make*")])
+        for arguments, action in (({"workdir": "."}, "allow"), ({}, "allow"), ({"workdir": "inner"}, "ask")):
+            (asked,) = shell.run(["make", "all"], answer=False, **arguments).asked
+            assert policy.rule_on(shell.tool.spec, asked.preview).action == action
+        (asked,) = shell.run("make all", answer=False, workdir="inner").asked
+        assert Policy([Rule(name, "deny", "make*")]).rule_on(shell.tool.spec, asked.preview).action == "deny"
+
+
+@pytest.mark.parametrize(
+    ("timeout", "seconds"),
+    [
+        (5, 5), (999, 600), (5000, 5), (1000, 1), (100_000, 100), (10_000_000, 600), (0.5, 0.5), (0, 60), (-1, 60),
+        (None, 60), (float("nan"), 60), (float("inf"), 600),
+    ],
+)  # fmt: skip
+def test_a_small_timeout_is_meant_as_seconds(tmp_path: Path, timeout: float | None, seconds: float) -> None:
+    arguments = {"command": ["ls"]} | ({} if timeout is None else {"timeout": timeout})
+    assert Command.of(arguments, tmp_path.resolve()).timeout_s == seconds
+
+
+def test_the_returncode(shell: Shell) -> None:
+    def code(words: list[str], **arguments: object) -> str:
+        return shell.run(words, **arguments).result.text.partition("\n")[0]
+
+    assert code(["false"]) == code(["bash", "-lc", "exit 1"]) == "<returncode>1</returncode>"
+    assert code(["bash", "-lc", "kill -KILL $$"]) == "<returncode>137</returncode>"
+    assert code(["sleep", "20"], timeout=0.2) == "<returncode>124</returncode>"
+    assert code(["no-such-program-here"]) == "<returncode>127</returncode>"
+    assert shell.run(["bash", "-lc", "exit 124"]).text == "[exit status 124]"
+
+
+def test_of_much_output_head_and_tail_are_kept(shell: Shell) -> None:
+    text = shell.run(["seq", "1", "5000"]).text
+    head, told, tail = text.partition("\n[... ")
+    assert told and head.startswith("1\n2\n3\n") and tail.endswith("\n4999\n5000") and "characters omitted]" in tail
+    assert 9_000 < len(text) <= 10_100
+    assert shell.run(["seq", "1", "1000"]).text.count("\n") == 999  # 3,892 characters: whole
 
 
 # -- hostile row 29 ----------------------------------------------------------------------------------------------------
@@ -426,7 +537,9 @@ def test_a_stop_ends_it(shell: Shell) -> None:
 
 def test_closing_the_call_ends_it(shell: Shell) -> None:
     context = ToolContext(NoStop(), Workspace(shell.root, True, shell.journal), shell.data, count_tokens)
-    running = shell.tool.run({"command": "echo x > inner/new; echo on; sleep 300"}, call_id="c", context=context)
+    running = shell.tool.run(
+        {"command": ["bash", "-lc", "echo x > inner/new; echo on; sleep 300"]}, call_id="c", context=context
+    )
     assert next(running).text == "on\n"
     running.close()
     assert no_process_left()
@@ -461,7 +574,7 @@ def test_ossias_data_and_an_unusual_home_are_hidden_wherever_they_lie(shell: She
             (place / name / "key").write_text(SECRET)
         (place / "open").write_text("the rest of the system")
         shell.data = place / "data"
-        shell.tool = ShellTool(confinement=shell.tool.confinement, home=place / "people" / "ann")
+        shell.tool = Exec(confinement=shell.tool.confinement, home=place / "people" / "ann")
         text = shell.run(f"cat {place}/open; cat {place}/data/key {place}/people/ann/key; ls {place}/data").text
         assert SECRET not in text and (landlocked(shell) or "the rest of the system" in text)
         if not landlocked(shell):
@@ -521,7 +634,7 @@ def test_limits(shell: Shell, script: str, said: tuple[str, ...]) -> None:
 def test_the_disk_is_a_limit(shell: Shell) -> None:
     """Of the whole disk, on which others write, too: so only here it is small."""
     limits = replace(LIMITS, disk_bytes=60 << 20)
-    shell.tool = ShellTool(confinement=shell.tool.confinement, home=None, limits=limits, timing=TIMING)
+    shell.tool = Exec(confinement=shell.tool.confinement, home=None, limits=limits, timing=TIMING)
     fill = "i=0; while :; do i=$((i+1)); head -c 15000000 /dev/zero > inner/$i; sleep 0.05; done"
     assert "disk space" in shell.run(fill, timeout=60).text
     assert no_process_left()
@@ -562,18 +675,19 @@ import time; time.sleep(1)
 print('done')
 """)
     limits = replace(LIMITS, memory_bytes=SHELL_LIMITS.memory_bytes)
-    shell.tool = ShellTool(confinement=shell.tool.confinement, home=None, limits=limits, timing=TIMING)
+    shell.tool = Exec(confinement=shell.tool.confinement, home=None, limits=limits, timing=TIMING)
     assert shell.run("/usr/bin/python3 inner/work.py", timeout=120).text == "done"
 
 
 def test_ossia_killed_leaves_nothing_running(shell: Shell, tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from tools import sandbox\n"
-        "from tools.work.shell import ShellTool\n"
+        "from tools.work.exec import Exec\n"
         "from tools.spec import NoStop, ToolContext; from tools.workspace import Workspace\n"
-        f"tool = ShellTool(confinement=sandbox.choose(bwrap={NO_BWRAP if landlocked(shell) else None!r}))\n"
+        f"tool = Exec(confinement=sandbox.choose(bwrap={NO_BWRAP if landlocked(shell) else None!r}))\n"
         f"context = ToolContext(NoStop(), Workspace(Path({str(shell.root)!r})), Path({str(tmp_path)!r}), len)\n"
-        "for output in tool.run({'command': 'echo on; sleep 300 & sleep 300'}, call_id='c', context=context):\n"
+        "command = ['bash', '-lc', 'echo on; sleep 300 & sleep 300']\n"
+        "for output in tool.run({'command': command}, call_id='c', context=context):\n"
         "    print(output.text, flush=True)\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
