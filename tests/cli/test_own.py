@@ -19,6 +19,7 @@ from tests.support.command import OSSIA
 from tests.support.kernels import NO_BWRAP, confinement, run
 from tests.support.own import PACKAGES, calls, make_clone, make_environment
 from tests.support.trees import snapshot
+from tests.support.work_calls import patch
 from tools import sandbox
 from tools.python.tool import PythonTool
 from tools.work.result import for_people, formed
@@ -220,6 +221,6 @@ def test_programs_are_not_looked_for_in_the_workspace(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["conf/ossia/config.toml", "conf/ossia/mcp.json"])
 def test_what_ossia_would_read_is_asked_about_before_it_is_there(work: Path, name: str) -> None:
-    call = ("functions.write_file", {"path": name, "content": "x"})
+    call = ("repo_browser.apply_patch", {"patch": patch(name)})
     (answer,) = calls(OSSIA, work, call, flags=("--yes", "--trust"), env={"XDG_CONFIG_HOME": str(work / "conf")})
     assert answer["error"] and not (work / name).exists()

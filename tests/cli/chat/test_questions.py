@@ -93,18 +93,18 @@ DIFF = ["--- a/a.py", "+++ b/a.py", "@@ -1,60 +1,60 @@", " line 0", "-line 1", "
 NOTE = ['"a" will always allow patches of `a.py` here', "", "waiting for your answer", "›"]
 SCREENS = {
     (50, 15): [
-        *(ASKED[:1] + ASKED[2:] + DIFF[3:7]),
-        "… 89 more, PgUp PgDn; Ctrl-O: all",
+        *(ASKED[0], ASKED[2][:-7], "lines)", ASKED[3], *DIFF[3:6]),
+        "… 90 more, PgUp PgDn; Ctrl-O: all",
         *("[y] yes [n] no [s] this session [w] accept edits", "[a] always [e] edit [?] explain"),
         *NOTE,
-        "  script · medium · ▕▏       ▏ 2.4k of 131k · work",
+        "  script · medium · ▕▏       ▏ 2.5k of 131k · work",
     ],
     (80, 24): [
         *(ASKED + DIFF[:6]),
         "… 87 more lines, PgDn; Ctrl-O: all",
         "[y] yes [n] no [s] this session [w] accept edits [a] always [e] edit [?] explain",
         *NOTE,
-        "  script · medium · ▕▏       ▏ 2.4k of 131k · work",
+        "  script · medium · ▕▏       ▏ 2.5k of 131k · work",
     ],
     (120, 40): [
         *(ASKED + DIFF),
@@ -112,7 +112,7 @@ SCREENS = {
         "… 79 more lines, PgDn; Ctrl-O: all",
         "[y] yes  [n] no  [s] this session  [w] accept edits  [a] always  [e] edit  [?] explain",
         *NOTE,
-        "  script · medium · ▕▏       ▏ 2.4k of 131k · work",
+        "  script · medium · ▕▏       ▏ 2.5k of 131k · work",
     ],
 }
 
@@ -131,7 +131,7 @@ def test_the_whole_screen_with_a_question_on_it(tmp_path: Path, work: Path, colu
             shown = [re.sub("^[⠀-⣿] ", "", row) for row in shown[shown.index("› Change it.") :]]
             while not shown[-1]:
                 shown.pop()
-            assert [re.sub(r" · [\d.]+ tok/s$", "", row) for row in shown] == SCREENS[columns, rows]
+            assert [re.sub(r" · [\d.,]+ tok/s$", "", row) for row in shown] == SCREENS[columns, rows]
             await stage.type("n")
 
     chatting(case)

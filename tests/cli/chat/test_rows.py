@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -12,17 +11,14 @@ from cli.runtime.session import Resume
 from tests.support.command import write_script
 from tests.support.documents import answer, thought
 from tests.support.screen import ChatScreen, chatting
+from tests.support.work_calls import reads, writes
 
 SIZES = [(50, 15), (80, 24), (120, 40)]
 CTRL_O = "\x0f"
 
 
 def read(name: str) -> str:
-    arguments = json.dumps({"path": name})
-    return (
-        thought("Next.")
-        + f"<|channel|>commentary to=functions.read_file <|constrain|>json<|message|>{arguments}<|call|>"
-    )
+    return thought("Next.") + reads(name)
 
 
 def of_tools(rows: list[str]) -> list[str]:
@@ -40,7 +36,7 @@ def test_five_reads_are_one_row_live_and_resumed_and_each_is_in_the_pager(
         (work / name).write_text(f"text of {name}\n")
     size = {"columns": columns, "rows": rows}
     flags = {"workspace": str(work), "trust": True, "no_tools": None}
-    row = "▸ functions.read_file ×5" + ("  a.txt, b.txt" if columns > 50 else "")
+    row = "▸ repo_browser.open_file ×5" + ("  a.txt, b.txt" if columns > 50 else "")
 
     async def live() -> None:
         script = write_script(tmp_path, *map(read, names), read("none.txt"), read("a.txt"), answer("So."))
@@ -48,8 +44,8 @@ def test_five_reads_are_one_row_live_and_resumed_and_each_is_in_the_pager(
             await stage.type("Go.\r")
             await stage.settle()
             told = of_tools(stage.rows)
-            assert told[0].startswith(row) and told[1].startswith("✗ functions.read_file")
-            assert told[2:] == ["▸ functions.read_file  a.txt"]
+            assert told[0].startswith(row) and told[1].startswith("✗ repo_browser.open_file")
+            assert told[2:] == ["▸ repo_browser.open_file  a.txt"]
             await stage.type(CTRL_O)
             await stage.until(lambda: any("text of" in line for line in stage.terminal.display))
             await stage.type("q")
@@ -60,7 +56,7 @@ def test_five_reads_are_one_row_live_and_resumed_and_each_is_in_the_pager(
         script = write_script(tmp_path, answer("So."))
         async with ChatScreen(engine=script, resume=Resume(latest=True), **size, **flags) as stage:
             told = of_tools(stage.rows)
-            assert told[0].startswith(row) and told[2:] == ["▸ functions.read_file  a.txt"]
+            assert told[0].startswith(row) and told[2:] == ["▸ repo_browser.open_file  a.txt"]
 
     chatting(live)
     chatting(later)
@@ -71,8 +67,7 @@ def test_help_tools_and_undo_are_wrapped_not_cut(tmp_path: Path, columns: int) -
     work = tmp_path / "work"
     folder = "a folder with a name of many words/" * 2
     (work / folder).mkdir(parents=True)
-    arguments = json.dumps({"path": f"{folder}notes.txt", "content": "new\n"})
-    write = f"<|channel|>commentary to=functions.write_file <|constrain|>json<|message|>{arguments}<|call|>"
+    write = writes(f"{folder}notes.txt")
     asked = "Write it into the folder with the name of many words, please"
     size = {"columns": columns, "rows": 24}
     flags = {"workspace": str(work), "trust": True, "no_tools": None, "allow": ["write_file"]}
@@ -85,7 +80,7 @@ def test_help_tools_and_undo_are_wrapped_not_cut(tmp_path: Path, columns: int) -
                 ("/help", [f"/{one.name} {one.usage} {one.help}" for _, group in GROUPS for one in group]),
                 ("/help", [f"{key} {what}" for key, what in KEYS]),
                 ("/tools", ["web search /tools web URL (a SearXNG; or brave, exa, … with a key)"]),
-                ("/tools", ["functions.apply_patch built-in, can write, asks first"]),
+                ("/tools", ["repo_browser.apply_patch built-in, can write, asks first"]),
                 ("/undo list", [f"1 file {asked}"]),
                 ("/undo", [f"Undone: {asked}", "notes.txt", "the conversation is unchanged: /retry or /edit go back"]),
             ):

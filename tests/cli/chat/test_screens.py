@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from pathlib import Path
@@ -14,6 +13,7 @@ from tests.support.command import write_script
 from tests.support.documents import answer, thought
 from tests.support.looks import Looks
 from tests.support.pty import PtyChat
+from tests.support.work_calls import reads, writes
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
 
@@ -41,14 +41,10 @@ CHAT = (
 )
 
 
-def call(name: str, **arguments: str) -> str:
-    return f"<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>{json.dumps(arguments)}<|call|>"
-
-
 WORK = (
-    *(thought("Read it.") + call("read_file", path=f"{number}.md") for number in range(4)),
+    *(thought("Read it.") + reads(f"{number}.md") for number in range(4)),
     answer("Four parts."),
-    call("write_file", path="a.py", content="\n".join(AFTER) + "\n"),
+    writes("a.py", "\n".join(AFTER), before="\n".join(BEFORE)),
     answer("Changed."),
 )
 

@@ -204,7 +204,7 @@ def test_calls_in_a_row_are_a_list_without_gaps(width: int) -> None:
     assert rows(shown) == ["› Go.", "", *listed, *lines, "▸ python  print(9) · 2.0 s · 9", "", "So."]
 
 
-READ = "functions.read_file"
+READ = "repo_browser.open_file"
 
 
 def read(*names: str, ms: int = 1000) -> list[ToolFinished]:
@@ -221,7 +221,7 @@ def read(*names: str, ms: int = 1000) -> list[ToolFinished]:
             read("a.py", "b.py", "c.py", "long/name.py", "e.py"),
             f"▸ {READ} ×5  a.py, b.py, c.py, … · 5.0 s · 10 lines, 73 bytes",
         ),
-        (50, read("a.py", "b.py", "c.py"), f"▸ {READ} ×3 · 3.0 s · 6 lines, 39 by…"),
+        (50, read("a.py", "b.py", "c.py"), f"▸ {READ} ×3 · 3.0 s · 6 lines, 39…"),
         (
             80,
             [called("python", f"print({one})", f"{one}\n") for one in (1, 2, 3)],
@@ -258,11 +258,11 @@ def test_what_comes_between_calls_parts_them() -> None:
     for call in read("e", "f"):
         shown.see(call)
     shown.see(TurnEnded("answered"))
-    one = "▸ functions.read_file  {} · 1.0 s · 2 lines, 10 bytes"
-    two = "▸ functions.read_file ×2  {} · 2.0 s · 4 lines, 20 bytes · Ctrl-O shows each"
+    one = f"▸ {READ}  {{}} · 1.0 s · 2 lines, 10 bytes"
+    two = f"▸ {READ} ×2  {{}} · 2.0 s · 4 lines, 20 bytes · Ctrl-O shows each"
     assert rows(shown) == [
         *("› Go.", "", two.format("a, b"), "▸ python  1 · 2.0 s · 1", one.format("c")),
-        "✗ functions.read_file: no · {} · 2.0 s",
+        f"✗ {READ}: no · {{}} · 2.0 s",
         *("▸ python  plot() · drawn", "  /tmp/plot.png") * 2,
         *("thought · 12 tokens · Ctrl-O shows it", one.format("d"), "", "of /help", "", two.format("e, f")),
     ]

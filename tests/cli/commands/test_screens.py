@@ -24,7 +24,7 @@ config set effort low
 config set efort low
 tools call python "print('no newline', end='')" --quiet
 tools call functions.nope '{}'
-tools call functions.write_file --workspace . '{"path": "x.txt", "content": "a\n"}'
+tools call apply_patch --workspace . '{"patch": "*** Begin Patch\n*** Add File: x.txt\n+a\n*** End Patch"}'
 docs add llamas.md noise.bin broken.pdf
 docs ls
 harmony tokens Hi
