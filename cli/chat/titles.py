@@ -58,6 +58,8 @@ class Titles:
         try:
             if (rest_s := self._rest_in_s()) > 0:
                 return rest_s
+            if not store.wants_title(session_id):  # the user has given it one meanwhile
+                return None
             title = written_title(request, responder, control=control)
         except AgentError:
             title = ""

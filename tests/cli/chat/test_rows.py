@@ -80,7 +80,7 @@ def test_help_tools_and_undo_are_wrapped_not_cut(tmp_path: Path, columns: int) -
                 ("/help", [f"/{one.name} {one.usage} {one.help}" for _, group in GROUPS for one in group]),
                 ("/help", [f"{key} {what}" for key, what in KEYS]),
                 ("/tools", ["web search /tools web URL (a SearXNG; or brave, exa, … with a key)"]),
-                ("/tools", ["repo_browser.apply_patch built-in, can write, asks first"]),
+                ("/tools", ["repo_browser.apply_patch built-in, can write, runs without asking"]),
                 ("/undo list", [f"1 file {asked}"]),
                 ("/undo", [f"Undone: {asked}", "notes.txt", "the conversation is unchanged: /retry or /edit go back"]),
             ):
