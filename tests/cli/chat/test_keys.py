@@ -187,6 +187,7 @@ def test_a_line_typed_ahead_that_can_not_be_sent_leaves_the_draft(
             (tmp_path / "missing.md").write_text("here it is")
             await stage.type("\r")
             await stage.until(lambda: "Two." in stage.rows)
+            await stage.settle()
             assert "here it is" in stage.talk.session.messages[-2].text
 
     chatting(case)
