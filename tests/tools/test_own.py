@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.calls import Called, call
 from tests.support.folders import rewritten
+from tests.support.work_calls import patch
 from tools import sandbox
 from tools.approval.policy import Policy
 from tools.approval.rules import Rule, parse_rule
@@ -17,6 +18,7 @@ from tools.spec import NoStop, ToolContext
 from tools.toolbox import Toolbox
 from tools.work import workspace_tools
 from tools.work.exec import Exec
+from tools.work.result import for_people
 from tools.workspace import Workspace
 
 PATCH = "*** Begin Patch\n*** Update File: {}\n@@\n-one\n+two\n*** End Patch"
@@ -55,9 +57,9 @@ def test_what_is_not_there_yet_is_asked_about_and_hinders_no_command(root: Path)
     (root / "way").symlink_to("conf")
     own = own_in(root, [root / "b.py"], [root / "b.py", root / "way" / "config.toml", root.parent / "mcp.json"])
     assert own == Own((root / "b.py",), awaited=(root / "conf" / "config.toml", root / "way"))
-    (asked,) = _call(root, "functions.write_file", {"path": "conf/config.toml", "content": "x\n"}, own).asked
+    (asked,) = _call(root, "apply_patch", {"patch": patch("conf/config.toml")}, own).asked
     assert asked.firm and not asked.edits
-    assert _call(root, "functions.shell", {"command": "cat b.py"}, own).text.startswith("one")
+    assert for_people(_call(root, "container.exec", {"command": ["cat", "b.py"]}, own).text) == "one"
 
 
 @pytest.mark.parametrize("inside", ["engine", "engine/below"])

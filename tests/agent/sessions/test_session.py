@@ -89,7 +89,7 @@ def test_the_prompt_after_loading_has_the_same_ids(etude_tokenizer: Tokenizer) -
 def test_a_request_has_all_the_options() -> None:
     request = Session(OPTIONS).request((), max_tokens=5, open_with="final")
     assert request == Request(
-        (), (), "high", "Be brief.", "2025-06-28", OPTIONS.response_format, OPTIONS.sampling, 5, "final"
+        (), (), "high", "Be brief.", "2025-06-28", OPTIONS.response_format, OPTIONS.sampling, 5, None, "final"
     )
 
 

@@ -197,7 +197,7 @@ def test_wrong_arguments_and_hostile_text_are_one_clean_line(tmp_path: Path, mon
             said = len(stage.terminal.sent)
             hostile = "x\x1b]52;c;ZXZpbA==\x07\u202ey\x9b2J" * 3
             for name, _ in commands():
-                if name[1:] not in ("quit", "system", "title", "new", "model", "docs", "fork"):
+                if name[1:] not in ("quit", "system", "title", "new", "model", "docs", "fork", "plan"):
                     run_command(stage.talk, stage.face, f"{name} {hostile}")
             await send(stage, "/new 1", "/fork 7", "/calls 3", "/set nothing 1", "/set top_p 2", "/undo all")
             sent = "".join(stage.terminal.sent[said:])

@@ -182,7 +182,7 @@ class TestCall:
 
     @pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
     def test_a_dry_run_shows_the_diff_once_on_a_terminal(self, tmp_path: Path) -> None:
-        call = ("tools", "call", "write_file", '{"path": "a.md", "content": "new"}', "--dry-run")
+        call = ("tools", "call", "apply_patch", json.dumps({"patch": patch("a.md")}), "--dry-run")
         with PtyChat(*call, "--workspace", str(tmp_path)) as shown:
             assert shown.wait() == 0
         done = ossia(*call, "--workspace", str(tmp_path))

@@ -19,6 +19,7 @@ from tests.support.folders import Folder
 from tests.support.kernels import NO_BWRAP, count_tokens
 from tests.support.pty import PtyChat
 from tests.support.trees import snapshot
+from tests.support.work_calls import runs, writes
 from tools import sandbox
 from tools.approval import sensitive
 from tools.approval.policy import Policy
@@ -27,6 +28,7 @@ from tools.spec import NoStop, ToolCall, ToolContext, ToolResult
 from tools.toolbox import Toolbox
 from tools.undo.journal import Journal, KeepLimits
 from tools.work.exec import Exec
+from tools.work.result import for_people, formed
 from tools.workspace import Workspace
 
 ALLOWED = (Rule("repo_browser.apply_patch", "allow"), Rule("container.exec", "allow"))
@@ -61,11 +63,10 @@ def test_yes_answers_for_none_of_them(tmp_path: Path, name: str) -> None:
     folder = Folder(tmp_path / "w", rules=(*ALLOWED, Rule("repo_browser.apply_patch", "allow", "**")))
     folder.write("a.md", "old\n")
     assert folder.put(name, "x", answer=False).error
-    assert folder.send("apply_patch", _patch("*** Add File: " + name, "+x"), answer=False).error
     move = _patch("*** Update File: a.md", f"*** Move to: {name}", "@@", "-old", "+new")
     assert folder.send("apply_patch", move, answer=False).error
     assert folder.tree() == {"a.md": b"old\n"}
-    assert [asked.firm for asked in folder.asked] == [True] * 3
+    assert [asked.firm for asked in folder.asked] == [True] * 2
     folder.write(name, "x")
     assert folder.send("apply_patch", _patch("*** Delete File: " + name), answer=False).error
     assert folder.asked[-1].firm
@@ -209,7 +210,7 @@ def test_a_command_that_plants_nothing_tells_nothing(shell: Shell) -> None:
     before = snapshot(shell.root)
     result = shell.run("touch AGENTS.md .vscode; mkdir sub/x; echo x | tee sub/x/config sub/HEAD sub/b.txt > Makefile; "
                        "cat AGENTS.md; chmod 600 AGENTS.md; chmod 644 AGENTS.md; rm sub/HEAD")  # fmt: skip
-    assert _told(result) == () and result.text == "old"
+    assert _told(result) == () and for_people(result.text) == "old"
     shell.run("rm -r sub/x sub/b.txt Makefile")
     assert snapshot(shell.root) == before
 
@@ -438,7 +439,7 @@ def test_an_unconfined_command_is_told_of_the_workspaces_own_repository(tmp_path
 
 def test_a_command_cut_off_by_a_closed_call_leaves_nothing_either(tmp_path: Path, confined: str) -> None:
     shell = Shell(tmp_path, confined, journaled=True)
-    call = ToolCall("c", "functions.shell", json.dumps({"command": "echo x > AGENTS.md; echo on; sleep 300"}))
+    call = ToolCall("c", "container.exec", json.dumps({"command": "echo x > AGENTS.md; echo on; sleep 300"}))
     running = shell.toolbox.run(call, stop=NoStop())
     while "on" not in getattr(next(running), "text", ""):
         pass
@@ -463,10 +464,6 @@ def test_a_large_workspace_is_looked_at_from_the_top(tmp_path: Path, confined: s
 # -- as users see it ---------------------------------------------------------------------------------------------------
 
 
-def _call(name: str, **arguments: str) -> str:
-    return f"<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>{json.dumps(arguments)}<|call|>"
-
-
 @pytest.fixture
 def work(tmp_path: Path, home: Path) -> Path:
     folder = tmp_path / "work"
@@ -477,16 +474,16 @@ def work(tmp_path: Path, home: Path) -> Path:
 @pytest.mark.needs_bwrap
 def test_yes_writes_no_rules_and_no_hooks(work: Path, tmp_path: Path) -> None:
     """What `ossia run --yes` did before: rules that the next --trust obeys, and a hook that the next commit runs."""
-    calls = [_call("write_file", path=name, content="x") for name in (".ossia/mcp.json", ".git/hooks/pre-commit")]
+    calls = [writes(name, "x") for name in (".ossia/mcp.json", ".git/hooks/pre-commit")]
     script = write_script(tmp_path, *calls, answer("Done."))
     done = ossia_text("run", "hi", "--engine", script, "--workspace", str(work), "--trust", "--yes")
     assert list(work.iterdir()) == [] and done.returncode == 0
     assert done.stderr.splitlines() == [
-        "ossia: functions.write_file was refused: it changes .ossia/mcp.json, which holds rules for this program, and "
-        "--yes doesn't answer that; --allow 'write_file:.ossia/mcp.json' allows it",
-        f"ossia: functions.write_file was refused: it changes .git/hooks/pre-commit, {CODE}, and "
-        "--yes doesn't answer that; --allow 'write_file:.git/hooks/pre-commit' allows it",
-        "ossia: 2 calls were refused, since nobody could be asked: functions.write_file (2)",
+        "ossia: repo_browser.apply_patch was refused: it changes .ossia/mcp.json, which holds rules for this program, "
+        "and --yes doesn't answer that; --allow 'repo_browser.apply_patch:.ossia/mcp.json' allows it",
+        f"ossia: repo_browser.apply_patch was refused: it changes .git/hooks/pre-commit, {CODE}, and "
+        "--yes doesn't answer that; --allow 'repo_browser.apply_patch:.git/hooks/pre-commit' allows it",
+        "ossia: 2 calls were refused, since nobody could be asked: repo_browser.apply_patch (2)",
     ]
 
 
@@ -494,7 +491,7 @@ def test_yes_writes_no_rules_and_no_hooks(work: Path, tmp_path: Path) -> None:
 def test_a_script_is_told_on_stderr(work: Path, tmp_path: Path, way: str) -> None:
     command, ending = "echo x > AGENTS.md; echo y > b", ["--workspace", str(work), "--trust", "--yes"]
     if way == "run":
-        script = write_script(tmp_path, _call("shell", command=command), answer("Done."))
+        script = write_script(tmp_path, runs(command), answer("Done."))
         done = ossia_text("run", "hi", "--engine", script, *ending)
         assert done.stdout == "Done.\n"
     else:
@@ -502,7 +499,7 @@ def test_a_script_is_told_on_stderr(work: Path, tmp_path: Path, way: str) -> Non
     (aside,) = work.glob("AGENTS.md*")
     said = f"a command made AGENTS.md, {WORDS}: it was put aside as {aside.name}"
     assert done.returncode == 0 and done.stderr == f"ossia: warning: {said}\n"
-    assert way == "run" or done.stdout == f"[no output]\n[{said}]\n{ASK}\n"
+    assert way == "run" or done.stdout == f"{formed('', work.resolve())}\n[{said}]\n{ASK}\n"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are Linux's")
@@ -512,7 +509,7 @@ def test_a_ctrl_c_ends_the_command_and_not_the_look_after_it(work: Path, tmp_pat
     for number in range(5_000):
         (work / f"f{number}").write_text("x\n" * 500)
     command, ending = "sed -i s/x/y/ f*; echo x > AGENTS.md; sleep 60", ["--workspace", str(work), "--trust", "--yes"]
-    script = write_script(tmp_path, _call("shell", command=command), answer("Done."))
+    script = write_script(tmp_path, runs(command), answer("Done."))
     call = ["run", "hi", "--engine", script] if way == "run" else [
         "tools", "call", "shell", json.dumps({"command": command})]  # fmt: skip
     with subprocess.Popen([OSSIA, *call, *ending], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -529,7 +526,7 @@ def test_a_ctrl_c_ends_the_command_and_not_the_look_after_it(work: Path, tmp_pat
 def test_a_quiet_script_is_told_too_and_json_has_it(work: Path, tmp_path: Path, way: str) -> None:
     command, ending = "echo x > AGENTS.md", ["--workspace", str(work), "--trust", "--yes", "--quiet", "--json"]
     if way == "run":
-        script = write_script(tmp_path, _call("shell", command=command), answer("Done."))
+        script = write_script(tmp_path, runs(command), answer("Done."))
         done = ossia_text("run", "hi", "--engine", script, *ending)
         (call,) = json.loads(done.stdout)["calls"]
     else:
@@ -542,7 +539,7 @@ def test_a_quiet_script_is_told_too_and_json_has_it(work: Path, tmp_path: Path, 
 
 @pytest.mark.parametrize("terminal", ["dumb", "xterm-256color"])
 def test_a_chat_tells_it(work: Path, tmp_path: Path, terminal: str) -> None:
-    script = write_script(tmp_path, _call("shell", command="echo x > AGENTS.md"), answer("Done."), tokens_per_s=300)
+    script = write_script(tmp_path, runs("echo x > AGENTS.md"), answer("Done."), tokens_per_s=300)
     flags = ("--engine", script, "--workspace", str(work), "--trust", "--allow", "shell")
     with PtyChat(*flags, environ={"TERM": terminal}) as chat:
         chat.until(lambda: any(row.startswith((">", "›")) for row in chat.display))

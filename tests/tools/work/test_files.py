@@ -340,7 +340,7 @@ def test_a_new_file_with_its_folders(folder: Folder) -> None:
     assert (folder.root / "docs/new/a.md").read_bytes() == b"# A\n\ntext\n"
     assert [asked.preview for asked in folder.asked] == [
         Preview(
-            "change 1 file (+3 -0 lines): docs/new/a.md",
+            "make docs/new/a.md (+3 -0 lines)",
             "--- /dev/null\n+++ b/docs/new/a.md\n@@ -0,0 +1,3 @@\n+# A\n+\n+text\n",
             "diff",
             subjects=("docs/new/a.md",),
@@ -471,14 +471,14 @@ def test_a_difference_of_any_size(folder: Folder) -> None:
     folder.write("b.txt", "".join(f"old {number}\n" for number in range(10_000)))
     folder.put("b.txt", "".join(f"new {number}\n" for number in range(10_000)))
     preview = folder.asked[-1].preview
-    assert preview.summary == "change 1 file (+10000 -10000 lines): b.txt"
+    assert preview.summary == "change b.txt (+10000 -10000 lines)"
     assert preview.detail.count("\n") == 20_003
     folder.put("c.txt", "x" * 1_000_000)
     assert folder.asked[-1].preview.detail.endswith("characters of the diff are not shown]\n")
     folder.write("d.txt", "a\nb\n" * 1_000)
     folder.put("d.txt", "a\na\nb\nb\n" * 500)  # took difflib two minutes
-    assert folder.asked[-1].preview.summary == "change 1 file (+1998 -1998 lines): d.txt"
+    assert folder.asked[-1].preview.summary == "change d.txt (+1998 -1998 lines)"
     islands = ["".join(f"{n}\n{part * 60}" for n in range(200)) for part in ("a\nb\na\nb\n", "a\na\nb\nb\n")]
     folder.write("e.txt", islands[0])
     folder.put("e.txt", islands[1])  # many such parts: bounded in all
-    assert folder.asked[-1].preview.summary.startswith("change 1 file (+")
+    assert folder.asked[-1].preview.summary.startswith("change e.txt (+")
