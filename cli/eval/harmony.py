@@ -97,7 +97,9 @@ def _python() -> list[Task]:
     asked = {"product": ("Compute 918273 * 564738 with python.", 918273 * 564738),
              "power": ("Use python: what is 7**23 mod 1000003?", pow(7, 23, 1000003)),
              "letters": ("Count with python how often 's' occurs in 'possessionlessness'.", 8)}  # fmt: skip
-    used = _that(lambda report: any(not done.result.error for done in called(report, "python")), "python wasn't used")
+    used = _that(
+        lambda report: any(not done.result.error for done in called(report, "python")), "no call of python succeeded"
+    )
     return [
         Task(f"harmony/python-{name}", question, _all(used, is_number(number)), python=True,
              calls=(("python", f"print({number})"),), answer=str(number))
@@ -109,31 +111,36 @@ def _weather(args: dict[str, Any]) -> str:
     return json.dumps({"city": args["city"], "degrees": 17, "unit": args.get("unit", "celsius"), "sky": "overcast"})
 
 
-_WEATHER: Mapping[str, object] = {"city": {"type": "string"}, "unit": {"enum": ["celsius", "fahrenheit"]}}
+_WEATHER: Mapping[str, object] = {
+    "city": {"type": "string"},
+    "unit": {"type": "string", "enum": ["celsius", "fahrenheit"]},
+}
 _POINT = {"type": "object", "properties": {"x": {"type": "number"}, "y": {"type": "number"}}, "required": ["x", "y"],
           "additionalProperties": False}  # fmt: skip
 
 
 def _functions() -> list[Task]:
-    def offered(*more: Tool) -> Callable[[], Sequence[Tool]]:
-        return lambda: (Function("weather", "The weather in a city.", _WEATHER, _weather, optional=["unit"]), *more)
+    def offered(tool: Tool) -> Callable[[], Sequence[Tool]]:
+        return lambda: (tool,) if tool.spec.name == "functions.weather" else (plain, tool)
 
+    plain = Function("weather", "The weather in a city.", {"city": {"type": "string"}}, _weather)
+    units = Function("weather", "The weather in a city.", _WEATHER, _weather, optional=["unit"])
     path = Function("path_length", "The length of a path.", {"points": {"type": "array", "items": _POINT}},
                     lambda args: str(len(args["points"]) * 5))  # fmt: skip
     book = Function("book_table", "Books a table.", {"guests": {"type": "integer"}, "day": {"type": "string"},
                     "outside": {"type": "boolean"}}, lambda args: "booked: number 4711")  # fmt: skip
     points = {"points": [{"x": 0, "y": 0}, {"x": 3, "y": 4}]}
     table = {"guests": 5, "day": "2031-05-02", "outside": True}
-    asked: Mapping[str, tuple[str, Tool | None, Call, str]] = {
-        "plain": ("What is the weather in Bergen?", None, ("weather", {"city": "Bergen"}), "17"),
-        "enum": ("How warm is it in Oslo, in fahrenheit?", None,
+    asked: Mapping[str, tuple[str, Tool, Call, str]] = {
+        "plain": ("What is the weather in Bergen?", plain, ("weather", {"city": "Bergen"}), "17"),
+        "enum": ("How warm is it in Oslo, in fahrenheit?", units,
                  ("weather", {"city": "Oslo", "unit": "fahrenheit"}), "17"),
         "nested": ("How long is the path from (0,0) to (3,4)? Use path_length.", path, ("path_length", points), "10"),
         "types": ("Book a table outside for five on 2031-05-02 (pass the day as it stands here). Give me the number.",
                   book, ("book_table", table), "4711"),
     }  # fmt: skip
     return [
-        Task(f"harmony/function-{name}", question, _all(_calls(call), _says(word)), offered(*([tool] if tool else [])),
+        Task(f"harmony/function-{name}", question, _all(_calls(call), _says(word)), offered(tool),
              calls=((f"functions.{call[0]}", call[1]),), answer=f"It is {word}.")
         for name, (question, tool, call, word) in asked.items()
     ]  # fmt: skip
@@ -143,8 +150,8 @@ def _effort() -> list[Task]:
     short = _that(lambda report: _thought(report) <= _SHORT_THOUGHT, f"it thought more than {_SHORT_THOUGHT} words")
     long = _that(lambda report: _thought(report) >= _LONG_THOUGHT, f"it thought fewer than {_LONG_THOUGHT} words")
     riddle = (
-        "Five people sit in a row. Ann isn't at an end; Ben sits right of Cal, next to him; Dee is at the left end; "
-        "Eli isn't next to Dee, and sits at the right end. In which place, from the left, does Ann sit?"
+        "Five people sit in a row. Ann isn't next to Eli; Ben sits right of Cal, next to him; Dee is at the left end; "
+        "Eli is at the right end. In which place, from the left, does Ann sit?"
     )
     return [
         Task("harmony/effort-low", "How many minutes are three hours?", _all(short, is_number(180)), effort="low",
@@ -176,7 +183,8 @@ def _schemas() -> list[Task]:
         one("list", "Give the first five square numbers, from 1 on, and their sum.",
             {"squares": number_list, "sum": whole}, {"squares": [1, 4, 9, 16, 25], "sum": 55}),
         one("enum", "Is a tomato, to a botanist, a fruit or a root? Is it an animal?",
-            {"kind": {"enum": ["fruit", "root"]}, "animal": {"type": "boolean"}}, {"kind": "fruit", "animal": False}),
+            {"kind": {"type": "string", "enum": ["fruit", "root"]}, "animal": {"type": "boolean"}},
+            {"kind": "fruit", "animal": False}),
     ]  # fmt: skip
 
 

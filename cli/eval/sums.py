@@ -107,7 +107,8 @@ def _josephus(chance: random.Random) -> tuple[str, int]:
     last = 0
     for size in range(2, people + 1):
         last = (last + step) % size
-    return f"{people} people (1 to {people}) stand in a circle; every {step}th leaves. Who is the last?", last + 1
+    rule = f"counting from 1, whoever is counted as {step} leaves, and the count begins anew with the next"
+    return f"{people} people (1 to {people}) stand in a circle; {rule}. Who is the last one left?", last + 1
 
 
 def _coprime(chance: random.Random) -> tuple[str, int]:
