@@ -153,10 +153,10 @@ class _Evaluation:
 
     def _identity(self, assembly: Assembly) -> dict[str, object]:
         """What must be the same for two results to stand in one table."""
-        settings, plan = self._settings, assembly.plan
+        settings = self._settings
         sampling = {key: getattr(settings, key) for key in SAMPLING}
         limits = {key: getattr(settings, key) for key in ("guide", "max_tokens", "think_tokens", "timeout")}
-        model = {"model": self._model, "weights": plan.needs.weights if plan else settings.engine}
+        model = {"model": self._model, "weights": _file_of(settings) if assembly.plan else settings.engine}
         vocabulary = {"vocabulary": assembly.engine.vocabulary.digest}
         return {"ossia": __version__, **model, **vocabulary, "effort": settings.effort, **sampling, **limits}
 
@@ -240,3 +240,14 @@ class _Evaluation:
         head_line = f"{self._model} · effort {settings.effort} · {tasks}{runs if self._wanted.runs > 1 else ''}"
         for line in (head_line, "", *table(rows), *published(rows, model=self._model, effort=settings.effort)):
             print(shown(line), file=stdout())
+
+
+def _file_of(settings: Settings) -> list[object]:
+    """The model's file as it is now: other weights may have the same name, even the same size."""
+    from agent.models.memory import read_memory
+    from agent.models.resolve import resolve as find_model
+    from cli.runtime.models import locations
+
+    path = find_model(settings.model, locations=locations(), memory=read_memory()).path.resolve()
+    status = path.stat()
+    return [str(path), status.st_size, status.st_mtime_ns]

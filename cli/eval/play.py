@@ -130,9 +130,7 @@ class Player:
 
     def _verdict(self, task: Task, report: Report, bench: Bench) -> Verdict:
         verdict = task.judge(report)
-        if not verdict.passed or report.end == "answered":
-            pass
-        else:
+        if report.end != "answered":  # whatever there is by then: it didn't come to its end
             verdict = replace(verdict, passed=False, reason=ENDS.get(report.end, report.end))
         if not verdict.passed or bench.folder is None:
             return verdict

@@ -125,6 +125,7 @@ def test_an_endless_one_is_stopped(tmp_path: Path, limit: tuple[str, str]) -> No
     done = ossia_text("eval", *flags(tasks), *limit, "--json", "--engine", engine)
     first, second, _ = results(done.stdout)
     assert (first["passed"], first["end"]) == (False, "time" if "--timeout" in limit else "tokens")
+    assert first["reason"].startswith("cut off: ")
     assert (second["passed"], second["end"]) == (True, "answered")
 
 
@@ -197,10 +198,10 @@ def test_with_the_built_in_model_it_runs_and_tells_the_time_first() -> None:
 
 
 def test_aime_is_read_from_a_file_and_stands_beside_published_figures(tmp_path: Path) -> None:
-    lines = [{"problem": "What is 2+2?", "answer": 4}, {"problem": "What is 3+3?", "answer": "006"}]
+    lines = [{"problem": "How many hats fit?", "answer": 4}, {"problem": "How many coats hang there?", "answer": "006"}]
     jsonl, table = tmp_path / "aime.jsonl", tmp_path / "aime.csv"
     jsonl.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    table.write_text('id,question,answer\n1,"What is\n2+2?",4\n')
+    table.write_text('id,question,answer\n1,"How many\nhats fit?",4\n')
     assert ossia_here("eval", "--list", "--aime", str(jsonl)).stdout.decode().split() == ["aime/1", "aime/2"]
     assert ossia_here("eval", "--list", "--aime", str(table)).stdout.decode().split() == ["aime/1"]
     table.write_text("question\nWhat?\n")

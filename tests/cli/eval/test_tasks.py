@@ -10,6 +10,7 @@ from pathlib import Path
 from agent.prompt import tool_texts
 from cli.eval.suites import chosen
 from tests.cli.eval.test_eval import some
+from tests.oracle.eval_answers import misses
 from tools.approval.policy import Policy, Rule
 from tools.spec import NoStop, ToolCall, ToolContext, ToolFinished
 from tools.toolbox import Toolbox
@@ -42,3 +43,8 @@ def test_the_lines_that_count_as_cited_are_those_that_the_browser_shows() -> Non
                 shown = event.result.text if isinstance(event, ToolFinished) else shown
         word, line = re.findall(r"It is (.+)【1†L(\d+)】", task.answer)[0]
         assert [row for row in shown.splitlines() if word in row and row.startswith(f"L{line}:")], shown
+
+
+def test_the_sums_have_the_answers_that_another_way_gives() -> None:
+    """`python -m tests.oracle.eval_answers` looks at more seeds."""
+    assert misses(0) == []
