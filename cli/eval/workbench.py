@@ -30,8 +30,9 @@ from tools.toolbox import Toolbox
 from tools.undo.journal import Journal
 from tools.workspace import Workspace
 
-_ALLOWED = ("container.exec", "repo_browser.apply_patch", "functions", "browser")
-"""Nobody is asked: in a folder that is thrown away this may run. What else would be asked about is refused."""
+_ALLOWED = ("container.exec", "repo_browser.apply_patch")
+"""Nobody is asked: in a folder that is thrown away these may run, and a task's own tools, each by its whole name. (A
+rule for `functions` would be about commands, too: their old name.) What else would be asked about is refused."""
 _HIDDEN = "hidden_tests"
 _PREFIX = "ossia-eval-"
 _SURELY_LEFT_S = 7 * 86_400.0
@@ -55,10 +56,11 @@ def set_up(task: Task, settings: Settings, display: Display, tokenizer: Tokenize
         made = ToolMaker(settings, folder, display, tokenizer)
         made.all(ChosenTools(trained=("python",) if task.python else ()))
         counter = Counter(tokenizer)
-        policy = Policy(Rule(name, "allow") for name in _ALLOWED)
+        own = task.functions()
+        policy = Policy(Rule(name, "allow") for name in (*_ALLOWED, *(tool.spec.name for tool in own)))
         workspace = folder.workspace if folder else None
         context = ToolContext(stop=NoStop(), workspace=workspace, data_dir=paths.data_dir(), count_tokens=counter)
-        toolbox = Toolbox([*made.unique(), *task.functions()], policy=policy, context=context)
+        toolbox = Toolbox([*made.unique(), *own], policy=policy, context=context)
         tools = Toolset(toolbox, policy, Grants(place / "data"), folder, made.python_tool, counter=counter)
         yield Bench(tools, folder)
     finally:
