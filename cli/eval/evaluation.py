@@ -86,12 +86,13 @@ def _plain(resolved: Resolved) -> Resolved:
 
 def _possible(tasks: Sequence[Task], settings: Settings, display: Display) -> list[Task]:
     """The tasks whose tools are here; a line about each kind that is left out. Raises ExitError if none is left."""
-    lacking = missing(settings)
+    lacking = missing(tasks, settings, display)
     kept = list(tasks)
     for need, why in lacking.items():
         out = [task for task in kept if (task.python if need == "python" else task.files is not None)]
         if out:
-            display.warn(f"{count(len(out), 'task')} that need {need} are left out: {why}")
+            needs = f"task needs {need} and is" if len(out) == 1 else f"tasks need {need} and are"
+            display.warn(f"{len(out)} {needs} left out: {why}")
         kept = [task for task in kept if task not in out]
     if not kept:
         raise ExitError("none of these tasks can run here")
@@ -174,7 +175,7 @@ class _Evaluation:
             sums = player.warm_up(_SPEED_PROMPT, _SPEED_TOKENS).sums
             if sums.tokens_per_s:
                 self._speed = Speed(sums.tokens_per_s, sums.prefill_per_s or sums.tokens_per_s)
-                how = f"at {speed_of(sums.tokens_per_s)}, by what such tasks usually take; told again as it goes on"
+                how = f"at {speed_of(sums.tokens_per_s)}, by a guess of what such tasks take"
         seconds = self._seconds()
         about = "how long that takes is known after the first ones" if seconds is None else (
             f"about {duration(seconds)}, {how}"

@@ -49,13 +49,13 @@ def _says(*words: str) -> Judge:
     )
 
 
-def _calls(*right: Call) -> Judge:
-    """Exactly these calls are made, in this order; none of them fails."""
+def _calls(*right: Call, may_fail: bool = False) -> Judge:
+    """Exactly these calls are made, in this order; none of them fails unless it may."""
 
     def judge(report: Report) -> Verdict:
         made = [(done.call.name.removeprefix("functions."), arguments_of(done)) for done in report.calls]
         wanted = [(name.removeprefix("functions."), arguments) for name, arguments in right]
-        failed = any(done.result.error for done in report.calls)
+        failed = not may_fail and any(done.result.error for done in report.calls)
         return Verdict(made == wanted and not failed, f"the calls were {made!r}, not {wanted!r}")
 
     return judge
@@ -268,23 +268,12 @@ def _errors() -> list[Task]:
     return [
         Task("harmony/error-argument", "What is the rate? Ask for 'swedish krona' first; then as it is wanted.",
              _says("8.25"), lambda: (rates,), calls=(wrong, right), answer="8.25"),
-        Task("harmony/error-moved", "How many bolts are in stock?", _all(_calls_any(*moved), _says("640")),
+        Task("harmony/error-moved", "How many bolts are in stock?", _all(_calls(*moved, may_fail=True), _says("640")),
              lambda: (stocks,), calls=moved, answer="640 bolts."),
         Task("harmony/error-nothing", "What is the id of the user Zed? If there is none, answer: unknown.",
              _all(_calls(("find_user", {"name": "Zed"})), _says("unknown")), lambda: (nothing,),
              calls=(("functions.find_user", {"name": "Zed"}),), answer="unknown"),
     ]  # fmt: skip
-
-
-def _calls_any(*right: Call) -> Judge:
-    """These calls are made, in this order, whether they fail or not."""
-
-    def judge(report: Report) -> Verdict:
-        made = [(done.call.name.removeprefix("functions."), arguments_of(done)) for done in report.calls]
-        wanted = [(name.removeprefix("functions."), arguments) for name, arguments in right]
-        return Verdict(made == wanted, f"the calls were {made!r}, not {wanted!r}")
-
-    return judge
 
 
 def _ends() -> list[Task]:

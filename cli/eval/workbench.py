@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from cli.eval.task import Task
 from cli.runtime.families import ChosenTools, ToolMaker
 from cli.runtime.progress import Display
 from cli.runtime.toolset import Counter, Toolset
+from cli.runtime.vocabulary import tokenizer_for
 from cli.settings.table import Settings
 from cli.settings.workspace import Folder
 from harmony.tokenizer import Tokenizer
@@ -125,18 +125,32 @@ def remove_left() -> None:
                 shutil.rmtree(path, ignore_errors=True)  # another user's can't be removed
 
 
-def missing(settings: Settings) -> Mapping[str, str]:
-    """What tasks may need and isn't here, and why: `{"python": "bubblewrap isn't installed …"}`; "commands" too."""
+def missing(tasks: Sequence[Task], settings: Settings, display: Display) -> Mapping[str, str]:
+    """What these tasks need and isn't here, and why: `{"python": "bubblewrap isn't installed …"}`; "commands" too."""
     found: dict[str, str] = {}
-    try:
-        confinement = choose(inspect(settings.python) if settings.python else inspect())
-        if confinement.name == "off":
-            found["python"] = confinement.reason
-    except InterpreterUnusable as error:
-        found["python"] = str(error)
-    commands = choose()
-    if commands.name == "off":
-        found["commands"] = commands.reason
-    elif shutil.which("python3", path=f"{os.environ.get('PATH', '')}:/usr/bin:/bin") is None:
-        found["commands"] = "no python3 is installed, which the tests of these repositories run with"
+    if any(task.python for task in tasks):
+        try:
+            confinement = choose(inspect(settings.python) if settings.python else inspect())
+            found |= {"python": confinement.reason} if confinement.name == "off" else {}
+        except InterpreterUnusable as error:
+            found["python"] = str(error)
+    if any(task.files is not None for task in tasks):
+        confinement = choose()
+        why = confinement.reason if confinement.name == "off" else _python3_fault(settings, display)
+        found |= {"commands": why} if why else {}
     return found
+
+
+def _python3_fault(settings: Settings, display: Display) -> str:
+    """Why commands can't run python3, which the tests of repositories need; "" if they can.
+
+    It is tried as the tests are run: one that is installed may lie where commands can't see it, and then every task
+    would fail without any fault of the model's.
+    """
+    code = "import subprocess, sys; subprocess.run([sys.executable, '-c', ''], check=True); print('it runs')"
+    with set_up(Task("repo/trial", "", files={}), settings, display, tokenizer_for("etude")) as bench:
+        text = _result(bench, ["python3", "-I", "-c", code])
+    if "it runs" in text.splitlines():
+        return ""
+    raised = next((line for line in reversed(text.splitlines()) if "rror" in line), "it gave no answer")
+    return f"commands can't run python3 ({raised[:200]}): install it for all users, as in /usr/bin"
