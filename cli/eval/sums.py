@@ -31,7 +31,8 @@ def is_number(expected: int) -> Judge:
         text = report.answer or ""
         found = _STATED.findall(text) or _NUMBER.findall(text)
         said = int(found[-1].replace(",", "")) if found else None
-        return Verdict(said == expected, "" if said == expected else f"{said} is not {expected}")
+        wrong = "there is no number in the answer" if said is None else f"the answer {said} isn't {expected}"
+        return Verdict(said == expected, "" if said == expected else wrong)
 
     return judge
 

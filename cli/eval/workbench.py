@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -49,11 +49,12 @@ class Bench:
 @contextmanager
 def set_up(task: Task, settings: Settings, display: Display, tokenizer: Tokenizer) -> Iterator[Bench]:
     """A bench for one run; in the end the tools are closed, and all files are gone."""
-    place = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
-    made = None
-    try:
+    with ExitStack() as after:  # an interrupt within one of its steps doesn't keep it from the others
+        place = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
+        after.callback(shutil.rmtree, place, ignore_errors=True)
         folder = _folder(place, task.files) if task.files is not None else None
         made = ToolMaker(settings, folder, display, tokenizer)
+        after.callback(made.close)
         made.all(ChosenTools(trained=("python",) if task.python else ()))
         counter = Counter(tokenizer)
         own = task.functions()
@@ -63,10 +64,6 @@ def set_up(task: Task, settings: Settings, display: Display, tokenizer: Tokenize
         toolbox = Toolbox([*made.unique(), *own], policy=policy, context=context)
         tools = Toolset(toolbox, policy, Grants(place / "data"), folder, made.python_tool, counter=counter)
         yield Bench(tools, folder)
-    finally:
-        if made is not None:
-            made.close()
-        shutil.rmtree(place, ignore_errors=True)
 
 
 def _folder(place: Path, files: Mapping[str, bytes]) -> Folder:
