@@ -13,6 +13,7 @@ import typer
 
 from cli import __version__
 from cli.commands import cache, config, docs, harmony, mcp, models, python, sessions, tools
+from cli.commands.eval import evaluate
 from cli.commands.groups import Question, Root, UsageError
 from cli.commands.run import run
 from cli.commands.trust import trust
@@ -74,6 +75,7 @@ def ossia(
 
 
 app.command(cls=Question)(run)
+app.command("eval")(evaluate)
 app.command()(trust)
 app.command()(undo)
 app.add_typer(config.app, name="config")

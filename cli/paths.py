@@ -44,6 +44,16 @@ def sessions_file() -> Path:
     return data_dir() / "sessions" / "sessions.sqlite"
 
 
+def eval_dir() -> Path:
+    """The results of `ossia eval`, e.g. `~/.local/share/ossia/eval`."""
+    return data_dir() / "eval"
+
+
+def eval_sessions_file() -> Path:
+    """The sessions of `ossia eval`, apart from the user's own: `--continue` means one of those."""
+    return eval_dir() / "sessions.sqlite"
+
+
 def library_file() -> Path:
     """The local library of `ossia docs`, e.g. `~/.local/share/ossia/library.sqlite`."""
     return data_dir() / "library.sqlite"

@@ -49,7 +49,7 @@ def show(
     from cli.export.forms import export
     from cli.streams import shown
 
-    with _opened() as store:
+    with _holding(ref) as store:
         info = store.find(ref)
         session = store.load(info.id)
         replaced = store.replaced(info.id) if all_ else ()
@@ -87,7 +87,7 @@ def export(
     from cli.export.forms import export as exported
     from cli.streams import shown
 
-    with _opened() as store:
+    with _holding(ref) as store:
         info = store.find(ref)
         session = store.load(info.id)
     text = exported(session, info, form or default_form(output or ""), thinking)
@@ -151,14 +151,33 @@ def fork(
 
 
 @contextmanager
-def _opened() -> Iterator[SessionStore]:
-    """The store, closed in the end."""
+def _holding(ref: str) -> Iterator[SessionStore]:
+    """The store that has this session: the user's, else that of `ossia eval`, which the list leaves out."""
+    from agent.errors import SessionMissing
+
+    with _opened() as own, _opened(evaluated=True) as tasks:
+        try:
+            own.find(ref)
+        except SessionMissing:
+            try:
+                tasks.find(ref)
+            except SessionMissing:
+                pass
+            else:
+                yield tasks
+                return
+        yield own
+
+
+@contextmanager
+def _opened(*, evaluated: bool = False) -> Iterator[SessionStore]:
+    """The store, closed in the end; `evaluated`: that of `ossia eval`."""
     import time
 
     from agent.sessions.store import SessionStore
     from cli import paths
 
-    store = SessionStore(paths.sessions_file(), now=time.time)
+    store = SessionStore(paths.eval_sessions_file() if evaluated else paths.sessions_file(), now=time.time)
     try:
         yield store
     finally:

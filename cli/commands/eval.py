@@ -1,0 +1,61 @@
+"""`ossia eval`: does it work with your weights?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cli.settings.flags import option
+
+
+def evaluate(
+    suites: Annotated[
+        list[str] | None, typer.Argument(metavar="[SUITE]...", help="harmony, chain, repo, math. [default: all]")
+    ] = None,
+    task: Annotated[list[str] | None, typer.Option(metavar="ID", help="Only this task. Repeatable.")] = None,
+    list_: Annotated[bool, typer.Option("--list", help="Print the ids of the tasks, and run none.")] = False,
+    runs: Annotated[int, typer.Option(metavar="N", min=1, max=100, help="Run each task N times.")] = 1,
+    new: Annotated[bool, typer.Option("--new", help="Begin anew: results from before don't count.")] = False,
+    aime: Annotated[
+        str | None, typer.Option(metavar="FILE", help="AIME's problems: JSON lines or CSV, with problem and answer.")
+    ] = None,
+    model: Annotated[str | None, option("model")] = None,
+    engine: Annotated[str | None, option("engine")] = None,
+    effort: Annotated[str | None, option("effort")] = None,
+    seed: Annotated[
+        str | None, typer.Option(metavar="N", help="Make the tasks of math and repo, and sampling, from N.")
+    ] = None,
+    temperature: Annotated[str | None, option("temperature")] = None,
+    context: Annotated[str | None, option("context")] = None,
+    threads: Annotated[str | None, option("threads")] = None,
+    gpu_layers: Annotated[str | None, option("gpu_layers")] = None,
+    max_tokens: Annotated[
+        str | None, typer.Option(metavar="N", help="End a task after N generated tokens. [default: 32768]")
+    ] = None,
+    timeout: Annotated[
+        str | None, typer.Option(metavar="S", help="End a task after S seconds. [default: 1800]")
+    ] = None,
+    json: Annotated[
+        bool | None, typer.Option("--json", help="Print JSON, a line for each task, then the table.")
+    ] = None,
+    quiet: Annotated[bool | None, option("quiet")] = None,
+) -> None:
+    """Run tasks with known answers, and print how many were solved.
+
+    Interrupted, the same command goes on where it was. Each task's run is kept: `ossia sessions show ID`.
+    """
+    from pathlib import Path
+
+    from cli.eval.evaluation import Wanted, list_tasks
+    from cli.eval.evaluation import evaluate as evaluated
+
+    given: dict[str, object] = {
+        "model": model, "engine": engine, "effort": effort, "seed": seed, "temperature": temperature,
+        "context": context, "threads": threads, "gpu_layers": gpu_layers, "max_tokens": max_tokens,
+        "timeout": timeout, "json": json, "quiet": quiet,
+    }  # fmt: skip
+    wanted = Wanted(tuple(suites or ()), tuple(task or ()), runs, new, Path(aime) if aime is not None else None)
+    if list_:
+        return list_tasks(wanted, given)
+    raise typer.Exit(evaluated(wanted, given))

@@ -1,0 +1,254 @@
+"""All the tasks, one after another: what `ossia eval` does once its flags are read."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from agent.engine.base import Sampling
+from agent.sessions.session import Options
+from agent.sessions.store import SessionStore
+from agent.worker import Worker
+from cli import __version__, paths
+from cli.clean import clean
+from cli.eval.estimate import Speed, remaining_s
+from cli.eval.keep import Kept, Outcome
+from cli.eval.play import Player
+from cli.eval.table import by_suite, duration, published, row_of, table
+from cli.eval.task import Task
+from cli.eval.workbench import missing, remove_left
+from cli.exits import ExitCode, ExitError
+from cli.oneshot.pump import TICK_S
+from cli.runtime.assemble import Assembly, begin
+from cli.runtime.ending import end_now
+from cli.runtime.progress import Display, make_display
+from cli.settings.config import Resolved, resolve
+from cli.settings.kinds import Value
+from cli.settings.table import SAMPLING, Settings
+from cli.streams import shown, stdout
+from cli.words import count, json_line, speed_of
+
+_MAX_TOKENS, _MAX_SECONDS = 32_768, 1800.0
+"""Of one task, where the user names no limits: a task that doesn't end must not keep the others waiting for ever."""
+_SPEED_PROMPT, _SPEED_TOKENS = "Write the numbers from 1 to 40, one a line.", 64
+_R = TypeVar("_R")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the command line asks for. `runs` of each task; `anew`: results from before don't count."""
+
+    suites: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    runs: int = 1
+    anew: bool = False
+    aime: Path | None = None
+
+
+def list_tasks(wanted: Wanted, flags: Mapping[str, object]) -> None:
+    """Print the ids of the tasks, a line each."""
+    from cli.eval.suites import chosen
+
+    seed = resolve(flags, environ=os.environ).settings.seed or 0
+    for task in chosen(wanted.suites, wanted.tasks, seed=seed, aime=wanted.aime):
+        print(shown(task.id), file=stdout())
+
+
+def evaluate(wanted: Wanted, flags: Mapping[str, object]) -> int:
+    """Run what isn't done yet, print the table; returns the exit code. Raises what `cli.main` turns into one."""
+    from cli.eval.suites import chosen
+
+    resolved = _plain(resolve(flags, environ=os.environ))
+    settings = resolved.settings
+    tasks = chosen(wanted.suites, wanted.tasks, seed=settings.seed or 0, aime=wanted.aime)
+    display = make_display(settings)
+    for warning in resolved.warnings:
+        display.warn(warning)
+    remove_left()
+    tasks = _possible(tasks, settings, display)
+    return _Evaluation(resolved, display, tasks, wanted).whole()
+
+
+def _plain(resolved: Resolved) -> Resolved:
+    """The settings without what would make one user's tasks other than another's: own tools, rules, instructions."""
+    own: dict[str, Value] = {"workspace": None, "tools": None, "no_tools": True, "instructions": None, "web": None}
+    own |= {"plan": False, "dry_run": False, "unconfined": False, "allow": (), "deny": (), "raw": False}
+    now = resolved.settings
+    limits: dict[str, Value] = {"max_tokens": now.max_tokens or _MAX_TOKENS, "timeout": now.timeout or _MAX_SECONDS}
+    return replace(resolved, settings=replace(now, **own, **limits), approvals=(), folder_approvals=())  # type: ignore[arg-type]
+
+
+def _possible(tasks: Sequence[Task], settings: Settings, display: Display) -> list[Task]:
+    """The tasks whose tools are here; a line about each kind that is left out. Raises ExitError if none is left."""
+    lacking = missing(tasks, settings, display)
+    kept = list(tasks)
+    for need, why in lacking.items():
+        out = [task for task in kept if (task.python if need == "python" else task.files is not None)]
+        if out:
+            needs = f"task needs {need} and is" if len(out) == 1 else f"tasks need {need} and are"
+            display.warn(f"{len(out)} {needs} left out: {why}")
+        kept = [task for task in kept if task not in out]
+    if not kept:
+        raise ExitError("none of these tasks can run here")
+    return kept
+
+
+class _Evaluation:
+    """The tasks that are left, on one loaded model."""
+
+    def __init__(self, resolved: Resolved, display: Display, tasks: Sequence[Task], wanted: Wanted) -> None:
+        self._resolved, self._settings, self._display = resolved, resolved.settings, display
+        self._tasks, self._wanted = tasks, wanted
+        self._worker = Worker()
+        self._speed: Speed | None = None
+        self._done: list[Outcome] = []
+        self._left: list[tuple[Task, int]] = []
+        self._model = ""
+        self._kept = Kept(None, {})
+
+    def whole(self) -> int:
+        settings, assembly = self._settings, None
+        self._display.line.set("loading")
+        try:
+            assembly = begin(self._resolved, None, self._display, self._worker, self._wait, stays=True).finish(tap=None)
+            self._model = assembly.engine.name
+            self._begin(assembly)
+            store = None if settings.private else SessionStore(paths.eval_sessions_file(), now=time.time)
+            player = Player(assembly, self._worker, self._display, settings, self._options(), store, self._progress)
+            self._tell_time(player, assembly)
+            self._play_all(player)
+            if store:
+                store.close()
+        except KeyboardInterrupt:
+            return self._interrupted()
+        finally:
+            self._display.pause()
+        self._worker.submit(assembly.engine.close)
+        self._worker.close()
+        self._print()
+        return int(ExitCode.ANSWERED)
+
+    # -- before --------------------------------------------------------------------------------------------------------
+
+    def _begin(self, assembly: Assembly) -> None:
+        """What is done already, and what is left."""
+        self._kept = Kept(None if self._settings.private else paths.eval_dir(), self._identity(assembly))
+        if self._wanted.anew:
+            self._kept.forget()
+        wanted = {(task.id, run): task for run in range(1, self._wanted.runs + 1) for task in self._tasks}
+        found = {(one.task, one.run): one for one in self._kept.load()}
+        valid = {key: one for key, one in found.items() if key in wanted and wanted[key].digest == one.task_digest}
+        self._done = list(valid.values())
+        self._left = [(task, key[1]) for key, task in wanted.items() if key not in valid]
+        if self._done:
+            self._display.note(f"ossia: {len(self._done)} of {len(wanted)} are done from before; --new runs them again")
+        if self._settings.json:
+            for one in self._done:
+                self._print_line(one)
+
+    def _identity(self, assembly: Assembly) -> dict[str, object]:
+        """What must be the same for two results to stand in one table."""
+        settings = self._settings
+        sampling = {key: getattr(settings, key) for key in SAMPLING}
+        limits = {key: getattr(settings, key) for key in ("guide", "max_tokens", "think_tokens", "timeout")}
+        model = {"model": self._model, "weights": _file_of(settings) if assembly.plan else settings.engine}
+        vocabulary = {"vocabulary": assembly.engine.vocabulary.digest}
+        return {"ossia": __version__, **model, **vocabulary, "effort": settings.effort, **sampling, **limits}
+
+    def _options(self) -> Options:
+        settings = self._settings
+        sampling = Sampling(**{key: getattr(settings, key) for key in SAMPLING})
+        return Options(settings.effort, None, datetime.date.today().isoformat(), sampling=sampling)
+
+    def _tell_time(self, player: Player, assembly: Assembly) -> None:
+        """Say how long it will take, and how that is known, before the first task begins."""
+        if not self._left:
+            return
+        how = "by the mean of those done"
+        if self._seconds() is None and assembly.plan is not None:
+            sums = player.warm_up(_SPEED_PROMPT, _SPEED_TOKENS).sums
+            if sums.tokens_per_s:
+                self._speed = Speed(sums.tokens_per_s, sums.prefill_per_s or sums.tokens_per_s)
+                how = f"at {speed_of(sums.tokens_per_s)}, by a guess of what such tasks take"
+        seconds = self._seconds()
+        about = "how long that takes is known after the first ones" if seconds is None else (
+            f"about {duration(seconds)}, {how}"
+        )  # fmt: skip
+        self._display.note(f"ossia: {count(len(self._left), 'task')} with {self._model}: {about}")
+
+    def _seconds(self) -> float | None:
+        return remaining_s((task for task, _ in self._left), self._done, self._speed, self._settings.effort)
+
+    # -- meanwhile -----------------------------------------------------------------------------------------------------
+
+    def _play_all(self, player: Player) -> None:
+        while self._left:
+            outcome = player.play(*self._left[0])
+            self._kept.add(outcome)
+            del self._left[0]
+            self._done.append(outcome)
+            if self._settings.json:
+                self._print_line(outcome)
+            if not outcome.passed:
+                look = f" · ossia sessions show {outcome.session}" if outcome.session else ""
+                run = f", run {outcome.run}" if self._wanted.runs > 1 else ""
+                self._display.note(clean(f"failed: {outcome.task}{run}: {outcome.reason[:160]}{look}"))
+
+    def _progress(self, doing: str) -> str:
+        whole, passed = len(self._done) + len(self._left), sum(one.passed for one in self._done)
+        seconds = self._seconds()
+        left = f" · {duration(seconds)} left" if seconds is not None else ""
+        return f"{len(self._done) + 1} of {whole} · {passed} solved{left} · {doing}"
+
+    def _interrupted(self) -> int:
+        self._display.pause()
+        whole = len(self._done) + len(self._left)
+        if self._kept.path and whole:
+            again = "the same command goes on from there"
+            self._display.note(f"ossia: interrupted: {len(self._done)} of {whole} are done and kept; {again}")
+        else:
+            self._display.note("ossia: interrupted")
+        if self._worker.busy:
+            end_now(ExitCode.INTERRUPTED)  # a C call doesn't notice Ctrl-C
+        return int(ExitCode.INTERRUPTED)
+
+    def _wait(self, future: Future[_R]) -> _R:
+        while not future.done():
+            self._display.line.tick()
+            time.sleep(TICK_S / 5)
+        return future.result()
+
+    # -- afterwards ----------------------------------------------------------------------------------------------------
+
+    def _print_line(self, outcome: Outcome) -> None:
+        print(json_line({"type": "run", **asdict(outcome)}), file=stdout(), flush=True)
+
+    def _print(self) -> None:
+        settings = self._settings
+        rows = [row_of(suite, outcomes) for suite, outcomes in by_suite(self._done).items()]
+        if settings.json:
+            head = {"model": self._model, "effort": settings.effort, "seed": settings.seed, "ossia": __version__}
+            print(json_line({"type": "table", **head, "suites": [asdict(row) for row in rows]}), file=stdout())
+            return
+        runs = f" · {count(self._wanted.runs, 'run')} of each"
+        tasks = count(sum(row.tasks for row in rows), "task")
+        head_line = f"{self._model} · effort {settings.effort} · {tasks}{runs if self._wanted.runs > 1 else ''}"
+        for line in (head_line, "", *table(rows), *published(rows, model=self._model, effort=settings.effort)):
+            print(shown(line), file=stdout())
+
+
+def _file_of(settings: Settings) -> list[object]:
+    """The model's file as it is now: other weights may have the same name, even the same size."""
+    from agent.models.memory import read_memory
+    from agent.models.resolve import resolve as find_model
+    from cli.runtime.models import locations
+
+    path = find_model(settings.model, locations=locations(), memory=read_memory()).path.resolve()
+    status = path.stat()
+    return [str(path), status.st_size, status.st_mtime_ns]

@@ -1,0 +1,124 @@
+"""The table: how much was solved in each suite, and how sure that is."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from cli.eval.keep import Outcome
+
+_Z = 1.959964  # of 95 %
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One suite: shares from 0 to 1. `low` and `high` bound the 95 % interval; `f1` is the mean, where measured."""
+
+    suite: str
+    tasks: int
+    runs: int
+    passed: int
+    share: float
+    low: float
+    high: float
+    f1: float | None
+    seconds: float
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """Somebody else's figure for a suite, an effort and the models whose names hold `model`."""
+
+    suite: str
+    model: str
+    effort: str
+    percent: float
+    source: str
+
+
+PUBLISHED = (
+    Published("aime", "20b", "medium", 90.4, "OpenAI for gpt-oss-20b with tools, as arXiv 2604.00362 quotes it"),
+    Published("aime", "20b", "medium", 91.7, "gpt-oss-20b with python, arXiv 2604.00362"),
+)
+"""Only where the tasks are the same. (SWE-bench's are not those of `repo`: see docs/eval.md.)"""
+
+
+def row_of(suite: str, outcomes: Sequence[Outcome]) -> Row:
+    """The figures of a suite's outcomes, of which there is at least one."""
+    runs: dict[str, list[bool]] = defaultdict(list)
+    for one in outcomes:
+        runs[one.task].append(one.passed)
+    low, high = interval(list(runs.values()))
+    fits = [one.f1 for one in outcomes if one.f1 is not None]
+    return Row(
+        suite,
+        len(runs),
+        len(outcomes),
+        sum(one.passed for one in outcomes),
+        sum(sum(of) / len(of) for of in runs.values()) / len(runs),
+        low,
+        high,
+        sum(fits) / len(fits) if fits else None,
+        sum(one.seconds for one in outcomes),
+        sum(one.tokens for one in outcomes),
+    )
+
+
+def interval(runs: Sequence[Sequence[bool]]) -> tuple[float, float]:
+    """Wilson's 95 % interval of the mean share; `runs` are the results of each task's runs.
+
+    Runs of one task are no independent trials: they count for as many as the spread between the tasks allows, at least
+    one and at most their number.
+
+        interval([[True], [True], [False]])    # (0.2077, 0.9385)
+    """
+    shares = [sum(of) / len(of) for of in runs]
+    tasks, trials = len(shares), sum(map(len, runs))
+    mean = sum(shares) / tasks
+    spread = sum((share - mean) ** 2 for share in shares) / max(1, tasks - 1) / tasks
+    counted = min(max(mean * (1 - mean) / spread, tasks), trials) if spread else trials if 0 < mean < 1 else tasks
+    half = _Z * math.sqrt(mean * (1 - mean) / counted + _Z**2 / (4 * counted**2))
+    middle, whole = mean + _Z**2 / (2 * counted), 1 + _Z**2 / counted
+    return max(0.0, (middle - half) / whole), min(1.0, (middle + half) / whole)
+
+
+def table(rows: Iterable[Row]) -> list[str]:
+    """The lines of the table: `harmony   22 of 25    88.0 %   70 – 96 %`."""
+    rows = list(rows)
+    head = ("suite", "solved", "share", "95 % interval", "F1 of calls", "time")
+    keep = [True, True, True, True, any(row.f1 is not None for row in rows), True]
+    cells = [head, *(_cells(row) for row in rows)]
+    kept = [[cell for cell, wanted in zip(line, keep, strict=True) if wanted] for line in cells]
+    widths = [max(map(len, column)) for column in zip(*kept, strict=True)]
+    return ["  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip() for line in kept]
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    fit = "" if row.f1 is None else f"{row.f1:.2f}"
+    share, between = f"{100 * row.share:.1f} %", f"{100 * row.low:.0f} – {100 * row.high:.0f} %"
+    return row.suite, f"{row.passed} of {row.runs}", share, between, fit, duration(row.seconds)
+
+
+def published(rows: Iterable[Row], *, model: str, effort: str) -> list[str]:
+    """Lines with the published figures that can stand beside these rows."""
+    suites = {row.suite for row in rows}
+    near = [one for one in PUBLISHED if one.suite in suites and one.model in model and one.effort == effort]
+    return [f"published, not measured here: {one.suite} {one.percent} % ({one.source})" for one in near]
+
+
+def duration(seconds: float) -> str:
+    """`8 s`, `12 min`, `3.5 h`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def by_suite(outcomes: Iterable[Outcome]) -> Mapping[str, list[Outcome]]:
+    """The outcomes of each suite, in the order in which the suites came."""
+    found: dict[str, list[Outcome]] = defaultdict(list)
+    for one in outcomes:
+        found[one.suite].append(one)
+    return found

@@ -1,0 +1,153 @@
+"""What a task is worked on with: the tools that `ossia run` would have, in a folder that is thrown away afterwards."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from cli import paths
+from cli.eval import runner
+from cli.eval.task import Task
+from cli.runtime.families import ChosenTools, ToolMaker
+from cli.runtime.progress import Display
+from cli.runtime.toolset import Counter, Toolset
+from cli.runtime.vocabulary import tokenizer_for
+from cli.settings.table import Settings
+from cli.settings.workspace import Folder
+from harmony.tokenizer import Tokenizer
+from tools.approval.policy import Policy, Rule
+from tools.approval.trust import Grants
+from tools.sandbox import InterpreterUnusable, choose, inspect
+from tools.spec import NoStop, ToolCall, ToolContext, ToolFinished
+from tools.toolbox import Toolbox
+from tools.undo.journal import Journal
+from tools.workspace import Workspace
+
+_ALLOWED = ("container.exec", "repo_browser.apply_patch")
+"""Nobody is asked: in a folder that is thrown away these may run, and a task's own tools, each by its whole name. (A
+rule for `functions` would be about commands, too: their old name.) What else would be asked about is refused."""
+_HIDDEN = "hidden_tests"
+_PREFIX = "ossia-eval-"
+_SURELY_LEFT_S = 7 * 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """The tools of one run of a task, and its folder (None: it has none)."""
+
+    tools: Toolset
+    folder: Folder | None
+
+
+@contextmanager
+def set_up(task: Task, settings: Settings, display: Display, tokenizer: Tokenizer) -> Iterator[Bench]:
+    """A bench for one run; in the end the tools are closed, and all files are gone."""
+    with ExitStack() as after:  # an interrupt within one of its steps doesn't keep it from the others
+        place = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
+        after.callback(shutil.rmtree, place, ignore_errors=True)
+        folder = _folder(place, task.files) if task.files is not None else None
+        made = ToolMaker(settings, folder, display, tokenizer)
+        after.callback(made.close)
+        made.all(ChosenTools(trained=("python",) if task.python else ()))
+        counter = Counter(tokenizer)
+        own = task.functions()
+        policy = Policy(Rule(name, "allow") for name in (*_ALLOWED, *(tool.spec.name for tool in own)))
+        workspace = folder.workspace if folder else None
+        context = ToolContext(stop=NoStop(), workspace=workspace, data_dir=paths.data_dir(), count_tokens=counter)
+        toolbox = Toolbox([*made.unique(), *own], policy=policy, context=context)
+        tools = Toolset(toolbox, policy, Grants(place / "data"), folder, made.python_tool, counter=counter)
+        yield Bench(tools, folder)
+
+
+def _folder(place: Path, files: Mapping[str, bytes]) -> Folder:
+    root = place / "work"
+    root.mkdir()
+    write(root, files)
+    journal = Journal(place / "data", root)
+    return Folder(Workspace(root, trusted=True, keeper=journal), journal)
+
+
+def write(root: Path, files: Mapping[str, bytes]) -> None:
+    """Write files below a folder: `write(root, {"src/a.py": b"…"})`."""
+    for name, data in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+
+def fault_in(root: Path, task: Task, settings: Settings, display: Display, tokenizer: Tokenizer) -> str:
+    """What the hidden tests find in the folder, in a line; "" if all of them pass.
+
+    They run confined, in a copy: what the model left running or linked elsewhere has no part in it. The word that tells
+    of success is made up for each run, so that code which ends the process early doesn't pass.
+    """
+    word = secrets.token_hex(8)
+    hidden = {f"{_HIDDEN}/{name}": data for name, data in task.hidden.items()}
+    hidden[f"{_HIDDEN}/run.py"] = runner.TEXT.encode()
+    with set_up(replace(task, files={}), settings, display, tokenizer) as bench:
+        assert bench.folder is not None
+        copy = bench.folder.workspace.root
+        shutil.copytree(root, copy, symlinks=True, dirs_exist_ok=True, ignore=shutil.ignore_patterns(_HIDDEN))
+        write(copy, hidden)
+        command = ["python3", "-I", f"{_HIDDEN}/run.py", word]
+        text = _result(bench, command)
+    lines = text.splitlines()
+    if word in lines:
+        return ""
+    failed = next((line for line in lines if line.startswith("FAILED")), "")
+    raised = next((line for line in reversed(lines) if "Error" in line or "timed out" in line), "the tests did not run")
+    return f"{failed}: {raised}" if failed else raised
+
+
+def _result(bench: Bench, command: list[str]) -> str:
+    arguments = json.dumps({"command": command, "timeout": 60_000})
+    running = bench.tools.toolbox.run(ToolCall("judge", "container.exec", arguments), stop=NoStop())
+    texts = [event.result.text for event in running if isinstance(event, ToolFinished)]
+    return texts[-1] if texts else ""
+
+
+def remove_left() -> None:
+    """Remove the folders that a killed process left in the system's temporary folder a week ago."""
+    before = time.time() - _SURELY_LEFT_S
+    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            if path.lstat().st_mtime < before:
+                shutil.rmtree(path, ignore_errors=True)  # another user's can't be removed
+
+
+def missing(tasks: Sequence[Task], settings: Settings, display: Display) -> Mapping[str, str]:
+    """What these tasks need and isn't here, and why: `{"python": "bubblewrap isn't installed …"}`; "commands" too."""
+    found: dict[str, str] = {}
+    if any(task.python for task in tasks):
+        try:
+            confinement = choose(inspect(settings.python) if settings.python else inspect())
+            found |= {"python": confinement.reason} if confinement.name == "off" else {}
+        except InterpreterUnusable as error:
+            found["python"] = str(error)
+    if any(task.files is not None for task in tasks):
+        confinement = choose()
+        why = confinement.reason if confinement.name == "off" else _python3_fault(settings, display)
+        found |= {"commands": why} if why else {}
+    return found
+
+
+def _python3_fault(settings: Settings, display: Display) -> str:
+    """Why commands can't run python3, which the tests of repositories need; "" if they can.
+
+    It is tried as the tests are run: one that is installed may lie where commands can't see it, and then every task
+    would fail without any fault of the model's.
+    """
+    code = "import subprocess, sys; subprocess.run([sys.executable, '-c', ''], check=True); print('it runs')"
+    with set_up(Task("repo/trial", "", files={}), settings, display, tokenizer_for("etude")) as bench:
+        text = _result(bench, ["python3", "-I", "-c", code])
+    if "it runs" in text.splitlines():
+        return ""
+    raised = next((line for line in reversed(text.splitlines()) if "rror" in line), "it gave no answer")
+    return f"commands can't run python3 ({raised[:200]}): install it for all users, as in /usr/bin"
