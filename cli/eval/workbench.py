@@ -22,7 +22,8 @@ from cli.runtime.vocabulary import tokenizer_for
 from cli.settings.table import Settings
 from cli.settings.workspace import Folder
 from harmony.tokenizer import Tokenizer
-from tools.approval.policy import Policy, Rule
+from tools.approval.policy import Policy
+from tools.approval.rules import Rule
 from tools.approval.trust import Grants
 from tools.sandbox import InterpreterUnusable, choose, inspect
 from tools.spec import NoStop, ToolCall, ToolContext, ToolFinished
