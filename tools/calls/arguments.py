@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from tools.calls import loose_json
 from tools.calls.coerce import Misfit, fitted, mapping
 from tools.calls.foreign_arguments import EXEC, from_other_tools
+from tools.calls.names import resolve_name
 from tools.spec import ToolFailed, ToolSpec
 
 NO_ARGUMENTS: Mapping[str, object] = {"type": "object", "properties": {}, "additionalProperties": False}
@@ -17,6 +19,8 @@ NO_ARGUMENTS: Mapping[str, object] = {"type": "object", "properties": {}, "addit
 _SHOWN_CHARS = 600
 _WRAPPER_NAMES = frozenset({"name", "tool", "function", "recipient"})
 _WRAPPERS = ("parameters", "arguments", "args", "kwargs", "input")
+_IS_SHELL = re.compile(r"""\[\[?\s(?!\s*["'][^"']*["']\s*(?:,|\]?\Z))|\{\s(?!\s*(?:["']|\w+\s*:))""")
+"""A line for a shell, `[ -f a ] && …` or `{ ls; }`, and no broken JSON, where a text and a comma or a colon follow."""
 
 
 class ArgumentReader:
@@ -57,7 +61,12 @@ class ArgumentReader:
             return bare if key == "" else from_other_tools(self._spec.name, {key: bare}, self._schema)
         if key is None and "{" in bare and not bare.startswith(("{", "[", '"')):
             bare = bare[bare.index("{") :]
-        value = self._unwrapped(loose_json.first_value(bare or "{}"))
+        try:
+            value = self._unwrapped(loose_json.first_value(bare or "{}"))
+        except loose_json.NotJsonError:
+            if self._spec.name != EXEC or not _IS_SHELL.match(bare):
+                raise
+            value = bare
         if isinstance(value, str) and key:
             value = {key: value}
         if isinstance(value, dict | list):
@@ -81,13 +90,20 @@ class ArgumentReader:
         own = mapping(self._schema.get("properties"))
         if not isinstance(value, dict) or not own.keys().isdisjoint(_WRAPPERS) or self._spec.parameters is None:
             return value
-        me = (self._spec.name, self._spec.name.rpartition(".")[2])
         for key in _WRAPPERS:
             names = value.keys() - {key}
+            if not names <= _WRAPPER_NAMES or not all(self._is_me(value[name]) for name in names):
+                continue
             inner = value.get(key)
-            if isinstance(inner, dict) and names <= _WRAPPER_NAMES and all(value[name] in me for name in names):
+            if isinstance(inner, str) and (names or key == "arguments"):
+                inner = _value_in(inner)
+            if isinstance(inner, dict):
                 return inner
         return value
+
+    def _is_me(self, name: object) -> bool:
+        """Does a wrapper's name mean this tool, as that of a call would? `"bash"` means `container.exec`."""
+        return isinstance(name, str) and resolve_name(name, (self._spec.name,)) is not None
 
     def _check(self, args: object) -> None:
         if self._validator is None:
@@ -105,6 +121,14 @@ class ArgumentReader:
 
     def _expected(self) -> str:
         return json.dumps(self._schema, ensure_ascii=False, default=str)[:_SHOWN_CHARS]
+
+
+def _value_in(text: str) -> object:
+    """The JSON value that is written in a text; None: it isn't JSON."""
+    try:
+        return loose_json.first_value(text)
+    except loose_json.NotJsonError:
+        return None
 
 
 def _short(text: str) -> str:

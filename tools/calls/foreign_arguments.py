@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 
@@ -23,8 +24,8 @@ _OTHER_NAMES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "line_start": ("start_line", "start", "offset", "from_line", "line"),
         "line_end": ("end_line", "end", "to_line"),
     },
-    "repo_browser.list_dir": {"path": _FOLDER},
-    "repo_browser.print_tree": {"path": _FOLDER},
+    "repo_browser.list_dir": {"path": (*_FOLDER, *_FILE)},
+    "repo_browser.print_tree": {"path": (*_FOLDER, *_FILE)},
     "repo_browser.search": {
         "query": ("pattern", "regex", "search", "q", "text"),
         "path": (*_FOLDER, *_FILE),
@@ -63,10 +64,20 @@ def from_other_tools(name: str, value: object, schema: Mapping[str, object]) -> 
     for ours, others in _OTHER_NAMES[name].items():
         found = [other for other in others if other in args and other not in own]
         if ours not in args and found:
-            args[ours] = args.pop(found[0])
+            given = args.pop(found[0])
+            args[ours] = _as_timeout(given) if found[0] == "timeout_ms" else given
     if name == EXEC:
         args |= _as_words(args.get("command"))
     return {**_DEFAULTS.get(name, {}), **args}
+
+
+def _as_timeout(ms: object) -> object:
+    """Milliseconds in a form that `timeout` takes for them: fewer than 1,000 would be seconds there."""
+    try:
+        number = float(ms) if isinstance(ms, int | float | str) else math.nan
+    except (ValueError, OverflowError):
+        return ms
+    return number / 1000 if number < 1000 else ms
 
 
 def _one_patch(value: object) -> str | None:

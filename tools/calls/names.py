@@ -18,7 +18,6 @@ _MAX_LISTED = 24
 
 _ALIASES = {
     "python": ("ipython", "python3", "jupyter", "code_interpreter"),
-    "browser.find": ("find",),
     "container.exec": (
         *("exec", "shell", "bash", "sh", "zsh", "exec_command", "run_command", "execute_command", "terminal"),
     ),
@@ -29,6 +28,7 @@ _ALIASES = {
     "repo_browser.apply_patch": ("apply_patch", "applypatch", "apply_diff"),
     "browser.search": ("search", "web_search"),
     "browser.open": ("open", "open_url"),
+    "browser.find": ("find",),
 }
 """Other names for our tools, compared with a name's last part. The first tool that is on is meant."""
 

@@ -47,7 +47,8 @@ PREFIXES = ("", "functions.", "repo_browser.", "container.", "assistant.function
         ("container.execcommentary", "container.exec"),
         ("repo_browser.open_file<|channel|>commentary", "repo_browser.open_file"),
         ("open", "browser.open"),
-        ("find", "browser.find"),
+        *((name, "repo_browser.search") for name in ("find", "functions.find", "repo_browser.find")),
+        *((name, "browser.find") for name in ("browser.find", "functions.browser.find", "browser.find json")),
     ],
 )  # fmt: skip
 def test_the_tool_that_is_meant(written: str, meant: str) -> None:
@@ -84,6 +85,7 @@ def test_a_tool_of_that_very_name_comes_first() -> None:
     assert resolve_name("search", ["browser.search", "repo_browser.search"]) == "repo_browser.search"
     assert resolve_name("search", ["browser.search"]) == "browser.search"
     assert resolve_name("find", ["repo_browser.search"]) == "repo_browser.search"
+    assert resolve_name("find", ["python", "browser.find"]) == "browser.find"
 
 
 def test_the_model_is_told_the_nearest_names_first() -> None:
