@@ -24,10 +24,10 @@ _TEXT = """\
 
 ## Texts
 
-The descriptions of the built-in tools, the system prompt's lines, and the way function schemas are written as
+The descriptions of `python` and `browser`, the system prompt's lines, and the way function schemas are written as
 TypeScript are what gpt-oss was trained on. `harmony/` has them character for character as OpenAI's
 [harmony](https://github.com/openai/harmony) writes them. They are by OpenAI, under the Apache License 2.0 (the same
-text as in `LICENSE`). The code around them is our own.
+text as in `LICENSE`). The code around them is our own, and so are the descriptions of `container` and `repo_browser`.
 
 ## Model
 

@@ -111,7 +111,7 @@ def explanation(asked: ApprovalAsked, *, spec: ToolSpec | None = None, hint: str
         "n": "it doesn't run, and the model is told so; the same call isn't asked about again",
         "s": f"it runs, and you aren't asked about {_remembered(asked)} again until ossia ends",
         "w": "it runs, and edits of this folder's files aren't asked about until ossia ends, whatever the model has "
-        f"read; {_STILL_ASKED} still is",
+        f"read; deleting a file counts, too: /undo restores it; {_STILL_ASKED} still is",
         "a": f"it runs, and this rule is stored for this workspace (without one: for all runs that have none): "
         f"{', '.join(asked.rules)} (`ossia trust --forget RULE` undoes that)",
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -43,7 +44,14 @@ class Kept:
 class Folder:
     """A folder, and calls of the tools that work in it. Every question is answered with yes and kept in `asked`."""
 
-    def __init__(self, root: Path, *, rules: tuple[Rule, ...] = (), trusted: bool = True) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        rules: tuple[Rule, ...] = (),
+        trusted: bool = True,
+        count_tokens: Callable[[str], int] = lambda text: len(text.encode("utf-8", "replace")) // 4,
+    ) -> None:
         root.mkdir(parents=True, exist_ok=True)
         self.root = root.resolve()
         self.kept = Kept()
@@ -53,7 +61,7 @@ class Folder:
             stop=NoStop(),
             workspace=Workspace(self.root, trusted=trusted, keeper=self.kept),
             data_dir=root.parent / "data",
-            count_tokens=lambda text: len(text.encode("utf-8", "replace")) // 4,
+            count_tokens=count_tokens,
         )
         self.toolbox = Toolbox(workspace_tools(), policy=Policy(rules), context=context)
 

@@ -19,7 +19,7 @@ from tools.sandbox.private import GUARDED, too_wide
 from tools.spec import Preview, Stop, Taint, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec, interrupted
 from tools.text import Bounded
 from tools.work._command import MAX_TIMEOUT_S, Command
-from tools.work.result import MAX_CHARS, TIMED_OUT, formed
+from tools.work.result import MAX_CHARS, TIMED_OUT, formed, share
 from tools.workspace import Workspace
 
 NAME = "container.exec"
@@ -230,7 +230,7 @@ class Exec:
             forget()
             process.close()
         remark = _remark(process.ended_by, timeout_s, context.stop)
-        text = output.kept.cleaned(MAX_CHARS, len)
+        text = output.kept.cleaned(MAX_CHARS, share(context.count_tokens))
         text = "\n".join(part for part in (text, remark) if part)
         status = TIMED_OUT if process.ended_by == "timeout" else status
         text = formed(text, job.start_in or job.folder, status=status)

@@ -12,6 +12,7 @@ from tools.safe_files import locate, opened_folder
 from tools.spec import Preview, Stop, ToolContext, ToolFailed, ToolResult
 from tools.text import escaped
 from tools.work._folder import FileTool, answer, as_mapping, workspace_of
+from tools.work.result import MAX_CHARS, lines_that_fit, share
 from tools.workspace import Workspace
 
 CLOSED = frozenset(
@@ -33,7 +34,7 @@ class ListDir(FileTool):
     """Gives the names in a folder, one a line, sorted; folders end in `/`, links show where they lead.
 
     With `depth`, also what lies below, by its path from that folder; never through links, nor into `.git` and the like.
-    At most `max_names` of them; a last line in brackets says that there are more.
+    At most `max_names` of them, and what fits in a result; a last line in brackets says that there are more.
     """
 
     def __init__(self, *, max_names: int = 500) -> None:
@@ -54,9 +55,13 @@ class ListDir(FileTool):
         depth = min(int(asked.get("depth", 1)), MAX_DEPTH)
         found = islice(_entries_below(workspace.root, plan, depth, context.stop), self._max_names + 1)
         lines = [self._line(front, name) for front, name in found]
-        if len(lines) > self._max_names:
-            lines[-1] = f"[more than {self._max_names:,} names: list a folder below, or use repo_browser.search]"
-        return answer("\n".join(lines) or "(empty folder)", workspace)
+        more = len(lines) > self._max_names
+        names = f"more than {self._max_names:,} names" if more else f"{len(lines)} names"
+        lines = lines[: self._max_names]
+        fits = lines_that_fit((f"{line}\n" for line in lines), MAX_CHARS, share(context.count_tokens))
+        told = f"the first {fits} of {names}" if fits < len(lines) else names if more else ""
+        hint = [f"[{told}: list a folder below, or use repo_browser.search]"] if told else []
+        return answer("\n".join([*lines[:fits], *hint]) or "(empty folder)", workspace)
 
     def _line(self, front: str, name: str) -> str:
         return f"{escaped(front)}{name}"

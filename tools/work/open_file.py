@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import accumulate
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from tools.approval import sensitive
 from tools.safe_files import Place, locate, read_bytes
 from tools.spec import Preview, ToolContext, ToolFailed, ToolResult
 from tools.work._folder import FileTool, answer, as_lines, as_mapping, count, workspace_of
-from tools.work.result import MAX_CHARS
+from tools.work.result import MAX_CHARS, lines_that_fit, share
 from tools.work.text import decode, describe
 from tools.workspace import Workspace
 
@@ -32,9 +31,9 @@ _DESCRIPTION = "Opens a text file, whole or from line_start to line_end (from 1,
 class OpenFile(FileTool):
     """Gives a text file as it is, or its lines from `line_start` to `line_end`; with `line_numbers`, each numbered.
 
-    Of more than 10,000 characters the middle is left out, in whole lines; a line in brackets says which, e.g.
-    `[lines 181-560 of 640 are left out: open them with line_start=181]`. CRLF is shown as a plain line end. Binary
-    files are refused.
+    Of more than 10,000 characters, or 7,500 tokens, the middle is left out, in whole lines; a line in brackets says
+    which, e.g. `[lines 181-560 of 640 are left out: open them with line_start=181]`. CRLF is shown as a plain line end.
+    Binary files are refused.
     """
 
     def __init__(self) -> None:
@@ -59,7 +58,7 @@ class OpenFile(FileTool):
         wanted = lines[start - 1 : len(lines) if end is None or end < 0 else end]
         if asked.get("line_numbers"):
             wanted = [f"{number:>6}\t{line}" for number, line in enumerate(wanted, start)]
-        return answer(_shown(wanted, start, len(lines)), workspace)
+        return answer(_shown(wanted, start, len(lines), share(context.count_tokens)), workspace)
 
 
 def _require_file(place: Place, given: str) -> None:
@@ -84,17 +83,28 @@ def _text(root: Path, name: str) -> str:
     return text.text
 
 
-def _shown(lines: Sequence[str], first: int, of: int) -> str:
+def _shown(lines: Sequence[str], first: int, of: int, taken: Callable[[str], int]) -> str:
     """The lines; without those in the middle if they are too long. `first`: the number of the first one, from 1."""
     whole = "".join(lines)
-    if len(whole) <= MAX_CHARS:
+    if taken(whole) <= MAX_CHARS:
         return whole
-    head = sum(end <= MAX_CHARS * 3 // 4 for end in accumulate(map(len, lines)))
-    tail = sum(end <= MAX_CHARS // 4 for end in accumulate(map(len, reversed(lines[head:]))))
+    head = lines_that_fit(lines, MAX_CHARS * 3 // 4, taken)
+    tail = lines_that_fit(reversed(lines[head:]), MAX_CHARS // 4, taken)
+    if not head and taken(lines[0]) <= MAX_CHARS:
+        head, tail = 1, 0
     if not head:  # not one line fits
-        cut, line = len(lines[0]) - MAX_CHARS, lines[0][:MAX_CHARS].rstrip("\n")
+        kept = _longest(lines[0], taken)
         rest = f"; go on with line_start={first + 1}" if len(lines) > 1 else ""
-        return f"{line}\n[{cut:,} more characters of line {first} of {of:,}{rest}]\n"
+        told = f"[{len(lines[0]) - kept:,} more characters of line {first} of {of:,}{rest}]"
+        return f"{lines[0][:kept]}\n{told}\n"
     missing = f"{first + head}-{first + len(lines) - tail - 1}"
     told = f"[lines {missing} of {of:,} are left out: open them with line_start={first + head}]\n"
     return "".join([*lines[:head], told, *lines[len(lines) - tail :]])
+
+
+def _longest(line: str, taken: Callable[[str], int]) -> int:
+    """How many characters of a line that is too long are shown: as many as fit, or a little less."""
+    kept = MAX_CHARS
+    while (size := taken(line[:kept])) > MAX_CHARS:
+        kept = min(kept * MAX_CHARS // size, kept - 1)
+    return kept

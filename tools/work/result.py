@@ -12,14 +12,42 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 MAX_CHARS = 10_000
 """Of output in one result."""
+MAX_TOKENS = 7_500
+"""Likewise. It leaves room below the toolbox's 8,000, so that nothing is cut a second time."""
 TIMED_OUT = 124
 """The returncode of what was ended for its time, as `timeout` gives it."""
 _ENDED = re.compile(r"\[ERROR\] (?:timed out|interrupted|the command was ended)[^\n]*\n?\Z")
 _BEGIN, _END = re.compile(r"^<returncode>(-?\d+)</returncode>\n<output>\n", re.MULTILINE), "</output>\ncwd: "
+
+
+def share(count_tokens: Callable[[str], int]) -> Callable[[str], int]:
+    """Measures how much of the `MAX_CHARS` of a result a text takes: its characters, or its tokens if those take more.
+
+    share(count_tokens)("7" * 2_000)                            →  2_000, or 2_667 if each digit is a token
+    """
+
+    def taken(text: str) -> int:
+        if len(text) > MAX_CHARS:
+            return len(text)
+        return max(len(text), -(-count_tokens(text) * MAX_CHARS // MAX_TOKENS))
+
+    return taken
+
+
+def lines_that_fit(lines: Iterable[str], room: int, taken: Callable[[str], int]) -> int:
+    """How many of the lines, from the first on, take no more than `room` as `taken` measures them."""
+    number = 0
+    for line in lines:
+        room -= taken(line)
+        if room < 0:
+            break
+        number += 1
+    return number
 
 
 def formed(output: str, cwd: Path, *, status: int = 0) -> str:

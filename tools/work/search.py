@@ -19,7 +19,7 @@ from tools.text import escaped, trim
 from tools.work import _search_inside
 from tools.work._folder import FileTool, answer, as_mapping, count, workspace_of
 from tools.work.list_dir import CLOSED
-from tools.work.result import MAX_CHARS
+from tools.work.result import MAX_CHARS, share
 from tools.workspace import Workspace
 
 _PARAMETERS = {
@@ -69,7 +69,7 @@ class Search(FileTool):
         shown = [f"{escaped(path)}:{number}:{line}" for path, number, line in hits]
         remarks = [f"[{interrupted(context.stop)}]"] if context.stop.stopped else self._remarks(job, hits, end)
         found = "\n".join(shown)
-        found = trim(found, "", 0, max_tokens=MAX_CHARS, count_tokens=len)
+        found = trim(found, "", 0, max_tokens=MAX_CHARS, count_tokens=share(context.count_tokens))
         return answer("\n".join(filter(None, (found, *remarks))), workspace)
 
     def _job(self, query: str, max_hits: int, place: Place) -> dict[str, object]:

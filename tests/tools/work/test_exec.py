@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -88,6 +88,7 @@ class Shell:
         settled = {"limits": LIMITS, "timing": TIMING, **options}
         self.tool = Exec(confinement=confinement, home=user_home, **settled)  # type: ignore[arg-type]
         self.trusted, self.keeper = True, True
+        self.count_tokens: Callable[[str], int] = count_tokens
 
     @property
     def name(self) -> str:
@@ -99,7 +100,7 @@ class Shell:
         """One call; a text is a command for bash. A `stop` by hand is stopped at the first output."""
         words = ["bash", "-lc", command] if isinstance(command, str) else command
         workspace = Workspace(self.root, self.trusted, self.journal if self.keeper else None)
-        context = ToolContext(NoStop(), workspace, self.data, count_tokens)
+        context = ToolContext(NoStop(), workspace, self.data, self.count_tokens)
         toolbox = Toolbox([self.tool], policy=Policy([Rule("*", "ask")]), context=context)
         call = ToolCall("call_1", "container.exec", json.dumps({"command": words, **arguments}))
         running = toolbox.run(call, stop=stop or NoStop())
@@ -406,6 +407,17 @@ def test_of_much_output_head_and_tail_are_kept(shell: Shell) -> None:
     assert told and head.startswith("1\n2\n3\n") and tail.endswith("\n4999\n5000") and "characters omitted]" in tail
     assert 9_000 < len(text) <= 10_100
     assert shell.run(["seq", "1", "1000"]).text.count("\n") == 999  # 3,892 characters: whole
+
+
+@pytest.mark.parametrize("vocabulary", ["etude_tokenizer", "o200k_tokenizer"])
+def test_it_is_cut_once_by_characters_and_tokens(shell: Shell, vocabulary: str, request: pytest.FixtureRequest) -> None:
+    tokenizer = request.getfixturevalue(vocabulary)
+    shell.count_tokens = lambda text: len(tokenizer.encode(text))
+    text = shell.run("for i in $(seq 2000); do echo 7 1 4 2; done").text
+    head, _, rest = text.partition("\n[... ")
+    omitted, _, tail = rest.partition(" characters omitted]\n")
+    assert len(head) + int(omitted) + len(tail) in range(15_990, 16_001)
+    assert 7_000 < shell.count_tokens(text) < 7_700 and "omitted" not in head + tail
 
 
 # -- hostile row 29 ----------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from agent.control import Control
+from harmony.tokenizer import Tokenizer
 from tests.support.folders import Folder
 from tools.approval.policy import Policy
 from tools.approval.rules import Rule
@@ -328,6 +329,55 @@ def test_a_search_is_bounded(folder: Folder) -> None:
     folder.write("many.txt", "x" * 5_000 + "needle" + "y" * 5_000 + "\n")
     text = folder.text("search", query="needle")
     assert "needle" in text and len(text) < 400 and text.startswith("many.txt:1:…x")
+
+
+# -- how much of it --
+
+
+@pytest.fixture(params=["etude_tokenizer", "o200k_tokenizer"])
+def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
+    found = request.getfixturevalue(request.param)
+    assert isinstance(found, Tokenizer)
+    return found
+
+
+def test_a_result_is_cut_once_by_characters_and_tokens(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    """Of these lines each character is a token, or nearly: without a second limit the toolbox would cut again."""
+
+    def count(text: str) -> int:
+        return len(tokenizer.encode(text))
+
+    folder = Folder(tmp_path / "w", count_tokens=count)
+    line = "7 1 4 2 " * 4
+    lines = [f"{number:03} {line}\n" for number in range(1, 801)]
+    folder.write("many.txt", "".join(lines))
+    folder.write("one.txt", line * 400)
+    for number in range(400):
+        folder.write(f"names/{number:03} {line.strip()}")
+    shown = {
+        "whole": folder.text("open_file", path="many.txt"),
+        "one": folder.text("open_file", path="one.txt"),
+        "found": folder.text("search", path="many.txt", query="7", max_results=1_000),
+        "listed": folder.text("list_dir", path="names"),
+        "tree": folder.text("print_tree", path="names", depth=1),
+    }
+    for text in shown.values():
+        assert len(text) <= 10_200 and 7_000 < count(text) <= 7_700 and text.count("[") == 1
+    head, _, rest = shown["whole"].partition("[lines ")
+    first, last = (int(number) for number in rest.partition(" ")[0].split("-"))
+    assert "".join(lines[: first - 1]) == head and rest.partition("\n")[2] == "".join(lines[last:])
+    kept, _, told = shown["one"].partition("\n[")
+    assert (line * 400).startswith(kept) and told == f"{12_800 - len(kept):,} more characters of line 1 of 1]\n"
+    for text in (shown["listed"], shown["tree"]):
+        names = text.splitlines()
+        told = f"[the first {len(names) - 1} of 400 names: list a folder below, or use repo_browser.search]"
+        assert names[-1] == told and names[-2].startswith(f"{len(names) - 2:03} 7")
+
+
+def test_a_first_line_of_much_of_the_room_is_whole(folder: Folder) -> None:
+    folder.write("a.txt", "x" * 9_000 + "\n" + "two\n" * 400)
+    told = "[lines 2-401 of 401 are left out: open them with line_start=2]\n"
+    assert folder.text("open_file", path="a.txt") == "x" * 9_000 + "\n" + told
 
 
 # -- writing --
