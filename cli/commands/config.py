@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -20,17 +19,18 @@ def show() -> None:
     """
     from cli.settings.config import resolve
     from cli.settings.table import SETTINGS
+    from tools.approval.rule_names import remarks
 
     resolved = resolve({}, environ=os.environ)
     lines = {key: _line(key, getattr(resolved.settings, key)) for key in SETTINGS}
     width = max(map(len, lines.values()))
     for key, line in lines.items():
         rules = getattr(resolved.settings, key) if key in ("allow", "deny") else ()
-        print(f"{line:<{width}}  # {'; '.join([resolved.origins[key], *_renamed(rules)])}")
+        print(f"{line:<{width}}  # {'; '.join([resolved.origins[key], *remarks(rules)])}")
     if resolved.approvals:
         print("\n[approvals]")
     for rule, action in resolved.approvals:
-        print("  # ".join([f"{_toml(rule)} = {_toml(action)}", *_renamed([rule])]))
+        print("  # ".join([f"{_toml(rule)} = {_toml(action)}", *remarks([rule])]))
     for line in _servers():
         print(line)
     for warning in resolved.warnings:
@@ -105,14 +105,6 @@ def _say(text: str) -> None:
 
 def _line(key: str, value: object) -> str:
     return f"# {key} is not set" if value is None else f"{key} = {_toml(value)}"
-
-
-def _renamed(rules: Sequence[str]) -> list[str]:
-    """What to say of rules by names that our tools no longer have: `shell is now container.exec`."""
-    from tools.approval.rule_names import renamed
-
-    names = dict.fromkeys(rule.partition(":")[0].strip() for rule in rules)
-    return [f"{name} is now {', '.join(renamed(name))}" for name in names if renamed(name)]
 
 
 def _servers() -> list[str]:

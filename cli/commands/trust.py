@@ -78,11 +78,12 @@ def _say(text: str) -> None:
 
 def _list(store: TrustStore, grants: Any) -> None:
     from cli.clean import clean
+    from tools.approval.rule_names import remarks
 
     lines = [f"{store.state(folder):<8} {folder}" for folder in store.folders()]
     for workspace, rules in grants.by_workspace().items():
         where = f"for {workspace}" if workspace else "for runs without a workspace"
-        lines += [f"always   {rule}   ({where})" for rule in rules]
+        lines += [f"always   {rule}   ({'; '.join([where, *remarks([str(rule)])])})" for rule in rules]
     if not lines:
         _say("no folder is trusted, and no rule is stored")
     for line in lines:
@@ -114,6 +115,8 @@ def describe(offer: Offer) -> list[str]:
 def _of_config(content: bytes) -> list[str]:
     import tomllib
 
+    from tools.approval.rule_names import remarks
+
     try:
         table: dict[str, Any] = tomllib.loads(content.decode())
     except (ValueError, RecursionError) as error:
@@ -121,7 +124,11 @@ def _of_config(content: bytes) -> list[str]:
     lines: list[str] = []
     for key, value in table.items():
         if key == "approvals" and isinstance(value, dict):
-            lines += [f"rule      {_line(rule)} = {_line(str(action))}" for rule, action in _flat(value)]
+            rules = [(rule, action, "; ".join(remarks([rule]))) for rule, action in _flat(value)]
+            lines += [
+                f"rule      {_line(rule)} = {_line(str(action))}{f'  ({_line(now)})' if now else ''}"
+                for rule, action, now in rules
+            ]
         elif key == "mcpServers":
             lines += _of_servers(value)
         elif key == "tools" and isinstance(value, list):
@@ -166,7 +173,8 @@ def _of_servers(table: object) -> list[str]:
         keys = server if isinstance(server, dict) else {}
         words = [keys.get("command"), *(keys["args"] if isinstance(keys.get("args"), list) else ())]
         command = shlex.join(str(word) for word in words if word is not None)
-        more = [f"{key}={value}" for key, value in keys.items() if key not in ("command", "args")]
+        hidden = "command", "args", "read_only"  # the last one counts only in the user's own files
+        more = [f"{key}={value}" for key, value in keys.items() if key not in hidden]
         lines.append(f"server    {_line(str(name))}: {_line(' '.join([command, *more]))}")
     return lines
 

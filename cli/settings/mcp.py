@@ -41,9 +41,8 @@ def all_configured(environ: Mapping[str, str], *, folder: Path | None = None) ->
     found: dict[str, Configured] = {}
     config = config_path(environ)
     files = [config, mcp_file(environ)]
-    if folder is not None:
-        files += [folder / FOLDER_CONFIG, (folder / FOLDER_CONFIG).with_name(_FILE)]
-    for path in files:
+    theirs = [] if folder is None else [folder / FOLDER_CONFIG, (folder / FOLDER_CONFIG).with_name(_FILE)]
+    for path in (*files, *theirs):
         for server in parse_servers(mcp_table(path), str(path)):
             if server.name in found:
                 raise McpConfigInvalid(
@@ -51,6 +50,8 @@ def all_configured(environ: Mapping[str, str], *, folder: Path | None = None) ->
                 )
             if folder is not None and path.is_relative_to(folder) and server.cwd is None:
                 server = replace(server, cwd=str(folder))  # its programs stand there, and it is trusted
+            if path in theirs:  # only the user says which tools just look
+                server = replace(server, read_only=())
             found[server.name] = Configured(server, path)
     return tuple(found.values())
 

@@ -6,7 +6,7 @@ than it did; one that denies or asks holds for every tool that does the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 
 OLD_NAMES: Mapping[str, tuple[str, ...]] = {
@@ -27,8 +27,18 @@ def is_about(name: str, tool: str) -> bool:
 
 
 def renamed(name: str) -> tuple[str, ...]:
-    """The tools that a rule is about only by names they no longer have: `renamed("shell")` is `("container.exec",)`."""
-    return tuple(tool for tool in OLD_NAMES if is_about(name, tool) and not _matches(name, tool))
+    """The tools that a rule is about, if some only by names they no longer have; else none.
+
+    `renamed("shell")` is `("container.exec",)`; `renamed("*_file")` names `repo_browser.open_file`, too.
+    """
+    about = tuple(tool for tool in OLD_NAMES if is_about(name, tool))
+    return () if all(_matches(name, tool) for tool in about) else about
+
+
+def remarks(rules: Iterable[str]) -> list[str]:
+    """What to say of rules by names that our tools no longer have: `["shell is now container.exec"]`."""
+    names = dict.fromkeys(rule.partition(":")[0].strip() for rule in rules)
+    return [f"{name} is now {', '.join(renamed(name))}" for name in names if renamed(name)]
 
 
 def may_allow(name: str, tool: str) -> bool:

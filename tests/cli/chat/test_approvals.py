@@ -72,6 +72,7 @@ def test_what_it_explains() -> None:
     writing = Preview("w", subjects=("a.md", "b.md"), effects=frozenset({"write"}))
     written = _asked("repo_browser.apply_patch", {}, writing)
     assert "It is about: a.md, b.md" in explanation(written)
+    assert "deleting a file counts, too: /undo restores it" in explanation(replace(written, edits=True))
     assert "aren't asked about repo_browser.apply_patch on a.md, b.md again" in explanation(written)
     assert "Nothing confines it" in explanation(_asked("python", "x", Preview("r", unconfined=True)))
 

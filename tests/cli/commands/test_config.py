@@ -63,7 +63,7 @@ def test_show_names_what_an_old_rule_is_about_now(
     path = tmp_path / "config.toml"
     path.write_text(
         'allow = ["shell:ls*", "python"]\n[approvals]\n"write_file:docs/**" = "auto"\n"functions.grep" = "never"\n'
-        'functions = "ask"\n"container.exec:make*" = "auto"\n"*" = "ask"\nweather = "auto"\n'
+        'functions = "ask"\n"container.exec:make*" = "auto"\n"*" = "ask"\n"*_file" = "ask"\nweather = "auto"\n'
     )
     monkeypatch.setenv("OSSIA_CONFIG", str(path))
     assert invoke(["config", "show"]) == 0
@@ -77,6 +77,7 @@ def test_show_names_what_an_old_rule_is_about_now(
         "repo_browser.print_tree, repo_browser.search, repo_browser.apply_patch",
         '"container.exec:make*" = "auto"',
         '"*" = "ask"',
+        '"*_file" = "ask"  # *_file is now repo_browser.open_file, repo_browser.apply_patch',
         '"weather" = "auto"',
     ]
 

@@ -208,9 +208,16 @@ def test_servers_of_a_trusted_folder(home: Path) -> None:
     folder = home / "work"
     (folder / ".ossia").mkdir(parents=True)
     (folder / ".ossia" / "config.toml").write_text('[mcpServers.a]\ncommand = "./a"\n')
-    (folder / ".ossia" / "mcp.json").write_text('{"mcpServers": {"b": {"command": "b", "cwd": "/"}}}')
+    server = '{"command": "b", "cwd": "/", "read_only": ["x"]}'
+    (folder / ".ossia" / "mcp.json").write_text(f'{{"mcpServers": {{"b": {server}}}}}')
     configs = configured_servers({"OSSIA_CONFIG": str(home / "none.toml")}, folder=folder)
-    assert [(config.name, config.cwd) for config in configs] == [("a", str(folder)), ("b", "/")]
+    assert [(config.name, config.cwd, config.read_only) for config in configs] == [
+        ("a", str(folder), ()),
+        ("b", "/", ()),
+    ]
+    (home / "mine.toml").write_text('[mcpServers.c]\ncommand = "c"\nread_only = ["x"]\n')
+    (mine,) = configured_servers({"OSSIA_CONFIG": str(home / "mine.toml")}, folder=home)
+    assert mine.read_only == ("x",)
     assert configured_servers({"OSSIA_CONFIG": str(home / "none.toml")}) == ()
 
 

@@ -30,7 +30,7 @@ def project(tmp_path: Path) -> Path:
     folder = tmp_path / "project"
     (folder / ".ossia").mkdir(parents=True)
     (folder / ".ossia" / "config.toml").write_text(CONFIG)
-    (folder / ".ossia" / "mcp.json").write_text('{"mcpServers": {"web": {"url": "http://127.0.0.1:1/mcp"}}}')
+    (folder / ".ossia" / "mcp.json").write_text('{"mcpServers": {"web": {"url": "http://127.0.0.1:1/mcp", "read_only": ["x"]}}}')
     (folder / ".ossia" / "fun.py").write_text("def f(): ...\n")
     (folder / ".ossia" / "prompt\x1b[2J.md").write_text("x")
     (folder / "AGENTS.md").write_text("Be brief.\n")
@@ -49,8 +49,8 @@ def test_it_shows_all_that_would_take_effect(project: Path, capsys: pytest.Captu
         "  functions fun.py",
         "  functions ./../evil.py  (NOT in .ossia/: it can change after you trusted it)",
         "  functions package",
-        "  rule      shell:git status* = auto",
-        "  rule      write_file:docs/** = auto",
+        "  rule      shell:git status* = auto  (shell is now container.exec)",
+        "  rule      write_file:docs/** = auto  (write_file is now repo_browser.apply_patch)",
         "  server    files: npx -y 'a b␛]52;c;eA==␇' env={'KEY': '${KEY}'}",
         "  code      .ossia/fun.py (13 bytes)",
         "  server    web: url=http://127.0.0.1:1/mcp",
@@ -96,7 +96,7 @@ def test_the_list_says_what_has_changed(project: Path, tmp_path: Path, capsys: p
         f"trusted  {tmp_path}/other␊folder",
         f"changed  {project}",
         "always   functions.files__read   (for runs without a workspace)",
-        f"always   shell:git status   (for {project})",
+        f"always   shell:git status   (for {project}; shell is now container.exec)",
     ]
     assert invoke(["trust", "--forget", "functions.files__read"]) == 0
     assert invoke(["trust", "--forget", "functions.files__read"]) == 2
