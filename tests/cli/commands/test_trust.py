@@ -30,7 +30,8 @@ def project(tmp_path: Path) -> Path:
     folder = tmp_path / "project"
     (folder / ".ossia").mkdir(parents=True)
     (folder / ".ossia" / "config.toml").write_text(CONFIG)
-    (folder / ".ossia" / "mcp.json").write_text('{"mcpServers": {"web": {"url": "http://127.0.0.1:1/mcp", "read_only": ["x"]}}}')
+    server = '{"url": "http://127.0.0.1:1/mcp", "read_only": ["x"]}'
+    (folder / ".ossia" / "mcp.json").write_text(f'{{"mcpServers": {{"web": {server}}}}}')
     (folder / ".ossia" / "fun.py").write_text("def f(): ...\n")
     (folder / ".ossia" / "prompt\x1b[2J.md").write_text("x")
     (folder / "AGENTS.md").write_text("Be brief.\n")
