@@ -208,7 +208,7 @@ def test_what_cannot_run_here_is_left_out_and_no_failure_of_the_models(tmp_path:
 def test_with_the_built_in_model_it_runs_and_tells_the_time_first() -> None:
     done = ossia_text("eval", "--model", "etude", *flags(some("harmony/channels-capital", "chain/library-4")))
     assert done.returncode == 0, done
-    assert re.search(r"2 tasks with etude: about \d+ (s|min), at [\d.]+ tok/s", done.stderr), done.stderr
+    assert re.search(r"2 tasks with etude: about \d+ (s|min), at [\d.,]+ tok/s", done.stderr), done.stderr
     assert re.search(r"^harmony +[01] of 1", done.stdout, re.MULTILINE)
 
 

@@ -55,7 +55,7 @@ def test_a_turn_with_a_call(tmp_path: Path) -> None:
     assert lines[0] == "python: print(6*7)"
     assert re.fullmatch(r"python: done in \d+\.\d s · 42", lines[1])
     assert lines[2] == "Done."
-    assert re.fullmatch(r"script · \d+ tokens · [\d.]+ tok/s", lines[3])
+    assert re.fullmatch(r"script · \d+ tokens · [\d.,]+ tok/s", lines[3])
     assert len(lines) == 4
     assert "thinking · " in text and "\x1b[2m" in text
 

@@ -332,7 +332,8 @@ try:
         made += 1
 except OSError as error:
     print('stopped after', made, error)
-time.sleep(3)
+else:
+    time.sleep(60)  # until it is found
 """)
     if ROOT or landlocked(attack):  # RLIMIT_NPROC doesn't hold root; without namespaces it counts the user's own too
         assert "kernel died (ran more than 120 processes and threads)" in ran.text
