@@ -32,7 +32,7 @@ _CUT_BY: Final[Mapping[TurnEnd | None, str]] = MappingProxyType(
 class Options:
     """How to answer the next turns. `date` is shown to the model as the current date: `"2025-06-28"`.
 
-    `brings`: what kinds of text the instructions (a folder's AGENTS.md) and the descriptions of tools have brought in.
+    `brings`: what kinds of text the instructions (a trusted folder's AGENTS.md) and the descriptions of tools have brought in.
     """
 
     effort: Effort = "medium"

@@ -61,6 +61,8 @@ def sessions(talk: Conversation, face: Face, argument: str) -> None:
 
 def resume(talk: Conversation, face: Face, argument: str) -> None:
     """`/resume [ID|TEXT]`: go on with a stored one; alone it lists them."""
+    from cli.runtime.options import following
+
     if not argument:
         return sessions(talk, face, "")
     with _reading(talk) as store:
@@ -69,6 +71,7 @@ def resume(talk: Conversation, face: Face, argument: str) -> None:
             raise CommandError(f"you are already in {info.id}: /sessions lists the others")
         session = store.resume(info.id) if talk.store else store.load(info.id)
     session_id = info.id if talk.store else None
+    session.options = following(session.options, talk.folder)
     talk.switch(OpenSession(session, talk.store, session_id, resumed=True))
     talk.model.forget_variables()
     face.note(f"{session_id or 'not stored'}: {info.title}")

@@ -592,7 +592,7 @@ def test_tools_are_turned_on_and_off_without_loading_the_model_again(tmp_path: P
     async def case() -> None:
         write = writes("a.txt", "after\n", before="before\n")
         script = write_script(tmp_path, call("functions.double", '{"n": 21}'), answer("42."), write, answer("Written."))
-        async with ChatScreen(engine=script, allow=["repo_browser.apply_patch"]) as stage:
+        async with ChatScreen(engine=script, trust=True, allow=["repo_browser.apply_patch"]) as stage:
             talk = stage.talk
             engine = talk.assembly.engine if talk.assembly else None
             await send(stage, "/tools")
