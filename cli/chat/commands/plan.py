@@ -24,7 +24,7 @@ def plan(talk: Conversation, face: Face, argument: str) -> None:
     loaded(talk)
     _set(talk, on=True)
     face.note("only looking now: nothing can be changed until /go (/plan off ends it without a word)")
-    return _say(talk, face, UserText(argument, argument)) if argument else None
+    return talk.say(UserText(argument, argument)) if argument else None
 
 
 def go(talk: Conversation, face: Face, argument: str) -> None:
@@ -33,12 +33,7 @@ def go(talk: Conversation, face: Face, argument: str) -> None:
         raise CommandError("no plan is being made: /plan begins one")
     loaded(talk)
     _set(talk, on=False)
-    return _say(talk, face, UserText(f"{GO}\n\n{argument}".rstrip(), f"/go {argument}".rstrip()))
-
-
-def _say(talk: Conversation, face: Face, text: UserText) -> None:
-    face.view.user(text.typed)
-    talk.say(text)
+    return talk.say(UserText(f"{GO}\n\n{argument}".rstrip(), f"/go {argument}".rstrip()))
 
 
 def _set(talk: Conversation, *, on: bool) -> None:

@@ -35,10 +35,12 @@ def test_a_plan_is_made_then_carried_out(tmp_path: Path) -> None:
             await stage.type("And what else?\r")
             await stage.settle()
             assert "plan: only looking" in status(stage)
+            assert [row for row in stage.rows if "Make new.txt" in row] == ["› /plan Make new.txt."]
             assert list(work.iterdir()) == []
             await stage.type("/go Gently.\r")
             await stage.settle()
             assert "plan: only looking" not in status(stage)
+            assert [row for row in stage.rows if row.startswith("› /go G")] == ["› /go Gently."]
             assert (work / "new.txt").read_text() == "new\n"
             said = [message.text for message in stage.talk.session.messages if message.role == "user"]
             assert said == [f"Make new.txt.\n\n{PLAN}", "And what else?", f"{GO}\n\nGently."]
@@ -69,7 +71,7 @@ def test_the_limit_on_thinking_stands_beside_the_effort(tmp_path: Path) -> None:
             assert "medium ·" in status(stage)
             await stage.type("/effort high\r")
             await stage.settle()
-            assert "high, at most 8.0k ·" in status(stage)
+            assert "high, thinks at most 8.0k ·" in status(stage)
             await stage.type("/effort\r")
             await stage.settle()
             assert "effort high, at most 8,000 tokens of thinking (/set think_tokens)" in "\n".join(stage.rows)
