@@ -735,6 +735,30 @@ def test_the_prompt_its_parts_and_its_cost_can_be_seen(tmp_path: Path) -> None:
     chatting(case)
 
 
+@pytest.mark.parametrize(
+    ("own", "trust", "told"),
+    [
+        (None, None, "ossia's own for work in a folder (/system shows them)"),
+        (None, True, "ossia's own for work in a folder, AGENTS.md (/system shows them)"),
+        ("Be brief.", True, "yours, AGENTS.md (/system shows them)"),
+        ("Be brief.", None, "yours (/system shows them)"),
+    ],
+)
+def test_whose_the_instructions_are(own: str | None, trust: bool | None, told: str, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "AGENTS.md").write_text("Use tabs.")
+
+    async def case() -> None:
+        flags = {"workspace": str(work), "no_tools": None, "trust": trust, "instructions": own}
+        async with ChatScreen(engine=write_script(tmp_path, answer("One.")), rows=40, **flags) as stage:
+            await send(stage, "/context")
+            at = next(at for at, row in enumerate(stage.rows) if "  instructions" in row)
+            assert stage.rows[at + 1].strip() == told
+
+    chatting(case)
+
+
 def test_the_memory_and_what_was_read_of_a_prompt_can_be_seen() -> None:
     async def case() -> None:
         async with ChatScreen(model="etude", temperature=0.0, no_tools=True) as stage:
