@@ -25,7 +25,9 @@ def fresh_options(resolved: Resolved, folder: Folder | None) -> Options:
     whole = _joined(read_instructions(settings.instructions) or (WORK if folder else None), notes)
     today = datetime.date.today().isoformat()
     sampling = Sampling(**{key: getattr(settings, key) for key in SAMPLING})
-    return Options(settings.effort, whole, today, sampling=sampling, brings=_brings(folder))
+    return Options(
+        settings.effort, whole, today, sampling=sampling, brings=_brings(folder), planning=settings.plan
+    )
 
 
 def resumed_options(stored: Options, resolved: Resolved, folder: Folder | None) -> Options:
@@ -41,6 +43,7 @@ def resumed_options(stored: Options, resolved: Resolved, folder: Folder | None) 
         effort=fresh.effort if "effort" in given else stored.effort,
         instructions=fresh.instructions if "instructions" in given else stored.instructions,
         sampling=replace(stored.sampling, **drawn),
+        planning=stored.planning or fresh.planning,
     )
 
 

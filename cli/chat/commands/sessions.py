@@ -12,7 +12,7 @@ from agent.sessions.session import Session
 from agent.sessions.store import SessionStore
 from cli import paths
 from cli.chat.commands.common import Block, Choice, CommandError, must_be, no_argument, turn_of
-from cli.chat.welcome import recall
+from cli.chat.welcome import recall, still_planning
 from cli.runtime.session import OpenSession, moved_from
 from cli.terminal.question import Question
 from cli.words import count
@@ -77,6 +77,7 @@ def resume(talk: Conversation, face: Face, argument: str) -> None:
     face.note(f"{session_id or 'not stored'}: {info.title}")
     if moved := moved_from(info.workspace, talk.folder, chat=True):
         face.note(moved, "yellow")
+    still_planning(talk, face)
     return recall(talk, face)
 
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from agent.prompt import GO, PLAN
+from cli.runtime.session import Resume
 from tests.support.command import write_script
 from tests.support.screen import ChatScreen, chatting
 
@@ -46,6 +47,43 @@ def test_a_plan_is_made_then_carried_out(tmp_path: Path) -> None:
             assert said == [f"Make new.txt.\n\n{PLAN}", "And what else?", f"{GO}\n\nGently."]
 
     chatting(case)
+
+
+def test_a_chat_that_goes_on_is_still_making_the_plan(tmp_path: Path) -> None:
+    told = "a plan is being made: nothing can be changed until /go"
+    planned: list[str] = []
+
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, FINAL, DONE)) as stage:
+            await stage.type("/plan Make new.txt.\r")
+            await stage.settle()
+            assert stage.talk.opened.session_id is not None
+            planned.append(stage.talk.opened.session_id)
+            await stage.type("/plan off\r/new\r")
+            await stage.settle()
+            await stage.type(f"/resume {planned[0]}\r")
+            await stage.settle()
+            assert not stage.talk.settings.plan and told not in "\n".join(stage.rows)
+            await stage.type("/plan\r")
+            await stage.settle()
+
+    async def later() -> None:
+        resume = Resume(ref=planned[0])
+        async with ChatScreen(engine=write_script(tmp_path, DONE), resume=resume) as stage:
+            await stage.settle()
+            assert "plan: only looking" in status(stage) and told in "\n".join(stage.rows)
+            assert stage.talk.assembly is not None and stage.talk.assembly.tools.policy.read_only
+            await stage.type("/new\r/plan off\r")
+            await stage.settle()
+            await stage.type(f"/resume {planned[0]}\r")
+            await stage.settle()
+            assert "plan: only looking" in status(stage) and stage.talk.assembly.tools.policy.read_only
+            await stage.type("/go\r")
+            await stage.settle()
+            assert not stage.talk.session.options.planning
+
+    chatting(case)
+    chatting(later)
 
 
 def test_plan_off_says_nothing_to_the_model(tmp_path: Path) -> None:
