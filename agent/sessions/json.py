@@ -110,6 +110,7 @@ def options_from_json(data: Mapping[str, Any]) -> Options:
         response_format=None if answer is None else ResponseFormat(**answer),
         sampling=Sampling(**data["sampling"]),
         brings=brings_from_json(data.get("brings", ())),
+        planning=data.get("planning") is True,
     )
 
 

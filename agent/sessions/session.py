@@ -32,7 +32,8 @@ _CUT_BY: Final[Mapping[TurnEnd | None, str]] = MappingProxyType(
 class Options:
     """How to answer the next turns. `date` is shown to the model as the current date: `"2025-06-28"`.
 
-    `brings`: what kinds of text the instructions (a folder's AGENTS.md) and the descriptions of tools have brought in.
+    `brings`: what kinds of text the instructions (a trusted folder's AGENTS.md) and tools' descriptions have brought.
+    `planning`: only a plan is being made (`agent.prompt.PLAN`).
     """
 
     effort: Effort = "medium"
@@ -41,6 +42,7 @@ class Options:
     response_format: ResponseFormat | None = None
     sampling: Sampling = field(default_factory=Sampling)
     brings: frozenset[Taint] = frozenset()
+    planning: bool = False
 
 
 @dataclass(frozen=True, slots=True)

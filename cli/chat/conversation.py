@@ -66,6 +66,7 @@ class Conversation(State):
         self._between: list[Callable[[], object]] = []  # waits for the end of the turn under way
         self._clock = clock
         self._unstored: str | None = None
+        self.model.plan(self.settings.plan or self.session.options.planning)
         self.face = face(self)
         self.worker.on_event = self.face.wake
 
@@ -308,6 +309,7 @@ class Conversation(State):
         """Store the same conversation elsewhere from now on, or nowhere."""
         self.opened = opened
         self.change_settings(private=private)
+        self.model.plan(self.settings.plan)
         self.face.keep_history(not private)
         if self.assembly:
             self.model.enter(self.assembly)

@@ -146,6 +146,16 @@ class ChatModel:
         self.restore_pages()
         self.measure()
 
+    def plan(self, on: bool) -> None:
+        """From now on only look; False: change things again. The session remembers it. Between turns."""
+        chat = self._chat
+        if chat.settings.plan != on:
+            chat.change_settings(plan=on)
+        if self.assembly:
+            self.assembly.tools.policy.read_only = on
+        if chat.session.options.planning != on:
+            chat.session.options = replace(chat.session.options, planning=on)
+
     def restore_pages(self) -> None:
         """Bring the browser's pages to where the session stands."""
         if self.assembly and self.assembly.tools.browser:
@@ -190,6 +200,7 @@ class ChatModel:
 
     def meet(self) -> None:
         """Bring the model and another session together; a model that still loads meets it once it is there."""
+        self.plan(self._chat.settings.plan or self._chat.session.options.planning)
         self.use = None
         if self.assembly:
             self.load_session_cache(self.assembly)

@@ -56,7 +56,7 @@ class ChatPanes:
         chat, view = self._talk, self._face.view
         effort = chat.session.options.effort
         limit = thinking_limit(chat.settings.think_tokens, effort)
-        thinking = f"{effort}, at most {short(limit)}" if limit else effort
+        thinking = f"{effort}, thinks at most {short(limit)}" if limit else effort
         parts = [chat.assembly.engine.name if chat.assembly else chat.settings.model or "…", thinking]
         if chat.settings.plan:
             parts.append("plan: only looking")

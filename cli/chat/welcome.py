@@ -51,6 +51,12 @@ def recall(talk: Conversation, face: Face, turns: int = 2) -> None:
         face.note(f"/save FILE writes all, {earlier} included" if face.plain else f"Ctrl-O shows {earlier}")
 
 
+def still_planning(talk: Conversation, face: Face) -> None:
+    """Say that nothing can be changed, if that is so: the session may be an old one."""
+    if talk.settings.plan:
+        face.note("a plan is being made: nothing can be changed until /go (/plan off ends it without a word)")
+
+
 def enter(face: Face, folder: Folder | None) -> None:
     """Offer to trust a folder that isn't trusted, and say what of it isn't used till then."""
     if folder is None or folder.workspace.trusted:
@@ -84,6 +90,7 @@ def _show(talk: Conversation, face: Face, lines: list[str]) -> None:
     if talk.session.options.response_format:
         face.note("answers are JSON that matches this session's schema: /schema off ends that")
     if talk.opened.resumed:
+        still_planning(talk, face)
         recall(talk, face)
 
 

@@ -42,6 +42,22 @@ app.command()(show)
 
 
 @app.command()
+def get(key: Annotated[str, typer.Argument(metavar="KEY", help="A setting, or approvals.RULE.")]) -> None:
+    """Print one setting and where it came from."""
+    from cli.settings.config import nearest, resolve
+    from cli.settings.table import SETTINGS
+
+    resolved, name = resolve({}, environ=os.environ), key.removeprefix("--").replace("-", "_")
+    rules = {f"approvals.{rule}": action for rule, action in resolved.approvals}
+    if name in SETTINGS:
+        print(f"{_line(name, getattr(resolved.settings, name))}  # {resolved.origins[name]}")
+    elif key in rules:
+        print(f"{_toml(key.removeprefix('approvals.'))} = {_toml(rules[key])}  # [approvals]")
+    else:
+        raise exit_error(f"{key!r} is not a setting{nearest(name, [*SETTINGS, *rules])}")
+
+
+@app.command()
 def path() -> None:
     """Print the path of the config file, whether it exists or not."""
     from cli.settings.config import config_path

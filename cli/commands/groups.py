@@ -14,8 +14,9 @@ UsageError = cast("type[typer.BadParameter]", typer.BadParameter.__base__)
 
 _SHOWN_CHARS = 200  # of a question that was typed without quotes
 _OTHER_NAMES = {
-    "remove": "rm", "delete": "rm", "del": "rm", "ls": "list", "cat": "show", "view": "show", "get": "show",
-    "find": "search", "download": "pull", "install": "setup",
+    "remove": ("rm", "unset"), "delete": ("rm", "unset"), "del": ("rm", "unset"), "rm": ("unset",), "clear": ("rm",),
+    "list": ("show",), "ls": ("list", "show"), "cat": ("show",), "view": ("show",), "get": ("show",),
+    "find": ("search",), "download": ("pull",), "install": ("setup",),
 }  # fmt: skip
 
 
@@ -23,7 +24,8 @@ class Group(TyperGroup):
     """A group of commands. `ossia mcp remove` is `ossia mcp rm`, and the like."""
 
     def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]
-        return super().get_command(ctx, cmd_name) or super().get_command(ctx, _OTHER_NAMES.get(cmd_name, ""))
+        names = (cmd_name, *_OTHER_NAMES.get(cmd_name, ()))
+        return next(filter(None, (super(Group, self).get_command(ctx, name) for name in names)), None)
 
 
 class Root(Group):

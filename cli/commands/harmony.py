@@ -22,10 +22,9 @@ app = group("See prompts and completions as ids and text.")
 Purpose = Literal["completion", "training"]
 Drop = Literal["before-last-final", "reference", "none"]
 Form = Literal["harmony", "chat"]
-Model = Annotated[
-    str | None,
-    typer.Option(metavar="PATH|NAME", help="Whose vocabulary. [default: a gpt-oss model's here, or tiktoken's]"),
-]
+_WHOSE = "Whose vocabulary. [default: a gpt-oss model's here, or tiktoken's"
+Model = Annotated[str | None, typer.Option(metavar="PATH|NAME", help=f"{_WHOSE}]")]
+AnyModel = Annotated[str | None, typer.Option(metavar="PATH|NAME", help=f"{_WHOSE}, else the built-in model's]")]
 
 
 @app.command()
@@ -44,7 +43,7 @@ def render(
     text: Annotated[
         bool, typer.Option("--text", help="Print the text, with control tokens by name, instead of ids.")
     ] = False,
-    model: Model = None,
+    model: AnyModel = None,
 ) -> None:
     """Print a conversation as a JSON array of ids. No message is ever added.
 
@@ -104,7 +103,7 @@ def parse(
 @app.command()
 def tokens(
     text: Annotated[str, typer.Argument(metavar="TEXT|-", help="The text; - reads it from standard input.")],
-    model: Model = None,
+    model: AnyModel = None,
 ) -> None:
     """Print how a text is split. Each token is a line: its id and its text.
 

@@ -28,6 +28,7 @@ from cli.words import json_line
 from tools.calls.names import resolve_name
 from tools.spec import ApprovalAsked, ApprovalDecided, Taint, ToolCall, ToolFinished, ToolShown
 from tools.toolbox import REFUSED_AGAIN, UNASKED
+from tools.work.result import timed_out
 
 _GRACE_S = 5.0
 
@@ -53,7 +54,7 @@ class _Caller:
     """One session: what a call's result brings taints the calls after it, as it would in a model's prompt.
 
     `code` is that of the first call that didn't succeed: USAGE if there is no such tool, UNASKED if it was refused, CUT
-    if its time was up, FAILED if it failed.
+    if its time was up (the run's, or its own), FAILED if it failed.
     """
 
     def __init__(self, flags: Mapping[str, object]) -> None:
@@ -113,7 +114,8 @@ class _Caller:
         self._warn(finished)
         if finished.result.error and self.code == ExitCode.ANSWERED:
             again = finished.result.text in (REFUSED_AGAIN, UNASKED)
-            self.code = ExitCode.CUT if control.stopped else ExitCode.UNASKED if again else went
+            cut = control.stopped or timed_out(finished.result.text)
+            self.code = ExitCode.CUT if cut else ExitCode.UNASKED if again else went
         if self._as_json:
             _print_json(finished)
         else:

@@ -26,6 +26,8 @@ def trust(
     from cli import paths
     from tools.approval.trust import Grants, TrustError, TrustStore
 
+    if str(folder) in ("list", "ls") and not Path(str(folder)).is_dir():  # as other groups name it
+        folder, listed = None, True
     if sum((listed, revoke, forget is not None)) > 1 or (folder and (listed or forget is not None)):
         raise exit_error("trust: use only one of DIR, --list, --revoke DIR and --forget RULE")
     store, grants = TrustStore(paths.data_dir()), Grants(paths.data_dir())

@@ -99,6 +99,8 @@ def _prepared(
     opened = open_session(resolved, folder, resume=resume, save=save)
     for said in filter(None, [opened.problem, moved_from(opened.worked_in, folder)]):
         display.warn(said)
+    if opened.session.options.planning != settings.plan:
+        opened.session.options = replace(opened.session.options, planning=settings.plan)
     if schema is not None:
         opened.session.options = replace(opened.session.options, response_format=answer)
     elif opened.session.options.response_format:

@@ -12,40 +12,52 @@ from agent.sessions.session import Options
 from cli.exits import ExitError
 from cli.settings.config import Resolved
 from cli.settings.table import SAMPLING
-from cli.settings.workspace import Folder
+from cli.settings.workspace import NOTES_HEAD, Folder
+from tools.spec import Taint
 
 
 def fresh_options(resolved: Resolved, folder: Folder | None) -> Options:
     """How a new session is answered, by the settings. Raises ExitError for instructions that can't be read.
 
-    In a workspace those of the user take the place of ours, and the folder's AGENTS.md stands behind either.
+    In a workspace those of the user take the place of ours, and a trusted folder's AGENTS.md stands behind either.
     """
     settings, notes = resolved.settings, _notes(folder)
     whole = _joined(read_instructions(settings.instructions) or (WORK if folder else None), notes)
-    brings = folder.workspace.brings if folder and notes else frozenset()
     today = datetime.date.today().isoformat()
     sampling = Sampling(**{key: getattr(settings, key) for key in SAMPLING})
-    return Options(settings.effort, whole, today, sampling=sampling, brings=brings)
+    return Options(
+        settings.effort, whole, today, sampling=sampling, brings=_brings(folder), planning=settings.plan
+    )
 
 
 def resumed_options(stored: Options, resolved: Resolved, folder: Folder | None) -> Options:
     """The options of a stored session, overridden by what the command line says.
 
-    Its date stays: it is the date on which the conversation began. What a workspace's AGENTS.md says is added to the
-    instructions, unless they hold it already.
+    Its date stays: it is the date on which the conversation began. Its instructions follow the workspace.
     """
-    fresh, notes = fresh_options(resolved, folder), _notes(folder)
+    fresh, stored = fresh_options(resolved, folder), following(stored, folder)
     given = {key for key, origin in resolved.origins.items() if origin.startswith("--")}
-    known = stored.instructions or (WORK if folder else "")
-    instructions = _joined(known, notes if notes not in known else "")
     drawn = {key: getattr(fresh.sampling, key) for key in SAMPLING if key in given}
     return replace(
         stored,
         effort=fresh.effort if "effort" in given else stored.effort,
-        instructions=fresh.instructions if "instructions" in given else instructions,
+        instructions=fresh.instructions if "instructions" in given else stored.instructions,
         sampling=replace(stored.sampling, **drawn),
-        brings=stored.brings | fresh.brings,
+        planning=stored.planning or fresh.planning,
     )
+
+
+def following(options: Options, folder: Folder | None) -> Options:
+    """The options in this workspace, or in none: the user's instructions stay, ours and the notes follow it."""
+    own = own_instructions(options.instructions)
+    instructions = _joined(own or (WORK if folder else None), _notes(folder))
+    return replace(options, instructions=instructions, brings=options.brings | _brings(folder))
+
+
+def own_instructions(whole: str | None) -> str:
+    """The user's own part of instructions: without what a workspace adds to them."""
+    own = f"\n\n{whole or ''}".partition(f"\n\n{NOTES_HEAD}")[0].removeprefix("\n\n")
+    return "" if own == WORK else own
 
 
 def read_instructions(value: str | None) -> str | None:
@@ -63,6 +75,10 @@ def read_instructions(value: str | None) -> str | None:
 
 def _notes(folder: Folder | None) -> str:
     return (folder.notes if folder else None) or ""
+
+
+def _brings(folder: Folder | None) -> frozenset[Taint]:
+    return folder.workspace.brings if folder and folder.notes else frozenset()
 
 
 def _joined(*parts: str | None) -> str | None:

@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from tools.undo.journal import Journal
 
 NOTES = "AGENTS.md"
+NOTES_HEAD = f"Notes of the workspace's {NOTES}:"
 MAX_NOTES_BYTES = 32_768
 
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A workspace, opened. `notes` is its AGENTS.md as it enters the instructions; None if it has none.
+    """A workspace, opened. `notes` is its AGENTS.md as part of the instructions; None if it has none or isn't trusted.
 
     `warnings` are lines for stderr: which parts of the folder are not used, and why.
     """
@@ -65,7 +66,7 @@ def open_folder(settings: Settings) -> Folder:
     state = "trusted" if settings.trust else TrustStore(data).state(root)
     journal = Journal(data, root)
     workspace = Workspace(root, trusted=state == "trusted", keeper=journal)
-    return Folder(workspace, journal, _notes(root), _warnings(root, state))
+    return Folder(workspace, journal, _notes(root) if workspace.trusted else None, _warnings(root, state))
 
 
 def _root(name: str) -> Path:
@@ -79,12 +80,14 @@ def _root(name: str) -> Path:
 
 
 def _warnings(root: Path, state: str) -> tuple[str, ...]:
-    own = [name for name in (FOLDER_CONFIG.parent.name, NOTES) if (root / name).exists()]
+    called = {FOLDER_CONFIG.parent.name: "its own rules, tools and servers", NOTES: f"its {NOTES}"}
+    own = [words for name, words in called.items() if (root / name).exists()]
     if state == "trusted" or not own:
         return ()
     why = "has changed since you trusted it" if state == "changed" else "isn't trusted"
-    look = f"`ossia trust {shlex.quote(str(root))}` to look at them"  # whoever made the folder chose its name
-    return (f"{root.name} {why}: its own rules, tools and servers are not used ({look})",)
+    are, them = ("is", "it") if own == [called[NOTES]] else ("are", "them")
+    look = f"`ossia trust {shlex.quote(str(root))}` to look at {them}"  # whoever made the folder chose its name
+    return (f"{root.name} {why}: {' and '.join(own)} {are} not used ({look})",)
 
 
 def _notes(root: Path) -> str | None:
@@ -98,4 +101,4 @@ def _notes(root: Path) -> str | None:
         return None
     text = data[:MAX_NOTES_BYTES].decode("utf-8", "replace").strip()
     more = "\n[… cut here]" if len(data) > MAX_NOTES_BYTES else ""
-    return f"Notes of the workspace's {NOTES}:\n\n{text}{more}" if text else None
+    return f"{NOTES_HEAD}\n\n{text}{more}" if text else None

@@ -126,6 +126,28 @@ def test_other_names_of_commands() -> None:
     assert ossia_text("sessions", "ls").returncode == 0
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        ("config list", 0, "effort = "),
+        ("config ls", 0, "effort = "),
+        ("config get top_p", 0, "top_p = 1.0  # default"),
+        ("config get --top-p", 2, "No such option"),
+        ("config get efort", 2, "'efort' is not a setting: did you mean 'effort'?"),
+        ("config delete effort", 2, "'effort' isn't set there"),
+        ("config remove effort", 2, "'effort' isn't set there"),
+        ("cache list", 0, "no KV cache is kept yet"),
+        ("cache ls", 0, "no KV cache is kept yet"),
+        ("cache clear", 0, "nothing was kept"),
+        ("trust list", 0, "no folder is trusted"),
+        ("trust ls", 0, "no folder is trusted"),
+    ],
+)
+def test_other_names_in_every_group(arguments: str, code: int, told: str) -> None:
+    done = ossia_text(*arguments.split())
+    assert (done.returncode, told in done.stdout + done.stderr) == (code, True), done
+
+
 def test_python_dash_m_in_the_clone() -> None:
     command = [sys.executable, "-m", "cli", "--version"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)

@@ -56,6 +56,12 @@ def formed(output: str, cwd: Path, *, status: int = 0) -> str:
     return f"<returncode>{status}</returncode>\n<output>\n{output}{end}</output>\ncwd: {cwd}"
 
 
+def timed_out(text: str) -> bool:
+    """Is this the result of what was ended for its time?"""
+    found = _BEGIN.search(text)
+    return found is not None and int(found[1]) == TIMED_OUT
+
+
 def for_people(text: str) -> str:
     """A result without its form: the output, then `[exit status 2]` where that isn't 0. Any other text stays."""
     found, end = _BEGIN.search(text), text.rfind(_END)  # the last one: the output may hold others

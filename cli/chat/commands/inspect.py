@@ -49,6 +49,8 @@ def context(talk: Conversation, face: Face, argument: str) -> None:
         if part.tokens:
             share = bar(part.tokens / max(use.used_tokens, 1), _BAR_CELLS)
             block.row(f"  {_PARTS[part.name]:<14} {part.tokens:>8,}  {share}")
+            if part.name == "instructions":
+                block.row(f"    {_whose(talk.session.options.instructions)}", "dim")
     free = max(0, use.total_tokens - use.used_tokens)
     block.row(f"  {'free':<14} {free:>8,}  {use.reserve_tokens:,} reserved for the answer", "dim")
     _replaced(block, talk.session)
@@ -134,6 +136,18 @@ def _show_raw(face: Face, prompt: str, reply: str) -> None:
         if len(block.rows) < face.rows - 4:
             return block.show()
     return face.read(("The last prompt", prompt), ("What the model wrote", reply))
+
+
+def _whose(instructions: str | None) -> str:
+    """Who wrote the instructions. (With tools on, a sentence of ours about what tools read stands behind them.)"""
+    from agent.prompt import WORK
+    from cli.runtime.options import own_instructions
+    from cli.settings.workspace import NOTES_HEAD
+
+    whole = instructions or ""
+    own = "yours" if own_instructions(whole) else "ossia's own for work in a folder" if whole.startswith(WORK) else ""
+    told = ", ".join(filter(None, [own, "AGENTS.md" if NOTES_HEAD in whole else ""]))
+    return f"{told} (/system shows them)" if told else "ossia's own about what tools read"
 
 
 def _replaced(block: Block, session: Session) -> None:

@@ -19,12 +19,12 @@ PLANS: Sequence[Choice] = (("off", "change things again, without a word to the m
 def plan(talk: Conversation, face: Face, argument: str) -> None:
     """`/plan [TEXT|off]`: from now on nothing can be changed; TEXT is what to make a plan for."""
     if argument == "off":
-        _set(talk, on=False)
+        talk.model.plan(False)
         return face.note("changes are possible")
     loaded(talk)
-    _set(talk, on=True)
+    talk.model.plan(True)
     face.note("only looking now: nothing can be changed until /go (/plan off ends it without a word)")
-    return _say(talk, face, UserText(argument, argument)) if argument else None
+    return talk.say(UserText(argument, argument)) if argument else None
 
 
 def go(talk: Conversation, face: Face, argument: str) -> None:
@@ -32,16 +32,5 @@ def go(talk: Conversation, face: Face, argument: str) -> None:
     if not talk.settings.plan:
         raise CommandError("no plan is being made: /plan begins one")
     loaded(talk)
-    _set(talk, on=False)
-    return _say(talk, face, UserText(f"{GO}\n\n{argument}".rstrip(), f"/go {argument}".rstrip()))
-
-
-def _say(talk: Conversation, face: Face, text: UserText) -> None:
-    face.view.user(text.typed)
-    talk.say(text)
-
-
-def _set(talk: Conversation, *, on: bool) -> None:
-    talk.change_settings(plan=on)
-    if talk.assembly:
-        talk.assembly.tools.policy.read_only = on
+    talk.model.plan(False)
+    return talk.say(UserText(f"{GO}\n\n{argument}".rstrip(), f"/go {argument}".rstrip()))

@@ -12,7 +12,7 @@ from agent.sessions.session import Session
 from agent.sessions.store import SessionStore
 from cli import paths
 from cli.chat.commands.common import Block, Choice, CommandError, must_be, no_argument, turn_of
-from cli.chat.welcome import recall
+from cli.chat.welcome import recall, still_planning
 from cli.runtime.session import OpenSession, moved_from
 from cli.terminal.question import Question
 from cli.words import count
@@ -61,6 +61,8 @@ def sessions(talk: Conversation, face: Face, argument: str) -> None:
 
 def resume(talk: Conversation, face: Face, argument: str) -> None:
     """`/resume [ID|TEXT]`: go on with a stored one; alone it lists them."""
+    from cli.runtime.options import following
+
     if not argument:
         return sessions(talk, face, "")
     with _reading(talk) as store:
@@ -69,11 +71,13 @@ def resume(talk: Conversation, face: Face, argument: str) -> None:
             raise CommandError(f"you are already in {info.id}: /sessions lists the others")
         session = store.resume(info.id) if talk.store else store.load(info.id)
     session_id = info.id if talk.store else None
+    session.options = following(session.options, talk.folder)
     talk.switch(OpenSession(session, talk.store, session_id, resumed=True))
     talk.model.forget_variables()
     face.note(f"{session_id or 'not stored'}: {info.title}")
     if moved := moved_from(info.workspace, talk.folder, chat=True):
         face.note(moved, "yellow")
+    still_planning(talk, face)
     return recall(talk, face)
 
 

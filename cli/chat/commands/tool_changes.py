@@ -170,7 +170,7 @@ def _collect(
                 talk.model.tools_off = frozenset(spec.name for spec in tools.toolbox.every_spec if spec.trained)
             then(tools)
             if moved:
-                _follow_folder(talk, resolved, folder)
+                _follow_folder(talk, folder)
             tools.toolbox.turn_off(talk.model.tools_off)
             _tell(face, tools)
             if moved:
@@ -197,14 +197,12 @@ def with_values(resolved: Resolved, values: dict[str, Any]) -> tuple[Resolved, F
     )
 
 
-def _follow_folder(talk: Conversation, resolved: Resolved, folder: Folder | None) -> None:
-    """The notes of the workspace are a part of the instructions."""
-    from cli.runtime.options import fresh_options
+def _follow_folder(talk: Conversation, folder: Folder | None) -> None:
+    """The instructions follow the workspace. What nobody has read yet has brought nothing in."""
+    from cli.runtime.options import following
 
-    fresh = fresh_options(resolved, folder)
     options = talk.session.options
-    brings = options.brings | fresh.brings if talk.session.entries else fresh.brings
-    talk.session.options = replace(options, instructions=fresh.instructions, brings=brings)
+    talk.session.options = following(options if talk.session.entries else replace(options, brings=frozenset()), folder)
 
 
 def _between_turns(talk: Conversation, face: Face, act: Callable[[], None]) -> None:

@@ -592,7 +592,7 @@ def test_tools_are_turned_on_and_off_without_loading_the_model_again(tmp_path: P
     async def case() -> None:
         write = writes("a.txt", "after\n", before="before\n")
         script = write_script(tmp_path, call("functions.double", '{"n": 21}'), answer("42."), write, answer("Written."))
-        async with ChatScreen(engine=script, allow=["repo_browser.apply_patch"]) as stage:
+        async with ChatScreen(engine=script, trust=True, allow=["repo_browser.apply_patch"]) as stage:
             talk = stage.talk
             engine = talk.assembly.engine if talk.assembly else None
             await send(stage, "/tools")
@@ -731,6 +731,30 @@ def test_the_prompt_its_parts_and_its_cost_can_be_seen(tmp_path: Path) -> None:
             await stage.until(lambda: any("The last prompt" in row for row in stage.terminal.display))
             await stage.type("q")
             await stage.until(lambda: not stage.face.screen.away)
+
+    chatting(case)
+
+
+@pytest.mark.parametrize(
+    ("own", "trust", "told"),
+    [
+        (None, None, "ossia's own for work in a folder (/system shows them)"),
+        (None, True, "ossia's own for work in a folder, AGENTS.md (/system shows them)"),
+        ("Be brief.", True, "yours, AGENTS.md (/system shows them)"),
+        ("Be brief.", None, "yours (/system shows them)"),
+    ],
+)
+def test_whose_the_instructions_are(own: str | None, trust: bool | None, told: str, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "AGENTS.md").write_text("Use tabs.")
+
+    async def case() -> None:
+        flags = {"workspace": str(work), "no_tools": None, "trust": trust, "instructions": own}
+        async with ChatScreen(engine=write_script(tmp_path, answer("One.")), rows=40, **flags) as stage:
+            await send(stage, "/context")
+            at = next(at for at, row in enumerate(stage.rows) if "  instructions" in row)
+            assert stage.rows[at + 1].strip() == told
 
     chatting(case)
 

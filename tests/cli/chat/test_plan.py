@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from agent.prompt import GO, PLAN
+from cli.runtime.session import Resume
 from tests.support.command import write_script
 from tests.support.screen import ChatScreen, chatting
 
@@ -35,15 +36,54 @@ def test_a_plan_is_made_then_carried_out(tmp_path: Path) -> None:
             await stage.type("And what else?\r")
             await stage.settle()
             assert "plan: only looking" in status(stage)
+            assert [row for row in stage.rows if "Make new.txt" in row] == ["› /plan Make new.txt."]
             assert list(work.iterdir()) == []
             await stage.type("/go Gently.\r")
             await stage.settle()
             assert "plan: only looking" not in status(stage)
+            assert [row for row in stage.rows if row.startswith("› /go G")] == ["› /go Gently."]
             assert (work / "new.txt").read_text() == "new\n"
             said = [message.text for message in stage.talk.session.messages if message.role == "user"]
             assert said == [f"Make new.txt.\n\n{PLAN}", "And what else?", f"{GO}\n\nGently."]
 
     chatting(case)
+
+
+def test_a_chat_that_goes_on_is_still_making_the_plan(tmp_path: Path) -> None:
+    told = "a plan is being made: nothing can be changed until /go"
+    planned: list[str] = []
+
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, FINAL, DONE)) as stage:
+            await stage.type("/plan Make new.txt.\r")
+            await stage.settle()
+            assert stage.talk.opened.session_id is not None
+            planned.append(stage.talk.opened.session_id)
+            await stage.type("/plan off\r/new\r")
+            await stage.settle()
+            await stage.type(f"/resume {planned[0]}\r")
+            await stage.settle()
+            assert not stage.talk.settings.plan and told not in "\n".join(stage.rows)
+            await stage.type("/plan\r")
+            await stage.settle()
+
+    async def later() -> None:
+        resume = Resume(ref=planned[0])
+        async with ChatScreen(engine=write_script(tmp_path, DONE), resume=resume) as stage:
+            await stage.settle()
+            assert "plan: only looking" in status(stage) and told in "\n".join(stage.rows)
+            assert stage.talk.assembly is not None and stage.talk.assembly.tools.policy.read_only
+            await stage.type("/new\r/plan off\r")
+            await stage.settle()
+            await stage.type(f"/resume {planned[0]}\r")
+            await stage.settle()
+            assert "plan: only looking" in status(stage) and stage.talk.assembly.tools.policy.read_only
+            await stage.type("/go\r")
+            await stage.settle()
+            assert not stage.talk.session.options.planning
+
+    chatting(case)
+    chatting(later)
 
 
 def test_plan_off_says_nothing_to_the_model(tmp_path: Path) -> None:
@@ -69,7 +109,7 @@ def test_the_limit_on_thinking_stands_beside_the_effort(tmp_path: Path) -> None:
             assert "medium ·" in status(stage)
             await stage.type("/effort high\r")
             await stage.settle()
-            assert "high, at most 8.0k ·" in status(stage)
+            assert "high, thinks at most 8.0k ·" in status(stage)
             await stage.type("/effort\r")
             await stage.settle()
             assert "effort high, at most 8,000 tokens of thinking (/set think_tokens)" in "\n".join(stage.rows)

@@ -214,13 +214,14 @@ def test_what_a_folder_brings_is_shown_before_it_is_trusted(work: Path) -> None:
 
     async def case() -> None:
         async with ChatScreen(workspace=str(work), no_tools=None, clock=clock, columns=120) as stage:
-            await stage.until(lambda: "tools and servers are not used (/tools trust to" in "\n".join(stage.rows))
-            assert stage.talk.session.taint == {"private", "outside"}
+            await stage.until(lambda: "its AGENTS.md is not used (/tools trust to look at it)" in "\n".join(stage.rows))
+            assert "Speak of llamas." not in (stage.talk.session.options.instructions or "")
             await stage.type("/tools trust\r")
             await asked(stage, clock)
             assert any(row.startswith("notes     AGENTS.md (16 bytes)") for row in stage.rows)
             await stage.type("y")
             await stage.until(lambda: stage.talk.assembly is not None and stage.talk.session.taint == {"private"})
+            assert "Speak of llamas." in (stage.talk.session.options.instructions or "")
             await stage.settle()
 
     chatting(case)

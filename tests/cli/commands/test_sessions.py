@@ -15,6 +15,7 @@ import pexpect
 import pytest
 
 from agent.engine.base import Sampling
+from agent.prompt import WORK
 from agent.sessions.session import Options, Session
 from agent.sessions.store import SessionStore
 from cli import paths
@@ -274,18 +275,33 @@ def test_a_run_goes_on_with_a_session(here: Command, store: SessionStore, tmp_pa
     assert pears.ends == ("answered",) * 4 and len(store.list()) == 2
 
 
-def test_the_workspaces_notes_come_to_the_instructions_once(
-    here: Command, store: SessionStore, tmp_path: Path
-) -> None:
-    (tmp_path / "AGENTS.md").write_text("Use tabs.")
+def test_the_workspaces_notes_come_to_the_instructions_once(here: Command, store: SessionStore, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "AGENTS.md").write_text("Use tabs.")
     session_id = _keep(store, _spoken("One", options=Options(instructions="Be brief.")))
     script = write_script(tmp_path, FINAL)
     for _ in range(2):
-        said = here("run", "More", "--continue", "--workspace", str(tmp_path), "--engine", script)
+        said = here("run", "More", "--continue", "--workspace", str(work), "--trust", "--engine", script)
         assert said.code == 0
     options = store.load(session_id).options
     assert options.instructions is not None and options.instructions.startswith("Be brief.\n\n")
     assert options.instructions.count("Use tabs.") == 1 and "private" in options.brings
+
+
+def test_the_instructions_follow_the_workspace(here: Command, store: SessionStore, tmp_path: Path) -> None:
+    """Ours for work in a folder, and its notes, are there while it is; those of the user stay."""
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "AGENTS.md").write_text("Use tabs.")
+    trusting, script = ("--workspace", str(work), "--trust"), write_script(tmp_path, FINAL)
+    assert here("run", "More", "--save", *trusting, "--engine", script).code == 0
+    session_id = store.list()[0].id
+    first = store.load(session_id).options.instructions
+    assert first == f"{WORK}\n\nNotes of the workspace's AGENTS.md:\n\nUse tabs."
+    for flags, told in (((), None), (("--workspace", str(work)), WORK), (trusting, first), ((), None)):
+        assert here("run", "More", "--resume", session_id, *flags, "--engine", script).code == 0
+        assert store.load(session_id).options.instructions == told
 
 
 @pytest.mark.parametrize(

@@ -197,6 +197,12 @@ class TestCall:
         (answer,) = _answers("wait", '{"seconds": 60}', "--tools", own, "--timeout", "1", code=6)
         assert answer["error"] and answer["text"].startswith("[interrupted")
 
+    @pytest.mark.needs_bwrap
+    def test_a_command_that_ends_by_its_own_limit_is_cut_too(self, tmp_path: Path) -> None:
+        arguments = json.dumps({"command": ["sleep", "60"], "timeout": 1000})
+        (answer,) = _answers("container.exec", arguments, "--workspace", str(tmp_path), "--yes", "--trust", code=6)
+        assert answer["error"] and "timed out after 1 s" in answer["text"]
+
     def test_an_address_that_was_typed_is_opened_though_private_text_stands_there(self, tmp_path: Path) -> None:
         """On the command line the user types it; in a script it may come from anywhere."""
         with Site() as site:
