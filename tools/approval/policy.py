@@ -92,7 +92,8 @@ class Policy:
         if _allowed(allowing, spec, preview):
             one = next((rule for rule in allowing if _allowed([rule], spec, preview)), None)
             return Ruling("allow", f"{BY_RULE}{one}" if one else "rules taken together")
-        return _default(spec, preview)
+        ruling = _default(spec, preview)
+        return replace(ruling, rules=()) if self.read_only else ruling  # a rule would outlive the plan
 
     def remember(self, spec: ToolSpec, preview: Preview, arguments: object = "") -> None:
         """For the rest of the session, allow what would be asked about: this exact command, or these paths.
