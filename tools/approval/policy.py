@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tools.approval import sensitive, shell_words, wildcards
 from tools.approval.rule_names import allows_deleting, is_about, may_allow
@@ -183,7 +184,7 @@ def _matchers(spec: ToolSpec, preview: Preview) -> tuple[Callable[[str, str], bo
         return shell_words.command_allowed, shell_words.command_denied
     if _is_browser(spec) or any("://" in subject for subject in preview.subjects):
         return wildcards.url_allowed, wildcards.url_denied
-    return wildcards.path_allowed, wildcards.path_denied
+    return wildcards.path_allowed, partial(wildcards.path_denied, inside=preview.inside)
 
 
 def _allowed(rules: list[Rule], spec: ToolSpec, preview: Preview) -> bool:
@@ -249,7 +250,7 @@ def _strictest(rules: list[Rule], action: Action, spec: ToolSpec, preview: Previ
 
 def _keys(spec: ToolSpec, preview: Preview, arguments: object) -> set[tuple[object, ...]]:
     """What a remembered answer covers: the same tool, effects and subject, with the same reason to ask."""
-    what = (spec.name, preview.command, preview.caution, preview.unconfined, _effects(spec, preview))
+    what = (spec.name, preview.command, preview.inside, preview.caution, preview.unconfined, _effects(spec, preview))
     if preview.subjects:
         return {(*what, subject) for subject in preview.subjects}
     return {(*what, json.dumps(arguments, sort_keys=True, default=str))}

@@ -25,6 +25,8 @@ from tools.approval.trust import Grants
 from tools.approval.wildcards import path_allowed, path_denied, url_allowed, url_denied
 from tools.python.tool import PythonTool
 from tools.spec import Effect, NoStop, Preview, Taint, ToolContext, ToolSpec
+from tools.work import workspace_tools
+from tools.workspace import Workspace
 
 READS: frozenset[Effect] = frozenset({"read"})
 WRITES: frozenset[Effect] = frozenset({"write"})
@@ -573,6 +575,49 @@ def test_what_a_pattern_allows_of_paths(pattern: str, path: str, allowed: bool) 
 )
 def test_what_a_pattern_denies_of_paths(pattern: str, path: str, match: str) -> None:
     assert path_denied(pattern, path) == match
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "match"),
+    [
+        ("**/secret/**", "src", "maybe"),
+        ("**/secret/**", "src/secret/deep", "yes"),
+        ("**/notes.txt", "SRC/a", "maybe"),
+        ("*.txt", "src", "maybe"),
+        ("s*/secret/**", "src", "maybe"),
+        ("s*/secret/**", "docs", "no"),
+        ("s*/secret/**", "src/other", "no"),
+        ("s?c/**/x/*.md", "src/a/b", "maybe"),
+        ("a/**/b/**", "a/c", "maybe"),
+        ("src/*", "src", "maybe"),
+        ("src/*/x", "src/a/b", "no"),
+        ("secret/**", "docs", "no"),
+        ("a/b", ".", "maybe"),
+        ("*/b", "c", "maybe"),
+        ("*/b", "c/d", "no"),
+    ],
+)
+def test_what_a_pattern_denies_of_folders_that_are_looked_into(pattern: str, path: str, match: str) -> None:
+    assert path_denied(pattern, path, inside=True) == match
+
+
+@pytest.mark.parametrize("pattern", ["**/secret/**", "**/notes.txt", "*.txt", "s*/secret/**", "src/secret/"])
+def test_a_folder_above_what_is_denied_is_asked_about(pattern: str, tmp_path: Path) -> None:
+    (tmp_path / "src" / "secret").mkdir(parents=True)
+    (tmp_path / "src" / "secret" / "notes.txt").write_text("x\n")
+    (tmp_path / "src" / "a.py").write_text("x\n")
+    context = ToolContext(NoStop(), Workspace(tmp_path.resolve(), trusted=True), tmp_path, len)
+    policy = Policy([parse_rule(f"repo_browser.*:{pattern}", "deny")])
+    tools = {tool.spec.name.partition(".")[2]: tool for tool in workspace_tools()}
+
+    def ruling(name: str, **arguments: object) -> tuple[Action, bool]:
+        found = policy.rule_on(tools[name].spec, tools[name].preview(arguments, context=context), arguments)
+        return found.action, found.firm
+
+    for name in ("search", "list_dir", "print_tree"):
+        more = {"query": "x"} if name == "search" else {"depth": 2}
+        assert ruling(name, path="src", **more) == ("ask", True)
+    assert ruling("search", path="src/a.py", query="x") == ruling("open_file", path="src/a.py") == ("allow", False)
 
 
 _PATHS = st.lists(st.sampled_from(["a", "b", ".", "..", "", "*", "é"]), min_size=1, max_size=5).map("/".join)
