@@ -127,9 +127,9 @@ class Policy:
         return self._remembered.issuperset(_keys(spec, preview, arguments))
 
     def unused(self, specs: Iterable[ToolSpec]) -> tuple[Rule, ...]:
-        """The rules that name none of these tools: a typo, or a tool that is off."""
+        """The rules that do nothing with these tools: a typo, or a tool that is off."""
         known = tuple(specs)
-        return tuple(rule for rule in self.rules if not any(is_about(rule.name, spec.name) for spec in known))
+        return tuple(rule for rule in self.rules if not any(_concerns(rule, spec) for spec in known))
 
 
 def suggested_rules(spec: ToolSpec, preview: Preview) -> tuple[str, ...]:
@@ -176,6 +176,10 @@ def _only_looks(spec: ToolSpec, preview: Preview) -> bool:
 
 
 # -- which rule is about what ------------------------------------------------------------------------------------------
+
+
+def _concerns(rule: Rule, spec: ToolSpec) -> bool:
+    return is_about(rule.name, spec.name) and (rule.action != "allow" or may_allow(rule.name, spec.name))
 
 
 def _matchers(spec: ToolSpec, preview: Preview) -> tuple[Callable[[str, str], bool], Callable[[str, str], Match]]:

@@ -18,7 +18,7 @@ from cli.settings.rules import rules_of
 from cli.settings.table import Settings
 from tools import sandbox
 from tools.approval.policy import FROM_OUTSIDE, Policy, Ruling, suggested_rules
-from tools.approval.rule_names import is_about
+from tools.approval.rule_names import BUILT_IN, is_about
 from tools.approval.rules import ACTIONS, Action, Origin, Rule, parse_rule
 from tools.approval.shell_words import command_allowed, command_denied, words_of
 from tools.approval.trust import Grants
@@ -298,8 +298,24 @@ def test_the_rules_in_the_docs_are_rules() -> None:
 
 
 def test_rules_that_name_no_tool_are_found() -> None:
-    typo = Rule("shel", "deny")
-    assert Policy([typo, Rule("container.exec", "deny"), Rule("*", "ask")]).unused([SHELL]) == (typo,)
+    typo, short = Rule("shel", "deny"), Rule("exec", "allow")
+    rules = [typo, Rule("container.exec", "deny"), Rule("*", "ask"), short, Rule("exec", "deny")]
+    assert Policy(rules).unused([SHELL]) == (typo, short)
+
+
+@pytest.mark.parametrize("name", ["exec", "open_file", "print_tree", "list_dir", "apply_patch", "search", "find"])
+def test_the_last_part_of_a_name_denies_and_asks(name: str) -> None:
+    """It allows only by an old name of the tool: a function of the user's may have it."""
+    meant = [tool for tool in BUILT_IN if tool.endswith(f".{name}")]
+    was = {"list_dir": "repo_browser.list_dir", "apply_patch": "repo_browser.apply_patch"}
+    for tool in meant:
+        spec = ToolSpec(tool, "", effects=WRITES, provenance="built-in")
+        for action in ("deny", "ask"):
+            ruling = Policy([Rule("*", "allow"), Rule(name, action)]).rule_on(spec, PLAIN)
+            assert ruling.action == action and f"the rule {name}" in ruling.reason
+        assert (Policy([Rule(name, "allow")]).rule_on(spec, PLAIN).action == "allow") is (was.get(name) == tool)
+    mine = ToolSpec(f"functions.{name}", "", effects=RUNS, provenance="mcp", origin="x")
+    assert meant and Policy([Rule(name, "allow")]).rule_on(mine, PLAIN).action == "allow"
 
 
 @pytest.mark.parametrize(
