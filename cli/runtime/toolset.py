@@ -143,8 +143,8 @@ def collect(resolved: Resolved, folder: Folder | None, display: Display, tokeniz
     workspace = folder.workspace if folder else None
     context = ToolContext(stop=NoStop(), workspace=workspace, data_dir=paths.data_dir(), count_tokens=counter)
     toolbox = Toolbox(made.unique(), policy=policy, context=context, dry_run=settings.dry_run)
-    for flag, rule in unmatched_rules(resolved, toolbox.specs):
-        display.warn(f"{flag} {rule!r}: no tool of that name is on")
+    for line in unmatched_rules(resolved, toolbox.specs):
+        display.warn(line)
     return Toolset(
         toolbox,
         policy,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from cli import paths
 from cli.settings.config import ConfigError, checked, config_path, nearest
 from cli.settings.kinds import Value
 from cli.settings.table import SETTINGS
@@ -20,18 +23,21 @@ if TYPE_CHECKING:
     from tomlkit.items import Table
 
 _APPROVALS = "approvals."
+_WAIT_S, _CHECK_S = 5.0, 0.02
+"""How long another ossia may be changing the file, which takes one of them some milliseconds."""
 
 
-def set_value(environ: Mapping[str, str], key: str, texts: Sequence[str]) -> Value:
+def set_value(environ: Mapping[str, str], key: str, texts: Sequence[str], *, wait_s: float = _WAIT_S) -> Value:
     """Write a setting into the config file, which is made if there is none; returns the value.
 
-    `key` is a setting, or `approvals.RULE`. Only a list takes several texts. Raises ConfigError, OSError.
+    `key` is a setting, or `approvals.RULE`. Only a list takes several texts. Raises ConfigError, OSError: also if
+    another ossia is changing the file for longer than `wait_s`.
 
         set_value(os.environ, "effort", ["high"])                          → "high"
         set_value(os.environ, "approvals.container.exec:git status*", ["auto"])     → "auto"
     """
     path = config_path(environ)
-    with _locked(path):
+    with _locked(wait_s):
         document = _read(path)
         if key.startswith(_APPROVALS):
             value: Value = _action(key, texts)
@@ -49,7 +55,7 @@ def set_value(environ: Mapping[str, str], key: str, texts: Sequence[str]) -> Val
 def unset_value(environ: Mapping[str, str], key: str) -> None:
     """Take a setting, or `approvals.RULE`, out of the config file. Raises ConfigError if it isn't there, OSError."""
     path = config_path(environ)
-    with _locked(path):
+    with _locked(_WAIT_S) if path.exists() else nullcontext():
         _unset(path, key)
 
 
@@ -68,22 +74,44 @@ def _unset(path: Path, key: str) -> None:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Within the block no other ossia changes the file: both would read it, and what one of them set would be lost."""
-    place = _real(path).parent
-    place.mkdir(parents=True, exist_ok=True)
-    if os.name == "nt":  # no locks there
-        yield
-        return
-    import fcntl
+def _locked(wait_s: float) -> Iterator[None]:
+    """Within the block no other ossia changes the file: both would read it, and what one of them set would be lost.
 
-    descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC)  # of the folder: the file itself is replaced
+    The lock is on a file of our own: one on the config's folder could be held by anybody who can read it. Without a
+    data folder or locks there, the block runs all the same. Raises OSError if another one is at it for `wait_s`.
+    """
+    place = paths.data_dir() / "config.lock"
+    descriptor = -1
+    with suppress(OSError):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(place, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
     try:
-        with suppress(OSError):  # a file system without locks
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if descriptor >= 0 and not _gets(descriptor, wait_s):
+            what = f"another program has had {place} locked for {wait_s:g} s: end it, or try again"
+            raise BlockingIOError(errno.EAGAIN, what)
         yield
     finally:
-        os.close(descriptor)
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+def _gets(descriptor: int, wait_s: float) -> bool:
+    """Lock the file until it is closed. False: somebody else has it all the time."""
+    try:
+        import fcntl
+    except ImportError:  # no locks there
+        return True
+    deadline = time.monotonic() + wait_s
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                return False
+        except OSError:  # a file system without locks
+            return True
+        time.sleep(_CHECK_S)
 
 
 def _real(path: Path) -> Path:

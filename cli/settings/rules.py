@@ -9,6 +9,7 @@ from cli.exits import ExitError
 from cli.settings.config import FOLDER_CONFIG, Resolved, config_path
 from cli.settings.workspace import Folder
 from tools.approval.policy import Policy
+from tools.approval.rule_names import BUILT_IN, is_about
 from tools.approval.rules import ACTIONS, Action, Origin, Rule, parse_rule
 from tools.approval.trust import Grants
 from tools.spec import ToolSpec
@@ -28,12 +29,32 @@ def rules_of(resolved: Resolved, grants: Grants, folder: Folder | None) -> list[
     return [*rules, *grants.rules(workspace=folder.workspace.root if folder else None)]
 
 
-def unmatched_rules(resolved: Resolved, specs: Sequence[ToolSpec]) -> list[tuple[str, str]]:
-    """The rules of this command line that name no tool: a misspelled `--deny` would deny nothing."""
+def unmatched_rules(resolved: Resolved, specs: Sequence[ToolSpec]) -> list[str]:
+    """What to say of the rules that name no tool: a misspelled `--deny` would deny nothing.
+
+    Of the rules in files only those that are to hold something back, unless they are about a tool that isn't on in
+    every run: one of ours, of an MCP server (`files__read`), or any if the command line chooses the tools.
+    """
     settings, origins = resolved.settings, resolved.origins
-    given = [("--allow", text) for text in settings.allow] + [("--deny", text) for text in settings.deny]
-    named = [(flag, text) for flag, text in given if origins[flag.removeprefix("--")] == flag]
-    return [(flag, text) for flag, text in named if Policy([_rule(flag, text, "deny")]).unused(specs)]
+    given: list[tuple[str, str, Action]] = [("--allow", text, "allow") for text in settings.allow]
+    given += [("--deny", text, "deny") for text in settings.deny]
+    given = [one for one in given if origins[one[0].removeprefix("--")] == one[0]]
+    if not any(origins[key].startswith("--") for key in ("tools", "no_tools")):
+        given += [("[approvals]", text, ACTIONS[word]) for text, word in resolved.approvals if _holds_back(text, word)]
+    rules = [(f"{where} {text!r}", _rule(where, text, action)) for where, text, action in given]
+    return [f"{what}: no tool of that name is on{_meant(rule, specs)}" for what, rule in rules
+            if Policy([rule]).unused(specs)]  # fmt: skip
+
+
+def _holds_back(text: str, word: str) -> bool:
+    name = text.partition(":")[0].strip()
+    return word != "auto" and "__" not in name and not any(is_about(name, tool) for tool in BUILT_IN)
+
+
+def _meant(rule: Rule, specs: Sequence[ToolSpec]) -> str:
+    """To allow, the last part of a name isn't enough."""
+    names = [spec.name for spec in specs if is_about(rule.name, spec.name)]
+    return f": did you mean {' or '.join(names)}?" if names else ""
 
 
 def _rule(where: str, text: str, action: Action, origin: Origin = "user") -> Rule:

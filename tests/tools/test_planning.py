@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import select
+import socket
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -96,6 +98,41 @@ def test_it_looks_and_runs_but_changes_nothing(planner: Planner) -> None:
     assert list(planner.journal.turns()) == []
 
 
+REACH = """\
+import os, socket
+def attempt(kind, what):
+    try:
+        what()
+        print(kind, "was reached")
+    except OSError as error:
+        print(kind, error.strerror)
+attempt("stream", lambda: socket.socket(socket.AF_UNIX).connect("stream"))
+attempt("sent", lambda: socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b"x", "datagrams"))
+for kind in (socket.SOCK_DGRAM, socket.SOCK_RAW):
+    attempt("pair", lambda: socket.socketpair(socket.AF_UNIX, kind)[0].sendmsg([b"x"], [], 0, "datagrams"))
+left, right = socket.socketpair()
+left.send(b"pairs work")
+print(right.recv(20).decode())
+"""
+
+
+def test_no_program_is_reached_that_could_change_it(planner: Planner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user's tmux or debugger may listen at a socket in the workspace."""
+    (planner.root / "reach.py").write_text(REACH)
+    monkeypatch.chdir(planner.root)  # a socket's path may have 108 bytes
+    with socket.socket(socket.AF_UNIX) as stream, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as datagrams:
+        stream.bind("stream")
+        stream.listen()
+        datagrams.bind("datagrams")
+        text = planner.command("/usr/bin/python3 reach.py").text
+        assert select.select([stream, datagrams], [], [], 0)[0] == []
+    assert "was reached" not in text and "pairs work" in text, text
+    loop = "import asyncio; asyncio.run(asyncio.sleep(0))"
+    for program in ("git status --short", "ls -l", "id", f"/usr/bin/python3 -c '{loop}'"):
+        done = planner.command(program)
+        assert not done.error, done.text
+
+
 def test_in_another_folder_it_changes_nothing_either(planner: Planner) -> None:
     before = snapshot(planner.root)
     done = planner.call("container.exec", command=["cp", "a.txt", "b.txt"], workdir="inner")
@@ -133,6 +170,15 @@ def test_what_may_be_called(provenance: Provenance, name: str, effects: set[Effe
     policy.accepts_edits = policy.read_only = True
     ruling = policy.rule_on(spec, Preview("x"), {})
     assert (ruling.action != "deny") is allowed and (allowed or ruling.reason == PLANNING)
+
+
+def test_always_is_not_offered() -> None:
+    """The rule would allow the same call later, when it can change things."""
+    spec = ToolSpec("container.exec", "", effects=frozenset({"run", "write"}), trained=True, provenance="built-in")
+    policy, preview = Policy(), Preview("x", subjects=("make x",), command=True, effects=frozenset({"run"}))
+    offered = policy.rule_on(spec, preview).rules
+    policy.read_only = True
+    assert (offered, policy.rule_on(spec, preview).rules) == (("container.exec:make x",), ())
 
 
 def test_nothing_unconfined_runs() -> None:

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tools.approval import sensitive, shell_words, wildcards
 from tools.approval.rule_names import allows_deleting, is_about, may_allow
@@ -92,7 +93,8 @@ class Policy:
         if _allowed(allowing, spec, preview):
             one = next((rule for rule in allowing if _allowed([rule], spec, preview)), None)
             return Ruling("allow", f"{BY_RULE}{one}" if one else "rules taken together")
-        return _default(spec, preview)
+        ruling = _default(spec, preview)
+        return replace(ruling, rules=()) if self.read_only else ruling  # a rule would outlive the plan
 
     def remember(self, spec: ToolSpec, preview: Preview, arguments: object = "") -> None:
         """For the rest of the session, allow what would be asked about: this exact command, or these paths.
@@ -125,9 +127,9 @@ class Policy:
         return self._remembered.issuperset(_keys(spec, preview, arguments))
 
     def unused(self, specs: Iterable[ToolSpec]) -> tuple[Rule, ...]:
-        """The rules that name none of these tools: a typo, or a tool that is off."""
+        """The rules that do nothing with these tools: a typo, or a tool that is off."""
         known = tuple(specs)
-        return tuple(rule for rule in self.rules if not any(is_about(rule.name, spec.name) for spec in known))
+        return tuple(rule for rule in self.rules if not any(_concerns(rule, spec) for spec in known))
 
 
 def suggested_rules(spec: ToolSpec, preview: Preview) -> tuple[str, ...]:
@@ -176,13 +178,17 @@ def _only_looks(spec: ToolSpec, preview: Preview) -> bool:
 # -- which rule is about what ------------------------------------------------------------------------------------------
 
 
+def _concerns(rule: Rule, spec: ToolSpec) -> bool:
+    return is_about(rule.name, spec.name) and (rule.action != "allow" or may_allow(rule.name, spec.name))
+
+
 def _matchers(spec: ToolSpec, preview: Preview) -> tuple[Callable[[str, str], bool], Callable[[str, str], Match]]:
     """How the subjects of a call are matched: to allow, and to deny or ask."""
     if preview.command:
         return shell_words.command_allowed, shell_words.command_denied
     if _is_browser(spec) or any("://" in subject for subject in preview.subjects):
         return wildcards.url_allowed, wildcards.url_denied
-    return wildcards.path_allowed, wildcards.path_denied
+    return wildcards.path_allowed, partial(wildcards.path_denied, inside=preview.inside)
 
 
 def _allowed(rules: list[Rule], spec: ToolSpec, preview: Preview) -> bool:
@@ -248,7 +254,7 @@ def _strictest(rules: list[Rule], action: Action, spec: ToolSpec, preview: Previ
 
 def _keys(spec: ToolSpec, preview: Preview, arguments: object) -> set[tuple[object, ...]]:
     """What a remembered answer covers: the same tool, effects and subject, with the same reason to ask."""
-    what = (spec.name, preview.command, preview.caution, preview.unconfined, _effects(spec, preview))
+    what = (spec.name, preview.command, preview.inside, preview.caution, preview.unconfined, _effects(spec, preview))
     if preview.subjects:
         return {(*what, subject) for subject in preview.subjects}
     return {(*what, json.dumps(arguments, sort_keys=True, default=str))}

@@ -1,7 +1,8 @@
 """Which tools a rule's name is about, also by the names that our tools had until November 2026.
 
 Users have written rules such as `shell:git status*` and `write_file:docs/**`. Under an old name a rule allows no more
-than it did; one that denies or asks holds for every tool that does the same.
+than it did; one that denies or asks holds for every tool that does the same. The last part of a name (`open_file`,
+`exec`) is enough to deny or to ask. It doesn't allow: it may be the name of a function of the user's, too.
 """
 
 from __future__ import annotations
@@ -18,12 +19,17 @@ OLD_NAMES: Mapping[str, tuple[str, ...]] = {
     "repo_browser.apply_patch": ("functions.apply_patch", "functions.write_file"),
 }
 """The tools that a tool has replaced."""
+BUILT_IN = (*OLD_NAMES, "browser.search", "browser.open", "browser.find", "python")
+"""All tools of ours, whether they are on or not."""
 _COULD_NOT_DELETE = "functions.write_file"
 
 
 def is_about(name: str, tool: str) -> bool:
-    """Is a rule of this name about the tool? `is_about("write_file", "repo_browser.apply_patch")` is True."""
-    return _matches(name, tool) or any(_matches(name, old) for old in OLD_NAMES.get(tool, ()))
+    """Is a rule of this name about the tool? `is_about("write_file", "repo_browser.apply_patch")` is True.
+
+    One that allows must also be one that `may_allow`.
+    """
+    return _matches(name, tool) or _by_old_name(name, tool) or (tool in BUILT_IN and _by_last_part(name, tool))
 
 
 def renamed(name: str) -> tuple[str, ...]:
@@ -32,7 +38,7 @@ def renamed(name: str) -> tuple[str, ...]:
     `renamed("shell")` is `("container.exec",)`; `renamed("*_file")` names `repo_browser.open_file`, too.
     """
     about = tuple(tool for tool in OLD_NAMES if is_about(name, tool))
-    return () if all(_matches(name, tool) for tool in about) else about
+    return about if any(_by_old_name(name, tool) and not _matches(name, tool) for tool in about) else ()
 
 
 def remarks(rules: Iterable[str]) -> list[str]:
@@ -44,11 +50,12 @@ def remarks(rules: Iterable[str]) -> list[str]:
 def may_allow(name: str, tool: str) -> bool:
     """May a rule of this name, which is about the tool, also allow its calls?
 
-    A name with wildcards that was written for other tools (`*browser*`) isn't taken for the new ones.
+    A name with wildcards that was written for other tools (`*browser*`) isn't taken for the new ones, nor is the last
+    part of a name taken for the whole.
     """
-    if tool not in OLD_NAMES or any(_matches(name, old) for old in OLD_NAMES[tool]):
-        return True
-    return name.partition(".")[0] == tool.partition(".")[0]
+    if _by_old_name(name, tool) or not _matches(name, tool):
+        return _by_old_name(name, tool)
+    return tool not in OLD_NAMES or name.partition(".")[0] == tool.partition(".")[0]
 
 
 def allows_deleting(name: str, tool: str) -> bool:
@@ -61,7 +68,15 @@ def allows_deleting(name: str, tool: str) -> bool:
 
 def of_commands(name: str) -> bool:
     """Are the patterns of rules of this name matched against commands?"""
-    return name in ("container.exec", "shell", "functions.shell")
+    return name in ("container.exec", "exec", "shell", "functions.shell")
+
+
+def _by_old_name(name: str, tool: str) -> bool:
+    return any(_matches(name, old) for old in OLD_NAMES.get(tool, ()))
+
+
+def _by_last_part(name: str, tool: str) -> bool:
+    return fnmatchcase(tool.rpartition(".")[2], name)
 
 
 def _matches(name: str, tool: str) -> bool:

@@ -70,8 +70,11 @@ def path_allowed(pattern: str, path: str) -> bool:
     return _path_pattern(_plain_pattern(pattern)).fullmatch(path) is not None
 
 
-def path_denied(pattern: str, path: str) -> Match:
-    """Does a pattern deny a path? "yes" also below a denied path, "maybe" for a folder that could hold one."""
+def path_denied(pattern: str, path: str, *, inside: bool = False) -> Match:
+    """Does a pattern deny a path? "yes" also below a denied path, "maybe" for a folder that could hold one.
+
+    `inside`: it is a folder whose content is looked at, so that wildcards may lead on from it: `**/*.pem` from `src`.
+    """
     pattern = folded(_plain_pattern(pattern))
     forms = {folded(path), folded(posixpath.normpath(path.replace("\\", "/")))}
     deep = pattern if "/" in pattern else f"**/{pattern}"
@@ -82,7 +85,25 @@ def path_denied(pattern: str, path: str) -> Match:
         return "yes"
     start = re.split(r"[*?]", pattern, maxsplit=1)[0]
     holds = any(form == "." or f"{form}/" == start[: len(form) + 1] for form in forms)
-    return "maybe" if holds else "no"
+    return "maybe" if holds or (inside and any(_could_hold(deep, form) for form in forms)) else "no"
+
+
+def _could_hold(pattern: str, folder: str) -> bool:
+    """Could something below the folder match? The pattern is matched a segment at a time; is any of it left?"""
+    segments = pattern.split("/")
+    reached = _behind_stars({0}, segments)
+    for name in [] if folder == "." else folder.split("/"):
+        ahead = {at + 1 for at in reached if at < len(segments) and _compiled(segments[at], "[^/]").fullmatch(name)}
+        reached = _behind_stars(ahead | {at for at in reached if segments[at : at + 1] == ["**"]}, segments)
+    return any(at < len(segments) for at in reached)
+
+
+def _behind_stars(reached: set[int], segments: list[str]) -> set[int]:
+    """The places in a pattern, and those behind `**` where it stands for no folder at all."""
+    for at, segment in enumerate(segments):
+        if segment == "**" and at in reached:
+            reached.add(at + 1)
+    return reached
 
 
 def _plain_pattern(pattern: str) -> str:

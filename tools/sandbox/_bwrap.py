@@ -56,11 +56,12 @@ class Bwrap(Confinement):
     nested: bool = True
 
     def launch(self, job: Job) -> Launch:
-        return self._around(_kernel(job, job.interpreter) if job.interpreter else _command(job))
+        inside = _kernel(job, job.interpreter) if job.interpreter else _command(job)
+        return self._around(inside, unix=not job.read_only)  # a socket in the folder leads to one who can change it
 
-    def _around(self, inside: _Inside) -> Launch:
+    def _around(self, inside: _Inside, *, unix: bool = True) -> Launch:
         variables = [word for name, value in inside.env.items() for word in ("--setenv", name, value)]
-        filter_fd = pipe_with(_seccomp.build("bwrap"))
+        filter_fd = pipe_with(_seccomp.build("bwrap", unix=unix))
         command = (*_KILLED_FIRST, self.program, *_NAMESPACES, *(("--disable-userns",) if self.nested else ()),
                    # uid 0 inside would be root's own files outside
                    *(("--uid", _UNPRIVILEGED, "--gid", _UNPRIVILEGED) if os.geteuid() == 0 else ()),

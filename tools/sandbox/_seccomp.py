@@ -86,14 +86,16 @@ _CLONE, _NEW_NAMESPACES = (56, 220), 0x7E020000
 _IOCTL, _TERMINAL_INJECTION = (16, 29), (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 _FILE_FLAGS = (0x40086602, 0x40046602, 0x401C5820, 0x40087602, 0x40806685)
 """FS_IOC_SETFLAGS, its 32-bit form, FSSETXATTR, SETVERSION, ENABLE_VERITY: an open that only reads is enough."""
-_UNIX, _INET, _NETLINK, _INET6, _DGRAM = 1, 2, 16, 10, 2
+_UNIX, _INET, _NETLINK, _INET6, _DGRAMS = 1, 2, 16, 10, (2, 3)
+"""Of Unix sockets those of SOCK_RAW are datagram sockets, too."""
 _FAMILIES: dict[Strength, tuple[int, ...]] = {"bwrap": (_UNIX, _INET, _INET6, _NETLINK), "landlock": (_UNIX,)}
 
 
-def build(strength: Strength, machine: str | None = None) -> bytes:
+def build(strength: Strength, machine: str | None = None, *, unix: bool = True) -> bytes:
     """The filter as an array of `struct sock_filter` (8 bytes each), for `bwrap --seccomp` or `PR_SET_SECCOMP`.
 
-    Raises `ValueError` for a machine whose numbers aren't known. `machine` as in `platform.machine()`.
+    Raises `ValueError` for a machine whose numbers aren't known. `machine` as in `platform.machine()`. `unix`: whether
+    Unix sockets can be made. Without them, pairs of connected ones can, as no other program can be reached by these.
     """
     machine = machine or platform.machine()
     if machine not in _AUDIT_ARCH:
@@ -119,7 +121,9 @@ def build(strength: Strength, machine: str | None = None) -> bytes:
                                                 for op in (_op(_JEQ, code, 0, 1), _error(errno.EPERM)))])  # fmt: skip
     sizes = [op for size in _BUFFER_SIZES for op in (_op(_JEQ, size, 0, 1), _error(0))]
     program += _on(_SETSOCKOPT[column], [_load(1), _op(_JEQ, _SOL_SOCKET, 0, len(sizes) + 1), _load(2), *sizes])
-    program += _on(_SOCKET[column], _only(_FAMILIES[strength]))
+    if not unix:
+        program += _on(_SOCKETPAIR[column], _refuse_datagrams())
+    program += _on(_SOCKET[column], _only(tuple(one for one in _FAMILIES[strength] if unix or one != _UNIX)))
     return b"".join([*program, _op(_RET, _ALLOW)])
 
 
@@ -133,11 +137,15 @@ def _landlock_rules(column: int) -> list[bytes]:
         rules += _answer(numbers[column], 0)
     for numbers in _LANDLOCK_OWN_ONLY.values():
         rules += _on(numbers[column], [_load(0), _op(_JEQ, 0, 1, 0), _error(errno.EPERM)])
-    # a datagram socket reaches a path without connect(), and a filter can't see the address of sendmsg()
-    refuse_datagrams = [_load(1), _op(_AND, 0xF), _op(_JEQ, _DGRAM, 0, 1), _error(errno.EPERM)]
-    rules += _on(_SOCKET[column], refuse_datagrams) + _on(_SOCKETPAIR[column], refuse_datagrams)
+    rules += _on(_SOCKET[column], _refuse_datagrams()) + _on(_SOCKETPAIR[column], _refuse_datagrams())
     rules += _on(_SENDTO[column], [_load(4), _op(_JEQ, 0, 1, 0), _error(errno.EPERM)])
     return rules
+
+
+def _refuse_datagrams() -> list[bytes]:
+    """A datagram socket reaches a path without connect(), and a filter can't see the address of sendmsg()."""
+    tests = [op for kind in _DGRAMS for op in (_op(_JEQ, kind, 0, 1), _error(errno.EPERM))]
+    return [_load(1), _op(_AND, 0xF), *tests]
 
 
 def _op(code: int, k: int, if_true: int = 0, if_false: int = 0) -> bytes:

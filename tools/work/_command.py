@@ -75,4 +75,6 @@ class Command:
 def _timeout_s(timeout: object) -> float:
     if not isinstance(timeout, int | float) or not timeout > 0:  # or nan
         return DEFAULT_TIMEOUT_S
+    if timeout >= MAX_TIMEOUT_S * 1000:  # before dividing: a whole number of 400 digits is no float
+        return MAX_TIMEOUT_S
     return min(timeout if timeout < _SECONDS_BELOW else timeout / 1000, MAX_TIMEOUT_S)

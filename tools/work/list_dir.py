@@ -42,13 +42,15 @@ class ListDir(FileTool):
         self._max_names = max_names
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:
-        path = str(as_mapping(args)["path"])
+        asked: Any = as_mapping(args)
+        path = str(asked["path"])
         place = locate(workspace_of(context).root, path)
         if place.kind == "missing":
             raise ToolFailed(f"Error: there is no folder {path!r}. List one above it.")
         if place.kind != "folder":
             raise ToolFailed(f"Error: {path!r} is not a folder. Use repo_browser.open_file.")
-        return Preview(f"list {place.name}", subjects=place.subjects, plan=place.name)
+        deeper = int(asked.get("depth", 1)) > 1
+        return Preview(f"list {place.name}", subjects=place.subjects, inside=deeper, plan=place.name)
 
     def _result(self, args: object, plan: str, workspace: Workspace, context: ToolContext) -> ToolResult:
         asked: Any = as_mapping(args)

@@ -60,7 +60,7 @@ class Search(FileTool):
             raise ToolFailed(f"Error: {there} {path!r}. repo_browser.list_dir shows what is there.")
         caution = f"it searches {place.name}, which often holds secrets" if _is_secret(place) else ""
         summary = f"search {place.name} for {query!r}"
-        return Preview(summary, subjects=place.subjects, caution=caution, plan=place)
+        return Preview(summary, subjects=place.subjects, inside=place.kind == "folder", caution=caution, plan=place)
 
     def _result(self, args: object, plan: Place, workspace: Workspace, context: ToolContext) -> ToolResult:
         asked: Any = as_mapping(args)

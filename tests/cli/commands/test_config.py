@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from cli import paths
 from cli.main import invoke
 from cli.settings.config import resolve
+from cli.settings.config_file import set_value
 from cli.settings.table import Settings
 from tests.support.command import start
 from tools.files import write_whole
@@ -238,6 +240,30 @@ def test_two_at_once_lose_nothing(mine: Path) -> None:
     assert [getattr(settings, key) for key in keys] == [1, 2, 3, 4, 5, 6]
     for process in started:
         process.communicate()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no locks there")
+def test_a_lock_of_another_is_not_waited_for_without_end(mine: Path) -> None:
+    """Of the folder anybody can have one who can read it: that one means nothing."""
+    import fcntl
+
+    folder = os.open(mine.parent, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    assert set_value(os.environ, "seed", ["7"], wait_s=0) == 7
+    os.close(folder)
+    with (paths.data_dir() / "config.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(OSError) as raised:
+            set_value(os.environ, "seed", ["8"], wait_s=0.05)
+    assert raised.value.strerror == (
+        f"another program has had {lock.name} locked for 0.05 s: end it, or try again"
+    ) and "seed = 7" in mine.read_text(encoding="utf-8")
+
+
+def test_unset_makes_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OSSIA_CONFIG", str(tmp_path / "missing" / "config.toml"))
+    assert invoke(["config", "unset", "seed"]) != 0
+    assert list(tmp_path.iterdir()) == [] and not paths.data_dir().exists()
 
 
 @pytest.mark.parametrize("command", [["edit"], ["set", "effort", "high"], ["unset", "effort"], ["show"]])

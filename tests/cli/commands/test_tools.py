@@ -112,6 +112,24 @@ class TestList:
         assert shown.err == "ossia: warning: --deny 'brwser': no tool of that name is on\n"
         assert "browser.open    built-in, never" in shown.out
 
+    def test_a_rule_of_the_config_that_holds_nothing_back_is_told(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Not what names a tool that isn't on in every run, nor what would only allow something."""
+        rules = {"brwser": "never", "weather:x": "ask", "open_file": "never", "exec": "ask", "a__b": "ask", "w": "auto"}
+        (tmp_path / "c.toml").write_text("[approvals]\n" + "".join(f'"{one}" = "{rules[one]}"\n' for one in rules))
+        monkeypatch.setenv("OSSIA_CONFIG", str(tmp_path / "c.toml"))
+        line = "ossia: warning: [approvals] {}: no tool of that name is on\n"
+        assert invoke(["tools", "list"]) == 0
+        assert capsys.readouterr().err == line.format("'brwser'") + line.format("'weather:x'")
+        assert invoke(["tools", "list", "--no-tools"]) == 0
+        assert capsys.readouterr().err == ""
+        assert invoke(["tools", "list", "--tools", "python", "--workspace", str(tmp_path), "--allow", "open_file"]) == 0
+        hint = "ossia: warning: --allow 'open_file': no tool of that name is on: did you mean repo_browser.open_file?\n"
+        shown = capsys.readouterr()
+        assert hint in shown.err and "approvals" not in shown.err
+        assert "repo_browser.open_file    built-in, never" in shown.out
+
     def test_nothing_is_on(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert invoke(["tools", "list", "--no-tools"]) == 0
         assert capsys.readouterr().out == ""

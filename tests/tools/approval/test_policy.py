@@ -18,13 +18,15 @@ from cli.settings.rules import rules_of
 from cli.settings.table import Settings
 from tools import sandbox
 from tools.approval.policy import FROM_OUTSIDE, Policy, Ruling, suggested_rules
-from tools.approval.rule_names import is_about
+from tools.approval.rule_names import BUILT_IN, is_about
 from tools.approval.rules import ACTIONS, Action, Origin, Rule, parse_rule
 from tools.approval.shell_words import command_allowed, command_denied, words_of
 from tools.approval.trust import Grants
 from tools.approval.wildcards import path_allowed, path_denied, url_allowed, url_denied
 from tools.python.tool import PythonTool
 from tools.spec import Effect, NoStop, Preview, Taint, ToolContext, ToolSpec
+from tools.work import workspace_tools
+from tools.workspace import Workspace
 
 READS: frozenset[Effect] = frozenset({"read"})
 WRITES: frozenset[Effect] = frozenset({"write"})
@@ -296,8 +298,24 @@ def test_the_rules_in_the_docs_are_rules() -> None:
 
 
 def test_rules_that_name_no_tool_are_found() -> None:
-    typo = Rule("shel", "deny")
-    assert Policy([typo, Rule("container.exec", "deny"), Rule("*", "ask")]).unused([SHELL]) == (typo,)
+    typo, short = Rule("shel", "deny"), Rule("exec", "allow")
+    rules = [typo, Rule("container.exec", "deny"), Rule("*", "ask"), short, Rule("exec", "deny")]
+    assert Policy(rules).unused([SHELL]) == (typo, short)
+
+
+@pytest.mark.parametrize("name", ["exec", "open_file", "print_tree", "list_dir", "apply_patch", "search", "find"])
+def test_the_last_part_of_a_name_denies_and_asks(name: str) -> None:
+    """It allows only by an old name of the tool: a function of the user's may have it."""
+    meant = [tool for tool in BUILT_IN if tool.endswith(f".{name}")]
+    was = {"list_dir": "repo_browser.list_dir", "apply_patch": "repo_browser.apply_patch"}
+    for tool in meant:
+        spec = ToolSpec(tool, "", effects=WRITES, provenance="built-in")
+        for action in ("deny", "ask"):
+            ruling = Policy([Rule("*", "allow"), Rule(name, action)]).rule_on(spec, PLAIN)
+            assert ruling.action == action and f"the rule {name}" in ruling.reason
+        assert (Policy([Rule(name, "allow")]).rule_on(spec, PLAIN).action == "allow") is (was.get(name) == tool)
+    mine = ToolSpec(f"functions.{name}", "", effects=RUNS, provenance="mcp", origin="x")
+    assert meant and Policy([Rule(name, "allow")]).rule_on(mine, PLAIN).action == "allow"
 
 
 @pytest.mark.parametrize(
@@ -573,6 +591,49 @@ def test_what_a_pattern_allows_of_paths(pattern: str, path: str, allowed: bool) 
 )
 def test_what_a_pattern_denies_of_paths(pattern: str, path: str, match: str) -> None:
     assert path_denied(pattern, path) == match
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "match"),
+    [
+        ("**/secret/**", "src", "maybe"),
+        ("**/secret/**", "src/secret/deep", "yes"),
+        ("**/notes.txt", "SRC/a", "maybe"),
+        ("*.txt", "src", "maybe"),
+        ("s*/secret/**", "src", "maybe"),
+        ("s*/secret/**", "docs", "no"),
+        ("s*/secret/**", "src/other", "no"),
+        ("s?c/**/x/*.md", "src/a/b", "maybe"),
+        ("a/**/b/**", "a/c", "maybe"),
+        ("src/*", "src", "maybe"),
+        ("src/*/x", "src/a/b", "no"),
+        ("secret/**", "docs", "no"),
+        ("a/b", ".", "maybe"),
+        ("*/b", "c", "maybe"),
+        ("*/b", "c/d", "no"),
+    ],
+)
+def test_what_a_pattern_denies_of_folders_that_are_looked_into(pattern: str, path: str, match: str) -> None:
+    assert path_denied(pattern, path, inside=True) == match
+
+
+@pytest.mark.parametrize("pattern", ["**/secret/**", "**/notes.txt", "*.txt", "s*/secret/**", "src/secret/"])
+def test_a_folder_above_what_is_denied_is_asked_about(pattern: str, tmp_path: Path) -> None:
+    (tmp_path / "src" / "secret").mkdir(parents=True)
+    (tmp_path / "src" / "secret" / "notes.txt").write_text("x\n")
+    (tmp_path / "src" / "a.py").write_text("x\n")
+    context = ToolContext(NoStop(), Workspace(tmp_path.resolve(), trusted=True), tmp_path, len)
+    policy = Policy([parse_rule(f"repo_browser.*:{pattern}", "deny")])
+    tools = {tool.spec.name.partition(".")[2]: tool for tool in workspace_tools()}
+
+    def ruling(name: str, **arguments: object) -> tuple[Action, bool]:
+        found = policy.rule_on(tools[name].spec, tools[name].preview(arguments, context=context), arguments)
+        return found.action, found.firm
+
+    for name in ("search", "list_dir", "print_tree"):
+        more = {"query": "x"} if name == "search" else {"depth": 2}
+        assert ruling(name, path="src", **more) == ("ask", True)
+    assert ruling("search", path="src/a.py", query="x") == ruling("open_file", path="src/a.py") == ("allow", False)
 
 
 _PATHS = st.lists(st.sampled_from(["a", "b", ".", "..", "", "*", "é"]), min_size=1, max_size=5).map("/".join)

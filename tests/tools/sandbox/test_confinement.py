@@ -185,6 +185,8 @@ def test_no_unix_sockets_of_others(attack: PythonTool, tmp_path: Path) -> None:
                 f"socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0].sendto(b'x', {path + '.dgram'!r})",
                 f"socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0]"
                 f".sendmsg([b'x'], [], 0, {path + '.dgram'!r})",
+                f"socket.socketpair(socket.AF_UNIX, socket.SOCK_RAW)[0]"
+                f".sendmsg([b'x'], [], 0, {path + '.dgram'!r})",
             )
             assert none_was_done(answers), answers
             assert select.select([by_path, abstract, datagrams], [], [], 0)[0] == []

@@ -236,14 +236,14 @@ def test_a_venv_in_an_odd_place_with_packages_elsewhere(name: str, tmp_path: Pat
 @pytest.mark.parametrize("strength", ["bwrap", "landlock"])
 def test_the_filter_is_a_program(machine: str, strength: _seccomp.Strength) -> None:
     """Jumps stay inside, and forward; the end is an answer: what the kernel checks as well."""
-    program_ = _seccomp.build(strength, machine)
-    count, rest = divmod(len(program_), 8)
-    assert rest == 0 and 0 < count < 4096
-    instructions = [program_[8 * i : 8 * i + 8] for i in range(count)]
-    for index, (code, _, if_true, if_false, *_) in enumerate(instructions):
-        if code & 0x07 == 0x05:
-            assert index + 1 + max(if_true, if_false) < count
-    assert instructions[-1] == b"\x06\0\0\0" + (0x7FFF0000).to_bytes(4, "little")
+    for program_ in (_seccomp.build(strength, machine), _seccomp.build(strength, machine, unix=False)):
+        count, rest = divmod(len(program_), 8)
+        assert rest == 0 and 0 < count < 4096
+        instructions = [program_[8 * i : 8 * i + 8] for i in range(count)]
+        for index, (code, _, if_true, if_false, *_) in enumerate(instructions):
+            if code & 0x07 == 0x05:
+                assert index + 1 + max(if_true, if_false) < count
+        assert instructions[-1] == b"\x06\0\0\0" + (0x7FFF0000).to_bytes(4, "little")
 
 
 def test_a_machine_without_a_filter() -> None:

@@ -382,7 +382,7 @@ def test_a_rule_for_a_command_is_about_the_workspace_itself(shell: Shell) -> Non
     ("timeout", "seconds"),
     [
         (5, 5), (999, 600), (5000, 5), (1000, 1), (100_000, 100), (10_000_000, 600), (0.5, 0.5), (0, 60), (-1, 60),
-        (None, 60), (float("nan"), 60), (float("inf"), 600),
+        (None, 60), (float("nan"), 60), (float("inf"), 600), (10**400, 600),
     ],
 )  # fmt: skip
 def test_a_small_timeout_is_meant_as_seconds(tmp_path: Path, timeout: float | None, seconds: float) -> None:
