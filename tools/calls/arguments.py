@@ -21,6 +21,8 @@ _WRAPPER_NAMES = frozenset({"name", "tool", "function", "recipient"})
 _WRAPPERS = ("parameters", "arguments", "args", "kwargs", "input")
 _IS_SHELL = re.compile(r"""\[\[?\s(?!\s*["'][^"']*["']\s*(?:,|\]?\Z))|\{\s(?!\s*(?:["']|\w+\s*:))""")
 """A line for a shell, `[ -f a ] && …` or `{ ls; }`, and no broken JSON, where a text and a comma or a colon follow."""
+_IS_TEST = re.compile(r"\[\s[^\],]*\s\]\s*(?:&&|\|\|)")
+"""`[ "$x" ] && …`: its beginning would be JSON."""
 
 
 class ArgumentReader:
@@ -62,7 +64,8 @@ class ArgumentReader:
         if key is None and "{" in bare and not bare.startswith(("{", "[", '"')):
             bare = bare[bare.index("{") :]
         try:
-            value = self._unwrapped(loose_json.first_value(bare or "{}"))
+            is_test = self._spec.name == EXEC and _IS_TEST.match(bare)
+            value = bare if is_test else self._unwrapped(loose_json.first_value(bare or "{}"))
         except loose_json.NotJsonError:
             if self._spec.name != EXEC or not _IS_SHELL.match(bare):
                 raise

@@ -170,6 +170,8 @@ def test_values_are_fitted_to_the_schema(text: str, args: object) -> None:
         (READ, '{"name": "read_file", "arguments": {"file_path": "a"}}', {"path": "a"}),
         (READ, '{"tool": "functions.open_file", "arguments": "{\\"path\\": \\"a\\"}"}', {"path": "a"}),
         (SHELL, "[ -f a.py ] && echo yes", {"command": [*BASH, "[ -f a.py ] && echo yes"]}),
+        (SHELL, '[ "$x" ] && ls', {"command": [*BASH, '[ "$x" ] && ls']}),
+        (SHELL, '["ls"]; commentary', {"command": ["ls"]}),
         (SHELL, '[[ "$x" = y ]] || ls', {"command": [*BASH, '[[ "$x" = y ]] || ls']}),
         (SHELL, "{ ls; date; } | wc", {"command": [*BASH, "{ ls; date; } | wc"]}),
         (SHELL, '{"command": ["ls"], "timeout_ms": 30000}', {"command": ["ls"], "timeout": 30000}),
