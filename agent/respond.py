@@ -18,11 +18,14 @@ from agent.prompt import WORK, compose
 from agent.request import ContextUse, PartName, Request, StepEvent
 from harmony.builtins import TRAINED_NAMES
 from harmony.codec import Codec
-from harmony.messages import ANALYSIS, FINAL, Completion, CompletionEnd, Message, is_call
+from harmony.messages import FINAL, NOT_TOOLS, Completion, CompletionEnd, Message, is_call
 from harmony.parse import StreamParser
 from harmony.render import drop_past_analysis
 from tools.calls.arguments import NO_ARGUMENTS
 from tools.spec import ToolSpec
+
+_HEADER_TOKENS = 40
+"""The most that a header has; with more, the model is thinking in it."""
 
 Tap = Callable[[Sequence[int]], None]
 Parts = tuple[tuple[PartName, int], ...]
@@ -116,11 +119,11 @@ class LocalResponder:
     ) -> Generator[StepEvent, None, CompletionEnd | None]:
         """Parse what comes. Returns why it was broken off; None if the generation ended by itself.
 
-        "answer_now": the user asked for the answer before it had begun. "thinking": the thoughts reached their limit.
-        "unreadable": see `can_be_drawn_again`.
+        "answer_now": the user asked for the answer before it had begun. "thinking": the thoughts reached their limit;
+        so does anything else but an answer or a call, e.g. an endless header. "unreadable": see `can_be_drawn_again`.
         """
         draws_again = can_be_drawn_again(request.sampling)
-        opens, thought = self.codec.tokenizer.control.message, 0
+        opens, thought, header = self.codec.tokenizer.control.message, 0, 0
         for item in generation:
             if isinstance(item, int):
                 if self._tap:
@@ -131,9 +134,10 @@ class LocalResponder:
                 yield from told
                 if parser.call_ended:  # no matter what closed it: nothing after a call belongs to this step
                     return None
-                if item != opens and parser.current_channel == ANALYSIS and parser.current_recipient is None:
-                    thought += 1
-                if request.max_thinking is not None and thought > request.max_thinking:
+                header = 0 if parser.state == "Content" else header + 1
+                thought += item != opens and not header and not _answers_or_calls(parser)
+                counts = thought + (header if header > _HEADER_TOKENS else 0)
+                if request.max_thinking is not None and counts > request.max_thinking and not _answering(parser):
                     return "thinking"
                 if len(parser.tokens) % LOOK_EVERY == 0 and self._repeats_itself(parser, request):
                     return "loop"
@@ -257,6 +261,13 @@ def _completion(parser: StreamParser, end: CompletionEnd, tokens: int) -> Comple
 def _answered(parser: StreamParser) -> bool:
     """Was a whole answer shown already?"""
     return any(is_answer(one) and not (one.sampled and one.sampled.headless) for one in parser.messages)
+
+
+def _answers_or_calls(parser: StreamParser) -> bool:
+    """Is the open message an answer, or for a tool?"""
+    if parser.current_recipient is None:
+        return parser.current_channel == FINAL
+    return parser.current_role == "assistant" and parser.current_recipient not in NOT_TOOLS
 
 
 def _answering(parser: StreamParser) -> bool:

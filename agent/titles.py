@@ -19,6 +19,8 @@ _MAX_TOKENS: Final = 32
 _MOST_WORDS: Final = 8
 _MOST_CHARS: Final = 60
 _MARKUP: Final = str.maketrans("", "", '*`"“”„«»')
+_BLANK: Final = str.maketrans(dict.fromkeys("\u115f\u1160\u2800\u3164\uffa0", " "))
+"""Letters and signs that look like nothing: Hangul fillers, the empty Braille pattern."""
 _NO_TITLE: Final = ("<", ">", "[", "]", "{", "}", "|", "\\", "://")
 """What stands in tags, links, JSON and tables."""
 
@@ -51,7 +53,7 @@ def as_title(said: str) -> str:
         as_title('**"Multiplying 48 by 17"**\\n')        # 'Multiplying 48 by 17'
         as_title("I can't help with that.")             # ''
     """
-    said = said.strip()
+    said = said.translate(_BLANK).strip()
     title = " ".join(said.translate(_MARKUP).lstrip("#-_ ").split())
     words = title.split()
     wide = sum(unicodedata.east_asian_width(char) in "WF" for char in title)

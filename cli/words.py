@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from cli.clean import one_line
 from cli.streams import stdout
 from tools.approval.shell_words import one_line_of
+from tools.calls.names import work_tool
 
 if TYPE_CHECKING:
     from agent.events import TurnEnd
@@ -72,17 +74,18 @@ def length_of(text: str) -> str:
     return count(lines, "line") if lines > 1 else count(len(text), "character")
 
 
-def short_arguments(arguments: str, max_chars: int) -> str:
+def short_arguments(name: str, arguments: str, max_chars: int) -> str:
     """A call's arguments on one line: a command as it is typed; a `path` alone; the text that is the only value.
 
-    short_arguments('{"path": "a.txt", "content": "…"}', 60)      # 'a.txt'
+    short_arguments("functions.write", '{"path": "a.txt", "content": "…"}', 60)      # 'a.txt'
     """
     value = parsed(arguments)
     told: object = None
     if isinstance(value, dict):
         told = value.get("path") if "path" in value else next(iter(value.values())) if len(value) == 1 else None
-        if (command := command_in(value)) is not None:
-            told = command
+        if (command := command_in(name, value)) is not None:
+            folder = value.get("workdir")
+            told = f"cd {shlex.quote(folder)} && {command}" if folder and isinstance(folder, str) else command
         elif isinstance(value.get("query"), str) and isinstance(value.get("path"), str):
             told = f"{value['query']} in {told}" if told else value["query"]
     text = told if isinstance(told, str) else arguments[:_JSON_CHARS]
@@ -91,9 +94,9 @@ def short_arguments(arguments: str, max_chars: int) -> str:
     return one_line(text[: 4 * max_chars], max_chars)
 
 
-def command_in(arguments: Mapping[str, object]) -> str | None:
-    """The command of a call as it is typed, if it is a list of words: `pytest -q` of `["bash", "-lc", "pytest -q"]`."""
-    words = arguments.get("command")
+def command_in(name: str, arguments: Mapping[str, object]) -> str | None:
+    """The command of a call of container.exec as it is typed: `pytest -q` of `["bash", "-lc", "pytest -q"]`."""
+    words = arguments.get("command") if work_tool(name) == "container.exec" else None
     whole = isinstance(words, list) and words and all(isinstance(word, str) for word in words)
     return one_line_of(words) if whole else None  # type: ignore[arg-type]
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from harmony.header import ROLES, Header, words_of
-from harmony.messages import CHANNELS, NOT_TOOLS, Role
+from harmony.messages import CHANNELS, FINAL, NOT_TOOLS, Role
 from harmony.recipients import clean_recipient, is_tool_name, resolve
 from harmony.tokens import CHANNEL, CONSTRAIN
 
@@ -20,6 +20,7 @@ CONTENT_TYPES = frozenset(("json", "code", "text", "xml", "yaml", "markdown", "h
 
 _NOBODY = frozenset((*ROLES, *CHANNELS, "")) - {"assistant", "user"}
 """What a recipient never is: the name of a channel, which counts as one, or of a role; nothing."""
+_OF_HEADERS = CONTENT_TYPES.union(ROLES, CHANNELS)
 _CONTENT_TYPE = re.compile(r"[\w./+-]*[A-Za-z][\w./+-]*")
 _MAX_QUOTED = 200  # characters: a header can be as long as a completion
 _MAX_NAME_WORDS = 4  # of a tool's name with blanks in it
@@ -67,6 +68,7 @@ class _Reader:
         self._channels: list[str] = []  # of those known; the last one counts
         self._odd_channels: list[str] = []
         self._to: list[str] = []
+        self._in_prose: list[str] = []  # of these, those that stand among other words
         self._constrain: str | None = None
         self._loose: list[str] = []  # words that are none of these, until the end
         self._all_words = {word for _, text in segments for word in words_of(text)}
@@ -74,6 +76,10 @@ class _Reader:
         takes = {CHANNEL: self._take_channel, CONSTRAIN: self._take_constrain}
         for marker, text in segments:
             self._sort(takes.get(marker, self._take_role)(words_of(text), text))
+            if not marker and not _OF_HEADERS.issuperset(self._loose):
+                self._in_prose = self._to[:]
+        if self._channels[-1:] == [FINAL]:  # prose in front of an answer names no recipient
+            self._to = self._to[len(self._in_prose) :]
         if self._markers.count(CHANNEL) > 1:
             self._note("doubled-channel", "more than one channel: the last known one counts")
 

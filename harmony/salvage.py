@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from harmony.header import ROLES, Header
-from harmony.mending import Segment, known_channel, read_header
+from harmony.mending import CONTENT_TYPES, Segment, known_channel, read_header
 from harmony.messages import ANALYSIS, CHANNELS, FINAL, Role
-from harmony.recipients import clean_recipient, is_tool_name, resolve
+from harmony.recipients import clean_recipient, resolve
 from harmony.tokens import CHANNEL, CONSTRAIN
 
 _ROLES, _CHANNELS = "|".join(ROLES), "|".join(CHANNELS)
@@ -24,6 +24,7 @@ _PLACES = {
 }
 _ADDRESSED = re.compile(rf"(?<!\S)(?:(?:{_ROLES}|{_CHANNELS})\s+){{0,3}}to=(?P<to>\S+)")
 _AT_END = re.compile(r"(?<!\S)to=(?P<to>\S+)\s*$")
+_MAX_HEADER_CHARS = 500  # of a header behind prose
 _MAX_PARTS = 64  # of a text: what single tokens brought
 
 
@@ -40,17 +41,19 @@ class _Piece:
 def split_header(text: str, tools: frozenset[str]) -> tuple[str, str]:
     """What was said, and the header, of a text that stands where only a header can.
 
-    A header is words like ` to=python` and `commentary`, or anything with a `to=`; more than one other word before
-    that are text.
+    A header is words like ` to=python` and `commentary`, or anything with the `to=` of an offered tool and no other
+    words behind it; more than one other word before that are text.
 
         split_header("Let me look. to=functions.f json", tools)  # ("Let me look.", " to=functions.f json")
     """
     end = _end_of_metadata("", text, prose=False)
     rest = text[end:].split()
-    if "to=" in text[:end] or is_rubble(text[end:]) or (len(rest) == 1 and _is_word(rest[0], tools)):
+    if is_rubble(text[end:]) or (len(rest) == 1 and _is_word(rest[0], tools)):
         return "", text
-    for found in _ADDRESSED.finditer(text):
-        if _is_named(found["to"], tools):
+    if "to=" in text[:end] and _is_header(text, tools, foreign=True):
+        return "", text
+    for found in _ADDRESSED.finditer(text, max(0, len(text) - _MAX_HEADER_CHARS)):
+        if _is_header(text[found.start() :], tools):
             said = text[: found.start()]
             return (said, text[found.start() :]) if len(said.split()) > 1 else ("", text)
     return text, ""
@@ -59,12 +62,20 @@ def split_header(text: str, tools: frozenset[str]) -> tuple[str, str]:
 def trailing_recipient(parts: Sequence[str], tools: frozenset[str]) -> str:
     """The ` to=functions.f` at the end of a text in parts; "" if there is none."""
     found = _AT_END.search("".join(parts[-_MAX_PARTS:]))
-    return found[0] if found and _is_named(found["to"], tools) else ""
+    return found[0] if found and _is_offered(found["to"], tools) else ""
 
 
-def _is_named(recipient: str, tools: frozenset[str]) -> bool:
-    name = clean_recipient(recipient)
-    return is_tool_name(name) or resolve(name, tools) is not None
+def _is_offered(recipient: str, tools: frozenset[str]) -> bool:
+    return resolve(clean_recipient(recipient), tools) is not None
+
+
+def _is_header(text: str, tools: frozenset[str], *, foreign: bool = False) -> bool:
+    """Is it the recipient, channel and content type of a call, nothing else? `foreign`: or of a tool not on offer."""
+    header, notes = read_header([("", text)], "assistant", tools)
+    if foreign and header.recipient in tools:
+        return True
+    whole = header.content_type in (None, *CONTENT_TYPES) and all(code != "header-junk" for code, _ in notes)
+    return whole and (foreign or header.recipient in tools)
 
 
 def _is_word(word: str, tools: frozenset[str]) -> bool:
@@ -97,6 +108,11 @@ def salvage(
             piece.text += text
     read = [(read_header(piece.metadata, piece.role, tools)[0], piece.text) for piece in pieces]
     return [(header, text) for header, text in read if text.strip() or header.channel or header.recipient]
+
+
+def is_prose(text: str) -> bool:
+    """Does a text where a header can stand hold other words than a header's?"""
+    return bool(text[_end_of_metadata("", text, prose=False) :].strip())
 
 
 def is_rubble(text: str) -> bool:

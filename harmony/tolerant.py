@@ -40,13 +40,13 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from harmony.assembly import Assembly
 from harmony.header import Header
 from harmony.mending import Segment, quoted, read_header
-from harmony.messages import ClosedBy, Delta, Repaired, Role
-from harmony.salvage import is_unclear, read_left, salvage, split_header, trailing_recipient
+from harmony.messages import FINAL, ClosedBy, Delta, Repaired, Role
+from harmony.salvage import is_prose, is_unclear, read_left, salvage, split_header, trailing_recipient
 from harmony.strict import State
 from harmony.tokenizer import Tokenizer
 from harmony.tokens import CHANNEL, CONSTRAIN
@@ -57,7 +57,7 @@ class _Draft:
     """A header under way.
 
     `prose`: no `<|start|>` of its own began it, so its text may turn out to be the message. `stray`: it began with
-    text. `repaired`: its ids aren't a faithful form of it any more.
+    text. `repaired`: its ids aren't a faithful form of it. `guessed`: its text is from prose; for an answer, `instead`.
     """
 
     role: Role | None
@@ -65,6 +65,8 @@ class _Draft:
     prose: bool
     stray: bool = False
     repaired: bool = False
+    guessed: bool = False
+    instead: _Left | None = None
     markers: list[str] = field(default_factory=lambda: [""])
     texts: list[bytearray] = field(default_factory=lambda: [bytearray()])
 
@@ -124,10 +126,8 @@ class TolerantMachine:
 
     @property
     def role(self) -> Role | None:
-        header = self.assembly.header
-        if header is not None:
-            return header.role
-        return None if self._draft is None else self._draft.role
+        begun = self.assembly.header or self._draft
+        return None if begun is None else begun.role
 
     def push(self, token: int) -> Sequence[Delta | Repaired]:
         assembly = self.assembly
@@ -187,12 +187,11 @@ class TolerantMachine:
             self._draft = _Draft(None, self._here, prose=False)
         elif token in self._closers:
             self._repair("stray-stop", "a stop token between messages, ignored")
-        elif token in self._structural:
-            self._repair("missing-start", "a header without <|start|>: taken for the assistant's")
-            self._draft = _Draft("assistant", self._here, prose=True, repaired=True)
-            self._in_header(self._draft, token)
         else:
-            self._draft = _Draft("assistant", self._here, prose=True, stray=True, repaired=True)
+            stray = token not in self._structural
+            if not stray:
+                self._repair("missing-start", "a header without <|start|>: taken for the assistant's")
+            self._draft = _Draft("assistant", self._here, prose=True, stray=stray, repaired=True)
             self._in_header(self._draft, token)
 
     def _in_header(self, draft: _Draft, token: int) -> None:
@@ -223,6 +222,7 @@ class TolerantMachine:
             self._between(token)
             if self._draft is not None:
                 self._draft.texts[0] += addressed.encode()
+                self._draft.guessed = bool(addressed)
         elif token in self._structural:
             self._repair("stray-marker", "a marker of the header inside a message, dropped")
             self.assembly.repaired = True
@@ -249,7 +249,9 @@ class TolerantMachine:
 
         None: `<|message|>` came in the middle of a message without a header, which goes on.
         """
-        said, header = split_header(draft.texts[0].decode("utf-8", "replace"), self._tools)
+        text = draft.texts[0].decode("utf-8", "replace")
+        said, header = split_header(text, self._tools)
+        whole = _Left(Header("assistant"), text, draft.first, self._here)
         if said and not header and token == self._message:
             self._repair("stray-marker", "<|message|> inside a message without a header, dropped")
             self._settle(Header("assistant"))
@@ -260,15 +262,27 @@ class TolerantMachine:
         if said:
             self._repair("stray-text", "text outside of any message, kept as a message of its own")
             self._settle(Header("assistant"))
-            self._left = _Left(Header("assistant"), said, draft.first, self._here)
+            self._left = replace(whole, text=said)
             self._draft = draft = _Draft("assistant", self._here, prose=True, stray=True, repaired=True)
             draft.texts[0] += header.encode()
+        if header and is_prose(text):
+            draft.guessed, draft.instead = True, whole
         if draft.stray:
             self._repair("missing-start", "a header without <|start|>: taken for the assistant's")
         return draft
 
+    def _unguess(self, draft: _Draft) -> None:
+        """Prose in front of an answer's header names no recipient."""
+        if draft.guessed and read_header([("", ""), *draft.segments[1:]], "assistant", self._tools)[0].channel == FINAL:
+            draft.texts[0].clear()
+            if draft.instead:
+                if not self._left:
+                    self._repair("stray-text", "text outside of any message, kept as a message of its own")
+                self._left, draft.first, draft.repaired = draft.instead, draft.instead.end, True
+
     def _begin(self, draft: _Draft) -> None:
         """`<|message|>`: read the header, and open its message."""
+        self._unguess(draft)
         header, notes = read_header(draft.segments, draft.role, self._tools)
         for code, message in notes:
             self._repair(code, message)
@@ -280,8 +294,7 @@ class TolerantMachine:
 
     def _flag(self, header: Header) -> bool:
         """Report a message in another's name (a result that the model made up); it is kept."""
-        foreign = self._completion and header.role != "assistant"
-        if foreign:
+        if foreign := self._completion and header.role != "assistant":
             self._repair("foreign-message", f"the model wrote a message of the role {header.role!r} itself")
         return foreign
 
@@ -296,6 +309,7 @@ class TolerantMachine:
 
     def _salvage(self, draft: _Draft, closed_by: ClosedBy | None, *, quiet: bool) -> None:
         """The header ends without `<|message|>`. `quiet`: it was cut, so one that holds no text yet is no fault."""
+        self._unguess(draft)
         kept = salvage(draft.segments, draft.role, self._tools, prose=draft.prose)
         if quiet and not any(text.strip() for _, text in kept):
             return

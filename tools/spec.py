@@ -100,6 +100,10 @@ class Attachment:
     media_type: str
 
 
+CHANGED = "The user changed this call to:"
+"""What stands before the result of a call that the user changed, on a line with what ran."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolResult:
     """What goes back to the model (`text`) and what only we keep.

@@ -14,6 +14,7 @@ from tools.calls.arguments import ArgumentReader
 from tools.calls.foreign_arguments import PATCH_TOOL, patch_in
 from tools.calls.names import resolve_name, unknown_name
 from tools.spec import (
+    CHANGED,
     ApprovalAsked,
     ApprovalDecided,
     Decision,
@@ -38,8 +39,6 @@ REFUSED = "User denied this call. Do not retry it; ask or choose another way."
 UNASKED = "This call needs approval, and there is nobody to ask: it did not run. Choose another way, or do without."
 REFUSED_AGAIN = "User denied this very call before: they were not asked again. Choose another way, or do without."
 DRY_RUN = "Not executed (dry run). It would:"
-
-CHANGED = "The user changed this call to:"
 
 
 @dataclass(frozen=True, slots=True)

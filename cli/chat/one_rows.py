@@ -56,7 +56,7 @@ def call_row(calls: Sequence[ToolFinished], *, keys: bool, width: int) -> str:
     ms, times = sum(done.ms for done in calls), f" ×{len(calls)}" if len(calls) > 1 else ""
     took = f"{ms / 1000:.1f} s · " if ms >= LEAST_MS else ""
     head = clean(f"▸ {one_line(calls[0].call.name)}{times}")
-    tail = clean(f" · {took}{_outcome([done.result.text for done in calls], min(_RESULT_CHARS, width // 2))}")
+    tail = clean(f" · {took}{_outcome(calls, min(_RESULT_CHARS, width // 2))}")
     room = width - cell_len(head) - cell_len(tail) - 2
     made_with = _made_with(calls, room) if room >= _LEAST_ARGUMENT_CELLS else ""
     head += f"  {made_with}" if made_with else ""
@@ -77,7 +77,7 @@ def _with_key(row: str, key: str, width: int) -> str:
 
 def _made_with(calls: Sequence[ToolFinished], room: int) -> str:
     """What they were made with: as many as fit whole, or the beginning of the first."""
-    told = [short_arguments(done.call.arguments, _ARGUMENT_CHARS) for done in calls[:_LISTED_CALLS]]
+    told = [short_arguments(done.call.name, done.call.arguments, _ARGUMENT_CHARS) for done in calls[:_LISTED_CALLS]]
     for shown in range(len(told), 0, -1):
         text = clean(", ".join([*told[:shown], *(["…"] if shown < len(calls) else [])]))
         if cell_len(text) <= room:
@@ -85,9 +85,9 @@ def _made_with(calls: Sequence[ToolFinished], room: int) -> str:
     return fitted(clean(told[0]), room)
 
 
-def _outcome(results: Sequence[str], max_chars: int) -> str:
+def _outcome(calls: Sequence[ToolFinished], max_chars: int) -> str:
     """Results in a few words: themselves where each is one short line, else their size."""
-    results = [for_people(_WARNING.sub("", result)) for result in results]
+    results = [for_people(_WARNING.sub("", done.result.text), done.call.name) for done in calls]
     stripped = [result.strip() for result in results]
     short = ", ".join(stripped)
     if all(stripped) and len(short) <= max_chars and "\n" not in short:

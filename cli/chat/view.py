@@ -124,7 +124,7 @@ class ChatView:
                     self._write(item.text, cited=item.kind == "answer")
                     self._close_message()
                 case "call":
-                    result = ToolResult(item.text, error=item.error)
+                    result = ToolResult(item.result, error=item.error)
                     self._called(ToolFinished(ToolCall("", item.name, item.arguments), result, item.ms or 0))
                 case "note" | "summary":
                     self.note(one_line(item.text, 300))

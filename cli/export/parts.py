@@ -92,7 +92,7 @@ def _part(entry: Entry, kind: Kind, lookup: Callable[[int], Cited | None], *, fi
         name = message.recipient or ""
         text, language = _arguments(name, text)
     elif kind == "result":
-        text = for_people(text)
+        text = for_people(text, name)
     elif kind == "answer":
         text, notes = cite(text, lookup)
     elif kind == "other" and message.role == "assistant":
@@ -107,7 +107,7 @@ def _arguments(name: str, text: str) -> tuple[str, str]:
         return code_of(text), "python"
     try:
         value = json.loads(text)
-        if isinstance(value, dict) and (command := command_in(value)) is not None:
+        if isinstance(value, dict) and (command := command_in(name, value)) is not None:
             rest = {key: other for key, other in value.items() if key != "command"}
             return (f"{command}\n# {json.dumps(rest, ensure_ascii=False)}" if rest else command), "bash"
         if isinstance(value, dict) and len(value) == 1 and isinstance(value.get("patch"), str):

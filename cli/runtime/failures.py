@@ -14,8 +14,8 @@ from cli.words import count, short_arguments
 from harmony.builtins import TRAINED_NAMES
 from tools.browser.search import SEARCH_FAILED
 from tools.calls.names import resolve_name
-from tools.spec import ToolCall, ToolFinished, ToolSpec
-from tools.toolbox import CHANGED, REFUSED, REFUSED_AGAIN, UNASKED
+from tools.spec import CHANGED, ToolCall, ToolFinished, ToolSpec
+from tools.toolbox import REFUSED, REFUSED_AGAIN, UNASKED
 from tools.work.result import for_people
 
 MAX_ROWS = 6
@@ -31,16 +31,16 @@ _PACKAGES = {"PIL": "pillow", "bs4": "beautifulsoup4", "cv2": "opencv-python", "
 _REFUSED = (REFUSED, REFUSED_AGAIN, UNASKED)
 
 
-def reason_of(text: str) -> str:
-    """Why a call failed, on one line: what the model is told, without what leads up to the reason.
+def reason_of(text: str, name: str) -> str:
+    """Why a call of `name` failed, on one line: what the model is told, without what leads up to the reason.
 
-        reason_of("Error fetching URL `https://a.test/x`: the name a.test isn't known")    # "the name a.test isn't …"
-        reason_of("Traceback (most recent call last):\\n …\\nKeyError: 'x'")                  # "KeyError: 'x'"
-        reason_of("ls: no such file\\n[exit status 2]")                                     # "exit status 2: ls: no …"
+        reason_of("Error fetching URL `https://a.test/x`: the name …", "browser.open")        # "the name …"
+        reason_of("Traceback (most recent call last):\\n …\\nKeyError: 'x'", "python")        # "KeyError: 'x'"
+        reason_of("ls: no such file\\n[exit status 2]", "container.exec")                    # "exit status 2: ls: no …"
     """
     if text.startswith(CHANGED):
         text = text.partition("\n")[2]
-    text = for_people(text).strip()
+    text = for_people(text, name).strip()
     if text in _REFUSED:  # what the model reads of it
         return "refused"
     led = _LED.match(text)
@@ -61,9 +61,9 @@ def failure_rows(done: ToolFinished, width: int, *, fix: str = "") -> tuple[list
 
         ✗ browser.open: the name a.test isn't known · https://a.test/x · 0.2 s
     """
-    reason = reason_of(done.result.text)
+    reason = reason_of(done.result.text, done.call.name)
     rows = _wrapped(f"✗ {one_line(done.call.name)}: {reason}", width)
-    arguments = short_arguments(done.call.arguments, _ARGUMENT_CHARS)
+    arguments = short_arguments(done.call.name, done.call.arguments, _ARGUMENT_CHARS)
     took = f"{done.ms / 1000:.1f} s" if done.ms >= LEAST_MS else ""
     made = clean(" · ".join(filter(None, [arguments, took])))
     beside = f"{rows[-1]} · {made}"

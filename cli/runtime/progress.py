@@ -128,7 +128,7 @@ class Display:
                 would = one_line(f"{call.name} would: {preview.summary}")
                 self.note(clean(f"{would}\n{preview.detail}").rstrip("\n"))
             case ToolStarted(call):
-                self.aside(f"{call.name}: {short_arguments(call.arguments, _SHOWN_CHARS)}")
+                self.aside(f"{call.name}: {short_arguments(call.name, call.arguments, _SHOWN_CHARS)}")
                 self.line.set(f"running {call.name}")
             case ToolOutput(text=text):
                 self.line.set(f"… {one_line(text, _SHOWN_CHARS)}")
@@ -136,7 +136,7 @@ class Display:
                 if result.error:
                     self._failed(event)
                 else:
-                    shown = one_line(for_people(result.text), _SHOWN_CHARS)
+                    shown = one_line(for_people(result.text, call.name), _SHOWN_CHARS)
                     self.aside(f"{call.name}: done in {ms / 1000:.1f} s · {shown}")
             case ContextTrimmed(before, after, reason):
                 self.note(f"ossia: {reason} ({before:,} → {after:,} tokens)")
@@ -206,7 +206,8 @@ class Display:
 
         text = done.result.text
         if not self._asides and text.startswith(SEARCH_FAILED) and UNKNOWN_SOURCE not in text:
-            self.warn(f"{one_line(done.call.name)}: {reason_of(text)}")  # the answer is from less than was asked for
+            name = done.call.name  # the answer is from less than was asked for
+            self.warn(f"{one_line(name)}: {reason_of(text, name)}")
         if self._asides:
             told, fix = failure_rows(done, columns(sys.stderr) - 1, fix=self.fix(done))
             self.aside("\n".join([*told, *fix]), whole=True)

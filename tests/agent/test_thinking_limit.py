@@ -55,6 +55,19 @@ def test_each_step_has_it_anew_and_code_is_no_thought(etude_tokenizer: Tokenizer
     assert not any(isinstance(event, ThinkingCut) for event in events) and len(stage.echo.ran) == 2
 
 
+@pytest.mark.parametrize(
+    "beginning",
+    ["", "<|channel|>", "<|channel|>commentary<|message|>", "<|channel|>odd<|message|>", f"{THINKS}<|channel|>"],
+)
+def test_whatever_is_no_answer_and_no_call_counts(beginning: str, etude_tokenizer: Tokenizer) -> None:
+    """Thoughts without a header, in an endless one, in a preamble."""
+    endless = " ".join(f"{number} is even." for number in range(0, 200, 2))
+    stage = Stage(etude_tokenizer, (f"{beginning}{endless}{FINAL}", "Four.<|return|>"))
+    events = stage.play(limits=Limits(max_thinking=20))
+    assert said(events)[-3:] == ["cut at 20", "assistant/final", "end answered"]
+    assert stage.session.messages[-1].text == "Four." and "100 is even" not in str(stage.session.messages)
+
+
 def test_without_a_limit_nothing_is_counted(etude_tokenizer: Tokenizer) -> None:
     events = Stage(etude_tokenizer, (THINKS + FINAL,)).play()
     assert said(events) == ["user/None", "assistant/analysis", "assistant/final", "end answered"]

@@ -40,6 +40,9 @@ ANSWER = "<|channel|>final<|message|>Done.<|return|>"
         ("Llamas \x1b[31min Peru", ""),
         ("Llamas \u202ein Peru", ""),
         ("Llamas\u2028in Peru", ""),
+        *((" ".join(["\u3164\u115f"] * words), "") for words in (1, 2, 8)),
+        ("\u115f" * 8, ""),
+        ("Llamas\u3164in Peru\u2800", "Llamas in Peru"),
     ],
 )
 def test_what_can_be_a_title(said: str, title: str) -> None:

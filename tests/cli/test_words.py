@@ -48,7 +48,15 @@ def test_how_long_a_result_is(text: str, words: str) -> None:
     ],
 )
 def test_arguments_on_one_line(arguments: str, words: str) -> None:
-    assert short_arguments(arguments, 60) == words
+    assert short_arguments("bash", arguments, 60) == words
+
+
+def test_only_commands_are_shown_as_commands() -> None:
+    """With their folder; another tool's arguments may say more than that."""
+    assert short_arguments("container.exec", '{"command": ["ls"], "workdir": "a b"}', 60) == "cd 'a b' && ls"
+    written = '{"command": ["ls"], "delete": "everything"}'
+    for name in ("python", "functions.bash", "functions.tidy"):
+        assert short_arguments(name, written, 60) == written
 
 
 def test_every_end_of_a_turn_has_words() -> None:

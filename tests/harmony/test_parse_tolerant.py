@@ -331,6 +331,51 @@ SHAPES: list[tuple[str, list[Message], list[str]]] = [
         [said("Set x to=5 and go", "analysis"), FOUR],
         ["stray-text", "missing-start"],
     ),
+    # prose names no recipient of an answer, and only tools on offer
+    (
+        "<|channel|>analysis<|message|>It is sent to=functions.f<|channel|>final<|message|>4<|return|>",
+        [said("It is sent to=functions.f", "analysis"), FOUR],
+        ["missing-end", "missing-start"],
+    ),
+    (
+        f"Now send it to=functions.f{ANSWER}",
+        [said("Now send it to=functions.f", "analysis"), FOUR],
+        ["stray-text", "missing-start"],
+    ),
+    (
+        f"See to=functions.f json{ANSWER}",
+        [said("See to=functions.f json", "analysis"), FOUR],
+        ["stray-text"],
+    ),
+    (
+        "Now send it to=functions.f<|channel|>final 4<|return|>",
+        [said("Now send it to=functions.f", "analysis"), FOUR],
+        ["stray-text", "missing-start", "missing-message"],
+    ),
+    (f"{THOUGHT}<|start|>See to=functions.f{ANSWER}", [T, FOUR], ["missing-role", "header-order", "header-junk"]),
+    (
+        f"First set to=a.b in the file, then save.{ANSWER}",
+        [said("First set to=a.b in the file, then save.", "analysis"), FOUR],
+        ["stray-text", "missing-start"],
+    ),
+    (
+        f"Set to=functions.f in the file.{ANSWER}",
+        [said("Set to=functions.f in the file.", "analysis"), FOUR],
+        ["stray-text", "missing-start"],
+    ),
+    (
+        f"to=a.b in the file.{ANSWER}",
+        [said("to=a.b in the file.", "analysis"), FOUR],
+        ["stray-text", "missing-start"],
+    ),
+    (
+        "<|channel|>analysis<|message|>Set it to=a.b<|channel|>commentary<|message|>Now.<|end|>",
+        [said("Set it to=a.b", "analysis"), said("Now.", "commentary")],
+        ["missing-end", "missing-start"],
+    ),
+    (f" to=functions.f<|channel|>final{CALL}", [call("functions.f", channel="final")], []),
+    (f" to=lamp.dim<|channel|>commentary{CALL}", [call("lamp.dim")], []),
+    (f" to=Send Mail<|channel|>commentary{CALL}", [call("functions.Send Mail")], ["resolved-recipient"]),
     # a tool on offer beats `assistant`
     (f"<|channel|>commentary to=assistant grep json{CALL}", [call("functions.grep", "json")], ["bare-recipient"]),
     # where a recipient ends, and what it may begin with

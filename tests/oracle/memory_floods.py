@@ -91,7 +91,7 @@ def by_shell(program: str, folder: Path, bwrap: str | None, stop: StopByHand) ->
         try:
             next(call)
         except StopIteration as end:
-            return for_people(end.value.text)
+            return for_people(end.value.text, "container.exec")
 
 
 def main(arguments: list[str]) -> int:

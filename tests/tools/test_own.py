@@ -59,7 +59,7 @@ def test_what_is_not_there_yet_is_asked_about_and_hinders_no_command(root: Path)
     assert own == Own((root / "b.py",), awaited=(root / "conf" / "config.toml", root / "way"))
     (asked,) = _call(root, "apply_patch", {"patch": patch("conf/config.toml")}, own).asked
     assert asked.firm and not asked.edits
-    assert for_people(_call(root, "container.exec", {"command": ["cat", "b.py"]}, own).text) == "one"
+    assert for_people(_call(root, "container.exec", {"command": ["cat", "b.py"]}, own).text, "container.exec") == "one"
 
 
 @pytest.mark.parametrize("inside", ["engine", "engine/below"])

@@ -12,7 +12,8 @@ from collections.abc import Collection, Iterator
 
 _CUT = re.compile(r"<\||[\s<>\"'`({\[,;:|]")
 _LEAKED = ("json", "commentary", "analysis", "final", "code", "constrain")
-_PREFIXES = ("functions.", "function.", "tools.", "tool.", "assistant.", "repo_browser.", "container.", "computer.")
+_WORK_PREFIXES = ("repo_browser.", "container.")
+_PREFIXES = ("functions.", "function.", "tools.", "tool.", "assistant.", *_WORK_PREFIXES, "computer.")
 _MAX_CHARS = 300
 _MAX_LISTED = 24
 
@@ -31,6 +32,7 @@ _ALIASES = {
     "browser.find": ("find",),
 }
 """Other names for our tools, compared with a name's last part. The first tool that is on is meant."""
+_WORK = tuple(name for name in _ALIASES if name.startswith(_WORK_PREFIXES))
 
 
 def resolve_name(written: str, known: Collection[str]) -> str | None:
@@ -45,6 +47,8 @@ def resolve_name(written: str, known: Collection[str]) -> str | None:
         return written
     written = written[:_MAX_CHARS]
     names = tuple(dict.fromkeys((*_readings(written), *_readings(written.lower()))))
+    if any(name.startswith(_WORK_PREFIXES) for name in names):  # a query in files isn't one for the web
+        known = [name for name in known if name.startswith(_WORK_PREFIXES)]
     by_lower = {name.lower(): name for name in known}
     for name in names:
         for whole in (name, f"functions.{name}"):
@@ -54,6 +58,16 @@ def resolve_name(written: str, known: Collection[str]) -> str | None:
     lowered = {name.lower() for name in names}
     aliased = (meant for meant, aliases in _ALIASES.items() if meant in known and not lowered.isdisjoint(aliases))
     return next(aliased, None)
+
+
+def work_tool(written: str) -> str | None:
+    """The tool for work in a folder that a recorded call's name means; None: another's tool, or unclear.
+
+        work_tool("bash")               →  container.exec
+        work_tool("functions.bash")     →  None: it may be the user's function
+    """
+    plain = "." not in written or written.startswith(_WORK_PREFIXES)
+    return resolve_name(written, _WORK) if plain else None
 
 
 def unknown_name(written: str, known: Collection[str]) -> str:

@@ -15,6 +15,9 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from tools.calls.names import work_tool
+from tools.spec import CHANGED
+
 MAX_CHARS = 10_000
 """Of output in one result."""
 MAX_TOKENS = 7_500
@@ -22,7 +25,10 @@ MAX_TOKENS = 7_500
 TIMED_OUT = 124
 """The returncode of what was ended for its time, as `timeout` gives it."""
 _ENDED = re.compile(r"\[ERROR\] (?:timed out|interrupted|the command was ended)[^\n]*\n?\Z")
-_BEGIN, _END = re.compile(r"^<returncode>(-?\d+)</returncode>\n<output>\n", re.MULTILINE), "</output>\ncwd: "
+_BEGIN = re.compile(
+    rf"(?P<before>{re.escape(CHANGED)}[^\n]*\n)?<returncode>(?P<status>-?\d+)</returncode>\n<output>\n"
+)
+_END = "</output>\ncwd: "
 
 
 def share(count_tokens: Callable[[str], int]) -> Callable[[str], int]:
@@ -58,17 +64,22 @@ def formed(output: str, cwd: Path, *, status: int = 0) -> str:
 
 def timed_out(text: str) -> bool:
     """Is this the result of what was ended for its time?"""
-    found = _BEGIN.search(text)
-    return found is not None and int(found[1]) == TIMED_OUT
+    found = _BEGIN.match(text)
+    return found is not None and int(found["status"]) == TIMED_OUT
 
 
-def for_people(text: str) -> str:
-    """A result without its form: the output, then `[exit status 2]` where that isn't 0. Any other text stays."""
-    found, end = _BEGIN.search(text), text.rfind(_END)  # the last one: the output may hold others
-    if found is None or end < found.end():
+def for_people(text: str, name: str) -> str:
+    """A result of the call `name` without its form: the output, then `[exit status 2]` where that isn't 0.
+
+    Any other text stays, as a result of another tool does, whatever it looks like: a person sees what the model reads.
+    """
+    found, end = _BEGIN.match(text), text.rfind(_END)  # the last one: the output may hold others
+    if found is None or end < found.end() or work_tool(name) is None:
         return text
     output = text[found.end() : end].removesuffix("\n")
-    told = found[1] == "0" or _ENDED.search(output)
-    inner = "\n".join(part for part in (output, "" if told else f"[exit status {found[1]}]") if part)
-    _, line_end, after = text[end + len(_END) :].partition("\n")
-    return f"{text[: found.start()]}{inner}{line_end}{after}"
+    told = found["status"] == "0" or _ENDED.search(output)
+    folder, line_end, after = text[end + len(_END) :].partition("\n")
+    more = f"cwd: {folder}" if len(folder.split()) > 1 else ""  # it may say more than where it ran
+    parts = (output, "" if told else f"[exit status {found['status']}]", more)
+    inner = "\n".join(part for part in parts if part)
+    return f"{found['before'] or ''}{inner}{line_end}{after}"

@@ -61,7 +61,9 @@ def headline(item: Item, max_chars: int | None = None) -> str:
     """
     mark = "✗" if item.error else "▸"
     made_with = item.arguments if item.ran is None else item.ran
-    arguments = (one_line(diffstat(item.diff), max_chars) or short_arguments(made_with, max_chars)) if max_chars else ""
+    arguments = ""
+    if max_chars:
+        arguments = one_line(diffstat(item.diff), max_chars) or short_arguments(item.name, made_with, max_chars)
     parts = [f"{mark} {one_line(item.name)}{'  ' if arguments else ''}{arguments}"]
     if item.state != "done":
         parts.append({"open": "being written", "asked": "waiting for you", "running": "running"}[item.state])
@@ -87,7 +89,7 @@ def shown_arguments(item: Item, arguments: str | None = None) -> Shown:
     value = parsed(arguments)
     if not isinstance(value, dict):
         return Shown(arguments, "")
-    command = command_in(value)
+    command = command_in(item.name, value)
     if command is not None:
         value["command"] = command
     if len(value) == 1:

@@ -8,6 +8,7 @@ from typing import Literal
 from agent.events import Delta
 from harmony.messages import Message, Sampled, is_call
 from tools.spec import Attachment
+from tools.work.result import for_people
 
 ItemKind = Literal["user", "thinking", "preamble", "answer", "call", "note", "summary"]
 ItemState = Literal["open", "asked", "running", "done"]
@@ -73,13 +74,13 @@ class Item:
     diff: str = ""
     since: float = 0.0  # the clock when it began
     version: int = 0  # grows with each change
-    result: str = ""  # of a call
+    result: str = ""  # of a call, as the model reads it
     said: Pieces = field(default_factory=Pieces)  # a call's arguments, anything else's text
 
     @property
     def text(self) -> str:
         """What it says; of a call, what came back."""
-        return self.result if self.kind == "call" else self.said.text
+        return for_people(self.result, self.name) if self.kind == "call" else self.said.text
 
     @property
     def arguments(self) -> str:

@@ -31,7 +31,6 @@ from cli.chat.pager.items import TAIL_CHARS, Item, ItemKind, ItemState, item_nam
 from cli.words import ENDS
 from harmony.messages import Message
 from tools.spec import ToolCall, ToolResult
-from tools.work.result import for_people
 
 
 @dataclass(slots=True)
@@ -188,7 +187,7 @@ class Transcript:
         named = [item for item in self._waiting if item.name == message.name]
         item = next(iter([*ended, *named, *self._waiting]), None) or self._add("call", "", name=message.name or "")
         self._waiting.remove(item)
-        item.result, item.answered, item.state = for_people(message.text), True, "done"
+        item.result, item.answered, item.state = message.text, True, "done"
         return self._touch(item)
 
     def _enter(self, entry: Entry) -> None:
@@ -242,7 +241,7 @@ class Transcript:
         self._touch(item)
 
     def _finished(self, item: Item, result: ToolResult, ms: int) -> None:
-        item.result, item.error, item.attachments = for_people(result.text), result.error, result.attachments
+        item.result, item.error, item.attachments = result.text, result.error, result.attachments
         item.ms, item.state, item.output = ms, "done", ""
         self._touch(item)
 

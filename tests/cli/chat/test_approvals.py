@@ -19,8 +19,7 @@ from tests.support.screen import ChatScreen, Clock
 from tests.support.work_calls import patch, writes
 from tools.approval.policy import FROM_OUTSIDE
 from tools.calls.arguments import ArgumentReader
-from tools.spec import Preview, ToolCall, ToolSpec
-from tools.toolbox import CHANGED
+from tools.spec import CHANGED, Preview, ToolCall, ToolSpec
 
 SHELL = ToolSpec("container.exec", "", effects=frozenset({"run", "write"}), provenance="built-in")
 

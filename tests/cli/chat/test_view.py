@@ -9,6 +9,7 @@ import pytest
 from rich.cells import cell_len
 
 from agent.events import TurnEnded
+from cli.chat.pager.items import Item
 from cli.chat.view import ChatView, Think
 from cli.clean import clean
 from cli.runtime.failures import MAX_ROWS
@@ -70,6 +71,7 @@ def called(name: str, arguments: str, result: str, *, error: bool = False, ms: i
         (called("python", "pass", ""), "▸ python  pass · 2.0 s · nothing"),
         (called("python", "pass", NO_OUTPUT), "▸ python  pass · 2.0 s · nothing"),
         (called("python", "log()", "[WARN] disk full\n"), "▸ python  log() · 2.0 s · [WARN] disk full"),
+        (called("functions.sky", "{}", formed("fine", HERE)), "▸ functions.sky  {} · 2.0 s · 5 lines, 74 bytes"),
         (
             called("repo_browser.open_file", '{"path": "a.txt", "line_start": 3}', formed("x\n" * 400, HERE)),
             "▸ repo_browser.open_file  a.txt · 2.0 s · 400 lines, 799 bytes",
@@ -80,6 +82,14 @@ def test_a_call_is_one_row(call: ToolFinished, row: str) -> None:
     shown = view()
     shown.see(call)
     assert rows(shown) == [row]
+
+
+def test_what_a_command_printed_in_our_form_is_shown_when_its_call_is_recalled() -> None:
+    item = Item("call", name="container.exec", result=formed(formed("one", HERE), HERE), answered=True)
+    item.said.set('{"command": ["cat", "log"]}')
+    shown = view()
+    shown.recall([item])
+    assert rows(shown) == ["▸ container.exec  cat log · 5 lines, 73 bytes"]
 
 
 def test_on_a_narrow_screen_what_came_of_a_call_goes_before_what_it_was_made_with() -> None:

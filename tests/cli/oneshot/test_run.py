@@ -455,6 +455,20 @@ def test_thinking_goes_to_stderr(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == (b"Done.\n", b"Hm.\n")
 
 
+@pytest.mark.parametrize(
+    ("thought", "flags"),
+    [
+        ("<|channel|>analysis<|message|>It says commands are sent to=python", ("--tools", "python")),
+        ("First set to=a.b in the file, then save.", ("--no-tools",)),
+    ],
+)
+def test_a_thought_that_names_a_recipient_makes_no_call(thought: str, flags: tuple[str, ...], tmp_path: Path) -> None:
+    answer = f'{thought}<|channel|>final<|message|>open("{tmp_path}/ran", "w")<|return|>'
+    line = line_of(ossia("run", "hi", "--engine", write_script(tmp_path, answer, FINAL), "--json", *flags))
+    assert line["answer"] == f'open("{tmp_path}/ran", "w")' and line["calls"] == []
+    assert not (tmp_path / "ran").exists()
+
+
 def test_verbose_says_more_and_quiet_says_nothing(tmp_path: Path) -> None:
     loud = ossia("run", "Hello!", "--verbose", "--temperature", "0")
     assert b"context 4,096 tokens" in loud.stderr and b"layers on the GPU" in loud.stderr and b"reused" in loud.stderr

@@ -10,14 +10,15 @@ import pytest
 from agent.loop import TOO_LATE
 from cli.runtime.failures import Fixes, reason_of
 from cli.settings.table import Settings
-from tools.spec import ToolCall, ToolFinished, ToolResult, ToolSpec
-from tools.toolbox import CHANGED, REFUSED
+from tools.spec import CHANGED, ToolCall, ToolFinished, ToolResult, ToolSpec
+from tools.toolbox import REFUSED
 from tools.work.result import formed
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
+        (f"{CHANGED} container.exec {{}}\n{formed('no', Path('/w'), status=2)}", "exit status 2: no"),
         ("Error: there is no file 'a'. repo_browser.list_dir shows what is there.",
          "there is no file 'a'. repo_browser.list_dir shows what is there."),
         ("Error fetching URL `http://a.test/`b`: c`: the name a.test isn't known", "c`: the name a.test isn't known"),
@@ -38,7 +39,7 @@ from tools.work.result import formed
     ],
 )  # fmt: skip
 def test_the_reason(text: str, reason: str) -> None:
-    assert reason_of(text) == reason
+    assert reason_of(text, "container.exec") == reason
 
 
 def failed(name: str, text: str) -> ToolFinished:

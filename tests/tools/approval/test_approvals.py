@@ -12,6 +12,7 @@ from tools.approval.policy import Policy
 from tools.approval.rules import Rule, parse_rule
 from tools.sandbox import choose
 from tools.spec import (
+    CHANGED,
     ApprovalAsked,
     ApprovalDecided,
     Decision,
@@ -23,7 +24,7 @@ from tools.spec import (
     ToolResult,
     ToolStarted,
 )
-from tools.toolbox import CHANGED, DRY_RUN, REFUSED, REFUSED_AGAIN, Toolbox
+from tools.toolbox import DRY_RUN, REFUSED, REFUSED_AGAIN, Toolbox
 from tools.undo.journal import Journal
 from tools.work import workspace_tools
 from tools.work.exec import Exec

@@ -84,6 +84,8 @@ def test_a_tool_of_that_very_name_comes_first() -> None:
     assert resolve_name("repo_browser.search", [*KNOWN, "functions.search"]) == "repo_browser.search"
     assert resolve_name("search", ["browser.search", "repo_browser.search"]) == "repo_browser.search"
     assert resolve_name("search", ["browser.search"]) == "browser.search"
+    for name in ("repo_browser.search", "functions.container.open", "repo_browser.web_search", "container.python3"):
+        assert resolve_name(name, ["browser.search", "browser.open", "python", "functions.search"]) is None
     assert resolve_name("find", ["repo_browser.search"]) == "repo_browser.search"
     assert resolve_name("find", ["python", "browser.find"]) == "browser.find"
 

@@ -68,7 +68,7 @@ class Ran:
     @property
     def text(self) -> str:
         """The output, and the status if it isn't 0; what stands around it is held by the tests of the form."""
-        return for_people(self.result.text)
+        return for_people(self.result.text, "container.exec")
 
 
 class Shell:
