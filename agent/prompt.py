@@ -39,9 +39,14 @@ GO = "Go: carry out the plan. Changes and commands are possible again."
 
 def with_plan(text: UserText, session: Session) -> UserText:
     """What the user says, with `PLAN` behind it unless the conversation has that already."""
-    said = [*(message.text for message in session.messages if message.role == "user"), text.text]
-    last = next((one for one in reversed(said) if PLAN in one or GO in one), "")
-    return text if PLAN in last else replace(text, text=f"{text.text}\n\n{PLAN}")
+    known = PLAN in text.text or (GO not in text.text and is_planned(session))
+    return text if known else replace(text, text=f"{text.text}\n\n{PLAN}")
+
+
+def is_planned(session: Session) -> bool:
+    """Was a plan asked for that nobody has had carried out yet?"""
+    said = (message.text for message in reversed(session.messages) if message.role == "user")
+    return PLAN in next((one for one in said if PLAN in one or GO in one), "")
 
 
 def compose(request: Request) -> tuple[Message, ...]:

@@ -19,11 +19,20 @@ class Background:
         self._loop: asyncio.AbstractEventLoop | None = None
         self.job: Callable[[], object] | None = None
         """Ends the job under way, e.g. a download: what Ctrl-C does when no turn is. There is one at a time."""
+        self._ending: Callable[[], object] | None = None  # the job that was told to end
         self._tasks: set[asyncio.Task[None]] = set()  # the loop itself holds them only weakly
 
     def begin(self) -> None:
         """The loop runs: called on its thread, before anything else."""
         self._loop = asyncio.get_running_loop()
+
+    def end_job(self) -> bool:
+        """End the job under way. False: there is none, or it is ending already."""
+        if self.job is None or self.job is self._ending:
+            return False
+        self._ending = self.job
+        self.job()
+        return True
 
     def run(
         self, job: Callable[[], _R], then: Callable[[_R], object], failed: Callable[[Exception], object] | None = None

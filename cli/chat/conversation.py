@@ -241,11 +241,12 @@ class Conversation(State):
         self._unstored = problem
 
     def interrupt(self) -> bool:
-        """Ctrl-C: stop the turn, or else the job that is under way. False: neither is."""
-        end = self.stop if self.control else self.background.job
-        if end:
-            end()
-        return end is not None
+        """Ctrl-C: stop the turn, or else the job that is under way. False: neither is, or it is ending already."""
+        if self.control is None:
+            return self.background.end_job()
+        going = not self.control.stopped or bool(self.queue)
+        self.stop()
+        return going
 
     def stop(self) -> None:
         """Stop the turn under way; what was said stays. Queued lines go back into the input."""

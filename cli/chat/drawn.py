@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cli.chat.view import Think
 
 AGAIN_S = 1.5
-"""A second Ctrl-C within this time leaves, if nothing was typed or sent."""
+"""A second Ctrl-C within this time leaves, if the first had nothing to do, and nothing was typed or sent since."""
 
 
 class DrawnFace(Face):
@@ -74,18 +74,18 @@ class DrawnFace(Face):
     def interrupt(self) -> None:
         """Ctrl-C: stop the turn, or put aside what was typed, or drop what is attached.
 
-        The second of two leaves, unless something is typed, or the first one put it aside.
+        The second of two that had nothing to do leaves.
         """
-        again, self._ctrl_c_at = self._clock() - self._ctrl_c_at < AGAIN_S, self._clock()
+        again, self._ctrl_c_at = self._clock() - self._ctrl_c_at < AGAIN_S, float("-inf")
         if again and not self.input_text:
             return self.talk.leave()
-        if not again and self.talk.interrupt():
+        if self.talk.interrupt():
             return None
         if self.input_text:
-            self._ctrl_c_at = float("-inf")
             back = self.input_text.strip() and not self.talk.queue  # Up would take back what waits
             self.put_input_aside()
             return self.note("Up brings back what you typed") if back else None
         if self.talk.attaching.drop():
             return self.note("attachments dropped")
+        self._ctrl_c_at = self._clock()
         return self.note("press Ctrl-C again to leave")

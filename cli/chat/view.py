@@ -34,7 +34,7 @@ from cli.terminal.markdown.paint import Painter, Row
 from cli.terminal.markdown.segment import Segmenter
 from cli.words import ENDS, count, thinking_cut
 from harmony.messages import ANALYSIS, is_call
-from tools.spec import ApprovalAsked, ToolCall, ToolResult
+from tools.spec import ApprovalAsked, ToolCall
 
 if TYPE_CHECKING:
     from agent.citations import Citations, Cited
@@ -124,8 +124,7 @@ class ChatView:
                     self._write(item.text, cited=item.kind == "answer")
                     self._close_message()
                 case "call":
-                    result = ToolResult(item.result, error=item.error)
-                    self._called(ToolFinished(ToolCall("", item.name, item.arguments), result, item.ms or 0))
+                    self._called(item.finished())
                 case "note" | "summary":
                     self.note(one_line(item.text, 300))
         self._close_calls()
@@ -345,6 +344,7 @@ class ChatView:
         if self._progress:
             summing_up = f"summing up older turns · {self.turn_s:.0f} s"
             return summing_up if self._progress.phase == "summary" else self._reading.text()
+        doing = "writing" if self._segments else "waiting"
         if self._writing_call:
-            return f"calling {self._writing_call} · {self.turn_s:.0f} s"
-        return f"{'writing' if self._segments else 'waiting'} · {self.turn_s:.0f} s · {count(self.tokens, 'token')}"
+            doing = f"writing a call of {one_line(self._writing_call)}"
+        return f"{doing} · {self.turn_s:.0f} s · {count(self.tokens, 'token')}"

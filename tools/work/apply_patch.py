@@ -9,7 +9,7 @@ from tools.safe_files import MAX_FILE_BYTES, Content, Place, locate
 from tools.spec import Effect, Preview, ToolContext, ToolFailed, ToolResult
 from tools.work import _diff
 from tools.work._changes import Change, apply, caution, current, of_ossia, require_name
-from tools.work._folder import FileTool, as_mapping, count, workspace_of
+from tools.work._folder import FileTool, as_mapping, workspace_of
 from tools.work._hunks import Misfit, apply_hunks
 from tools.work._v4a import Add, Delete, Section, Update, parse
 from tools.work.result import formed
@@ -36,7 +36,9 @@ Changes, makes, deletes and renames files: all of the patch is applied, or nothi
 A hunk begins with @@, or with @@ and a line above it (a class, a function) where its lines stand more than once. Show \
 3 lines that stay before and after a change, with a blank in front. `*** Move to: PATH` below an Update line renames."""
 
-_VERBS = {"A": "make", "M": "change", "D": "delete"}
+_VERBS = ("delete", "rename", "change", "make")
+"""In this order the question names them: what is lost first."""
+_NAMED = 4  # files of each
 _MAX_BYTES = 128 << 20
 """The limit for all files of a patch, old and new together: they are in memory at once."""
 
@@ -75,11 +77,7 @@ class ApplyPatch(FileTool):
         diff, names = "".join(diff.text for diff in planner.diffs), planner.subjects
         added = sum(diff.added for diff in planner.diffs)
         removed = sum(diff.removed for diff in planner.diffs)
-        sums = f"(+{added} -{removed} lines)"
-        if len(names) == 1:
-            summary = f"{_VERBS[planner.lines[0][0]]} {names[0]} {sums}"
-        else:
-            summary = f"change {count(len(planner.lines), 'file')} {sums}: {', '.join(names)}"
+        summary = f"{planner.told()} (+{added} -{removed} lines)"
         plan = _Plan(tuple(planner.changes), tuple(planner.lines))
         warned = caution(plan.changes, names, workspace)
         gone = tuple(change.name for change in plan.changes if change.after is None)
@@ -108,11 +106,16 @@ class _Planner:
         self.lines: list[str] = []
         self.diffs: list[_diff.Diff] = []
         self._subjects: dict[str, None] = {}
+        self._told: dict[str, list[str]] = {verb: [] for verb in _VERBS}
         self._bytes = 0
 
     @property
     def subjects(self) -> tuple[str, ...]:
         return tuple(self._subjects)
+
+    def told(self) -> str:
+        """What happens to which file: `delete d.txt, rename m.txt to sub/m.txt, make a.md, b.md`."""
+        return ", ".join(f"{verb} {_some(names)}" for verb, names in self._told.items() if names)
 
     def take(self, section: Section) -> None:
         match section:
@@ -120,11 +123,11 @@ class _Planner:
                 place = self._new(path)
                 data = _bounded(Text("".join(f"{line}\n" for line in lines)).encode(place.name), path)
                 self._change(place.name, None, data)
-                self._say(f"A {place.name}", _diff.unified(None, data, name=place.name))
+                self._say("make", _named(place), f"A {place.name}", _diff.unified(None, data, name=place.name))
             case Delete(path):
                 place, before = self._there(path, may_be_link=False)
                 self._change(place.name, before, None)
-                self._say(f"D {place.name}", _diff.unified(before.data, None, name=place.name))
+                self._say("delete", _named(place), f"D {place.name}", _diff.unified(before.data, None, name=place.name))
             case Update(path, move_to, hunks):
                 place, before = self._there(path, may_be_link=move_to is None)
                 data = before.data
@@ -140,13 +143,13 @@ class _Planner:
         target = place if move_to is None else locate(self._workspace.root, move_to)
         if target.name == place.name:
             self._change(place.name, before, data)
-            self._say(f"M {place.name}", _diff.unified(before.data, data, name=place.name))
+            self._say("change", _named(place), f"M {place.name}", _diff.unified(before.data, data, name=place.name))
             return
         target = self._new(str(move_to))
         self._change(target.name, None, data, like=before)
         self._change(place.name, before, None)
         diff = _diff.unified(before.data, data, name=place.name, new_name=target.name)
-        self._say(f"M {target.name}", diff)
+        self._say("rename", f"{_named(place)} to {_named(target)}", f"M {target.name}", diff)
 
     def _new(self, path: str) -> Place:
         place = locate(self._workspace.root, path)
@@ -180,9 +183,21 @@ class _Planner:
             raise ToolFailed(f"Error: {problem}. Split it into smaller ones.")
         self.changes.append(Change(name, before, after, like))
 
-    def _say(self, line: str, diff: _diff.Diff) -> None:
+    def _say(self, verb: str, told: str, line: str, diff: _diff.Diff) -> None:
+        self._told[verb].append(told)
         self.lines.append(line)
         self.diffs.append(diff)
+
+
+def _named(place: Place) -> str:
+    """Its real name, and the given one if that is another."""
+    return place.name if place.asked == place.name else f"{place.name} (through {place.asked})"
+
+
+def _some(names: list[str]) -> str:
+    """The first names, and how many more there are."""
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _bounded(data: bytes, path: str) -> bytes:

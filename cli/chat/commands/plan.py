@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agent.prompt import GO
+from agent.prompt import GO, is_planned
 from agent.sessions.session import UserText
 from cli.chat.commands.common import Choice, CommandError, loaded
 
@@ -31,6 +31,8 @@ def go(talk: Conversation, face: Face, argument: str) -> None:
     """`/go [TEXT]`: carry out the plan; TEXT goes along with that."""
     if not talk.settings.plan:
         raise CommandError("no plan is being made: /plan begins one")
+    if not is_planned(talk.session):
+        raise CommandError("there is no plan yet: say what to plan")
     loaded(talk)
     talk.model.plan(False)
     return talk.say(UserText(f"{GO}\n\n{argument}".rstrip(), f"/go {argument}".rstrip()))

@@ -59,6 +59,8 @@ def headline(item: Item, max_chars: int | None = None) -> str:
 
     `max_chars`: with its arguments, cut to that length. The text in it isn't cleaned.
     """
+    if item.lost:
+        return f"✗ {one_line(item.name)}: {item.lost}"
     mark = "✗" if item.error else "▸"
     made_with = item.arguments if item.ran is None else item.ran
     arguments = ""
@@ -77,7 +79,7 @@ def headline(item: Item, max_chars: int | None = None) -> str:
 
 def style_of(item: Item) -> str:
     """The style of its headline."""
-    return "red" if item.error else "cyan"
+    return "red" if item.error or item.lost else "cyan"
 
 
 def shown_arguments(item: Item, arguments: str | None = None) -> Shown:
@@ -123,4 +125,4 @@ def _list_row(number: int, digits: int, item: Item, painter: Painter) -> Row:
     """Number, name and size are shown whole if they fit; the arguments get the room that is left."""
     room = painter.width - len(clean(headline(item))) - digits - 3
     text = clean(headline(item, max(4, min(_SHORT_CHARS, room))))
-    return painter.text(fitted(f"{number:>{digits}} {text}", painter.width), "red" if item.error else "")[0]
+    return painter.text(fitted(f"{number:>{digits}} {text}", painter.width), style_of(item).replace("cyan", ""))[0]

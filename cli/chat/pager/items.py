@@ -7,7 +7,7 @@ from typing import Literal
 
 from agent.events import Delta
 from harmony.messages import Message, Sampled, is_call
-from tools.spec import Attachment
+from tools.spec import Attachment, ToolCall, ToolFinished, ToolResult
 from tools.work.result import for_people
 
 ItemKind = Literal["user", "thinking", "preamble", "answer", "call", "note", "summary"]
@@ -52,6 +52,7 @@ class Item:
     A call has `arguments` (as the model wrote them; `ran` if the user changed them), an `id` once it is known,
     `answered` once it has its result, `ms` spent in the tool (None: not known, or it runs), and while it runs `output`:
     the end of what it printed, `TAIL_CHARS` at the most. `diff`: what it changes in files; a stored call has none.
+    `lost`: why a call that was cut never ran, or why there is no result, once its turn is over.
 
         Item("call", turn=0, name="python").arguments    # 'print(6*7)'
     """
@@ -72,6 +73,7 @@ class Item:
     output: str = ""
     ran: str | None = None
     diff: str = ""
+    lost: str = ""
     since: float = 0.0  # the clock when it began
     version: int = 0  # grows with each change
     result: str = ""  # of a call, as the model reads it
@@ -86,6 +88,11 @@ class Item:
     def arguments(self) -> str:
         """Of a call; "" for anything else."""
         return self.said.text if self.kind == "call" else ""
+
+    def finished(self) -> ToolFinished:
+        """A call of the past as it ended."""
+        result = ToolResult(self.lost or self.result, error=self.error or bool(self.lost))
+        return ToolFinished(ToolCall("", self.name, "" if self.lost else self.arguments), result, self.ms or 0)
 
 
 def tokens_of(sampled: Sampled) -> int:

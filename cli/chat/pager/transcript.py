@@ -188,6 +188,7 @@ class Transcript:
         item = next(iter([*ended, *named, *self._waiting]), None) or self._add("call", "", name=message.name or "")
         self._waiting.remove(item)
         item.result, item.answered, item.state = message.text, True, "done"
+        item.lost = item.lost if item.cut else ""
         return self._touch(item)
 
     def _enter(self, entry: Entry) -> None:
@@ -254,6 +255,9 @@ class Transcript:
                 break
             if item.state != "done":
                 self._touch(item).state = "done"
+            if item.kind == "call" and (item.cut or not (item.answered or item.text)):
+                because = ENDS.get(end, "cut").removeprefix("cut off: ")
+                self._touch(item).lost = f"{'not called' if item.cut else 'no result'} ({because})"
         if end != "answered":
             self.add_note(why or ENDS[end], name=end or "closed")
 

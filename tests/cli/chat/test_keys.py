@@ -205,6 +205,26 @@ def test_a_command_that_has_to_wait_keeps_its_line(tmp_path: Path) -> None:
     chatting(case)
 
 
+def test_ctrl_c_that_stops_or_drops_something_does_not_count_towards_leaving(tmp_path: Path) -> None:
+    clock = Clock()
+
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, answer("Yes.")), clock=clock) as stage:
+            await stage.type("!sleep 600\r")
+            await stage.until(lambda: stage.talk.attaching.running)
+            await stage.type(CTRL_C)
+            await stage.until(lambda: "will be sent with your next" in shown(stage))
+            await stage.type(CTRL_C)
+            await stage.until(lambda: "attachments dropped" in shown(stage))
+            await stage.type(CTRL_C)
+            await stage.until(lambda: "press Ctrl-C again to leave" in stage.rows)
+            assert stage.face.screen.app.is_running
+            await stage.type(CTRL_C)
+            await stage.until(lambda: not stage.face.screen.app.is_running)
+
+    chatting(case)
+
+
 def test_a_peek_is_three_rows_that_go(tmp_path: Path) -> None:
     async def case() -> None:
         async with ChatScreen(engine=write_script(tmp_path, LONG, tokens_per_s=600), think="peek") as stage:

@@ -654,7 +654,7 @@ def test_the_list_of_calls() -> None:
         "1 ▸ python  for i in range(30): print(i) · 1.2 s · 30 lines, 79 bytes",
         "2 ✗ browser.search  capybaras in winter · 1.2 s · 1 line, 11 bytes",
         '3 ▸ functions.write  a.txt · nothing',
-        "4 ▸ python  1+ · never ran · cut",
+        "4 ✗ python: not called (stopped)",
     ]
     for width in (20, 46, 200):
         assert all(cell_len(row) <= width for row in texts(calls_rows(transcript, Painter(width))))

@@ -31,6 +31,10 @@ def test_a_plan_is_made_then_carried_out(tmp_path: Path) -> None:
             await stage.type("/go\r")
             await stage.settle()
             assert "no plan is being made" in "\n".join(stage.rows)
+            await stage.type("/plan\r/go\r")
+            await stage.settle()
+            assert "there is no plan yet: say what to plan" in "\n".join(stage.rows)
+            assert "plan: only looking" in status(stage) and not stage.talk.session.entries
             await stage.type("/plan Make new.txt.\r")
             await stage.settle()
             await stage.type("And what else?\r")

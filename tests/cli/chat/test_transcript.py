@@ -19,6 +19,7 @@ from agent.events import (
     ToolFinished,
     ToolOutput,
     ToolStarted,
+    TurnEnd,
     TurnEnded,
 )
 from agent.sessions.json import dump_session, session_from_json
@@ -232,6 +233,27 @@ def test_growing_costs_the_piece() -> None:
     whole = "".join(pieces)
     transcript.see(MessageAdded(Message("assistant", (whole,), channel="final")))
     assert item.text is whole
+
+
+@pytest.mark.parametrize(
+    ("end", "cut", "lost"),
+    [
+        ("stopped", True, "not called (stopped)"),
+        ("tokens", True, "not called (the token limit was reached)"),
+        ("answered", True, "not called (cut)"),
+        (None, False, "no result (unfinished: the program was closed)"),
+    ],
+)
+def test_a_call_without_a_result_says_why(end: TurnEnd | None, cut: bool, lost: str) -> None:
+    entries = [Entry(Message("user", ("hi",)), 0), Entry(call('{"path":'), 0, cut)]
+    (made,) = Transcript.of(Session(entries=entries, ends=[end])).calls()
+    assert made.lost == lost
+    done = made.finished()
+    assert (done.call.arguments, done.result) == ("", ToolResult(lost, error=True))
+    if not cut:  # the next turn answers it
+        entries += [Entry(Message("tool", ("[ended]",), name="python"), 0), Entry(Message("user", ("so",)), 1)]
+        (made,) = Transcript.of(Session(entries=entries, ends=[end, "answered"])).calls()
+        assert made.finished().result == ToolResult("[ended]")
 
 
 def test_last_answer() -> None:

@@ -82,9 +82,21 @@ def test_the_question_shows_the_diff_and_names_every_file(folder: Folder) -> Non
     _apply(folder, _patch(*update, "*** Update File: b.txt", "*** Move to: c/d"))
     (asked,) = folder.asked
     assert asked.preview.subjects == ("a.txt", "b.txt", "c/d")
-    assert asked.preview.summary == "change 2 files (+1 -1 lines): a.txt, b.txt, c/d"
+    assert asked.preview.summary == "rename b.txt to c/d, change a.txt (+1 -1 lines)"
     assert asked.preview.detail == (
         "--- a/a.txt\n+++ b/a.txt\n@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n--- a/b.txt\n+++ b/c/d\n"
+    )
+
+
+def test_the_question_says_first_what_is_deleted_and_counts_many_files(folder: Folder) -> None:
+    folder.write("d.txt", "gone\n")
+    folder.write("m.txt", "m\n")
+    made = [f"*** Add File: {letter}.md\n+{letter}" for letter in "uvwxyz"]
+    move = ("*** Update File: m.txt", "*** Move to: sub/m.txt")
+    _apply(folder, _patch(*made, *move, "*** Delete File: d.txt"))
+    (asked,) = folder.asked
+    assert asked.preview.summary == (
+        "delete d.txt, rename m.txt to sub/m.txt, make u.md, v.md, w.md, x.md and 2 more (+6 -1 lines)"
     )
 
 
