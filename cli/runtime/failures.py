@@ -10,7 +10,7 @@ from cli.clean import clean, one_line
 from cli.runtime.progress import fitted
 from cli.settings.table import Settings
 from cli.terminal.fold import hanging
-from cli.words import count, short_arguments
+from cli.words import count, for_user, short_arguments
 from harmony.builtins import TRAINED_NAMES
 from tools.browser.search import SEARCH_FAILED
 from tools.calls.names import resolve_name
@@ -34,9 +34,9 @@ _REFUSED = (REFUSED, REFUSED_AGAIN, UNASKED)
 def reason_of(text: str) -> str:
     """Why a call failed, on one line: what the model is told, without what leads up to the reason.
 
-        reason_of("Error fetching URL `https://a.test/x`: the name a.test isn't known")    # "the name a.test isn't …"
-        reason_of("Traceback (most recent call last):\\n …\\nKeyError: 'x'")                  # "KeyError: 'x'"
-        reason_of("ls: no such file\\n[exit status 2]")                                     # "exit status 2: ls: no …"
+    reason_of("Error fetching URL `https://a.test/x`: the name a.test isn't known")    # "the name a.test isn't …"
+    reason_of("Traceback (most recent call last):\\n …\\nKeyError: 'x'")                  # "KeyError: 'x'"
+    reason_of("ls: no such file\\n[exit status 2]")                                     # "exit status 2: ls: no …"
     """
     if text.startswith(CHANGED):
         text = text.partition("\n")[2]
@@ -50,8 +50,8 @@ def reason_of(text: str) -> str:
     last = lines[-1] if lines else "it failed without a message"
     remark = _REMARK.fullmatch(last.strip())
     if remark is None:
-        return one_line(last.removeprefix("[ERROR] "))
-    return one_line(": ".join([remark[1], *lines[-2:-1]]))
+        return one_line(for_user(last.removeprefix("[ERROR] ")))
+    return one_line(": ".join([for_user(remark[1]), *lines[-2:-1]]))
 
 
 def failure_rows(done: ToolFinished, width: int, *, fix: str = "") -> tuple[list[str], list[str]]:

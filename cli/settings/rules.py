@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from cli.exits import ExitError
 from cli.settings.config import FOLDER_CONFIG, Resolved, config_path
 from cli.settings.workspace import Folder
+from harmony.builtins import TRAINED_NAMES
 from tools.approval.policy import Policy
+from tools.approval.rule_names import is_about
 from tools.approval.rules import ACTIONS, Action, Origin, Rule, parse_rule
 from tools.approval.trust import Grants
 from tools.spec import ToolSpec
@@ -34,6 +36,13 @@ def unmatched_rules(resolved: Resolved, specs: Sequence[ToolSpec]) -> list[tuple
     given = [("--allow", text) for text in settings.allow] + [("--deny", text) for text in settings.deny]
     named = [(flag, text) for flag, text in given if origins[flag.removeprefix("--")] == flag]
     return [(flag, text) for flag, text in named if Policy([_rule(flag, text, "deny")]).unused(specs)]
+
+
+def unknown_rules_of_folder(resolved: Resolved, specs: Sequence[ToolSpec]) -> list[tuple[str, str]]:
+    """The rules of a trusted folder that name no tool, neither one that is on nor a trained one."""
+    own, names = f"{FOLDER_CONFIG}: approvals", [*TRAINED_NAMES, *(spec.name for spec in specs)]
+    rules = [(text, _rule(own, text, "deny").name) for text, _ in resolved.folder_approvals]
+    return [(own, text) for text, rule in rules if not any(is_about(rule, name) for name in names)]
 
 
 def _rule(where: str, text: str, action: Action, origin: Origin = "user") -> Rule:
