@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -13,9 +13,11 @@ from cli.clean import one_line
 from cli.streams import stdout
 from tools.approval.shell_words import one_line_of
 from tools.calls.names import work_tool
+from tools.spec import INTERRUPTED
 
 if TYPE_CHECKING:
     from agent.events import TurnEnd
+    from tools.undo.restore import Undone
 
 ENDS: dict[TurnEnd | None, str] = {
     "silent": "no answer came",
@@ -41,6 +43,25 @@ _JSON_CHARS = 200_000  # of arguments; longer ones are shown as they were writte
 def count(number: int, what: str) -> str:
     """`1 turn`, `1,204 turns`."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """`"read"`, `"read and run"`, `"read, run and write"`."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
+def undone_or_not(undone: Undone, *, skipping: bool = False, dry_run: bool = False) -> str:
+    """The head of what undo tells, true also where every file was left as it is: `"nothing was restored"`."""
+    if undone.restored or undone.removed or not undone.skipped:
+        return "this would be undone" if dry_run else "undone"
+    if skipping:
+        return "this would be forgotten" if dry_run else "forgotten"
+    return "nothing would be restored" if dry_run else "nothing was restored"
+
+
+def for_user(reason: str) -> str:
+    """Why something ended, to whom it tells: the model reads `interrupted by the user`, the user `you stopped it`."""
+    return re.sub(f"^{INTERRUPTED['user']}", "you stopped it", reason, flags=re.IGNORECASE)
 
 
 def when(seconds: float) -> str:

@@ -43,9 +43,14 @@ class ModelFile:
 
     @property
     def temperature(self) -> float:
-        """Its own: 1 as for any gpt-oss, but the étude, wherever it lies, adds wrongly one time in a hundred at 1."""
+        """Its own: 1 as for any gpt-oss, but the étude adds wrongly one time in a hundred at 1."""
+        return 0.0 if self.is_etude else 1.0
+
+    @property
+    def is_etude(self) -> bool:
+        """Is it the étude, wherever it lies?"""
         name = self.header.metadata.get("general.name")
-        return 0.0 if name is not None and name.value == ETUDE else 1.0
+        return name is not None and name.value == ETUDE
 
     def vocabulary(self) -> Vocabulary:
         """Its vocabulary, read anew from the header. Raises `ModelUnusable` if not every text can be written in it."""

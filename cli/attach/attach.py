@@ -17,7 +17,7 @@ from cli import paths
 from cli.attach.fence import block, in_heading, shortened
 from cli.clean import clean, one_line
 from cli.mentions import Mention, mentions
-from cli.words import bytes_of, size_of
+from cli.words import bytes_of, for_user, size_of
 from tools.spec import Stop, Taint, ToolFailed
 from tools.workspace import Workspace
 
@@ -151,7 +151,8 @@ class _Gathering:
         path = None if mention.is_url else self._path(mention)
         if path is None and not mention.is_url:
             if len(self.problems) < _MAX_NOTES and _looks_like_a_path(mention):
-                self._refuse(mention.name, "not attached: there is no such file")
+                what = "folder" if mention.name.endswith("/") else "file"
+                self._refuse(mention.name, f"not attached: there is no such {what}")
             return
         if self._room < _NEEDED_BYTES:
             self._refuse(mention.name, f"not attached: a message takes {size_of(self._bounds.all_bytes)} in all")
@@ -200,7 +201,7 @@ class _Gathering:
         try:
             document = self._load_page(url)
         except ToolFailed as error:
-            self._refuse(url, f"not attached: {str(error).removeprefix('Error: ')}")
+            self._refuse(url, f"not attached: {for_user(str(error).removeprefix('Error: '))}")
             return
         whole = _LINK.sub(r"\1", document.text)
         text, omitted = shortened(whole, min(self._bounds.one_bytes, self._room))

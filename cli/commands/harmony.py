@@ -133,7 +133,7 @@ def _tokenizer(model: str | None, *, any_will_do: bool = False) -> Tokenizer:
         if named is not None or not any_will_do:
             raise
         reason = str(error).partition(": name a GGUF")[0]
-        print(f"ossia: {reason}: this is the built-in model's, its ids are others", file=sys.stderr)
+        print(f"ossia: {reason}: using the built-in model's; its ids differ", file=sys.stderr)
         return tokenizer_for("etude")
 
 

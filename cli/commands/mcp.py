@@ -12,7 +12,6 @@ import typer
 from cli.commands import exit_error, group, writing
 
 if TYPE_CHECKING:
-
     from tools.mcp.servers import McpServers
     from tools.mcp.status import McpStatus
 
@@ -34,7 +33,8 @@ def add(
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="An environment variable for it. Repeatable.")
     ] = None,
     header: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="An HTTP header for its address. Repeatable.")
+        list[str] | None,
+        typer.Option(metavar="HEADER", help="An HTTP header for its address: 'KEY: VALUE' or KEY=VALUE. Repeatable."),
     ] = None,
     cwd: Annotated[str | None, typer.Option(metavar="DIR", help="Where to start it. [default: your home]")] = None,
     timeout: Annotated[float | None, typer.Option(metavar="S", help="Seconds for one call. [default: 60]")] = None,
@@ -166,12 +166,14 @@ _MARKS = {"accepted": "", "first": " (accepted now)", "new": " (NEW: off)", "cha
 
 def _told(status: McpStatus) -> list[str]:
     """A server for a person: how it was reached, and all that the model is told of each tool. Raw outside text."""
+    from cli.words import count
     from harmony.typescript import typescript
 
     if status.error is not None:
-        return [f"{status.name}: {status.target}: failed after {status.ms} ms"]
+        return [f"{status.name}: {status.target}: failed after {status.ms / 1000:.1f} s"]
     more = ", and more that are left out" if status.more_tools else ""
-    lines = [f"{status.name}: {status.title}, connected in {status.ms} ms, {len(status.tools)} tools{more}"]
+    tools, took = count(len(status.tools), "tool"), f"{status.ms / 1000:.1f} s"
+    lines = [f"{status.name}: {status.title}, connected in {took}, {tools}{more}"]
     for tool in status.tools:
         lines.append(f"  {tool.offered}{_MARKS[tool.state]}{', read-only, it says' if tool.read_only else ''}")
         lines.append(f"      {tool.description or '(no description)'}")
@@ -205,7 +207,7 @@ def _pairs(texts: list[str] | None, flag: str) -> dict[str, str]:
         separator = ":" if flag == "--header" and ":" in text.partition("=")[0] else "="
         key, found, value = text.partition(separator)
         if not found or not key.strip():
-            raise typer.BadParameter(f"must be KEY=VALUE, not {text!r}", param_hint=flag)
+            forms = "'KEY: VALUE' or KEY=VALUE" if flag == "--header" else "KEY=VALUE"
+            raise typer.BadParameter(f"must be {forms}, not {text!r}", param_hint=flag)
         pairs[key.strip()] = value.strip() if flag == "--header" else value
     return pairs
-

@@ -69,6 +69,7 @@ class _Caller:
         self._tools: Toolset = collect(resolved, folder, self._display, own_tokenizer(settings.model))
         self._refused: list[Unasked] = []
         self._strict = settings.strict_approvals
+        self._fixes = self._tools.fixes(settings)
         asker = Asker(
             self._display, yes=settings.yes, store=self._tools.store, refused=self._refused, hint=self._tools.hint
         )
@@ -121,6 +122,8 @@ class _Caller:
         else:
             text = shown(finished.result.text)
             print(text, end="" if text.endswith("\n") or not text else "\n", file=stdout(), flush=True)
+        if fix := self._fixes.of(finished):
+            self._display.aside(f"→ {fix}")
 
     def require_asked(self) -> None:
         """With `--strict-approvals`: raises ExitError where a call was refused since nobody could be asked."""

@@ -50,6 +50,8 @@ def trust(
 
 def _trust(store: TrustStore, folder: Path, *, yes: bool) -> None:
     from cli.clean import clean
+    from cli.runtime.progress import columns
+    from cli.terminal.fold import hanging
     from tools.approval.trust import TrustError, look
 
     if not folder.is_dir():
@@ -60,7 +62,10 @@ def _trust(store: TrustStore, folder: Path, *, yes: bool) -> None:
     states = {"trusted": "trusted", "changed": "changed since it was trusted", "unknown": "not trusted"}
     state = states[store.state(root)]
     offer = look(root)  # what is shown is what is trusted
-    print(clean("\n".join([f"{root}: {state}", *(f"  {line}" for line in describe(offer))])))
+    shown = clean("\n".join([f"{root}: {state}", *(f"  {line}" for line in describe(offer))]))
+    if sys.stdout.isatty():
+        shown = "\n".join(row for line in shown.split("\n") for row in hanging(line, columns(sys.stdout)))
+    print(shown)
     if not yes:
         if not sys.stdin.isatty():
             raise exit_error("trust: there is no terminal to ask on: --yes trusts without asking")

@@ -52,10 +52,10 @@ def undo(
         other = "--workspace DIR names another folder"
         hint = f"in {above} there is: ossia undo --workspace {shlex.quote(str(above))}" if above else other
         raise exit_error(f"there is nothing to undo in {root}; {hint}", "FAILED")
-    _show(undone, dry_run=dry_run)
+    _show(undone, skipping=skip, dry_run=dry_run)
     if undone.skipped and not skip:
-        left = f"{count(len(undone.skipped), 'file')} not restored"
-        raise exit_error(f"{left}: use --force to overwrite, or --skip to give up on", "FAILED")
+        left, them = count(len(undone.skipped), "file"), "it" if len(undone.skipped) == 1 else "them"
+        raise exit_error(f"{left} not restored: --force overwrites {them}, --skip forgets about {them}", "FAILED")
 
 
 def _list(journal: Journal) -> None:
@@ -70,12 +70,13 @@ def _list(journal: Journal) -> None:
         print(f"{when(turn.changed_at)}  {count(len(turn.paths), 'file'):>9}  {label}")
 
 
-def _show(undone: Undone, *, dry_run: bool) -> None:
+def _show(undone: Undone, *, skipping: bool, dry_run: bool) -> None:
     from cli.clean import clean, one_line
+    from cli.words import undone_or_not
 
     would = "would be " if dry_run else ""
-    begin = "this would be undone" if dry_run else "undone"
-    print(f"ossia: {begin}: {clean(one_line(undone.label, _LABEL_CHARS))}", file=sys.stderr)
+    head = undone_or_not(undone, skipping=skipping, dry_run=dry_run)
+    print(f"ossia: {head}: {clean(one_line(undone.label, _LABEL_CHARS))}", file=sys.stderr)
     for path in undone.restored:
         print(f"{would}restored  {_shown(path)}")
     for path in undone.removed:

@@ -9,16 +9,17 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
-from agent.events import ApprovalAsked, Decision
+from agent.events import ApprovalAsked, Decision, ToolFinished
 from cli.clean import clean, one_line
 from cli.runtime.approval_text import WORDS, answers, decision_of, hint_on, title_of
-from cli.runtime.progress import Display
-from tools.approval.policy import BY_RULE
+from cli.runtime.progress import Display, columns
+from cli.terminal.fold import hanging
+from tools.approval.policy import BY_RULE, PLANNING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,6 +46,16 @@ def told_of(refused: Sequence[Unasked]) -> str:
     counts = Counter(one.name for one in refused)
     calls = "1 call was" if len(refused) == 1 else f"{len(refused)} calls were"
     return f"{calls} refused, since nobody could be asked: " + ", ".join(f"{name} ({n})" for name, n in counts.items())
+
+
+def told_of_plan(calls: Iterable[ToolFinished]) -> str:
+    """`1 call was refused while a plan is made: repo_browser.apply_patch`; "": none was."""
+    names = Counter(done.call.name for done in calls if done.result.error and f"({PLANNING})" in done.result.text)
+    if not names:
+        return ""
+    number = "1 call was" if names.total() == 1 else f"{names.total()} calls were"
+    told = ", ".join(name if n == 1 else f"{name} ({n})" for name, n in names.items())
+    return f"{number} refused while a plan is made: {told}"
 
 
 class Asker:
@@ -88,13 +99,16 @@ class Asker:
         detail = asked.preview.detail
         lines = [f"  {line}" for line in clean(detail).removesuffix("\n").split("\n")] if detail else []
         head = clean(one_line(f"{title_of(asked)} ({asked.reason})"))
+        width = columns(tty) - 1
+        head = "\n".join(hanging(head, width))
         _write(tty, f"{_BOLD}{head}{_PLAIN}\n" if self._colour else f"{head}\n")
         shown = _cut(lines)
         _write(tty, self._painted(shown, asked.preview.language))
         prompt = "Allow? [y]es, [n]o" if asked.firm else "Allow? [y]es, [n]o, for this [s]ession"
         prompt += ", [w] accept edits" if asked.edits else ""
         prompt += f", [a]lways ({clean(one_line(', '.join(asked.rules)))})" if asked.rules else ""
-        prompt += ", [?] show all: " if shown != lines else ": "
+        prompt += ", [?] show all:" if shown != lines else ":"
+        prompt = "\n".join(hanging(prompt, width)) + " "
         while True:
             try:
                 answer = _answer(tty, prompt, given_up)
@@ -112,7 +126,7 @@ class Asker:
                 return key
             hint = hint_on(asked, self._hint)
             why = f": this is asked each time{hint and f'; {hint}'}" if asked.firm and key in WORDS else ""
-            _write(tty, f"answer {', '.join(answers(asked))}{why}\n")
+            _write(tty, "".join(f"{row}\n" for row in hanging(f"answer {', '.join(answers(asked))}{why}", width)))
 
     def _painted(self, lines: list[str], language: str) -> str:
         colours = {"+": _GREEN, "-": _RED} if self._colour and language == "diff" else {}

@@ -16,7 +16,7 @@ from agent.prompt import with_plan
 from agent.sessions.session import UserText
 from agent.worker import Tapped, Worker
 from cli.exits import ExitCode, ExitError
-from cli.oneshot.ask import Asker, told_of
+from cli.oneshot.ask import Asker, told_of, told_of_plan
 from cli.oneshot.output import Answer, Json, Raw
 from cli.oneshot.pump import TICK_S, Pump
 from cli.oneshot.report import Report
@@ -153,6 +153,8 @@ class _Run:
             end_now(self._report.code)  # a C call doesn't notice Ctrl-C, and Python's own exit would wait for it
         if self._report.refused:
             self._display.note(f"ossia: {told_of(self._report.refused)}")
+        if self._settings.plan and (told := told_of_plan(self._report.calls)):
+            self._display.note(f"ossia: {told}")
         if assembly:
             end_stdout()  # what is kept for later is written now: nobody waits for that
             self._keep_caches(assembly)

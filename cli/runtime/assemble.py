@@ -29,11 +29,13 @@ if TYPE_CHECKING:
     from agent.control import Control
     from agent.engine.guiding import Guides
     from agent.events import Decision, Event
+    from agent.models.model import ModelFile
     from agent.models.plan import Plan
     from agent.models.repack import Repack
     from agent.sessions.session import Session, UserText
 
 _MAX_LOG_BYTES = 1 << 20
+_NOT_FOR_FOLDERS = "ossia: étude doesn't know the tools for work in a folder: use gpt-oss-20b there"
 _R = TypeVar("_R")
 
 
@@ -98,6 +100,7 @@ class Loading:
     _tokenizer: Tokenizer
     note: str = ""  # which model is used; told once the settings have proved usable
     temperature: float = 1.0  # the model's own
+    is_etude: bool = False
 
     def finish(self, *, tap: Tap | None, tools: Toolset | None = None) -> Assembly:
         """Put everything together, and wait for the weights. `tools`: those of the model before, to be kept."""
@@ -105,6 +108,8 @@ class Loading:
         tools = tools or collect(self._resolved, self._folder, self._display, self._tokenizer)
         if self.note:
             self._display.note(self.note)
+        if self.is_etude and own and tools.folder and self._display.terminal:
+            self._display.note(_NOT_FOR_FOLDERS)
         try:
             engine, planned = self._engine()
         except BaseException:
@@ -142,8 +147,9 @@ def begin(
     if settings.engine.startswith("script:"):
         engine, tokenizer = _script(settings, display)
         return Loading(engine.name, resolved, folder, display, started, lambda: (engine, None), tokenizer)
-    name, loaded, tokenizer, note, own = _llama(settings, display, worker, wait, stays=stays)
-    return Loading(name, resolved, folder, display, started, loaded, tokenizer, note, own)
+    model, loaded, tokenizer, note = _llama(settings, display, worker, wait, stays=stays)
+    own, is_etude = model.temperature, model.is_etude
+    return Loading(model.name, resolved, folder, display, started, loaded, tokenizer, note, own, is_etude)
 
 
 def _repack(settings: Settings, own_temperature: float, *, stays: bool) -> Repack:
@@ -160,7 +166,7 @@ def _repack(settings: Settings, own_temperature: float, *, stays: bool) -> Repac
 
 def _llama(
     settings: Settings, display: Display, worker: Worker, wait: Wait, *, stays: bool
-) -> tuple[str, Callable[[], tuple[Engine, Plan | None]], Tokenizer, str, float]:
+) -> tuple[ModelFile, Callable[[], tuple[Engine, Plan | None]], Tokenizer, str]:
     from agent.guide import GuideCompiler
     from agent.models.memory import read_memory
     from agent.models.plan import BATCH_TOKENS, plan
@@ -178,7 +184,6 @@ def _llama(
         real = "to get the real one (12 GB): ossia models pull gpt-oss-20b"
         note = f"ossia: using étude, the built-in study model; {real}"
     vocabulary = model.vocabulary()
-    own = model.temperature
 
     progress = LoadProgress(model.file_bytes)
     guides: Future[Guides] = Future()  # the tokenizer is made while the weights are loaded
@@ -191,7 +196,7 @@ def _llama(
             memory=read_memory(gpu_free.result()),
             context=settings.context,
             gpu_layers=settings.gpu_layers,
-            repack=_repack(settings, own, stays=stays),
+            repack=_repack(settings, model.temperature, stays=stays),
             processor=processor_features(),
         )
         native = LlamaSettings(
@@ -229,7 +234,7 @@ def _llama(
 
     tokenizer = Tokenizer(vocabulary)
     guides.set_result(GuideCompiler(tokenizer))
-    return model.name, loaded, tokenizer, note, own
+    return model, loaded, tokenizer, note
 
 
 def _what_takes_time(planned: Plan) -> str:

@@ -10,7 +10,7 @@ from cli.clean import clean, one_line
 from cli.runtime.progress import fitted
 from cli.settings.table import Settings
 from cli.terminal.fold import hanging
-from cli.words import count, short_arguments
+from cli.words import count, for_user, short_arguments
 from harmony.builtins import TRAINED_NAMES
 from tools.browser.search import SEARCH_FAILED
 from tools.calls.names import resolve_name
@@ -50,8 +50,8 @@ def reason_of(text: str, name: str) -> str:
     last = lines[-1] if lines else "it failed without a message"
     remark = _REMARK.fullmatch(last.strip())
     if remark is None:
-        return one_line(last.removeprefix("[ERROR] "))
-    return one_line(": ".join([remark[1], *lines[-2:-1]]))
+        return one_line(for_user(last.removeprefix("[ERROR] ")))
+    return one_line(": ".join([for_user(remark[1]), *lines[-2:-1]]))
 
 
 def failure_rows(done: ToolFinished, width: int, *, fix: str = "") -> tuple[list[str], list[str]]:

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import TextIO
+from typing import IO, TextIO
 
 from agent.events import (
     ContextTrimmed,
@@ -245,7 +245,7 @@ def make_display(settings: Settings) -> Display:
     )
 
 
-def columns(stream: TextIO) -> int:
+def columns(stream: IO[str] | IO[bytes]) -> int:
     """The width of the terminal behind `stream`; 80 when it has none."""
     try:
         return os.get_terminal_size(stream.fileno()).columns or 80

@@ -12,7 +12,7 @@ from cli.runtime.families import ToolMaker, chosen_tools
 from cli.runtime.progress import Display
 from cli.runtime.vocabulary import ViewCounter
 from cli.settings.config import Resolved
-from cli.settings.rules import ACTION_WORDS, rules_of, unmatched_rules
+from cli.settings.rules import ACTION_WORDS, rules_of, unknown_rules_of_folder, unmatched_rules
 from cli.settings.table import Settings
 from cli.settings.workspace import Folder
 from tools.approval.policy import Policy
@@ -145,6 +145,9 @@ def collect(resolved: Resolved, folder: Folder | None, display: Display, tokeniz
     toolbox = Toolbox(made.unique(), policy=policy, context=context, dry_run=settings.dry_run)
     for line in unmatched_rules(resolved, toolbox.specs):
         display.warn(line)
+    if not any(name.startswith("mcp ") for name in made.off):  # a server that is away may have such a tool
+        for where, rule in unknown_rules_of_folder(resolved, toolbox.specs):
+            display.warn(f"{where} {rule!r}: no tool of that name is on")
     return Toolset(
         toolbox,
         policy,

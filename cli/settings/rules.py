@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from cli.exits import ExitError
 from cli.settings.config import FOLDER_CONFIG, Resolved, config_path
 from cli.settings.workspace import Folder
+from harmony.builtins import TRAINED_NAMES
 from tools.approval.policy import Policy
 from tools.approval.rule_names import BUILT_IN, is_about
 from tools.approval.rules import ACTIONS, Action, Origin, Rule, parse_rule
@@ -55,6 +56,13 @@ def _meant(rule: Rule, specs: Sequence[ToolSpec]) -> str:
     """To allow, the last part of a name isn't enough."""
     names = [spec.name for spec in specs if is_about(rule.name, spec.name)]
     return f": did you mean {' or '.join(names)}?" if names else ""
+
+
+def unknown_rules_of_folder(resolved: Resolved, specs: Sequence[ToolSpec]) -> list[tuple[str, str]]:
+    """The rules of a trusted folder that name no tool, neither one that is on nor a trained one."""
+    own, names = f"{FOLDER_CONFIG}: approvals", [*TRAINED_NAMES, *(spec.name for spec in specs)]
+    rules = [(text, _rule(own, text, "deny").name) for text, _ in resolved.folder_approvals]
+    return [(own, text) for text, rule in rules if not any(is_about(rule, name) for name in names)]
 
 
 def _rule(where: str, text: str, action: Action, origin: Origin = "user") -> Rule:

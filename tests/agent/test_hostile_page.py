@@ -148,7 +148,7 @@ def test_nothing_of_it_reaches_the_terminal(tmp_path: Path) -> None:
         child = pexpect.spawn(str(OSSIA), arguments, env=env, timeout=60, dimensions=(50, 200))  # type: ignore[arg-type]
         screen = b""
         questions = 0
-        while child.expect([rb"Allow\?[^\r\n]*: ", pexpect.EOF]) == 0:
+        while child.expect([rb"Allow\?[\s\S]*?: ", pexpect.EOF]) == 0:
             screen += child.before + child.after
             child.sendline(b"n")
             questions += 1

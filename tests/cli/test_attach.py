@@ -130,11 +130,12 @@ def test_words_without_mentions_are_sent_as_they_are(work: Path) -> None:
 
 
 def test_a_name_of_nothing_is_told_where_it_looks_like_a_path(work: Path) -> None:
-    result = attached("@gone.md @types/node @you", work)
-    assert result.user_text == UserText("@gone.md @types/node @you", "@gone.md @types/node @you")
+    result = attached("@gone.md @types/node @nodir/ @you", work)
+    assert result.user_text == UserText("@gone.md @types/node @nodir/ @you", "@gone.md @types/node @nodir/ @you")
     assert result.problems == (
         "@gone.md: not attached: there is no such file",
         "@types/node: not attached: there is no such file",
+        "@nodir/: not attached: there is no such folder",
     )
 
 

@@ -9,6 +9,7 @@ from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from tools.mcp._streams import ErrorLog, line_encoding
 from tools.mcp.config import McpConfig
@@ -245,9 +246,21 @@ def fault_of(fault: BaseException, config: McpConfig) -> str:
         text = f"its answer is not as MCP has it ({'.'.join(map(str, first['loc']))}: {first['msg']})"
     elif str(fault) == "Connection closed":
         text = "it ended" if config.command is not None else "it closed the connection"
+    elif str(fault) == "All connection attempts failed":  # httpx says no more
+        what = "connection refused" if _refused(fault) else "no connection"
+        text = f"{what}: {urlsplit(config.url or '').netloc.rpartition('@')[2]}"
     else:
         text = _ERRNO.sub("", str(fault)) or type(fault).__name__
     return one_line(_hidden(text, config), _MAX_FAULT_CHARS)
+
+
+def _refused(fault: BaseException | None) -> bool:
+    """Is a refusal among what led to a fault?"""
+    while fault is not None and not isinstance(fault, ConnectionRefusedError):
+        if isinstance(fault, BaseExceptionGroup):
+            return all(map(_refused, fault.exceptions))
+        fault = fault.__cause__ or fault.__context__
+    return fault is not None
 
 
 def _hidden(text: str, config: McpConfig) -> str:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cli.chat.commands.common import Block, Choice, CommandError, later, must_be
+from cli.clean import one_line
 from cli.settings.kinds import Value, thinking_limit
 from cli.settings.table import SETTINGS
 from cli.words import count
@@ -155,7 +156,8 @@ def _read(key: str, text: str) -> Value:
     except ValueError:
         if text.lower() in _OFF:
             return default
-        must_be(kind.expected, text, f"/set {key} default restores {_shown(key, default)}")
+        wrong = f"must be {kind.expected}, not {one_line(text, 80)!r}"
+        raise CommandError(f"{wrong}. /set {key} default restores {_shown(key, default)}.") from None
 
 
 def _value(talk: Conversation, face: Face, key: str) -> object:

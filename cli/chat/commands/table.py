@@ -112,11 +112,11 @@ def _help_on(face: Face, name: str) -> None:
     if command is None:
         raise CommandError(_unknown(name.removeprefix("/")))
     block = Block(face, f"/{command.name} {command.usage}".rstrip())
-    block.text(f"  {command.help}")
+    block.item(f"  {command.help}")
     for line in filter(None, command.more.split("\n")):
-        block.text(f"  {line}", "dim")
+        block.item(f"  {line}", "dim")
     if command.aliases:
-        block.text(f"  also: {', '.join(f'/{alias}' for alias in command.aliases)}", "dim")
+        block.item(f"  also: {', '.join(f'/{alias}' for alias in command.aliases)}", "dim")
     return block.show()
 
 
@@ -142,7 +142,10 @@ def _unknown(name: str) -> str:
 
 
 _THINK = "Ctrl-T shows or hides it at any time; Ctrl-O shows the thinking of past turns."
-_TOOLS = """on, off: all tools; on NAME…, off NAME…: these tools, e.g. /tools off browser shell
+_UNDO = """Files only: the conversation stays as it is.
+list: what can be undone, latest first
+force: restore files that were changed since then, too; skip: forget about files that can't be restored"""
+_TOOLS = """on, off: all tools; on NAME…, off NAME…: these tools, e.g. /tools off browser container.exec
 web URL: search the web with your own SearXNG, or with a service: brave, exa, mojeek, serper, tavily, you
 workspace DIR: work on the files of a folder; workspace off ends that; trust: count its files as your own
 FILE.py: add the functions in a Python file of yours"""
@@ -156,11 +159,11 @@ GROUPS: Sequence[tuple[str, Sequence[Command]]] = (
             Command("edit", "[TURN]", "edit an earlier message; later turns are removed", turns.edit, True,
                     "The message goes into the input line; nothing is removed until you send it.", turns.turns),
             Command("plan", "[TEXT|off]", "make a plan; nothing can be changed until /go", plan.plan, True,
-                    "Commands and python run where they can change nothing; neither rules nor --yes widen that.",
+                    "Commands and python run where they can change nothing; nothing widens that.",
                     lambda talk, prefix: plan.PLANS if "off".startswith(prefix) else None),
             Command("go", "[TEXT]", "carry out the plan", plan.go, True, arguments=lambda talk, prefix: None),
             Command("undo", "[list|force|skip]", "restore the files that the last turn changed", turns.undo, True,
-                    "Files only: the conversation stays as it is.", lambda talk, prefix: turns.UNDOS),
+                    _UNDO, lambda talk, prefix: turns.UNDOS),
             Command("copy", "[code|thinking|TURN]", "copy an answer to the clipboard, as Markdown", turns.copy,
                     arguments=lambda talk, prefix: turns.COPIES),
             Command("image", "[FILE]", "show a picture, or the last one a tool made", tools.image,

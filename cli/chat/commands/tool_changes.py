@@ -78,8 +78,10 @@ def workspace(talk: Conversation, face: Face, value: str) -> None:
         if talk.folder:
             return face.note(f"the workspace is {talk.folder.workspace.root}: /tools workspace off leaves it")
         raise CommandError("needs a folder: /tools workspace DIR")
-    folder = None if value == "off" else str(path_of(value).absolute())
-    return _collect(talk, face, {"workspace": folder, "no_tools": False})
+    folder = None if value == "off" else path_of(value).absolute()
+    if folder is not None and not folder.is_dir():
+        raise CommandError(f"{folder} is not a folder" if folder.exists() else f"folder {folder} doesn't exist")
+    return _collect(talk, face, {"workspace": folder and str(folder), "no_tools": False})
 
 
 def trust(talk: Conversation, face: Face) -> None:

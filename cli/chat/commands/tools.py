@@ -10,6 +10,7 @@ from cli.chat.commands.common import Block, Choice, CommandError, must_be, path_
 from cli.chat.commands.tool_changes import functions, trust, turn_off, turn_on, web, workspace
 from cli.runtime.families import TRAINED, chosen_tools
 from cli.terminal.pictures import FORMATS
+from cli.words import listed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -113,7 +114,7 @@ def _show(talk: Conversation, face: Face) -> None:
     width = max((len(spec.name) for spec in specs), default=0)
     for spec in specs:
         assert assembly is not None
-        effects = f", can {' and '.join(sorted(spec.effects))}" if spec.effects else ""
+        effects = f", can {listed(sorted(spec.effects))}" if spec.effects else ""
         block.item(f"  {spec.name:<{width}}  {spec.source}{effects}, {_ASKED[assembly.tools.approval_of(spec)]}")
     off = _what_is_off(talk)
     if off:

@@ -10,7 +10,7 @@ from agent.sessions.session import Entry, UserText
 from cli.chat.commands.common import Block, Choice, CommandError, loaded, must_be, no_argument, turn_of
 from cli.clean import one_line
 from cli.terminal.input.typed import as_text
-from cli.words import count
+from cli.words import count, undone_or_not
 
 if TYPE_CHECKING:
     from cli.chat.conversation import Conversation
@@ -178,7 +178,8 @@ def _show_turns(face: Face, turns: Sequence[Turn]) -> None:
 
 
 def _show_undone(face: Face, undone: Undone, *, skipping: bool) -> None:
-    block = Block(face, f"Undone: {one_line(undone.label, _LABEL_CHARS)}")
+    head = undone_or_not(undone, skipping=skipping).capitalize()
+    block = Block(face, f"{head}: {one_line(undone.label, _LABEL_CHARS)}")
     for path in undone.restored:
         block.item(f"  restored  {path}")
     for path in undone.removed:

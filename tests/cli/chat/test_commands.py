@@ -92,6 +92,10 @@ def test_help_fits_eighty_columns_and_forty(tmp_path: Path) -> None:
             listed = [row for row in stage.rows if row.startswith("  /")]
             assert [row.split()[0] for row in listed] == [name for name, _ in commands()]
             assert max(map(len, stage.rows)) < 80 and not any("…" in row for row in listed if "NAME…" not in row)
+            await send(stage, "/help tools", "/help plan", "/help undo")
+            told = stage.rows[stage.rows.index("› /help tools") :]
+            assert [row for row in told if row[:1].islower()] == [] and "--yes" not in " ".join(told)
+            assert "skip: forget about files that can't be restored" in " ".join(" ".join(told).split())
             await send(stage, "/help export", "/? exit")
             assert "FORMAT is md, html, json, harmony or chat" in text_of(stage)
             assert "also: /exit, /bye, /q" in stage.rows[-4]
@@ -207,7 +211,7 @@ def test_wrong_arguments_and_hostile_text_are_one_clean_line(tmp_path: Path, mon
             assert text_of(stage).count(": File name too long") >= 2
             assert "/fork: must be 1, the only turn, not '7'" in text
             assert "/set: must be one of effort, temperature, top_p" in text
-            assert "/set: must be a number above 0, up to 1, not '2': /set top_p default restores 1" in text
+            assert "/set: must be a number above 0, up to 1, not '2'. /set top_p default restores 1." in text
             assert "/undo: must be list, force, skip or nothing, not 'all'" in text
 
     chatting(case)
@@ -611,7 +615,7 @@ def test_tools_are_turned_on_and_off_without_loading_the_model_again(tmp_path: P
             await send_until(stage, "/undo", "restored a.txt")
             assert (folder / "a.txt").read_text() == "before\n"
             await send_until(stage, "/undo", "nothing to undo")
-            await send_until(stage, "/tools workspace /nowhere-at-all", "folder /nowhere-at-all doesn't exist")
+            await send_until(stage, "/tools workspace /nowhere-at-all", "/tools: folder /nowhere-at-all doesn't exist")
             await send_until(stage, "/tools web nothing-known", "must be a SearXNG's address")
             assert talk.folder is not None and talk.settings.web is None and talk.assembly.engine is engine
             await send_until(stage, "/tools off nothing", "/tools: must be a tool (browser.search")
@@ -679,7 +683,7 @@ def test_what_is_always_allowed_is_listed_and_can_be_taken_back_at_once(tmp_path
                 await stage.settle()
                 if key == "a":
                     await send(stage, "/allow", "/allow remove repo_browser.apply_patch:a.txt")
-                    assert "auto   repo_browser.apply_patch:a.txt  (from an \"always\" answer)" in "\n".join(stage.rows)
+                    assert 'auto   repo_browser.apply_patch:a.txt  (from an "always" answer)' in "\n".join(stage.rows)
             await stage.type("write\r")
             await stage.until(lambda: "Three." in text_of(stage))
 

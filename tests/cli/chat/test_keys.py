@@ -137,7 +137,7 @@ def test_a_page_that_never_comes_is_named_and_can_be_stopped(tmp_path: Path) -> 
             await stage.type(CTRL_C)
             await stage.until(lambda: stage.face.editor.text == f"what says @{site.url('/slow')} ?")
             await stage.settle()
-            assert "not attached: interrupted by the user" in shown(stage)
+            assert "not attached: you stopped it" in shown(stage)
             assert "reading http" not in shown(stage) and not stage.talk.session.entries
 
     with Site() as site:

@@ -185,12 +185,12 @@ def test_without_any_vocabulary_it_says_what_to_do(tmp_path: Path) -> None:
     done = ossia_text("harmony", "tokens", "Hello there", env=offline)
     etude = ossia_text("harmony", "tokens", "Hello there", "--model", "etude")
     assert (done.returncode, done.stdout) == (0, etude.stdout)
-    assert "the built-in model's, its ids are others" in done.stderr.splitlines()[1]
+    assert "using the built-in model's; its ids differ" in done.stderr.splitlines()[1]
     (tmp_path / "said").write_text('[{"role": "user", "content": "Hello there"}]')
     done = ossia_text("harmony", "render", str(tmp_path / "said"), env=offline)
     etude = ossia_text("harmony", "render", str(tmp_path / "said"), "--model", "etude")
     assert (done.returncode, done.stdout) == (0, etude.stdout)
-    assert "the built-in model's, its ids are others" in done.stderr.splitlines()[1]
+    assert "using the built-in model's; its ids differ" in done.stderr.splitlines()[1]
 
 
 def test_a_vocabulary_that_tiktoken_keeps_nowhere(

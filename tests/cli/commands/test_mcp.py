@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -44,9 +45,8 @@ def test_add_list_test_rm(home: Path) -> None:
 
     done = ossia_text("mcp", "test")
     first, *lines = done.stdout.splitlines()
-    assert first.startswith("my: Hostile [2J server 0, protocol 2025-06-18, connected in ") and first.endswith(
-        " 2 tools"
-    )
+    told = re.escape("my: Hostile [2J server 0, protocol 2025-06-18, connected in ") + r"\d+\.\d s, 2 tools"
+    assert re.fullmatch(told, first)
     assert lines == [
         "  functions.my__look (accepted now)",
         "      Looks [2J at it.",
@@ -115,7 +115,7 @@ def test_a_server_that_fails(home: Path) -> None:
     _mcp_json(home).parent.mkdir(parents=True)
     _mcp_json(home).write_text(json.dumps({"mcpServers": {"bad": hostile("exits")}}))
     done = ossia_text("mcp", "test", "bad")
-    assert done.returncode == 7
+    assert done.returncode == 7 and re.search(r": failed after \d+\.\d s\n", done.stdout)
     assert done.stderr.startswith("ossia: error: mcp bad: it ended; its last words: \"I can't:")
     assert "\x1b" not in done.stdout + done.stderr and "Traceback" not in done.stderr
 
@@ -129,6 +129,7 @@ def test_what_cannot_be_added(home: Path) -> None:
         (["x", "--", "\udcff"], "the text must be UTF-8"),
         (["x", "--env", "TOKEN=abcdefgh", "--", "y"], "mcpServers.x.env.TOKEN: this looks like a secret"),
         (["x", "--env", "TOKEN", "--", "y"], "must be KEY=VALUE, not 'TOKEN'"),
+        (["x", "--url", "https://h.test/mcp", "--header", "X"], "must be 'KEY: VALUE' or KEY=VALUE, not 'X'"),
     ):
         done = ossia_here("mcp", "add", *arguments)
         assert done.returncode == 2 and problem in done.stderr.decode(), arguments

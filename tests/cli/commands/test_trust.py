@@ -76,6 +76,20 @@ def test_it_asks_on_a_terminal(project: Path, answer: str, state: str) -> None:
     assert _store().state(project) == state
 
 
+def test_on_a_terminal_it_is_broken_between_words(project: Path) -> None:
+    child = pexpect.spawn(
+        str(OSSIA),
+        ["trust", str(project), "--yes"],
+        env=dict(os.environ),
+        encoding="utf-8",
+        timeout=60,
+        dimensions=(24, 50),
+    )  # type: ignore[arg-type]
+    shown = child.read()
+    assert "count as your own:\r\n    writes and commands no longer ask because of\r\n    their text\r\n" in shown
+    child.close()
+
+
 def test_nobody_to_ask_is_no_yes(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["trust", str(project)]) == 2
     assert "there is no terminal to ask on: --yes trusts without asking" in capsys.readouterr().err

@@ -77,8 +77,12 @@ def test_what_the_user_changed_since(home: Path, root: Path) -> None:
     assert (done.stdout, done.returncode) == (
         "removed   b.txt\nleft as it is  a.txt  (changed since)\n", 1,
     )  # fmt: skip
-    assert done.stderr.endswith("error: 1 file not restored: use --force to overwrite, or --skip to give up on\n")
-    assert ossia("undo", "--skip", cwd=root).returncode == 0
+    assert done.stderr.endswith("error: 1 file not restored: --force overwrites it, --skip forgets about it\n")
+    again = ossia_text("undo", cwd=root)
+    assert again.stderr.startswith("ossia: nothing was restored: t\n") and again.returncode == 1
+    assert ossia_text("undo", "--dry-run", cwd=root).stderr.startswith("ossia: nothing would be restored: t\n")
+    skipped = ossia_text("undo", "--skip", cwd=root)
+    assert (skipped.stderr, skipped.returncode) == ("ossia: forgotten: t\n", 0)
     assert (root / "a.txt").read_text() == "mine"
     assert ossia("undo", "--force", cwd=root).returncode == 1  # it is forgotten
     change(home, root, "t", a="two")

@@ -61,6 +61,13 @@ def test_nothing_is_changed_whatever_is_allowed(work: Path) -> None:
     assert done["answer"] == "1. Add new.txt."
 
 
+def test_what_the_plan_refused_is_told_in_a_pipe(work: Path) -> None:
+    patch = call("repo_browser.apply_patch", patch=ADD)
+    done = ossia("run", "Hi", "--engine", write_script(work.parent, patch, FINAL), "--workspace", str(work), "--plan")
+    told = "ossia: 1 call was refused while a plan is made: repo_browser.apply_patch"
+    assert done.stderr.decode().splitlines() == [told]
+
+
 def test_the_model_is_told_once_and_the_plan_is_carried_out(work: Path) -> None:
     run(work, FINAL, flags=("--plan", "--save"))
     run(work, FINAL, flags=("--plan", "--continue"))

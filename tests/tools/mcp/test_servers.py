@@ -268,7 +268,7 @@ def test_servers_that_cannot_be_connected_to(tmp_path: Path) -> None:
     assert errors["exits"].startswith("it ended; its last words: \"I can't:") and "\x1b" not in errors["exits"]
     assert errors["none"] == "there is no program 'no-such-program-anywhere'"
     assert errors["unset"] == "mcp.json: mcpServers.unset.env.TOKEN: the environment variable NOT_SET is not set"
-    assert "connect" in errors["refused"].lower()
+    assert errors["refused"] == "connection refused: 127.0.0.1:9"
     assert "off" not in errors
     assert "last words: '--key=…'" in errors["tells"]
 
