@@ -130,6 +130,13 @@ class TestList:
         assert hint in shown.err and "approvals" not in shown.err
         assert "repo_browser.open_file    built-in, never" in shown.out
 
+    def test_a_rule_of_a_trusted_folder_for_no_tool(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (tmp_path / ".ossia").mkdir()
+        (tmp_path / ".ossia" / "config.toml").write_text('[approvals]\n"brwser" = "never"\nshell = "ask"\n')
+        assert invoke(["tools", "list", "--workspace", str(tmp_path), "--trust"]) == 0
+        told = "ossia: warning: .ossia/config.toml: approvals 'brwser': no tool of that name is on\n"
+        assert capsys.readouterr().err == told
+
     def test_nothing_is_on(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert invoke(["tools", "list", "--no-tools"]) == 0
         assert capsys.readouterr().out == ""

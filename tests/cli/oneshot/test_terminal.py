@@ -23,13 +23,15 @@ HOSTILE = "a\x1b]52;c;ZXZpbA==\x07b\x1b[2Jc\u202ed\x9be"
 OURS = re.compile(r"\r\x1b\[K|\x1b\[2m|\x1b\[0m")
 
 
-def _screen(*arguments: str, code: int = 0, columns: int = 80, **env: str) -> str:
+def _screen(
+    *arguments: str, code: int = 0, columns: int = 80, command: tuple[str, ...] = ("run",), **env: str
+) -> str:
     """Everything that a run writes to its terminal, as text."""
     import os
 
     child = pexpect.spawn(
         str(OSSIA),
-        ["run", *arguments],
+        [*command, *arguments],
         env={**os.environ, "TERM": "xterm-256color", **env},  # type: ignore[arg-type]
         encoding="utf-8",
         timeout=60,
@@ -46,6 +48,18 @@ def _lines(text: str) -> list[str]:
     """The lines that stay: each after its last erasure, without colours."""
     stay = [line.rsplit("\r\x1b[K", 1)[-1] for line in text.split("\r\n")]
     return [OURS.sub("", line) for line in stay if OURS.sub("", line)]
+
+
+def test_the_etude_in_a_folder_says_that_it_does_not_know_the_tools(tmp_path: Path) -> None:
+    told = "étude doesn't know the tools for work in a folder: use gpt-oss-20b there"
+    run = ("Hello!", "--model", "etude", "--workspace", str(tmp_path), "--max-tokens", "1")
+    assert _screen(*run, code=6).count(told) == 1
+    assert told not in _screen(*run, "--quiet", code=6)
+
+
+def test_a_call_by_hand_hints_at_the_workspace() -> None:
+    text = _screen("repo_browser.open_file", '{"path": "a.txt"}', command=("tools", "call"), code=2)
+    assert "→ --workspace DIR gives it a folder to work in" in text
 
 
 def test_a_turn_with_a_call(tmp_path: Path) -> None:
