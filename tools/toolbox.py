@@ -144,6 +144,7 @@ class Toolbox:
         self, call: ToolCall, context: ToolContext, fault: str | None
     ) -> Generator[ToolEvent, Decision | None, tuple[ToolCall, int, ToolResult]]:
         """The call as it ran, the ms that the tool took (0: it never ran), the result."""
+        call = replace(call, name=resolve_name(call.name, self._tools) or call.name)
         if fault is not None:
             return call, 0, ToolResult(fault, error=True)
         wished = self._previewed(call, context)
@@ -179,7 +180,7 @@ class Toolbox:
             preview = tool.preview(args, context=context)
         except ToolFailed as error:
             return _failure(error, tool.spec, context)
-        return _Ready(call, tool, args, replace(context, preview=preview))
+        return _Ready(replace(call, name=tool.spec.name), tool, args, replace(context, preview=preview))
 
     def _change(self, ready: _Ready) -> str:
         """Tells the model what its call became; otherwise it would take the result for that of its own."""
@@ -210,7 +211,7 @@ class Toolbox:
             spec, preview, context = ready.tool.spec, ready.preview, ready.context
             ruling = self._policy.rule_on(spec, preview, ready.args, taint=context.taint)
             if self._dry_run and ruling.action != "deny" and acts(spec, preview):
-                yield ToolShown(replace(ready.call, name=spec.name), preview)
+                yield ToolShown(ready.call, preview)
                 return ready, _shown(preview, context)
             if ruling.action == "deny" or (ruling.action == "allow" and ready is wished):
                 yield ApprovalDecided(ready.call.id, ruling.action == "allow", "policy", ruling.reason)
@@ -252,7 +253,7 @@ class Toolbox:
 def _question(ready: _Ready, ruling: Ruling, fault: str, rejected: str, *, edits: bool) -> ApprovalAsked:
     """The question. It names the tool that would run, whatever the model called it."""
     return ApprovalAsked(
-        replace(ready.call, name=ready.tool.spec.name),
+        ready.call,
         ready.preview,
         ruling.reason if ruling.action == "ask" else "you changed the call",
         ruling.firm,

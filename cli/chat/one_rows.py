@@ -16,7 +16,7 @@ from tools.spec import ToolFinished
 from tools.work.result import for_people
 
 _ARGUMENT_CHARS, _RESULT_CHARS = 200, 60
-_LEAST_ARGUMENT_CELLS = 6
+_LEAST_ARGUMENT_CELLS = 12
 _SAID_CHARS, _RECALLED_LINES, _RECALLED_CHARS = 4_000, 3, 400
 _WARNING = re.compile(r"\A\[WARN\] (?:this is a new kernel|the kernel died|No output available).*\n?")
 """What python says to the model before a result, or in place of one."""
@@ -51,15 +51,19 @@ def thought_row(thought: str, tokens: int | None, *, keys: bool, width: int) -> 
 def call_row(calls: Sequence[ToolFinished], *, keys: bool, width: int) -> str:
     """`▸ python  print(2) · 1.1 s · 2`: as much of the arguments as fits beside the outcome.
 
+    Where not even their beginning fits, the outcome is left out, then the time, too.
     Several calls of one tool are one row, too: `▸ python ×2  print(2), print(3) · 2.0 s · 2, 3 · Ctrl-O shows each`.
     """
     ms, times = sum(done.ms for done in calls), f" ×{len(calls)}" if len(calls) > 1 else ""
-    took = f"{ms / 1000:.1f} s · " if ms >= LEAST_MS else ""
+    took = f" · {ms / 1000:.1f} s" if ms >= LEAST_MS else ""
     head = clean(f"▸ {one_line(calls[0].call.name)}{times}")
-    tail = clean(f" · {took}{_outcome(calls, min(_RESULT_CHARS, width // 2))}")
-    room = width - cell_len(head) - cell_len(tail) - 2
-    made_with = _made_with(calls, room) if room >= _LEAST_ARGUMENT_CELLS else ""
-    head += f"  {made_with}" if made_with else ""
+    tail = clean(f"{took} · {_outcome(calls, min(_RESULT_CHARS, width // 2))}")
+    least = min(_LEAST_ARGUMENT_CELLS, cell_len(_made_with(calls, width)))
+    for told in (tail, took, "") if least else ():
+        room = width - cell_len(head) - cell_len(told) - 2
+        if room >= least:
+            head, tail = f"{head}  {_made_with(calls, room)}", told
+            break
     return _with_key(f"{head}{tail}", "Ctrl-O shows each" if keys and times else "", width)
 
 

@@ -40,7 +40,7 @@ def unmatched_rules(resolved: Resolved, specs: Sequence[ToolSpec]) -> list[str]:
     given: list[tuple[str, str, Action]] = [("--allow", text, "allow") for text in settings.allow]
     given += [("--deny", text, "deny") for text in settings.deny]
     given = [one for one in given if origins[one[0].removeprefix("--")] == one[0]]
-    if not any(origins[key].startswith("--") for key in ("tools", "no_tools")):
+    if not any(origins.get(key, "").startswith("--") for key in ("tools", "no_tools")):
         given += [("[approvals]", text, ACTIONS[word]) for text, word in resolved.approvals if _holds_back(text, word)]
     rules = [(f"{where} {text!r}", _rule(where, text, action)) for where, text, action in given]
     return [f"{what}: no tool of that name is on{_meant(rule, specs)}" for what, rule in rules

@@ -406,6 +406,16 @@ def test_a_second_refusal_is_final() -> None:
     assert (len(asked), len(tool.ran)) == (1, 2)
 
 
+def test_a_call_by_another_name_has_one_name() -> None:
+    toolbox = Toolbox([_shell("ls")], policy=Policy(), context=CONTEXT)
+    running = toolbox.run(_call("shell", "ls"), stop=NoStop())
+    asked = next(running)
+    assert isinstance(asked, ApprovalAsked)
+    running.send(NO)
+    assert next(running) == ToolFinished(asked.call, ToolResult(REFUSED, error=True), 0)
+    assert asked.call.name == "container.exec"
+
+
 def test_a_stop_at_the_question_is_not_remembered_as_a_refusal() -> None:
     tool, control = _shell("ls"), Control()
     toolbox = Toolbox([tool], policy=Policy(), context=CONTEXT)

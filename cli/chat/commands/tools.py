@@ -141,6 +141,9 @@ def _what_is_off(talk: Conversation) -> list[tuple[str, str, str]]:
     off += [(name, f"/tools on {name}", "") for name in TRAINED if name not in trained]
     if talk.assembly and "python" in trained and "python" not in have:
         off.append(("python", "ossia run --unconfined", _why_no_python(talk)))
+    for what, why in talk.assembly.tools.off.items() if talk.assembly else ():
+        if what.startswith("mcp "):
+            off.append((what, f"ossia mcp test {what.removeprefix('mcp ')}", why))
     if not settings.web:
         off.append(("web search", "/tools web URL", "a SearXNG; or brave, exa, … with a key"))
     if talk.folder is None:

@@ -92,10 +92,19 @@ def test_what_a_command_printed_in_our_form_is_shown_when_its_call_is_recalled()
     assert rows(shown) == ["▸ container.exec  cat log · 5 lines, 73 bytes"]
 
 
-def test_on_a_narrow_screen_what_came_of_a_call_goes_before_what_it_was_made_with() -> None:
-    shown = view(40)
-    shown.see(called("repo_browser.apply_patch", '{"patch": "*** Begin Patch"}', formed("Success.\nM b.py", HERE)))
-    assert rows(shown) == ["▸ repo_browser.apply_patch · 2.0 s · 2…"]
+@pytest.mark.parametrize(
+    ("width", "row"),
+    [
+        (80, "▸ repo_browser.open_file  src/names.py · 2.0 s · 60 lines, 119 bytes"),
+        (50, "▸ repo_browser.open_file  src/names.py · 2.0 s"),
+        (40, "▸ repo_browser.open_file  src/names.py"),
+        (36, "▸ repo_browser.open_file · 2.0 s ·…"),
+    ],
+)
+def test_on_a_narrow_screen_the_size_is_left_out_first_then_the_time(width: int, row: str) -> None:
+    shown = view(width)
+    shown.see(called("repo_browser.open_file", '{"path": "src/names.py"}', formed("a\n" * 60, HERE)))
+    assert rows(shown) == [row]
 
 
 @pytest.mark.parametrize("width", [20, 40, 80, 200])
@@ -196,6 +205,16 @@ def test_of_a_thought_that_took_no_time_no_time_is_told_and_a_key_only_where_the
     assert rows(shown) == [told, "", "Yes."]
 
 
+def test_a_call_that_is_written_is_counted() -> None:
+    clock = Clock()
+    shown = view(clock=clock)
+    shown.begin()
+    for piece in ('{"patch":', " ", '"'):
+        shown.see(Delta(0, piece, recipient="repo_browser.apply_patch", channel="analysis"))
+    clock.now += 10
+    assert shown.activity() == "writing a call of repo_browser.apply_patch · 10 s · 3 tokens"
+
+
 @pytest.mark.parametrize("width", [50, 80, 120])
 def test_calls_in_a_row_are_a_list_without_gaps(width: int) -> None:
     """Whatever was thought between them, and if one failed: only text stands apart."""
@@ -231,7 +250,7 @@ def read(*names: str, ms: int = 1000) -> list[ToolFinished]:
             read("a.py", "b.py", "c.py", "long/name.py", "e.py"),
             f"▸ {READ} ×5  a.py, b.py, c.py, … · 5.0 s · 10 lines, 73 bytes",
         ),
-        (50, read("a.py", "b.py", "c.py"), f"▸ {READ} ×3 · 3.0 s · 6 lines, 39…"),
+        (50, read("a.py", "b.py", "c.py"), f"▸ {READ} ×3  a.py, b.py, … · 3.0 s"),
         (
             80,
             [called("python", f"print({one})", f"{one}\n") for one in (1, 2, 3)],

@@ -238,6 +238,10 @@ def test_a_chat_says_what_it_waits_for_and_ctrl_c_goes_on_without_it() -> None:
             await stage.until(lambda: "mcp slow is off: interrupted: check it with `ossia mcp test slow`" in stage.rows)
             assert stage.talk.assembly and "functions.good__echo" in stage.talk.assembly.tools.toolbox.by_name
             assert stage.talk.background.job is None  # there is nothing to skip any more
+            await stage.type("/tools\r")
+            await stage.until(
+                lambda: any("mcp slow" in row and "ossia mcp test slow  (int" in row for row in stage.rows)
+            )
 
     chatting(case)
 
