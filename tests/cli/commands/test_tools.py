@@ -250,7 +250,8 @@ class TestScript:
             {"name": "python", "arguments": "print(x + 1)"},
         )
         answers = _answers("--script", _script(tmp_path, *calls), "--tools", own)
-        assert [(answer["name"], answer["text"]) for answer in answers[1:]] == [("functions.double", "2"), ("python", "21")]
+        told = [(answer["name"], answer["text"]) for answer in answers[1:]]
+        assert told == [("functions.double", "2"), ("python", "21")]
 
     def test_each_answer_comes_before_the_next_call(self, own: str) -> None:
         child = subprocess.Popen([str(OSSIA), "tools", "call", "--json", "--script", "-", "--tools", own],
