@@ -32,3 +32,7 @@ def test_every_long_run_can_be_imported() -> None:
     )
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     assert len(names) > 40
+
+
+def test_what_a_plain_user_is_to_run_is_there() -> None:
+    assert [name for name in plain_user.COPIED if not (ROOT / name).exists()] == []
