@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests import plain_user
+
 ROOT = Path(__file__).parents[2]
 THEIRS = ("gpt_oss", "structlog")
 """Other programs, which a run is compared with; its docstring says how to install them."""
