@@ -13,14 +13,14 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import llama_cpp as lib
 import numpy as np
 from llama_cpp._ggml import libggml
 
 from agent.engine.cache import Logits
-from agent.engine.devices import free_gpu_bytes, gpu_names
+from agent.engine.devices import experts_with_processor, free_gpu_bytes, gpu_names
 from agent.engine.log import Log
 from agent.engine.meter import Meter
 from agent.engine.openmp import Waiting, waiting_for
@@ -36,6 +36,7 @@ _NO_LOGITS: Logits = np.empty(0, np.float32)
 _SWA_FULL = False
 """True, llama.cpp's default, would keep the whole context in the sliding-window layers too: with gpt-oss-20b, twice the
 memory. `agent.engine.cache` keeps checkpoints instead."""
+_KV_TYPES = {"f16": lib.GGML_TYPE_F16, "q8_0": lib.GGML_TYPE_Q8_0}
 _WINDOW_ONLY = lib.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY
 
 _MEMORY_FAULT = re.compile(r"alloc|out of memory|enough memory|mlock", re.IGNORECASE)
@@ -45,8 +46,9 @@ _MEMORY_FAULT = re.compile(r"alloc|out of memory|enough memory|mlock", re.IGNORE
 class LlamaSettings:
     """How a model is run. `LlamaSettings(context_tokens=8192, gpu_layers=0)`
 
-    `gpu_layers` -1: all of them; it matters only where llama.cpp was built for a GPU. `threads` None: as many as there
-    are physical cores. At most `batch_tokens` go through the network at once. Of a prompt, `step_tokens` do; None: as
+    `gpu_layers` -1: all of them; it matters only where llama.cpp was built for a GPU. `cpu_moe`: the experts of the
+    first so many layers stay with the processor. `split`: how many of the layers each GPU has; empty: as llama.cpp
+    shares them. `threads` None: as many as there are physical cores. At most `batch_tokens` go through the network at once. Of a prompt, `step_tokens` do; None: as
     many as suit the threads (`agent.engine.threads.step_tokens`), or a whole batch on a GPU. `repack`: make a second
     copy of the weights for the processor, in the order in which it reads them (`agent.models.repack` says how large it
     is, and where it can't be made).
@@ -54,6 +56,9 @@ class LlamaSettings:
 
     context_tokens: int
     gpu_layers: int = -1
+    cpu_moe: int = 0
+    split: tuple[int, ...] = ()
+    kv_type: Literal["f16", "q8_0"] = "f16"
     threads: int | None = None
     batch_tokens: int = 512
     step_tokens: int | None = None
@@ -240,6 +245,10 @@ def _load_model(path: Path, settings: LlamaSettings, on_progress: Callable[[floa
 
     params = lib.llama_model_default_params()
     params.n_gpu_layers = settings.gpu_layers
+    overrides = experts_with_processor(libggml, settings.cpu_moe)  # alive until the weights are loaded
+    params.tensor_buft_overrides = ctypes.cast(overrides, ctypes.c_void_p) if settings.cpu_moe else None
+    if settings.split:
+        params.tensor_split = (ctypes.c_float * int(lib.llama_max_devices()))(*settings.split)
     params.use_extra_bufts = settings.repack
     params.load_mode = lib.LLAMA_LOAD_MODE_MMAP if settings.use_mmap else lib.LLAMA_LOAD_MODE_NONE
     callback = lib.llama_progress_callback(report)
@@ -260,6 +269,10 @@ def _new_context(model: Any, path: Path, settings: LlamaSettings) -> Any:
     params.n_threads = params.n_threads_batch = min(settings.threads or default_threads(), _MOST_THREADS)
     params.n_outputs_max = 1  # one row of logits per sequence; room for those of a whole batch is 393 MiB more
     params.swa_full = _SWA_FULL
+    params.type_k = params.type_v = _KV_TYPES[settings.kv_type]
+    # Flash attention where the device of each layer computes it with gpt-oss's attention sinks: llama.cpp tries that.
+    # A V cache of q8_0 needs it, and gets it untried.
+    params.flash_attn_type = lib.LLAMA_FLASH_ATTN_TYPE_AUTO
     _LOG.errors.clear()
     context = lib.llama_init_from_model(model, params)
     if context:
@@ -273,18 +286,22 @@ def _fingerprint(path: Path, settings: LlamaSettings, native: Native) -> str:
     With another order of the weights, other processor instructions or another device, numbers are rounded differently,
     and the ids drawn from them wouldn't be the same again.
     """
-    found, params = path.stat(), lib.llama_context_default_params()
+    found = path.stat()
     facts = {
         "llama.cpp": lib.__version__,
         "file": (path.name, found.st_size, found.st_mtime_ns),
-        "kv": (int(params.type_k), int(params.type_v), _SWA_FULL),
-        "flash attention": int(params.flash_attn_type),
+        "kv": (_KV_TYPES[settings.kv_type], _KV_TYPES[settings.kv_type], _SWA_FULL),
+        "flash attention": lib.LLAMA_FLASH_ATTN_TYPE_AUTO,
         "batch": (native.batch_tokens, native.step_tokens),
         "repacked": settings.repack,
-        "devices": (settings.gpu_layers, gpu_names(libggml)) if lib.llama_supports_gpu_offload() else (),
+        "devices": _placement(settings) if lib.llama_supports_gpu_offload() else (),
         "processor": sorted(processor_features()),
     }
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _placement(settings: LlamaSettings) -> tuple[object, ...]:
+    return (settings.gpu_layers, settings.cpu_moe, settings.split, gpu_names(libggml))
 
 
 def _load_error(path: Path, what: str) -> ModelUnusable | OutOfMemory:

@@ -1,8 +1,9 @@
-"""The GPUs that llama.cpp sees, from its ggml library directly: the Python bindings lack these calls."""
+"""The GPUs that llama.cpp sees, and what is kept off them, from its ggml library directly: the bindings lack this."""
 
 from __future__ import annotations
 
 import ctypes
+from typing import Any
 
 _GPU, _IGPU = 1, 2  # enum ggml_backend_dev_type of ggml-backend.h
 
@@ -35,6 +36,23 @@ def gpu_names(ggml: ctypes.CDLL) -> tuple[str, ...]:
         return ()
     describe.restype, describe.argtypes = ctypes.c_char_p, [ctypes.c_void_p]
     return tuple((describe(device) or b"").decode("utf-8", "replace") for device in devices)
+
+
+class _Override(ctypes.Structure):
+    """llama.h's `llama_model_tensor_buft_override`."""
+
+    _fields_ = [("pattern", ctypes.c_char_p), ("buft", ctypes.c_void_p)]
+
+
+def experts_with_processor(ggml: ctypes.CDLL, layers: int) -> Any:
+    """The overrides that keep the experts of the first so many layers in the processor's memory; the last one is empty.
+
+    As llama.cpp's own `--n-cpu-moe` makes them (`llm_ffn_block_regex` in its common.h).
+    """
+    kind = ggml.ggml_backend_cpu_buffer_type
+    kind.restype, kind.argtypes = ctypes.c_void_p, []
+    patterns = (f"blk\\.{layer}\\.ffn_(up|down|gate|gate_up)_(ch|)exps".encode() for layer in range(layers))
+    return (_Override * (layers + 1))(*(_Override(pattern, kind()) for pattern in patterns))
 
 
 def _gpus(ggml: ctypes.CDLL) -> list[int]:

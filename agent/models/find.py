@@ -11,6 +11,7 @@ from typing import Final
 
 from agent.models.catalog import ETUDE, ETUDE_PATH, name_of, part_of, part_path
 from agent.models.model import Origin
+from agent.models.ollama import ollama_models
 
 MODELS_FOLDER: Final = "models"
 """In the data folder: what `ossia models pull` downloads."""
@@ -22,7 +23,7 @@ _MAX_FOLDERS: Final = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Locations:
-    """Where to look, in this order: ossia's data folder, the Hugging Face hub's cache, llama.cpp's, LM Studio's.
+    """Where to look, in this order: ossia's data folder, the caches of the Hugging Face hub, llama.cpp, LM Studio, Ollama.
 
     A folder that isn't there is skipped. `cli.commands.models.locations` fills this in from the environment.
     """
@@ -31,6 +32,7 @@ class Locations:
     huggingface: Path | None = None
     llama_cpp: Path | None = None
     lm_studio: tuple[Path, ...] = ()
+    ollama: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +44,49 @@ class Found:
     origin: Origin
     file_bytes: int
 
+    @property
+    def parts(self) -> tuple[Path, ...]:
+        """Its files that are there."""
+        return tuple(path for path in _parts(self.path) if _file_bytes(path) is not None)
+
 
 def find_models(locations: Locations) -> tuple[Found, ...]:
     """The gpt-oss models in `locations`, in that order, then the built-in one. A file in two places is listed once.
 
-    Only file names are looked at (`*gpt-oss*.gguf`); a split model is its first file. Nothing is opened.
+    Only file names are looked at (`*gpt-oss*.gguf`, Ollama's manifests); a split model is its first file. No model is
+    opened.
     """
     found: list[Found] = []
     seen: set[Path] = set()
     for origin, folder in _folders(locations):
-        for path in _gguf_files(folder):
+        for name, path in _named_files(origin, folder):
             real = path.resolve()
             if real not in seen:
                 seen.add(real)
-                found.append(Found(name_of(path), path, origin, _bytes_of(path)))
+                found.append(Found(name, path, origin, _bytes_of(path)))
     return (*found, Found(ETUDE, ETUDE_PATH, "built-in", _bytes_of(ETUDE_PATH)))
+
+
+def found_at(path: Path, locations: Locations) -> Found:
+    """The model file at `path`, named by the user, with the program whose folder it is in. It isn't opened."""
+    real = path.resolve()
+    if real == ETUDE_PATH.resolve():
+        return Found(ETUDE, path, "built-in", _bytes_of(path))
+    own = (origin for origin, folder in _folders(locations) if _is_below(path, folder) or _is_below(real, folder))
+    origin: Origin = next(own, "path")
+    return Found(name_of(path), path, origin, _bytes_of(path))
+
+
+def _is_below(path: Path, folder: Path) -> bool:
+    return path.absolute().is_relative_to(folder.absolute()) or path.is_relative_to(folder.resolve())
+
+
+def _named_files(origin: Origin, folder: Path) -> Iterator[tuple[str, Path]]:
+    if origin == "ollama":
+        models = ((one.name, one.path) for one in ollama_models(folder))
+        yield from ((name, path) for name, path in models if _file_bytes(path) is not None)
+    else:
+        yield from ((name_of(path), path) for path in _gguf_files(folder))
 
 
 def _folders(locations: Locations) -> Iterator[tuple[Origin, Path]]:
@@ -67,6 +97,8 @@ def _folders(locations: Locations) -> Iterator[tuple[Origin, Path]]:
         yield "llama.cpp", locations.llama_cpp
     for folder in locations.lm_studio:
         yield "lm-studio", folder
+    for folder in locations.ollama:
+        yield "ollama", folder
 
 
 def _gguf_files(folder: Path) -> list[Path]:
@@ -87,9 +119,12 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 
 def _bytes_of(path: Path) -> int:
+    return sum(_file_bytes(one) or 0 for one in _parts(path))
+
+
+def _parts(path: Path) -> list[Path]:
     part = part_of(path)
-    paths = [path] if part is None else [part_path(path, number, part[1]) for number in range(1, part[1] + 1)]
-    return sum(_file_bytes(one) or 0 for one in paths)
+    return [path] if part is None else [part_path(path, number, part[1]) for number in range(1, part[1] + 1)]
 
 
 def _file_bytes(path: Path) -> int | None:

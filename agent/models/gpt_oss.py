@@ -99,8 +99,9 @@ def check_gpt_oss(header: GgufHeader, tensors: Mapping[str, TensorInfo] | None =
     keys = _Keys(header)
     found = keys.text("general.architecture")
     if found != ARCHITECTURE:
+        own = " (Ollama's own form of it, which llama.cpp can't read)" if found == "gptoss" else ""
         raise ModelUnusable(
-            f"{header.path}: its architecture is {found!r}, ossia runs only {ARCHITECTURE}; {_NEXT_STEP}"
+            f"{header.path}: its architecture is {found!r}{own}, ossia runs only {ARCHITECTURE}; {_NEXT_STEP}"
         )
     network = _network(keys)
     _check_rope(keys, network)

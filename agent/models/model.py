@@ -14,7 +14,7 @@ from agent.models.gguf_parts import GgufHeader, TensorInfo
 from agent.models.gpt_oss import Architecture, check_gpt_oss, read_vocabulary
 from harmony.tokenizer import Vocabulary
 
-Origin = Literal["path", "built-in", "ossia", "huggingface", "llama.cpp", "lm-studio"]
+Origin = Literal["path", "built-in", "ossia", "huggingface", "llama.cpp", "lm-studio", "ollama"]
 """Where a model was found: named by its path, shipped with ossia, or in the folder of one of these programs."""
 
 _MAX_PARTS: Final = 999

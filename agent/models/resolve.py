@@ -7,10 +7,10 @@ from pathlib import Path
 
 from agent.errors import ModelError, ModelMissing
 from agent.models.catalog import DOWNLOADS, ETUDE, ETUDE_PATH, NAMES, download_of
-from agent.models.find import Found, Locations, find_models
+from agent.models.find import Found, Locations, find_models, found_at
 from agent.models.memory import Memory, size_text
 from agent.models.model import ModelFile, open_model
-from agent.models.plan import fits
+from agent.models.needs import fits
 
 
 def resolve(model: str | None, *, locations: Locations, memory: Memory) -> ModelFile:
@@ -27,6 +27,22 @@ def resolve(model: str | None, *, locations: Locations, memory: Memory) -> Model
     if download_of(model) is None and _is_path(model):
         return open_model(_expanded(model))
     return _named(model, find_models(locations))
+
+
+def locate(model: str, *, locations: Locations) -> tuple[Found, ...]:
+    """The files that `model` names, usable or not: those of a name, in the order of `locations`, or that of a path.
+
+    They aren't opened. Raises `ModelMissing`.
+    """
+    if download_of(model) is None and model != ETUDE and _is_path(model):
+        path = _expanded(model)
+        if not path.exists():
+            raise ModelMissing(f"{path}: no such file; name a gpt-oss model in GGUF format (ossia models list)")
+        return (found_at(path, locations),)
+    found = tuple(one for one in find_models(locations) if one.name == model)
+    if not found:
+        raise _missing(model)
+    return found
 
 
 def _is_path(model: str) -> bool:

@@ -30,7 +30,7 @@ KEYS = "/help · Ctrl-T thinking · Ctrl-O transcript · Ctrl-C stop"
 PLAIN_KEYS = "/help · Ctrl-C stop · Ctrl-D leave"  # where lines are read, no keys
 
 _MORE_BYTES = 700_000_000
-"""What a model takes beside its weights with the shortest context of `agent.models.plan`, rounded up (gpt-oss-20b: 560
+"""What a model takes beside its weights with the shortest context of `agent.models.needs`, rounded up (gpt-oss-20b: 560
 MB, 120b: 680 MB)."""
 _LINE_BITS_PER_S = 100_000_000
 _GPU_FILES = ("/dev/nvidia0", "/dev/kfd")  # there may be memory that the system's tables don't count

@@ -76,7 +76,7 @@ def _row(found: Found, memory: Memory) -> tuple[str, str, str, str, str]:
     from agent.errors import ModelError
     from agent.models.memory import size_text
     from agent.models.model import open_model
-    from agent.models.plan import fits
+    from agent.models.needs import fits
 
     try:
         fit = "yes" if fits(open_model(found.path, origin=found.origin), memory) else "no"

@@ -16,6 +16,7 @@ from agent.worker import Worker
 from cli import paths
 from cli.runtime.families import chosen_tools
 from cli.runtime.kv_cache import prompts_kept
+from cli.runtime.planning import native_settings, on_gpu, plan_for
 from cli.runtime.progress import Display
 from cli.runtime.toolset import Toolset, collect
 from cli.settings.config import Resolved
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from agent.events import Decision, Event
     from agent.models.model import ModelFile
     from agent.models.plan import Plan
-    from agent.models.repack import Repack
     from agent.sessions.session import Session, UserText
 
 _MAX_LOG_BYTES = 1 << 20
@@ -152,24 +152,11 @@ def begin(
     return Loading(model.name, resolved, folder, display, started, loaded, tokenizer, note, own, is_etude)
 
 
-def _repack(settings: Settings, own_temperature: float, *, stays: bool) -> Repack:
-    """How to repack. "auto" becomes "off" for a single answer, which isn't worth the copy, and for repeatable ones.
-
-    With a seed or greedy sampling the same answer is expected again; a repacked copy rounds differently, and whether
-    there is one would depend on how much memory is free.
-    """
-    temperature = own_temperature if settings.temperature is None else settings.temperature
-    if settings.repack == "auto" and (not stays or settings.seed is not None or temperature == 0):
-        return "off"
-    return settings.repack
-
-
 def _llama(
     settings: Settings, display: Display, worker: Worker, wait: Wait, *, stays: bool
 ) -> tuple[ModelFile, Callable[[], tuple[Engine, Plan | None]], Tokenizer, str]:
     from agent.guide import GuideCompiler
     from agent.models.memory import read_memory
-    from agent.models.plan import BATCH_TOKENS, plan
     from agent.models.resolve import resolve
     from cli.runtime.loading import LoadProgress
     from cli.runtime.models import locations
@@ -189,30 +176,15 @@ def _llama(
     guides: Future[Guides] = Future()  # the tokenizer is made while the weights are loaded
 
     def load() -> tuple[Engine, Plan]:
-        from agent.engine.llama import LlamaEngine, LlamaSettings, processor_features
+        from agent.engine.llama import LlamaEngine
 
-        planned = plan(
-            model,
-            memory=read_memory(gpu_free.result()),
-            context=settings.context,
-            gpu_layers=settings.gpu_layers,
-            repack=_repack(settings, model.temperature, stays=stays),
-            processor=processor_features(),
-        )
-        native = LlamaSettings(
-            context_tokens=planned.context_tokens,
-            gpu_layers=planned.gpu_layers,
-            threads=settings.threads,
-            batch_tokens=BATCH_TOKENS,
-            use_mmap=planned.use_mmap,
-            repack=planned.repack,
-        )
+        planned = plan_for(settings, model, read_memory(gpu_free.result()), stays=stays)
         progress.begin(then=_what_takes_time(planned))
         engine = LlamaEngine.load(
             model.path,
             vocabulary=vocabulary,
             name=model.name,
-            settings=native,
+            settings=native_settings(planned, threads=settings.threads),
             log_path=_log_file(),
             on_progress=progress.report,
             guides=lambda constraint: guides.result()(constraint),
@@ -227,8 +199,7 @@ def _llama(
         engine, planned = wait(loading)
         for warning in planned.warnings:
             display.warn(warning)
-        context, layers = planned.context_tokens, planned.gpu_layers
-        display.detail(f"{model.name}: {model.path}, context {context:,} tokens, {layers} layers on the GPU")
+        display.detail(f"{model.name}: {model.path}, context {planned.context_tokens:,} tokens, {on_gpu(planned)}")
         display.detail(": ".join(memory_lines(planned)))
         return engine, planned
 

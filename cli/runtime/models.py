@@ -30,7 +30,17 @@ def locations(environ: Mapping[str, str] | None = None) -> Locations:
         huggingface=paths.expanded(str(hub)),
         llama_cpp=paths.expanded(env.get("LLAMA_CACHE") or str(llama_caches.get(sys.platform, caches) / "llama.cpp")),
         lm_studio=(home / ".lmstudio" / "models", home / ".cache" / "lm-studio" / "models"),
+        ollama=_ollama(env, home),
     )
+
+
+def _ollama(env: Mapping[str, str], home: Path) -> tuple[Path, ...]:
+    """Ollama's folders of models: the one that its variable names, or its user's own and its Linux service's."""
+    named = env.get("OLLAMA_MODELS")
+    if named:
+        return (paths.expanded(named),)
+    service = (Path("/usr/share/ollama/.ollama/models"),) if sys.platform == "linux" else ()
+    return (home / ".ollama" / "models", *service)
 
 
 def download_line(line: LiveLine, name: str) -> Callable[[PullProgress], None]:

@@ -165,6 +165,10 @@ class Settings:
         Flag("Context size in tokens. [default: what fits]", "N|max", _RUN_CHAT))
     threads: int | None = _setting(None, kinds.whole(1), Flag("CPU threads. [default: its cores]", "N"))
     gpu_layers: int | None = _setting(None, kinds.whole(0), Flag("Layers on the GPU. [default: all that fit]", "N"))
+    n_cpu_moe: int | None = _setting(None, kinds.whole(0),
+        Flag("Layers, from the first, whose experts stay on the CPU. [default: as few as fit]", "N"))
+    kv_type: Literal["f16", "q8_0"] = _setting("f16", kinds.one_of("f16", "q8_0"),
+        Flag("How the KV cache is stored: f16, or q8_0 (half the memory, coarser). [default: f16]", "TYPE"))
     repack: Literal["auto", "on", "off"] = _setting("auto", kinds.one_of("auto", "on", "off"),
         Flag("Keep a faster, repacked copy of the weights: auto (in a chat, if it fits), on, off.", "HOW"))
     timeout: float | None = _setting(None, kinds.number("a number of seconds above 0", lambda number: number > 0), Flag(

@@ -36,7 +36,7 @@ from agent.control import Control
 from agent.engine.base import Prompt, Sampling
 from agent.engine.generation import Prefill
 from agent.engine.threads import default_threads
-from agent.models.plan import BATCH_TOKENS
+from agent.models.needs import BATCH_TOKENS
 from tests.bench.native import load_as_ossia, watch_repacking
 from tests.bench.processes import answer, busy, measure
 from tests.bench.report import Report, file_facts, model_file, options

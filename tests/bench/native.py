@@ -19,16 +19,15 @@ if TYPE_CHECKING:
 
 def load_as_ossia(path: Path, *, threads: int | None = None) -> LlamaEngine:
     """The model at `path` with the settings that `ossia` finds for it: its context, its layers."""
-    from agent.engine.llama import LlamaEngine, LlamaSettings, gpu_free_bytes
+    from agent.engine.llama import LlamaEngine, gpu_free_bytes
     from agent.models.memory import read_memory
     from agent.models.model import open_model
-    from agent.models.plan import BATCH_TOKENS, plan
+    from agent.models.plan import plan
+    from cli.runtime.planning import native_settings
 
     model = open_model(path)
     planned = plan(model, memory=read_memory(gpu_free_bytes()))
-    settings = LlamaSettings(
-        planned.context_tokens, gpu_layers=planned.gpu_layers, threads=threads, batch_tokens=BATCH_TOKENS
-    )
+    settings = native_settings(planned, threads=threads)
     return LlamaEngine.load(path, vocabulary=model.vocabulary(), name=model.name, settings=settings)
 
 

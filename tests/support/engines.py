@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import llama_cpp as lib
 import numpy as np
@@ -32,6 +32,8 @@ def load_engine(
     batch_tokens: int = 512,
     step_tokens: int | None = 512,
     repack: bool = False,
+    cpu_moe: int = 0,
+    kv_type: Literal["f16", "q8_0"] = "f16",
     checkpoint_bytes: int = 64 << 20,
     log_path: Path | None = None,
     on_progress: Callable[[float], bool] | None = None,
@@ -48,6 +50,8 @@ def load_engine(
         batch_tokens=batch_tokens,
         step_tokens=step_tokens,
         repack=repack,
+        cpu_moe=cpu_moe,
+        kv_type=kv_type,
         checkpoint_bytes=checkpoint_bytes,
     )
     vocabulary = read_vocabulary(read_header(path))

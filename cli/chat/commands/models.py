@@ -60,7 +60,7 @@ def _found() -> list[_Row]:
     from agent.models.find import find_models
     from agent.models.memory import read_memory, size_text
     from agent.models.model import open_model
-    from agent.models.plan import fits
+    from agent.models.needs import fits
     from cli.runtime.models import locations
 
     memory, rows = read_memory(), []

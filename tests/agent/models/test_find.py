@@ -14,7 +14,7 @@ from agent.models.catalog import ETUDE_PATH, name_of, part_of, part_path
 from agent.models.find import Found, Locations, find_models
 from agent.models.memory import Memory
 from agent.models.model import open_model
-from agent.models.plan import needs_of
+from agent.models.needs import needs_of
 from agent.models.resolve import resolve
 from tests.support.gguf_edit import I32, U16, GgufEdit
 from tests.support.toy_gguf import write_toy_gguf

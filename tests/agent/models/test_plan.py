@@ -14,11 +14,13 @@ from agent.engine.llama import processor_features
 from agent.errors import OutOfMemory, SettingRefused
 from agent.models.catalog import ETUDE_PATH
 from agent.models.gguf_parts import TensorInfo
-from agent.models.gpt_oss import Architecture
 from agent.models.memory import Memory, parse_vm_stat, read_memory, size_text
-from agent.models.model import ModelFile, open_model
-from agent.models.plan import Needs, Plan, buffer_bytes, fits, kv_bytes, needs_of, plan
+from agent.models.model import open_model
+from agent.models.needs import Needs, buffer_bytes, fits, kv_bytes, needs_of
+from agent.models.offload import Offload
+from agent.models.plan import Plan, Wishes, plan
 from agent.models.repack import Repack, reason_against, repacked_bytes
+from tests.support.announced import REAL, announced
 from tests.support.toy_gguf import write_toy_gguf
 
 MB, GB = 10**6, 10**9
@@ -66,34 +68,8 @@ def test_cache_and_buffers_are_llama_cpp_s(which: str, tmp_path: Path) -> None:
         )
 
 
-REAL = Architecture(
-    layers=24,
-    embedding=2880,
-    heads=64,
-    kv_heads=8,
-    head_size=64,
-    experts=32,
-    experts_used=4,
-    expert_size=2880,
-    window=128,
-    context_tokens=131_072,
-    vocabulary_size=201_088,
-)
-
-
-def _real() -> ModelFile:
-    """gpt-oss-20b's measures without its weights: 12.1 GB in tensors that are only announced."""
-    sizes = {"token_embd.weight": 615_329_280, "output.weight": 615_329_280, "output_norm.weight": 11_520}
-    tensors = {name: TensorInfo(name, (2880, 201_088), "Q8_0", 0, size) for name, size in sizes.items()}
-    for layer in range(24):
-        name = f"blk.{layer}.ffn_gate_exps.weight"
-        tensors[name] = TensorInfo(name, (2880, 2880, 96), "MXFP4", 0, 423_014_400)
-        tensors[f"blk.{layer}.rest"] = TensorInfo(f"blk.{layer}.rest", (1,), "F32", 0, 29_000_000)
-    return replace(open_model(ETUDE_PATH), name="gpt-oss-20b", architecture=REAL, tensors=tensors)
-
-
 def test_the_real_measures() -> None:
-    assert 0.5 * GB < needs_of(_real(), 8192).total - _real().weight_bytes < 0.7 * GB, "the greeting counts on it"
+    assert 0.5 * GB < needs_of(announced(), 8192).total - announced().weight_bytes < 0.7 * GB, "the greeting counts on it"
     # What llama.cpp 0.3.36 reported for a file of these shapes: KV 192 + 18 MiB at 8k; buffers 98 at 4k, 222 at 128k.
     assert kv_bytes(REAL, 8192) == (192 + 18) * 2**20
     assert kv_bytes(REAL, 131_072) == (3072 + 18) * 2**20
@@ -105,7 +81,7 @@ def test_the_real_measures() -> None:
     ("free", "tokens"), [(40 * GB, 32_768), (13_000 * MB, 16_384), (12_700 * MB, 8192), (9 * GB, 8192), (None, 32_768)]
 )
 def test_the_largest_context_that_fits(free: int | None, tokens: int) -> None:
-    planned = plan(_real(), memory=Memory(free))
+    planned = plan(announced(), memory=Memory(free))
     assert planned.context_tokens == tokens
     assert planned.gpu_layers == 0
     assert planned.use_mmap
@@ -116,10 +92,10 @@ def test_the_largest_context_that_fits(free: int | None, tokens: int) -> None:
 
 
 def test_a_context_that_is_asked_for() -> None:
-    model, plenty = _real(), Memory(40 * GB)
-    assert plan(model, memory=plenty, context="max").context_tokens == 131_072
-    assert plan(model, memory=plenty, context=1000).context_tokens == 1000
-    cut = plan(model, memory=plenty, context=200_000)
+    model, plenty = announced(), Memory(40 * GB)
+    assert plan(model, memory=plenty, wishes=Wishes("max")).context_tokens == 131_072
+    assert plan(model, memory=plenty, wishes=Wishes(1000)).context_tokens == 1000
+    cut = plan(model, memory=plenty, wishes=Wishes(200_000))
     assert cut.context_tokens == 131_072
     assert cut.warnings == ("gpt-oss-20b has a context of 131072 tokens at most: --context 200000 is cut to that",)
 
@@ -128,55 +104,46 @@ def test_a_small_model_has_its_own_context() -> None:
     model = open_model(ETUDE_PATH)
     network = model.architecture
     needs = Needs(3_968_256, kv_bytes(network, 4096), buffer_bytes(network, 4096), own=51_898_820)
-    assert plan(model, memory=Memory(GB)) == Plan(4096, 0, True, needs)
+    assert plan(model, memory=Memory(GB)) == Plan(4096, Offload(), True, needs)
     assert needs_of(model, 4096) == needs
 
 
 def test_cache_and_buffers_that_do_not_fit() -> None:
     with pytest.raises(OutOfMemory) as failure:
-        plan(_real(), memory=Memory(2 * GB), context="max")
+        plan(announced(), memory=Memory(2 * GB), wishes=Wishes("max"))
     assert str(failure.value) == (
         "a context of 131072 tokens needs 3.7 GB on top of the weights, 2.0 GB are free: "
         "use a smaller --context, or close other programs"
     )
-    with pytest.raises(OutOfMemory, match=r"a context of 8192 tokens needs 0\.6 GB"):
-        plan(_real(), memory=Memory(500 * MB))
+    with pytest.raises(OutOfMemory, match=r"a context of 8192 tokens needs 0\.5 GB"):
+        plan(announced(), memory=Memory(500 * MB))
 
 
 def test_weights_that_do_not_fit_without_mmap() -> None:
     with pytest.raises(OutOfMemory) as failure:
-        plan(_real(), memory=Memory(9 * GB), use_mmap=False)
+        plan(announced(), memory=Memory(9 * GB), wishes=Wishes(use_mmap=False))
     assert str(failure.value) == (
         "gpt-oss-20b needs 12.6 GB with a context of 8192 tokens, 9.0 GB are free: "
         "leave mmap on, or close other programs"
     )
-    assert not plan(_real(), memory=Memory(40 * GB), use_mmap=False).use_mmap
-
-
-@pytest.mark.parametrize(
-    ("gpus", "layers"),
-    [((), 0), ((GB,), 0), ((4 * GB,), 7), ((24 * GB,), 25), ((4 * GB, 4 * GB), 14), ((80 * GB,), 25)],
-)
-def test_layers_on_the_gpu(gpus: tuple[int, ...], layers: int) -> None:
-    planned = plan(_real(), memory=Memory(40 * GB, gpus))
-    assert (planned.context_tokens, planned.gpu_layers) == (32_768, layers)
+    assert not plan(announced(), memory=Memory(40 * GB), wishes=Wishes(use_mmap=False)).use_mmap
 
 
 def test_layers_that_are_asked_for() -> None:
-    model = _real()
-    assert plan(model, memory=Memory(40 * GB, (24 * GB,)), gpu_layers=0).gpu_layers == 0
-    assert plan(model, memory=Memory(40 * GB), gpu_layers=7).gpu_layers == 7
-    assert plan(model, memory=Memory(40 * GB), gpu_layers=999).gpu_layers == 25
+    model = announced()
+    assert plan(model, memory=Memory(40 * GB, (24 * GB,)), wishes=Wishes(gpu_layers=0)).gpu_layers == 0
+    assert plan(model, memory=Memory(40 * GB), wishes=Wishes(gpu_layers=7)).gpu_layers == 7
+    assert plan(model, memory=Memory(40 * GB), wishes=Wishes(gpu_layers=999)).gpu_layers == 25
 
 
 def test_what_is_on_the_gpu_takes_no_memory() -> None:
-    model = _real()
+    model = announced()
     assert plan(model, memory=Memory(4 * GB, (24 * GB,))).warnings == ()
-    assert plan(model, memory=Memory(4 * GB, (24 * GB,)), gpu_layers=0).warnings != ()
+    assert plan(model, memory=Memory(4 * GB, (24 * GB,)), wishes=Wishes(gpu_layers=0)).warnings != ()
 
 
 def test_a_gpu_that_shares_the_memory() -> None:
-    model, apple = _real(), Memory(16 * GB, (12 * GB,), shared=True)
+    model, apple = announced(), Memory(16 * GB, (12 * GB,), shared=True)
     assert plan(model, memory=apple).gpu_layers == 25
     assert apple.all_free == 16 * GB
     assert plan(model, memory=replace(apple, ram_free=9 * GB)).warnings != ()
@@ -185,7 +152,7 @@ def test_a_gpu_that_shares_the_memory() -> None:
 # --- a second copy of the weights ---
 
 _AVX2 = frozenset({"AVX2", "REPACK"})
-_COPY = 24 * 423_014_400
+_COPY = 24 * 423_014_400  # the experts of gpt-oss-20b
 
 
 @pytest.mark.skipif(reason_against(processor_features()) is not None, reason="this build can't repack")
@@ -233,39 +200,39 @@ def test_what_is_repacked(processor: set[str], expected: int) -> None:
         ("auto", Memory(99 * GB, (4 * GB,)), 0),
         ("on", Memory(25 * GB), _COPY),
         ("on", Memory(None), _COPY),
-        ("on", Memory(99 * GB, (4 * GB,)), 18 * 423_014_400),  # not what is on the GPU
+        ("on", Memory(99 * GB, (4 * GB,)), 21 * 423_014_400),  # not what is on the GPU
     ],
 )
 def test_where_the_copy_is_made(repack: Repack, memory: Memory, copy: int) -> None:
-    planned = plan(_real(), memory=memory, repack=repack, processor=_AVX2)
+    planned = plan(announced(), memory=memory, wishes=Wishes(repack=repack), processor=_AVX2)
     assert (planned.needs.repacked, planned.repack) == (copy, copy > 0)
     assert planned.context_tokens == 32_768
 
 
 def test_a_copy_that_is_asked_for_comes_before_a_long_context() -> None:
-    planned = plan(_real(), memory=Memory(23 * GB), repack="on", processor=_AVX2)
+    planned = plan(announced(), memory=Memory(23 * GB), wishes=Wishes(repack="on"), processor=_AVX2)
     assert (planned.context_tokens, planned.repack) == (16_384, True)
 
 
 def test_a_copy_that_can_not_be_made_is_refused() -> None:
     with pytest.raises(OutOfMemory) as full:
-        plan(_real(), memory=Memory(20 * GB), repack="on", processor=_AVX2)
+        plan(announced(), memory=Memory(20 * GB), wishes=Wishes(repack="on"), processor=_AVX2)
     assert str(full.value) == (
         "gpt-oss-20b needs 22.8 GB with a second, repacked copy of its weights, 20.0 GB are free: "
         "leave out --repack, or close other programs"
     )
     with pytest.raises(SettingRefused) as refused:
-        plan(_real(), memory=Memory(99 * GB), repack="on", processor=_AVX2 | {"AMX_INT8"})
+        plan(announced(), memory=Memory(99 * GB), wishes=Wishes(repack="on"), processor=_AVX2 | {"AMX_INT8"})
     assert str(refused.value) == (
         "--repack on: llama.cpp was built for a processor with AMX, where repacking can crash it: leave it out"
     )
-    assert not plan(_real(), memory=Memory(99 * GB), repack="auto", processor=_AVX2 | {"AMX_INT8"}).repack
+    assert not plan(announced(), memory=Memory(99 * GB), wishes=Wishes(repack="auto"), processor=_AVX2 | {"AMX_INT8"}).repack
     with pytest.raises(SettingRefused, match=r"llama\.cpp was built without repacking"):
-        plan(_real(), memory=Memory(99 * GB), repack="on", processor=frozenset({"AVX2"}))
+        plan(announced(), memory=Memory(99 * GB), wishes=Wishes(repack="on"), processor=frozenset({"AVX2"}))
 
 
 def test_whether_it_fits() -> None:
-    model = _real()
+    model = announced()
     assert fits(model, Memory(None))
     assert fits(model, Memory(13 * GB))
     assert not fits(model, Memory(12 * GB))

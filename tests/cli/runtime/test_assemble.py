@@ -12,7 +12,7 @@ from agent.engine.llama import gpu_free_bytes, processor_features
 from agent.models.catalog import ETUDE_PATH
 from agent.models.memory import Memory, read_memory
 from agent.models.model import open_model
-from agent.models.plan import plan
+from agent.models.plan import Wishes, plan
 from agent.models.repack import reason_against
 from agent.worker import Worker
 from cli.runtime.assemble import Assembly, begin
@@ -62,7 +62,7 @@ def _repacked(*, stays: bool, **settings: Any) -> int:
 @pytest.mark.skipif(reason_against(processor_features()) is not None, reason="this build can't repack")
 def test_weights_are_repacked_for_a_chat_that_need_not_be_had_again() -> None:
     model = open_model(ETUDE_PATH)
-    copy = plan(model, memory=Memory(None), repack="on", processor=processor_features()).needs.repacked
+    copy = plan(model, memory=Memory(None), wishes=Wishes(repack="on"), processor=processor_features()).needs.repacked
     free = read_memory(gpu_free_bytes()).ram_free or 0
     assert _repacked(stays=True, temperature=1.0) == (copy if free > 2.2e9 and not gpu_free_bytes() else 0)
     assert _repacked(stays=True, repack="on") == _repacked(stays=False, repack="on", seed=1) == copy

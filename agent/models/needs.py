@@ -1,0 +1,98 @@
+"""What a model takes of memory: its weights, the KV cache, llama.cpp's buffers, and this process itself.
+
+`python -m tests.oracle.plan` compares these numbers with what llama.cpp reports.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from agent.models.gpt_oss import Architecture
+from agent.models.memory import Memory
+from agent.models.model import ModelFile
+
+KvType = Literal["f16", "q8_0"]
+"""How the KV cache is stored. q8_0 takes half the memory of f16, and rounds more coarsely."""
+
+CONTEXTS: Final = (32_768, 16_384, 8_192)
+"""The contexts that are tried, in tokens, when none is asked for."""
+BATCH_TOKENS: Final = 512
+"""The engine's batch size: the window's KV cells and the buffers grow with it."""
+Q8_BLOCK: Final = 32
+"""Values in a block of q8_0: a head must hold whole blocks."""
+
+_CELLS_STEP: Final = 256  # llama.cpp rounds a context and a window's cache up to this
+_BLOCK_BYTES: Final = {"f16": 64, "q8_0": 34}  # of 32 values
+_FIXED_BYTES: Final = 1 << 20
+_OWN_BYTES: Final = 50_000_000  # resident with `ossia run` and the étude, beside weights, cache and buffers
+_OWN_ID_BYTES: Final = 770  # more for each id of a vocabulary; both were measured with Python 3.11 on Linux
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a run takes, in bytes: weights, KV cache, compute and output buffers; `repacked`: the weights' second copy.
+
+    `own` is the rest of this process: Python, its libraries, the vocabulary.
+    """
+
+    weights: int
+    kv: int
+    buffers: int
+    own: int
+    repacked: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.weights + self.kv + self.buffers + self.own + self.repacked
+
+
+def needs_of(model: ModelFile, context_tokens: int, kv_type: KvType = "f16") -> Needs:
+    """What `model` needs with a context of that many tokens. gpt-oss-20b, 32768: 12.1 GB, 0.8 GB, 0.1 GB, 0.2 GB."""
+    return Needs(
+        model.weight_bytes,
+        kv_bytes(model.architecture, context_tokens, kv_type),
+        buffer_bytes(model.architecture, context_tokens),
+        _OWN_BYTES + _OWN_ID_BYTES * model.architecture.vocabulary_size,
+    )
+
+
+def fits(model: ModelFile, memory: Memory) -> bool:
+    """Do weights, buffers and the shortest context fit into memory, so that the disk isn't read over and over?"""
+    shortest = min(CONTEXTS[-1], model.architecture.context_tokens)
+    return memory.all_free is None or needs_of(model, shortest).total <= memory.all_free
+
+
+def kv_bytes(network: Architecture, context_tokens: int, kv_type: KvType = "f16") -> int:
+    """The KV cache in bytes, as llama.cpp lays it out: odd layers keep the whole context, even ones their window."""
+    return sum(layer_kv_bytes(network, layer, context_tokens, kv_type) for layer in range(network.layers))
+
+
+def layer_kv_bytes(network: Architecture, layer: int, context_tokens: int, kv_type: KvType) -> int:
+    """The part of the KV cache that one layer has; `layer` counts from 0."""
+    full, window = _cells(network, context_tokens)
+    values = 2 * network.kv_heads * network.head_size  # keys and values
+    return (full if layer % 2 else window) * values * _BLOCK_BYTES[kv_type] // Q8_BLOCK
+
+
+def buffer_bytes(network: Architecture, context_tokens: int) -> int:
+    """The compute and output buffers: a batch's values in experts and attention, and its masks over the context.
+
+    With flash attention, which llama.cpp takes wherever the device can. llama.cpp 0.3.36 took 98, 126 and 222 MiB for
+    gpt-oss-20b's shapes at 4k, 32k and 128k (the same for 120b); this function returns 1 MiB more.
+    """
+    inner, heads = network.experts_used * network.expert_size, network.heads * network.head_size
+    widest = max(3 * inner, 2 * inner + network.experts_used * network.embedding)
+    values = 4 * (widest + 3 * network.embedding + heads)
+    masks = 2 * sum(_cells(network, context_tokens))
+    return BATCH_TOKENS * (values + masks) + 4 * network.vocabulary_size + _FIXED_BYTES
+
+
+def _cells(network: Architecture, context_tokens: int) -> tuple[int, int]:
+    """How many tokens the cache of an odd layer holds, and that of an even one."""
+    full = _rounded(context_tokens)
+    return full, _rounded(min(full, network.window + BATCH_TOKENS))
+
+
+def _rounded(cells: int) -> int:
+    return -(-cells // _CELLS_STEP) * _CELLS_STEP

@@ -1,0 +1,112 @@
+"""`ossia models rm`, `default` and `pull`: what they do."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cli.commands import exit_error, writing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agent.models.find import Found
+
+
+def remove(model: str, *, yes: bool) -> None:
+    """Remove a model that ossia downloaded, after asking. Another program's is left where it is.
+
+    Raises ExitError with the command that removes it there.
+    """
+    from agent.models.memory import size_text
+    from agent.models.pull import parts_kept
+    from agent.models.resolve import locate
+    from cli import paths
+    from cli.runtime.models import locations
+
+    kept = parts_kept(model, paths.data_dir())
+    try:
+        found = locate(model, locations=locations())
+    except Exception:
+        if not kept:
+            raise
+        found = ()
+    own = [one for one in found if one.origin == "ossia"]
+    if not own and not kept:
+        raise exit_error(f"rm: {_elsewhere(found[0])}")
+    files = [*(path for one in own for path in one.parts), *kept]
+    size = size_text(sum(path.lstat().st_size for path in files))
+    if not yes and not _asked(files, size):
+        print("ossia: nothing was changed", file=sys.stderr)
+        return
+    for path in files:
+        with writing(path):
+            path.unlink()
+        _say(f"removed {path}")
+    for one in found:
+        if one not in own:
+            _say(f"{one.path} is still there: {_elsewhere(one)}")
+
+
+def _asked(files: Sequence[Path], size: str) -> bool:
+    from cli.clean import clean
+
+    for path in files:
+        print(clean(str(path)), file=sys.stderr)
+    if not sys.stdin.isatty():
+        raise exit_error("rm: there is no terminal to ask on: --yes removes without asking")
+    print(f"Remove {size}? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _elsewhere(one: Found) -> str:
+    """Whose file it is, and what removes it there."""
+    from agent.models.ollama import called_there
+
+    path = shlex.quote(str(one.path))
+    match one.origin:
+        case "built-in":
+            return "étude is a part of ossia, and stays"
+        case "huggingface":
+            folder = next((part for part in one.path.parts if part.startswith("models--")), "")
+            repo = folder.removeprefix("models--").replace("--", "/")
+            return f"{one.path} is in Hugging Face's cache; `hf cache rm model/{repo}` removes it there"
+        case "ollama":
+            called = called_there(one.path)
+            how = " and ".join(f"`ollama rm {name}`" for name in called) or "Ollama"
+            return f"{one.path} is Ollama's; {how} removes it there"
+        case "lm-studio":
+            return f"{one.path} is LM Studio's; remove it there, under My Models"
+        case "llama.cpp":
+            return f"{one.path} is in llama.cpp's cache; `rm {path}` removes it there"
+    return f"{one.path} isn't in ossia's folder; `rm {path}` removes it"
+
+
+def set_default(model: str) -> None:
+    """Write `model` into the config file, after a look at whether it can be used."""
+    import json
+
+    from agent.models.memory import read_memory
+    from agent.models.resolve import resolve
+    from cli.runtime.models import locations
+    from cli.settings.config import config_path
+    from cli.settings.config_file import set_value
+    from cli.settings.table import SETTINGS
+
+    resolve(model, locations=locations(), memory=read_memory())
+    here = Path(model)
+    stored = str(here.absolute()) if not here.is_absolute() and here.is_file() else model
+    with writing(config_path(os.environ)) as path:
+        set_value(os.environ, "model", [stored])
+    one = SETTINGS["model"]
+    wins = f"; {one.variable} is set and overrides it" if os.environ.get(one.variable) else ""
+    _say(f"{path}: model = {json.dumps(stored, ensure_ascii=False)}{wins}")
+
+
+def _say(text: str) -> None:
+    from cli.clean import clean
+
+    print(clean(f"ossia: {text}"), file=sys.stderr)

@@ -1,0 +1,113 @@
+"""`ossia models show` and `path`: a model file in words, and as JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agent.models.describe import Description, Stored
+    from agent.models.find import Found
+
+VERSION = 1
+"""Of the JSON."""
+
+
+def print_description(name: str, told: Description, *, as_json: bool) -> None:
+    """Print what the header says: rows of a label and a text, or JSON on one line."""
+    from cli.clean import one_line
+    from cli.streams import shown
+
+    if as_json:
+        print(json.dumps(_document(name, told)))
+        return
+    rows = _rows(told)
+    width = max(len(label) for label, _ in rows)
+    print(shown(f"{one_line(name)}  {one_line(str(told.path))}"))
+    for label, text in rows:
+        print(shown(f"{label:<{width}}  {one_line(text)}"))
+
+
+def print_path(one: Found, *, as_json: bool) -> None:
+    """Print where a model's (first) file is."""
+    from cli.streams import shown
+
+    if as_json:
+        found = {"version": VERSION, "model": one.name, "path": str(one.path), "from": one.origin}
+        print(json.dumps(found | {"bytes": one.file_bytes}))
+    else:
+        print(shown(str(one.path)))
+
+
+def _rows(told: Description) -> list[tuple[str, str]]:
+    from agent.models.memory import size_text
+
+    parts = f" in {len(told.parts)} files" if len(told.parts) > 1 else ""
+    rows = [
+        ("usable", "yes" if told.problem is None else f"no: {told.problem}"),
+        ("architecture", ", ".join([told.architecture or "not named", *_network(told.numbers)])),
+        ("context", _context(told.numbers)),
+        ("vocabulary", "none" if told.vocabulary is None else f"{told.vocabulary:,} tokens"),
+        ("size", f"{size_text(told.file_bytes)}{parts}"),
+        ("from", told.origin),
+        *((group, _stored(rows)) for group, rows in _by_group(told.stored).items()),
+    ]
+    return rows if told.title is None else [("title", told.title), *rows]
+
+
+def _network(numbers: dict[str, int]) -> list[str]:
+    """`["24 layers of 2,880", "32 experts, 4 for a token", "64 heads of 64, 8 for keys and values"]`."""
+    told = []
+    if "layers" in numbers:
+        width = f" of {numbers['embedding']:,}" if "embedding" in numbers else ""
+        told.append(f"{numbers['layers']:,} layers{width}")
+    if "experts" in numbers:
+        used = f", {numbers['experts_used']:,} for a token" if "experts_used" in numbers else ""
+        told.append(f"{numbers['experts']:,} experts{used}")
+    if "heads" in numbers:
+        size = f" of {numbers['head_size']:,}" if "head_size" in numbers else ""
+        shared = f", {numbers['kv_heads']:,} for keys and values" if "kv_heads" in numbers else ""
+        told.append(f"{numbers['heads']:,} heads{size}{shared}")
+    return told
+
+
+def _context(numbers: dict[str, int]) -> str:
+    if "context" not in numbers:
+        return "not given"
+    window = f"; every other layer sees {numbers['window']:,}" if "window" in numbers else ""
+    return f"{numbers['context']:,} tokens{window}"
+
+
+def _by_group(stored: Sequence[Stored]) -> dict[str, list[Stored]]:
+    groups: dict[str, list[Stored]] = {}
+    for row in stored:
+        groups.setdefault(row.group, []).append(row)
+    return groups
+
+
+def _stored(rows: Sequence[Stored]) -> str:
+    from agent.models.memory import size_text
+
+    return ", ".join(f"{row.kind} {size_text(row.bytes)}" for row in rows)
+
+
+def _document(name: str, told: Description) -> dict[str, object]:
+    return {
+        "version": VERSION,
+        "model": name,
+        "path": str(told.path),
+        "from": told.origin,
+        "usable": told.problem is None,
+        "problem": told.problem,
+        "title": told.title,
+        "architecture": told.architecture,
+        **told.numbers,
+        "vocabulary": told.vocabulary,
+        "files": [str(part) for part in told.parts],
+        "bytes": told.file_bytes,
+        "tensors": [
+            {"group": row.group, "type": row.kind, "count": row.tensors, "bytes": row.bytes} for row in told.stored
+        ],
+    }

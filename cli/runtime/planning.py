@@ -1,0 +1,75 @@
+"""From settings to a plan of how a model is loaded, and to what llama.cpp is told of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agent.engine.llama import LlamaSettings
+    from agent.models.memory import Memory
+    from agent.models.model import ModelFile
+    from agent.models.plan import Plan, Wishes
+    from agent.models.repack import Repack
+    from cli.settings.table import Settings
+
+
+def plan_for(settings: Settings, model: ModelFile, memory: Memory, *, stays: bool) -> Plan:
+    """How `model` is loaded by these settings; `stays`: it will answer again and again, as in a chat.
+
+    Raises what `agent.models.plan.plan` does.
+    """
+    from agent.engine.llama import processor_features
+    from agent.models.plan import plan
+
+    wishes = wishes_of(settings, model, stays=stays)
+    return plan(model, memory=memory, wishes=wishes, processor=processor_features())
+
+
+def wishes_of(settings: Settings, model: ModelFile, *, stays: bool) -> Wishes:
+    """What the settings ask of the plan."""
+    from agent.models.plan import Wishes
+
+    return Wishes(
+        context=settings.context,
+        gpu_layers=settings.gpu_layers,
+        cpu_moe=settings.n_cpu_moe,
+        kv_type=settings.kv_type,
+        repack=_repack(settings, model.temperature, stays=stays),
+    )
+
+
+def native_settings(planned: Plan, *, threads: int | None) -> LlamaSettings:
+    """What llama.cpp is told of the plan."""
+    from agent.engine.llama import LlamaSettings
+    from agent.models.needs import BATCH_TOKENS
+
+    return LlamaSettings(
+        context_tokens=planned.context_tokens,
+        gpu_layers=planned.gpu_layers,
+        cpu_moe=planned.offload.cpu_moe,
+        split=planned.offload.split,
+        kv_type=planned.kv_type,
+        threads=threads,
+        batch_tokens=BATCH_TOKENS,
+        use_mmap=planned.use_mmap,
+        repack=planned.repack,
+    )
+
+
+def on_gpu(planned: Plan) -> str:
+    """`"25 layers on the GPU"`, `"25 layers on the GPU, the experts of the first 9 on the CPU"`."""
+    experts = planned.offload.cpu_moe
+    kept = f", the experts of the first {experts} on the CPU" if experts else ""
+    return f"{planned.gpu_layers} layers on the GPU{kept}"
+
+
+def _repack(settings: Settings, own_temperature: float, *, stays: bool) -> Repack:
+    """How to repack. "auto" becomes "off" for a single answer, which isn't worth the copy, and for repeatable ones.
+
+    With a seed or greedy sampling the same answer is expected again; a repacked copy rounds differently, and whether
+    there is one would depend on how much memory is free.
+    """
+    temperature = own_temperature if settings.temperature is None else settings.temperature
+    if settings.repack == "auto" and (not stays or settings.seed is not None or temperature == 0):
+        return "off"
+    return settings.repack
