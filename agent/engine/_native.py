@@ -48,10 +48,10 @@ class LlamaSettings:
 
     `gpu_layers` -1: all of them; it matters only where llama.cpp was built for a GPU. `cpu_moe`: the experts of the
     first so many layers stay with the processor. `split`: how many of the layers each GPU has; empty: as llama.cpp
-    shares them. `threads` None: as many as there are physical cores. At most `batch_tokens` go through the network at once. Of a prompt, `step_tokens` do; None: as
-    many as suit the threads (`agent.engine.threads.step_tokens`), or a whole batch on a GPU. `repack`: make a second
-    copy of the weights for the processor, in the order in which it reads them (`agent.models.repack` says how large it
-    is, and where it can't be made).
+    shares them. `threads` None: as many as there are physical cores. At most `batch_tokens` go through the network at
+    once. Of a prompt, `step_tokens` do; None: as many as suit the threads (`agent.engine.threads.step_tokens`), or a
+    whole batch on a GPU. `repack`: make a second copy of the weights for the processor, in the order in which it reads
+    them (`agent.models.repack` says how large it is, and where it can't be made).
     """
 
     context_tokens: int

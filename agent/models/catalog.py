@@ -15,13 +15,15 @@ ETUDE_PATH: Final = Path(__file__).with_name("etude.gguf")
 class CatalogModel:
     """A model to download: its files are those of `repo` (on the Hugging Face hub) whose name matches `files`, a regex.
 
-    `download_bytes` is the approximate size, for people; the hub's own numbers are what counts.
+    `download_bytes` is the approximate size, for people; the hub's own numbers are what counts. `folder`: where the
+    files go below the folder of models; "": there itself.
     """
 
     name: str
     repo: str
     files: str
     download_bytes: int
+    folder: str = ""
 
 
 DOWNLOADS: Final = (
@@ -61,6 +63,16 @@ def name_of(path: Path) -> str:
     stem = _SPLIT.sub("", path.name.removesuffix(".gguf"))
     official = _OFFICIAL.search(stem)
     return f"gpt-oss-{official[1].lower()}" if official else stem
+
+
+def stem_of(name: str) -> str:
+    """A file's name without `.gguf` and its part's number: `"x"` for `"x-00001-of-00003.gguf"`."""
+    return _SPLIT.sub("", name.removesuffix(".gguf"))
+
+
+def goes_with_a_model(name: str) -> bool:
+    """Is the file `name` no model, but an addition to one: `"mmproj-x.gguf"`?"""
+    return re.match(_BESIDE, name, re.IGNORECASE) is None
 
 
 def part_of(path: Path) -> tuple[int, int] | None:

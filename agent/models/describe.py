@@ -62,7 +62,8 @@ class Description:
 def describe(path: Path, *, origin: Origin = "path") -> Description:
     """What the header of `path` says. Raises `ModelError` if there is no header that can be read."""
     header = read_header(path)
-    parts, file_bytes, problem = (path,), header.file_bytes, None
+    parts: tuple[Path, ...] = (path,)
+    file_bytes, problem = header.file_bytes, None
     tensors: Iterable[TensorInfo] = header.tensors.values()
     try:
         model = open_model(path, origin=origin)

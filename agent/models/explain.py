@@ -35,7 +35,7 @@ def _context(model: ModelFile, memory: Memory, planned: Plan, wishes: Wishes) ->
     said = f"{tokens:,} of the model's {own:,} tokens"
     if wishes.context is not None:
         return f"{said}, as asked for"
-    longer = min((one for one in (*CONTEXTS, own) if one > tokens), default=None)
+    longer = min((one for one in (*CONTEXTS, own) if tokens < one <= own), default=None)
     if longer is None:
         return said
     if tokens == CONTEXTS[0]:
@@ -48,9 +48,13 @@ def _gpus(model: ModelFile, memory: Memory, planned: Plan) -> list[Row]:
     put, whole = planned.offload, model.architecture.layers + 1
     if not memory.gpu_free:
         return [("GPU", "none that llama.cpp can use: the processor does everything")]
-    layers = f"all {whole} layers, the output's among them" if put.layers == whole else f"{put.layers} of {whole} layers"
+    layers = (
+        f"all {whole} layers, the output's among them" if put.layers == whole else f"{put.layers} of {whole} layers"
+    )
     if memory.shared:
-        held = f"{size_text(sum(put.gpu_bytes))} of the shared memory, {size_text(sum(memory.gpu_free))} are meant for it"
+        held = (
+            f"{size_text(sum(put.gpu_bytes))} of the shared memory, {size_text(sum(memory.gpu_free))} are meant for it"
+        )
         return [("GPU", f"{layers}: {held}")]
     if not put.layers:
         return [("GPU", f"nothing: even the output layer needs more than {size_text(max(memory.gpu_free))}")]

@@ -23,7 +23,7 @@ _MAX_FOLDERS: Final = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Locations:
-    """Where to look, in this order: ossia's data folder, the caches of the Hugging Face hub, llama.cpp, LM Studio, Ollama.
+    """Where to look, in this order: ossia's data folder, those of Hugging Face, llama.cpp, LM Studio, Ollama.
 
     A folder that isn't there is skipped. `cli.commands.models.locations` fills this in from the environment.
     """

@@ -24,7 +24,7 @@ Q8_BLOCK: Final = 32
 
 _CELLS_STEP: Final = 256  # llama.cpp rounds a context and a window's cache up to this
 _BLOCK_BYTES: Final = {"f16": 64, "q8_0": 34}  # of 32 values
-_FIXED_BYTES: Final = 1 << 20
+_FIXED_BYTES: Final = 1 << 17
 _OWN_BYTES: Final = 50_000_000  # resident with `ossia run` and the étude, beside weights, cache and buffers
 _OWN_ID_BYTES: Final = 770  # more for each id of a vocabulary; both were measured with Python 3.11 on Linux
 
@@ -79,13 +79,13 @@ def buffer_bytes(network: Architecture, context_tokens: int) -> int:
     """The compute and output buffers: a batch's values in experts and attention, and its masks over the context.
 
     With flash attention, which llama.cpp takes wherever the device can. llama.cpp 0.3.36 took 98, 126 and 222 MiB for
-    gpt-oss-20b's shapes at 4k, 32k and 128k (the same for 120b); this function returns 1 MiB more.
+    gpt-oss-20b's shapes at 4k, 32k and 128k (the same for 120b); this function returns as much.
     """
     inner, heads = network.experts_used * network.expert_size, network.heads * network.head_size
     widest = max(3 * inner, 2 * inner + network.experts_used * network.embedding)
     values = 4 * (widest + 3 * network.embedding + heads)
-    masks = 2 * sum(_cells(network, context_tokens))
-    return BATCH_TOKENS * (values + masks) + 4 * network.vocabulary_size + _FIXED_BYTES
+    cells = _cells(network, context_tokens)
+    return min(BATCH_TOKENS, cells[0]) * (values + 2 * sum(cells)) + 4 * network.vocabulary_size + _FIXED_BYTES
 
 
 def _cells(network: Architecture, context_tokens: int) -> tuple[int, int]:

@@ -102,9 +102,7 @@ def _check_wishes(model: ModelFile, wishes: Wishes, processor: frozenset[str]) -
         )
 
 
-def _context(
-    model: ModelFile, memory: Memory, wishes: Wishes, processor: frozenset[str]
-) -> tuple[int, list[str]]:
+def _context(model: ModelFile, memory: Memory, wishes: Wishes, processor: frozenset[str]) -> tuple[int, list[str]]:
     own, asked = model.architecture.context_tokens, wishes.context
     if asked is None:
         copied = wishes.repack == "on" and not memory.gpu_free

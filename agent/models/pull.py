@@ -1,4 +1,4 @@
-"""Downloads a model of the catalogue from the Hugging Face hub: resumed where it was cut, checked by its hash.
+"""Downloads models from the Hugging Face hub: resumed where they were cut, checked by their hash.
 
 `hf_hub_download` isn't used: when it is interrupted, it deletes what came (huggingface_hub 2.4), and nobody wants to
 download 12 GB twice. The library's session, addresses, tokens and errors are used.
@@ -6,34 +6,30 @@ download 12 GB twice. The library's session, addresses, tokens and errors are us
 
 from __future__ import annotations
 
-import hashlib
-import os
 import re
-import shutil
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Final, Literal
+from typing import BinaryIO, Literal
 
-from agent.errors import DownloadFailed
-from agent.models.catalog import CatalogModel
+from agent.errors import DownloadFailed, ModelMissing
+from agent.models.catalog import CatalogModel, goes_with_a_model, stem_of
 from agent.models.find import MODELS_FOLDER
+from agent.models.transfer import (
+    TIMEOUT_S,
+    PullProgress,
+    Report,
+    Transient,
+    check_disk,
+    digest,
+    fill,
+    free_disk,
+    only_one,
+    quiet_hub,
+)
 
-_BLOCK_BYTES: Final = 1 << 20
-_TIMEOUT_S: Final = 30  # without a byte
-_TRIES: Final = 5
-_LOCK_WAIT_S: Final = 0.2
-
-
-@dataclass(frozen=True, slots=True)
-class PullProgress:
-    """How far it is: `done` of `total` bytes of all files. The phase that checks the hashes counts from 0 again."""
-
-    phase: Literal["download", "check"]
-    done: int
-    total: int
+_MOST_NAMED = 10  # models of a repository in an error
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,23 +52,69 @@ class _Job:
 
     model: CatalogModel
     revision: str
-    folder: Path
+    data_dir: Path
     endpoint: str | None
     retry_pause_s: float
 
-
-def free_disk(folder: Path) -> int:
-    """The free bytes where `folder` is, or will be."""
-    while not folder.exists() and folder != folder.parent:
-        folder = folder.parent
-    return shutil.disk_usage(folder).free
+    @property
+    def folder(self) -> Path:
+        return _folder(self.model, self.data_dir)
 
 
-def keeps_part(model: CatalogModel, data_dir: Path) -> bool:
-    """Is there a part of a download of `model` that `pull` would go on with?"""
-    parts = (data_dir / MODELS_FOLDER).glob("*.part")
-    named = (path for path in parts if re.fullmatch(model.files, path.name.rsplit(".", 2)[0]))
-    return any(path.stat().st_size for path in named)
+def parts_kept(model: CatalogModel, data_dir: Path) -> list[Path]:
+    """The parts of a download of `model` that `pull` would go on with."""
+    named = (
+        path
+        for path in _folder(model, data_dir).glob("*.part")
+        if re.fullmatch(model.files, path.name.rsplit(".", 2)[0])
+    )
+    return [path for path in named if path.stat().st_size]
+
+
+def on_the_hub(repo: str, wanted: str | None, data_dir: Path, *, endpoint: str | None = None) -> CatalogModel:
+    """The GGUF model in a repository of the hub: `on_the_hub("unsloth/gpt-oss-20b-GGUF", "Q4_K_M", data)`.
+
+    `wanted` is a file's name, or a part of it that only one model's has; None: there is only one. Its files go into a
+    folder of the repository's name. Raises `ModelMissing`, which names those there are, and `DownloadFailed`.
+    """
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HFValidationError
+
+    named = f"{repo}:{wanted}" if wanted else repo
+    asked = CatalogModel(named, repo, r"(?!)", 0, folder=repo)
+    try:
+        with quiet_hub(), _faults_of(asked, data_dir):
+            info = HfApi(endpoint=endpoint).model_info(repo, files_metadata=True, timeout=TIMEOUT_S)
+    except HFValidationError:
+        raise ModelMissing(f"{repo!r} can't be a repository: it must be ORG/REPO, as on the hub's pages") from None
+    models: dict[str, list[tuple[str, int]]] = {}
+    for found in info.siblings or ():
+        name = Path(found.rfilename).name
+        if name.endswith(".gguf") and not goes_with_a_model(name):
+            models.setdefault(stem_of(name), []).append((name, found.size or 0))
+    chosen = _chosen(models, wanted)
+    if len(chosen) != 1:
+        among = chosen or sorted(models)
+        more = f" and {len(among) - _MOST_NAMED} more" if len(among) > _MOST_NAMED else ""
+        names = ", ".join(f"{stem}.gguf" for stem in among[:_MOST_NAMED])
+        said = f"has {names}{more}: name one, ossia models pull {repo}:FILE" if models else "has no GGUF model"
+        raise ModelMissing(f"{named}: {repo} {said}")
+    files = models[chosen[0]]
+    if len({name for name, _ in files}) < len(files):
+        raise ModelMissing(f"{named}: {repo} has {files[0][0]} in two folders: download one yourself, use --model PATH")
+    pattern = "|".join(re.escape(name) for name, _ in files)
+    return CatalogModel(named, repo, pattern, sum(size for _, size in files), folder=repo)
+
+
+def _chosen(models: dict[str, list[tuple[str, int]]], wanted: str | None) -> list[str]:
+    if wanted is None:
+        return sorted(models)
+    exact = [stem for stem in models if stem_of(Path(wanted).name) == stem]
+    return exact or sorted(stem for stem in models if wanted.lower() in stem.lower())
+
+
+def _folder(model: CatalogModel, data_dir: Path) -> Path:
+    return data_dir / MODELS_FOLDER / model.folder
 
 
 def pull(
@@ -91,15 +133,17 @@ def pull(
     hub can't be reached or doesn't have the model, if the disk is too small, or if what came isn't what the hub has.
     An interrupt (KeyboardInterrupt) passes through; the part that came is kept.
     """
-    folder = data_dir / MODELS_FOLDER
-    with _quiet_hub(), _faults_of(model, folder):
+    folder = _folder(model, data_dir)
+    with quiet_hub(), _faults_of(model, data_dir):
         revision, files = _remote_files(model, endpoint)
         targets = ((file, file.target(folder)) for file in files)
         missing = [file for file, path in targets if not path.is_file() or path.stat().st_size != file.bytes]
-        _check_disk(model, missing, folder, free_bytes)
+        partials = (file.partial(folder) for file in missing)
+        came = sum(path.stat().st_size for path in partials if path.is_file())
+        check_disk(model.name, sum(file.bytes for file in missing) - came, folder, free_bytes)
         folder.mkdir(parents=True, exist_ok=True)
-        with _only_one(folder / f"{model.name}.lock", model):
-            _download_all(_Job(model, revision, folder, endpoint, retry_pause_s), missing, on_progress)
+        with only_one(folder, model.name):
+            _download_all(_Job(model, revision, data_dir, endpoint, retry_pause_s), missing, on_progress)
     return files[0].target(folder)
 
 
@@ -107,7 +151,7 @@ def _remote_files(model: CatalogModel, endpoint: str | None) -> tuple[str, list[
     """The revision (a commit, so that all files are of the same one) and the files, in order."""
     from huggingface_hub import HfApi
 
-    info = HfApi(endpoint=endpoint).model_info(model.repo, files_metadata=True, timeout=_TIMEOUT_S)
+    info = HfApi(endpoint=endpoint).model_info(model.repo, files_metadata=True, timeout=TIMEOUT_S)
     files = []
     for found in info.siblings or ():
         if re.fullmatch(model.files, Path(found.rfilename).name):
@@ -121,24 +165,11 @@ def _remote_files(model: CatalogModel, endpoint: str | None) -> tuple[str, list[
     return info.sha, sorted(files, key=lambda file: file.name)
 
 
-def _check_disk(
-    model: CatalogModel, missing: list[_RemoteFile], folder: Path, free_bytes: Callable[[Path], int]
-) -> None:
-    partials = (file.partial(folder) for file in missing)
-    needed = sum(file.bytes for file in missing) - sum(path.stat().st_size for path in partials if path.is_file())
-    free = free_bytes(folder)
-    if needed > free:
-        raise DownloadFailed(
-            f"{model.name} needs {needed / 1e9:.2f} GB of disk, {free / 1e9:.2f} GB are free in {folder}: "
-            "free up space, or download it elsewhere and use --model PATH"
-        )
-
-
 def _download_all(job: _Job, missing: list[_RemoteFile], on_progress: Callable[[PullProgress], None]) -> None:
     """The first file is downloaded last: a split model is found by that file, and so only once it is whole."""
     total = sum(file.bytes for file in missing)
 
-    def reporter(phase: Literal["download", "check"], before: int) -> Callable[[int], None]:
+    def reporter(phase: Literal["download", "check"], before: int) -> Report:
         return lambda of_file: on_progress(PullProgress(phase, before + of_file, total))
 
     done = 0
@@ -152,29 +183,18 @@ def _download_all(job: _Job, missing: list[_RemoteFile], on_progress: Callable[[
         done += file.bytes
 
 
-def _download(job: _Job, file: _RemoteFile, report: Callable[[int], None]) -> None:
-    """Fill the partial file. A broken connection is made again, until nothing came `_TRIES` times in a row."""
-    partial = file.partial(job.folder)
-    if partial.is_file() and partial.stat().st_size > file.bytes:
-        partial.unlink()
-    failures = 0
-    with partial.open("ab") as out:
-        while out.tell() < file.bytes:
-            came = out.tell()
-            report(came)
-            try:
-                with _faults_of(job.model, job.folder):
-                    _transfer(job, file, out, report)
-                    if out.tell() < file.bytes:
-                        raise ConnectionError("the transfer ended early")
-            except _Transient as error:
-                failures = failures + 1 if out.tell() <= came else 0
-                if failures >= _TRIES:
-                    raise DownloadFailed(str(error)) from error
-                time.sleep(job.retry_pause_s)
+def _download(job: _Job, file: _RemoteFile, report: Report) -> None:
+    fill(
+        file.partial(job.folder),
+        file.bytes,
+        lambda out, told: _transfer(job, file, out, told),
+        lambda: _faults_of(job.model, job.data_dir),
+        report,
+        retry_pause_s=job.retry_pause_s,
+    )
 
 
-def _transfer(job: _Job, file: _RemoteFile, out: BinaryIO, report: Callable[[int], None]) -> None:
+def _transfer(job: _Job, file: _RemoteFile, out: BinaryIO, report: Report) -> None:
     from huggingface_hub import hf_hub_url
     from huggingface_hub.utils import build_hf_headers, hf_raise_for_status, http_stream_backoff
 
@@ -182,7 +202,7 @@ def _transfer(job: _Job, file: _RemoteFile, out: BinaryIO, report: Callable[[int
     came = out.tell()
     asked = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={came}-"} if came else {})
     with http_stream_backoff(
-        "GET", url, headers=build_hf_headers(headers=asked), timeout=_TIMEOUT_S, max_retries=0
+        "GET", url, headers=build_hf_headers(headers=asked), timeout=TIMEOUT_S, max_retries=0
     ) as got:
         hf_raise_for_status(got)
         if came and got.status_code != 206:  # the server ignores ranges: this is the whole file
@@ -192,56 +212,18 @@ def _transfer(job: _Job, file: _RemoteFile, out: BinaryIO, report: Callable[[int
             report(out.tell())
 
 
-def _check(file: _RemoteFile, path: Path, report: Callable[[int], None]) -> None:
-    digest = hashlib.sha256()
-    with path.open("rb") as content:
-        while block := content.read(_BLOCK_BYTES):
-            digest.update(block)
-            report(content.tell())
-        os.fsync(content.fileno())
-    if digest.hexdigest() != file.sha256:
+def _check(file: _RemoteFile, path: Path, report: Report) -> None:
+    found = digest(path, report)
+    if found != file.sha256:
         path.unlink()
         raise DownloadFailed(
-            f"{file.name}: its sha256 is {digest.hexdigest()[:12]}…, the hub says {file.sha256[:12]}…: "
+            f"{file.name}: its sha256 is {found[:12]}…, the hub says {file.sha256[:12]}…: "
             "the file was deleted; pull it again"
         )
 
 
-class _Transient(DownloadFailed):
-    """A failure that may not happen again on the next try."""
-
-
 @contextmanager
-def _quiet_hub() -> Iterator[None]:
-    """Silence the hub's library: it logs whole addresses on stderr, and a signed address is a secret for a while."""
-    from huggingface_hub.utils import logging
-
-    before = logging.get_verbosity()
-    logging.set_verbosity(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logging.set_verbosity(before)
-
-
-@contextmanager
-def _only_one(lock: Path, model: CatalogModel) -> Iterator[None]:
-    """Lock the download: two of them into one file would spoil it."""
-    from huggingface_hub.utils import WeakFileLock
-
-    locked = WeakFileLock(lock, timeout=_LOCK_WAIT_S)
-    try:
-        locked.__enter__()
-    except TimeoutError as error:
-        raise DownloadFailed(f"{model.name} is being downloaded by another ossia: wait for that one") from error
-    try:
-        yield
-    finally:
-        locked.__exit__(None, None, None)
-
-
-@contextmanager
-def _faults_of(model: CatalogModel, folder: Path) -> Iterator[None]:
+def _faults_of(model: CatalogModel, data_dir: Path) -> Iterator[None]:
     """Turns failures of the hub and the network into one line, without an address (which may hold a signature)."""
     from huggingface_hub.errors import (
         GatedRepoError,
@@ -252,7 +234,7 @@ def _faults_of(model: CatalogModel, folder: Path) -> Iterator[None]:
     )
 
     def again() -> str:
-        kept, do = keeps_part(model, folder.parent), f"`ossia models pull {model.name}`"
+        kept, do = bool(parts_kept(model, data_dir)), f"`ossia models pull {model.name}`"
         return f"partial download kept, {do} resumes it" if kept else f"nothing was downloaded, {do} tries again"
 
     try:
@@ -267,11 +249,11 @@ def _faults_of(model: CatalogModel, folder: Path) -> Iterator[None]:
         ) from error
     except HfHubHTTPError as error:
         status = error.response.status_code
-        kind = _Transient if status in (408, 429) or status >= 500 else DownloadFailed
+        kind = Transient if status in (408, 429) or status >= 500 else DownloadFailed
         raise kind(f"{model.repo}: the hub answered {status}; {again()}") from error
     except HTTPError as error:
-        raise _Transient(f"{model.repo}: no connection to the hub ({type(error).__name__}); {again()}") from error
+        raise Transient(f"{model.repo}: no connection to the hub ({type(error).__name__}); {again()}") from error
     except ConnectionError as error:
-        raise _Transient(f"{model.repo}: {error}; {again()}") from error
+        raise Transient(f"{model.repo}: {error}; {again()}") from error
     except OSError as error:
         raise DownloadFailed(f"{model.name} can't be downloaded: {error.strerror or error}; {again()}") from error

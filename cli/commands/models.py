@@ -7,20 +7,27 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.commands import group
+from cli.commands import exit_error, group
+from cli.settings.flags import option
 
 if TYPE_CHECKING:
     from agent.models.find import Found
     from agent.models.memory import Memory
 
-app = group("List the models on this machine, or download one.")
+app = group("Look at models, get or remove them: list, show, plan, pull, rm, default, path.")
+
+Model = Annotated[str, typer.Argument(metavar="NAME|PATH", help="A name as `list` prints it, or a GGUF file.")]
+MaybeModel = Annotated[
+    str | None, typer.Argument(metavar="[NAME|PATH]", help="As `list` prints it. [default: the one that is used]")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
 
 
 @app.command("list")
 def list_() -> None:
     """Print the models that were found. Name, size, whether it fits into memory, where it is from, its path.
 
-    Looks into ossia's own folder and the caches of Hugging Face, llama.cpp and LM Studio.
+    Looks into ossia's own folder and those of Hugging Face, llama.cpp, LM Studio and Ollama.
     """
     from agent.engine.llama import gpu_free_bytes
     from agent.models.catalog import DOWNLOADS
@@ -40,36 +47,97 @@ def list_() -> None:
 
 
 @app.command()
+def show(model: MaybeModel = None, json: Json = False) -> None:
+    """Print what a model is: architecture, experts, context, how it is stored, and whether it can be used.
+
+    If it can't, the exit code is 3.
+    """
+    from agent.models.describe import describe
+    from cli.commands.models_report import print_description
+    from cli.exits import ExitCode
+
+    found = _located(model)
+    told = describe(found.path, origin=found.origin)
+    print_description(found.name, told, as_json=json)
+    if told.problem is not None:
+        raise typer.Exit(ExitCode.MODEL)
+
+
+@app.command()
+def plan(
+    model: MaybeModel = None,
+    context: Annotated[str | None, option("context")] = None,
+    gpu_layers: Annotated[str | None, option("gpu_layers")] = None,
+    n_cpu_moe: Annotated[str | None, option("n_cpu_moe")] = None,
+    kv_type: Annotated[str | None, option("kv_type")] = None,
+    repack: Annotated[str | None, option("repack")] = None,
+    json: Json = False,
+) -> None:
+    """Print how a chat would load a model here: what goes to the GPU, what doesn't, and why. Nothing is loaded."""
+    from cli.commands.models_plan_report import print_plan
+
+    given = {"model": model, "context": context, "gpu_layers": gpu_layers, "n_cpu_moe": n_cpu_moe, "kv_type": kv_type}
+    print_plan(given | {"repack": repack}, as_json=json)
+
+
+@app.command()
+def path(model: MaybeModel = None, json: Json = False) -> None:
+    """Print where a model's file is; of several files, the first."""
+    from cli.commands.models_report import print_path
+
+    print_path(_located(model), as_json=json)
+
+
+@app.command()
+def default(model: Model) -> None:
+    """Use this model from now on: as `ossia config set model`, but only if it can be used."""
+    from cli.commands.models_call import set_default
+
+    set_default(model)
+
+
+@app.command()
+def rm(model: Model, yes: Annotated[bool, typer.Option("--yes", help="Remove it without asking.")] = False) -> None:
+    """Remove a model that ossia downloaded, or a partial download. Those of other programs stay."""
+    from cli.commands.models_call import remove
+
+    remove(model, yes=yes)
+
+
+@app.command()
 def pull(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="gpt-oss-20b (12 GB) or gpt-oss-120b (63 GB).")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME|ORG/REPO[:FILE]|URL",
+            help="gpt-oss-20b (12 GB), gpt-oss-120b (63 GB), a repository on Hugging Face, or https://….gguf.",
+        ),
+    ],
 ) -> None:
     """Download a model into ossia's folder, or resume a partial download. Prints its path."""
-    from agent.models.catalog import DOWNLOADS, ETUDE, ETUDE_PATH, download_of
-    from agent.models.pull import keeps_part
-    from agent.models.pull import pull as download
-    from cli import paths
-    from cli.runtime.models import download_line
-    from cli.runtime.progress import LiveLine
+    from cli.commands.models_pull_call import pull_model
 
-    if name == ETUDE:
-        print(ETUDE_PATH)
-        return
-    model = download_of(name)
+    pull_model(name)
+
+
+def _located(model: str | None) -> Found:
+    """The file that `model` names, the first one of that name; None: the one that a run without --model uses."""
+    import os
+
+    from agent.models.find import found_at
+    from agent.models.memory import read_memory
+    from agent.models.resolve import locate, resolve
+    from cli.runtime.models import locations
+    from cli.settings.config import resolve as resolve_settings
+
+    where = locations()
+    model = model or resolve_settings({}, environ=os.environ).settings.model
     if model is None:
-        choices = " or ".join(download.name for download in DOWNLOADS)
-        raise typer.BadParameter(f"must be {choices}, not {name!r}", param_hint="NAME")
-    line = LiveLine(sys.stderr, shown=sys.stderr.isatty())
-    try:
-        path = download(model, paths.data_dir(), on_progress=download_line(line, name))
-    except KeyboardInterrupt:
-        line.erase()
-        kept = keeps_part(model, paths.data_dir())
-        more = f"; partial download kept, `ossia models pull {name}` resumes it" if kept else ""
-        print(f"ossia: stopped{more}", file=sys.stderr)
-        raise
-    finally:
-        line.erase()
-    print(path)
+        return found_at(resolve(None, locations=where, memory=read_memory()).path, where)
+    found = locate(model, locations=where)[0]
+    if found.path.is_dir():
+        raise exit_error(f"{found.path}: is a directory; name a GGUF file in it")
+    return found
 
 
 def _row(found: Found, memory: Memory) -> tuple[str, str, str, str, str]:

@@ -1,4 +1,4 @@
-"""`ossia models rm`, `default` and `pull`: what they do."""
+"""`ossia models rm` and `default`: what they do."""
 
 from __future__ import annotations
 
@@ -21,20 +21,23 @@ def remove(model: str, *, yes: bool) -> None:
 
     Raises ExitError with the command that removes it there.
     """
+    from agent.errors import ModelMissing
+    from agent.models.catalog import download_of
     from agent.models.memory import size_text
     from agent.models.pull import parts_kept
     from agent.models.resolve import locate
     from cli import paths
     from cli.runtime.models import locations
 
-    kept = parts_kept(model, paths.data_dir())
+    known = download_of(model)
+    kept = parts_kept(known, paths.data_dir()) if known else []
     try:
         found = locate(model, locations=locations())
-    except Exception:
+    except ModelMissing:
         if not kept:
             raise
         found = ()
-    own = [one for one in found if one.origin == "ossia"]
+    own = [one for one in found if one.origin == "ossia" and one.path.suffix in (".gguf", ".part")]
     if not own and not kept:
         raise exit_error(f"rm: {_elsewhere(found[0])}")
     files = [*(path for one in own for path in one.parts), *kept]
@@ -82,7 +85,7 @@ def _elsewhere(one: Found) -> str:
             return f"{one.path} is LM Studio's; remove it there, under My Models"
         case "llama.cpp":
             return f"{one.path} is in llama.cpp's cache; `rm {path}` removes it there"
-    return f"{one.path} isn't in ossia's folder; `rm {path}` removes it"
+    return f"{one.path} is no model that ossia downloaded; `rm {path}` removes it"
 
 
 def set_default(model: str) -> None:

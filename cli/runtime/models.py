@@ -14,7 +14,7 @@ from agent.models.memory import size_text
 from cli import paths
 
 if TYPE_CHECKING:
-    from agent.models.pull import PullProgress
+    from agent.models.transfer import PullProgress
     from cli.runtime.progress import LiveLine
 
 

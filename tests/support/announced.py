@@ -18,7 +18,5 @@ LARGE = replace(REAL, layers=36, experts=128)
 
 def announced(network: Architecture = REAL, name: str = "gpt-oss-20b") -> ModelFile:
     """A model of these measures: gpt-oss-20b has 12.1 GB in 459 tensors, 120b has 63.4 GB in 687."""
-    tensors = {
-        one.name: TensorInfo(one.name, one.shape[::-1], one.kind, 0, one.nbytes) for one in tensors_of(network)
-    }
+    tensors = {one.name: TensorInfo(one.name, one.shape[::-1], one.kind, 0, one.nbytes) for one in tensors_of(network)}
     return replace(open_model(ETUDE_PATH), name=name, architecture=network, tensors=tensors)

@@ -81,6 +81,22 @@ class GgufEdit:
         return raw + bytes(-len(raw) % self.alignment)
 
 
+def split_gguf(source: Path, folder: Path, stem: str, parts: int = 3) -> Path:
+    """`source` in parts, as llama.cpp's gguf-split makes them: the first one has the metadata and no tensors."""
+    whole = GgufEdit.of(source)
+    names = list(whole.tensors)
+    folder.mkdir(parents=True, exist_ok=True)
+    for part in range(parts):
+        edit = GgufEdit(entries=dict(whole.entries) if part == 0 else {})
+        mine = names[(part - 1) :: parts - 1] if part else []
+        edit.tensors = {name: whole.tensors[name] for name in mine}
+        edit.entries["split.no"] = (U16, struct.pack("<H", part))
+        edit.entries["split.count"] = (U16, struct.pack("<H", parts))
+        edit.entries["split.tensors.count"] = (I32, struct.pack("<i", len(names)))
+        edit.write(folder / f"{stem}-{part + 1:05d}-of-{parts:05d}.gguf")
+    return folder / f"{stem}-00001-of-{parts:05d}.gguf"
+
+
 def text(value: str | bytes) -> bytes:
     """A string as it stands in a GGUF."""
     raw = value.encode() if isinstance(value, str) else value

@@ -13,7 +13,7 @@ from cli.chat.commands.common import Block, Choice, CommandError, Stopped, must_
 from cli.exits import exit_code
 
 if TYPE_CHECKING:
-    from agent.models.pull import PullProgress
+    from agent.models.transfer import PullProgress
     from cli.chat.conversation import Conversation
     from cli.chat.face import Face
 
@@ -126,7 +126,7 @@ def _load(talk: Conversation, face: Face, name: str, found: str) -> None:
 
 def _pull(talk: Conversation, face: Face, name: str) -> None:
     from agent.models.catalog import DOWNLOADS, download_of
-    from agent.models.pull import keeps_part
+    from agent.models.pull import parts_kept
 
     wanted = download_of(name)
     if wanted is None:
@@ -158,7 +158,7 @@ def _pull(talk: Conversation, face: Face, name: str) -> None:
 
     def stop() -> None:
         """For the user it stops at once; the thread goes on until its next byte, which may take a while to come."""
-        kept = keeps_part(wanted, paths.data_dir())
+        kept = parts_kept(wanted, paths.data_dir())
         more = f"; partial download kept, /model pull {name} continues it" if kept else ""
         over(lambda: face.note(f"stopped{more}"))
         stopped.append(True)

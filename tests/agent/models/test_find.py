@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import struct
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from agent.models.memory import Memory
 from agent.models.model import open_model
 from agent.models.needs import needs_of
 from agent.models.resolve import resolve
-from tests.support.gguf_edit import I32, U16, GgufEdit
+from tests.support.gguf_edit import split_gguf
 from tests.support.toy_gguf import write_toy_gguf
 
 ETUDE = Found("etude", ETUDE_PATH, "built-in", ETUDE_PATH.stat().st_size)
@@ -42,22 +41,6 @@ def _put(source: Path, *names: Path) -> None:
     for path in names:
         path.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, path)
-
-
-def split(source: Path, folder: Path, stem: str, parts: int = 3) -> Path:
-    """`source` in parts, as llama.cpp's gguf-split makes them: the first one has the metadata and no tensors."""
-    whole = GgufEdit.of(source)
-    names = list(whole.tensors)
-    folder.mkdir(parents=True, exist_ok=True)
-    for part in range(parts):
-        edit = GgufEdit(entries=dict(whole.entries) if part == 0 else {})
-        mine = names[(part - 1) :: parts - 1] if part else []
-        edit.tensors = {name: whole.tensors[name] for name in mine}
-        edit.entries["split.no"] = (U16, struct.pack("<H", part))
-        edit.entries["split.count"] = (U16, struct.pack("<H", parts))
-        edit.entries["split.tensors.count"] = (I32, struct.pack("<i", len(names)))
-        edit.write(folder / f"{stem}-{part + 1:05d}-of-{parts:05d}.gguf")
-    return folder / f"{stem}-00001-of-{parts:05d}.gguf"
 
 
 @pytest.mark.parametrize(
@@ -134,7 +117,7 @@ def test_the_etude_is_greedy_wherever_it_lies(tmp_path: Path, toy: Path) -> None
 
 
 def test_a_split_model_is_its_first_file(places: Locations, toy: Path) -> None:
-    first = split(toy, places.data / "models", "gpt-oss-120b-mxfp4")
+    first = split_gguf(toy, places.data / "models", "gpt-oss-120b-mxfp4")
     parts = [part_path(first, part, 3) for part in (1, 2, 3)]
     size = sum(path.stat().st_size for path in parts)
     assert find_models(places) == (Found("gpt-oss-120b", first, "ossia", size), ETUDE)
@@ -146,7 +129,7 @@ def test_a_split_model_is_its_first_file(places: Locations, toy: Path) -> None:
 
 
 def test_a_split_model_with_something_wrong(tmp_path: Path, toy: Path) -> None:
-    first = split(toy, tmp_path, "x")
+    first = split_gguf(toy, tmp_path, "x")
     second, third = part_path(first, 2, 3), part_path(first, 3, 3)
     with pytest.raises(ModelUnusable, match=r"part 2 of a model of 3 files; name the first one, x-00001-of-00003.gguf"):
         open_model(second)

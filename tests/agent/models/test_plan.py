@@ -64,17 +64,19 @@ def test_cache_and_buffers_are_llama_cpp_s(which: str, tmp_path: Path) -> None:
         context, kv_mib, buffer_mib = line.split()
         assert kv_bytes(network, int(context)) == pytest.approx(float(kv_mib) * 2**20, abs=2**14)
         assert (
-            float(buffer_mib) * 2**20 <= buffer_bytes(network, int(context)) <= float(buffer_mib) * 2**20 + 32 * 2**20
+            float(buffer_mib) * 2**20 <= buffer_bytes(network, int(context)) <= float(buffer_mib) * 2**20 + 2 * 2**20
         )
 
 
 def test_the_real_measures() -> None:
-    assert 0.5 * GB < needs_of(announced(), 8192).total - announced().weight_bytes < 0.7 * GB, "the greeting counts on it"
+    assert 0.5 * GB < needs_of(announced(), 8192).total - announced().weight_bytes < 0.7 * GB, (
+        "the greeting counts on it"
+    )
     # What llama.cpp 0.3.36 reported for a file of these shapes: KV 192 + 18 MiB at 8k; buffers 98 at 4k, 222 at 128k.
     assert kv_bytes(REAL, 8192) == (192 + 18) * 2**20
     assert kv_bytes(REAL, 131_072) == (3072 + 18) * 2**20
-    assert 98 * 2**20 < buffer_bytes(REAL, 4096) < 130 * 2**20
-    assert 222 * 2**20 < buffer_bytes(REAL, 131_072) < 255 * 2**20
+    assert buffer_bytes(REAL, 4096) == pytest.approx(98 * 2**20, rel=0.01)
+    assert buffer_bytes(REAL, 131_072) == pytest.approx(222 * 2**20, rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -226,7 +228,9 @@ def test_a_copy_that_can_not_be_made_is_refused() -> None:
     assert str(refused.value) == (
         "--repack on: llama.cpp was built for a processor with AMX, where repacking can crash it: leave it out"
     )
-    assert not plan(announced(), memory=Memory(99 * GB), wishes=Wishes(repack="auto"), processor=_AVX2 | {"AMX_INT8"}).repack
+    assert not plan(
+        announced(), memory=Memory(99 * GB), wishes=Wishes(repack="auto"), processor=_AVX2 | {"AMX_INT8"}
+    ).repack
     with pytest.raises(SettingRefused, match=r"llama\.cpp was built without repacking"):
         plan(announced(), memory=Memory(99 * GB), wishes=Wishes(repack="on"), processor=frozenset({"AVX2"}))
 

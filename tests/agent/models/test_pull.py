@@ -10,7 +10,8 @@ import pytest
 
 from agent.errors import DownloadFailed
 from agent.models.catalog import CatalogModel
-from agent.models.pull import PullProgress, pull
+from agent.models.pull import pull
+from agent.models.transfer import PullProgress
 from tests.support.hub import SIGNATURE, Hub
 
 CONTENT = bytes(range(256)) * 400

@@ -101,7 +101,8 @@ def test_pull_of_the_built_in_one() -> None:
 def test_pull_of_a_name_that_is_none() -> None:
     done = ossia("models", "pull", "gpt-oss-21b")
     assert (done.returncode, done.stdout) == (2, b"")
-    assert b"must be gpt-oss-20b or gpt-oss-120b, not 'gpt-oss-21b'" in done.stderr
+    said = done.stderr.decode()
+    assert "must be gpt-oss-20b, gpt-oss-120b, ORG/REPO[:FILE] or https://….gguf, not 'gpt-oss-21b'" in said
 
 
 @pytest.mark.parametrize(

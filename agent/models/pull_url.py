@@ -1,0 +1,216 @@
+"""Downloads a GGUF file from an address: over TLS only, resumed where it was cut, its size checked and its hash told.
+
+Nobody vouches for the file but its server: whoever pulls it compares the hash with one from elsewhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from urllib.parse import unquote, urljoin, urlsplit
+
+from agent.errors import DownloadFailed, SettingRefused
+from agent.models.find import MODELS_FOLDER
+from agent.models.transfer import (
+    TIMEOUT_S,
+    PullProgress,
+    Report,
+    Transient,
+    check_disk,
+    digest,
+    fill,
+    free_disk,
+    only_one,
+    quiet_hub,
+)
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+_MAX_REDIRECTS: Final = 5
+_LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+
+
+@dataclass(frozen=True, slots=True)
+class Pulled:
+    """What came: the file, and its SHA-256 in hexadecimal."""
+
+    path: Path
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Remote:
+    """The file as its server describes it; `version` is its ETag or date, "" if it gives none."""
+
+    url: str
+    bytes: int
+    version: str
+
+
+def pull_url(
+    url: str,
+    data_dir: Path,
+    *,
+    on_progress: Callable[[PullProgress], None],
+    free_bytes: Callable[[Path], int] = free_disk,
+    retry_pause_s: float = 2.0,
+) -> Pulled:
+    """Download the `.gguf` file at `url` into a folder of its host's name below the models folder of `data_dir`.
+
+    `https://` only, also where a redirect leads (plain HTTP only to this machine itself). A whole file that is there
+    isn't downloaded again. Raises `SettingRefused` for an address that won't do, `DownloadFailed` for the rest. An
+    interrupt (KeyboardInterrupt) passes through; the part that came is kept.
+    """
+    name = _checked_name(url)
+    host = urlsplit(url).hostname or ""
+    folder = data_dir / MODELS_FOLDER / re.sub(r"[^a-z0-9.-]", "_", host)
+    with quiet_hub(), _faults_of(host, name):
+        remote = _look(url)
+    target, partial = folder / name, folder / f"{name}.{_key(url, remote)}.part"
+    if not (target.is_file() and target.stat().st_size == remote.bytes):
+        came = partial.stat().st_size if partial.is_file() else 0
+        check_disk(name, remote.bytes - came, folder, free_bytes)
+        folder.mkdir(parents=True, exist_ok=True)
+        with quiet_hub(), only_one(folder, name):
+            fill(
+                partial,
+                remote.bytes,
+                lambda out, told: _send(remote, out, told),
+                lambda: _faults_of(host, name),
+                lambda done: on_progress(PullProgress("download", done, remote.bytes)),
+                retry_pause_s=retry_pause_s,
+            )
+            if partial.stat().st_size != remote.bytes:
+                partial.unlink()
+                raise DownloadFailed(f"{name}: more came than {host} announced: the part was deleted; pull it again")
+            partial.replace(target)
+    return Pulled(target, digest(target, lambda done: on_progress(PullProgress("check", done, remote.bytes))))
+
+
+def _checked_name(url: str) -> str:
+    """The file's name. Errors repeat the host and the name, never the whole address: it may hold a signature."""
+    if not _is_readable(url):
+        raise SettingRefused("the address can't be read: it must be https://HOST/PATH.gguf")
+    parts = urlsplit(url)
+    host, name = parts.hostname or "", unquote(parts.path).rsplit("/", 1)[-1]
+    if not _is_safe(url):
+        raise SettingRefused(
+            f"must be https:// to download from {host!r}, not {parts.scheme!r}: what came could be altered"
+        )
+    if parts.username is not None or parts.password is not None:
+        raise SettingRefused(f"{host}: an address with a password in it isn't used: download the file yourself")
+    if not re.fullmatch(r"[A-Za-z0-9][\w.+ -]*\.gguf", name):
+        raise SettingRefused(f"{host}: the address must end in the name of a .gguf file, not {name!r}")
+    return name
+
+
+def _is_readable(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and parts.port != 0 and re.fullmatch(r"[!-~]+", url) is not None
+    except ValueError:  # a port above 65,535, half an IPv6 address
+        return False
+
+
+def _is_safe(url: str) -> bool:
+    """Can nobody on the way read or alter what comes?"""
+    parts = urlsplit(url)
+    return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
+
+
+def _key(url: str, remote: _Remote) -> str:
+    """Names a part after what it is of: it is never continued with another version of the file."""
+    parts = urlsplit(url)
+    return hashlib.sha256(f"{parts.netloc} {parts.path} {remote.bytes} {remote.version}".encode()).hexdigest()[:12]
+
+
+def _look(url: str) -> _Remote:
+    """Ask for the file, but only read the head of the answer."""
+    with _got(url, {}) as got:
+        said = got.headers.get("Content-Length", "")
+        if not said.isdecimal():
+            raise DownloadFailed(
+                f"{urlsplit(url).hostname}: it doesn't say how large the file is, so it can't be checked: "
+                "download it yourself and use --model PATH"
+            )
+        return _Remote(url, int(said), got.headers.get("ETag") or got.headers.get("Last-Modified") or "")
+
+
+def _send(remote: _Remote, out: BinaryIO, report: Report) -> None:
+    came = out.tell()
+    asked = {}
+    if came and remote.version and not remote.version.startswith("W/"):
+        asked = {"Range": f"bytes={came}-", "If-Range": remote.version}
+    with _got(remote.url, asked) as got:
+        if got.status_code == 206:
+            if not got.headers.get("Content-Range", "").startswith(f"bytes {came}-"):
+                raise DownloadFailed(f"{urlsplit(remote.url).hostname}: it sent another part than was asked for")
+        else:  # it ignores ranges, or has another version: this is the whole file
+            out.seek(0)
+            out.truncate()
+        for block in got.iter_bytes():
+            if out.tell() + len(block) > remote.bytes:
+                raise DownloadFailed(f"{urlsplit(remote.url).hostname}: more came than was announced: pull it again")
+            out.write(block)
+            report(out.tell())
+
+
+@contextmanager
+def _got(url: str, headers: dict[str, str]) -> Iterator[Any]:
+    """The answer with the file, after redirects. No token of the hub's goes along."""
+    for _ in range(_MAX_REDIRECTS):
+        with _answer(url, headers) as got:
+            if got.status_code in (200, 206):
+                yield got
+                return
+            if not got.has_redirect_location:
+                kind = Transient if got.status_code in (408, 429) or got.status_code >= 500 else DownloadFailed
+                raise kind(f"{urlsplit(url).hostname}: it answered {got.status_code}")
+            before, url = url, _joined(url, got.headers["Location"])
+        if (
+            not _is_readable(url)
+            or not _is_safe(url)
+            or (urlsplit(before).scheme == "https" and urlsplit(url).scheme != "https")
+        ):
+            raise DownloadFailed(
+                f"{urlsplit(before).hostname}: it leads to an address without https://: that isn't followed"
+            )
+    raise DownloadFailed(f"{urlsplit(url).hostname}: more than {_MAX_REDIRECTS} redirects")
+
+
+def _joined(url: str, location: str) -> str:
+    """Where a redirect leads; "" for nowhere."""
+    try:
+        return urljoin(url, location)
+    except ValueError:
+        return ""
+
+
+def _answer(url: str, headers: dict[str, str]) -> AbstractContextManager[Any]:
+    from huggingface_hub.utils import http_stream_backoff
+
+    asked = {"Accept-Encoding": "identity", **headers}
+    return http_stream_backoff(
+        "GET", url, headers=asked, timeout=TIMEOUT_S, max_retries=0, retry_on_status_codes=(), follow_redirects=False
+    )
+
+
+@contextmanager
+def _faults_of(host: str, name: str) -> Iterator[None]:
+    """Turns failures of the network into one line, without the address."""
+    from huggingface_hub.errors import HTTPError, OfflineModeIsEnabled  # the first is httpx2's, no dependency of ours
+
+    try:
+        yield
+    except OfflineModeIsEnabled as error:
+        raise DownloadFailed(f"{host} can't be reached: HF_HUB_OFFLINE is set; unset it to download") from error
+    except (HTTPError, ConnectionError) as error:
+        raise Transient(f"{name}: no connection to {host} ({type(error).__name__}): pull it again to go on") from error
+    except OSError as error:
+        raise DownloadFailed(f"{name} can't be downloaded: {error.strerror or error}") from error

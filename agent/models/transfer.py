@@ -1,0 +1,128 @@
+"""What every download of a model has in common: a part that is gone on with, a lock, the room on the disk, its hash."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final, Literal
+
+from agent.errors import DownloadFailed
+
+TIMEOUT_S: Final = 30
+"""Without a byte."""
+_BLOCK_BYTES: Final = 1 << 20
+_TRIES: Final = 5
+_LOCK_WAIT_S: Final = 0.2
+
+Report = Callable[[int], None]
+"""Gets how many bytes of the file are done."""
+
+
+@dataclass(frozen=True, slots=True)
+class PullProgress:
+    """How far it is: `done` of `total` bytes of all files. The phase that checks the hashes counts from 0 again."""
+
+    phase: Literal["download", "check"]
+    done: int
+    total: int
+
+
+class Transient(DownloadFailed):
+    """A failure that may not happen again on the next try."""
+
+
+def free_disk(folder: Path) -> int:
+    """The free bytes where `folder` is, or will be."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return shutil.disk_usage(folder).free
+
+
+def check_disk(name: str, needed: int, folder: Path, free_bytes: Callable[[Path], int]) -> None:
+    """Raises `DownloadFailed` if fewer than `needed` bytes are free for the model `name`."""
+    free = free_bytes(folder)
+    if needed > free:
+        raise DownloadFailed(
+            f"{name} needs {needed / 1e9:.2f} GB of disk, {free / 1e9:.2f} GB are free in {folder}: "
+            "free up space, or download it elsewhere and use --model PATH"
+        )
+
+
+def fill(
+    partial: Path,
+    total: int,
+    send: Callable[[BinaryIO, Report], None],
+    faults: Callable[[], AbstractContextManager[None]],
+    report: Report,
+    *,
+    retry_pause_s: float,
+) -> None:
+    """Fill the file up to `total` bytes: `send` appends to it what comes from where it ends.
+
+    A broken connection is made again, until nothing came five times in a row. `faults` turns what `send` raises into
+    `DownloadFailed`; after a `Transient` it is tried again.
+    """
+    if partial.is_file() and partial.stat().st_size > total:
+        partial.unlink()
+    failures = 0
+    with partial.open("ab") as out:
+        while out.tell() < total:
+            came = out.tell()
+            report(came)
+            try:
+                with faults():
+                    send(out, report)
+                    if out.tell() < total:
+                        raise ConnectionError("the transfer ended early")
+            except Transient as error:
+                failures = failures + 1 if out.tell() <= came else 0
+                if failures >= _TRIES:
+                    raise DownloadFailed(str(error)) from error
+                time.sleep(retry_pause_s)
+
+
+def digest(path: Path, report: Report) -> str:
+    """The file's SHA-256 in hexadecimal; what it holds is on the disk then."""
+    found = hashlib.sha256()
+    with path.open("rb") as content:
+        while block := content.read(_BLOCK_BYTES):
+            found.update(block)
+            report(content.tell())
+        os.fsync(content.fileno())
+    return found.hexdigest()
+
+
+@contextmanager
+def only_one(folder: Path, name: str) -> Iterator[None]:
+    """Lock the download of the model `name` into `folder`: two of them into one file would spoil it."""
+    from huggingface_hub.utils import WeakFileLock
+
+    locked = WeakFileLock(folder / f"{re.sub(r'[^A-Za-z0-9._-]+', '_', name)}.lock", timeout=_LOCK_WAIT_S)
+    try:
+        locked.__enter__()
+    except TimeoutError as error:
+        raise DownloadFailed(f"{name} is being downloaded by another ossia: wait for that one") from error
+    try:
+        yield
+    finally:
+        locked.__exit__(None, None, None)
+
+
+@contextmanager
+def quiet_hub() -> Iterator[None]:
+    """Silence the hub's library: it logs whole addresses on stderr, and a signed address is a secret for a while."""
+    from huggingface_hub.utils import logging
+
+    before = logging.get_verbosity()
+    logging.set_verbosity(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)

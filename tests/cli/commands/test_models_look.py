@@ -1,0 +1,298 @@
+"""`ossia models show|plan|path|default|rm` on models of every owner, run in this process."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from agent.engine.llama import gpu_free_bytes
+from agent.models.catalog import ETUDE_PATH
+from cli import paths
+from tests.agent.models.test_ollama import HUB, LIBRARY, add
+from tests.oracle.model_headers import CODES, show
+from tests.support.command import OSSIA, TIMEOUT_S, ossia_here
+from tests.support.gguf_edit import STRING, U32, GgufEdit, split_gguf, text
+from tests.support.toy_gguf import write_toy_gguf
+
+without_gpu = pytest.mark.skipif(gpu_free_bytes() != (), reason="tells of this machine's GPU")
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_toy_gguf(tmp_path_factory.mktemp("toy") / "toy.gguf")
+
+
+def _own(toy: Path, name: str = "gpt-oss-tuned.gguf") -> Path:
+    path = paths.data_dir() / "models" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(toy, path)
+    return path
+
+
+def _out(done: subprocess.CompletedProcess[bytes], code: int = 0) -> str:
+    assert done.returncode == code, done.stderr.decode()
+    return done.stdout.decode()
+
+
+def _said(*arguments: str, code: int) -> str:
+    done = ossia_here("models", *arguments)
+    assert (done.returncode, done.stdout) == (code, b"")
+    return done.stderr.decode()
+
+
+# -- show --------------------------------------------------------------------------------------------------------------
+
+
+def test_show_the_built_in_one() -> None:
+    assert _out(ossia_here("models", "show")).splitlines() == [
+        f"etude  {ETUDE_PATH}",
+        "title         etude",
+        "usable        yes",
+        "architecture  gpt-oss, 4 layers of 256, 8 experts, 2 for a token, 4 heads of 64, 2 for keys and values",
+        "context       4,096 tokens; every other layer sees 128",
+        "vocabulary    2,466 tokens",
+        "size          4.1 MB",
+        "from          built-in",
+        "experts       MXFP4 1.7 MB, F32 65.5 kB",
+        "attention     Q8_0 836 kB, F32 12.4 kB",
+        "router        F32 32.9 kB",
+        "norms         F32 9.22 kB",
+        "embedding     Q8_0 671 kB",
+        "output        Q8_0 671 kB",
+    ]
+
+
+def test_show_a_split_model_as_json(toy: Path) -> None:
+    first = split_gguf(toy, paths.data_dir() / "models", "gpt-oss-120b-mxfp4")
+    told = json.loads(_out(ossia_here("models", "show", "gpt-oss-120b", "--json")))
+    tensors = told.pop("tensors")
+    assert told == {
+        "version": 1,
+        "model": "gpt-oss-120b",
+        "path": str(first),
+        "from": "ossia",
+        "usable": True,
+        "problem": None,
+        "title": told["title"],
+        "architecture": "gpt-oss",
+        "layers": 2,
+        "embedding": 64,
+        "heads": 2,
+        "kv_heads": 1,
+        "head_size": 32,
+        "experts": 4,
+        "experts_used": told["experts_used"],
+        "window": 128,
+        "context": 4096,
+        "vocabulary": told["vocabulary"],
+        "files": [str(path) for path in sorted(first.parent.iterdir())],
+        "bytes": sum(path.stat().st_size for path in first.parent.iterdir()),
+    }
+    assert [row["group"] for row in tensors][:2] == ["experts", "experts"]
+    assert {row["type"] for row in tensors if row["group"] == "experts"} == {"MXFP4", "F32"}
+    assert sum(row["count"] for row in tensors) == len(GgufEdit.of(toy).tensors)
+
+
+def test_show_another_network(toy: Path, tmp_path: Path) -> None:
+    edit = GgufEdit.of(toy)
+    edit.entries["general.architecture"] = (STRING, text("llama"))
+    edit.entries["llama.block_count"] = (U32, (7).to_bytes(4, "little"))
+    path = edit.write(tmp_path / "x.gguf")
+    shown = _out(ossia_here("models", "show", str(path)), 3).splitlines()
+    assert (
+        "usable        no: its architecture is 'llama', ossia runs only gpt-oss; "
+        "get a whole gpt-oss model: ossia models pull gpt-oss-20b"
+    ) in shown
+    assert "architecture  llama, 7 layers" in shown
+    told = json.loads(_out(ossia_here("models", "show", str(path), "--json"), 3))
+    assert (told["usable"], told["problem"].split(",")[0]) == (False, "its architecture is 'llama'")
+
+
+def test_show_what_has_no_header(tmp_path: Path) -> None:
+    (tmp_path / "x.gguf").write_bytes(b"#!/bin/sh")
+    assert "not a GGUF file" in _said("show", str(tmp_path / "x.gguf"), code=3)
+    assert "is a directory" in _said("show", str(tmp_path), code=2)
+    assert "no such file" in _said("show", str(tmp_path / "none.gguf"), code=3)
+    assert "ossia models pull gpt-oss-20b" in _said("show", "gpt-oss-20b", code=3)
+
+
+def test_show_a_title_that_is_longer_than_it_should_be(toy: Path, tmp_path: Path) -> None:
+    edit = GgufEdit.of(toy)
+    edit.entries["general.name"] = (STRING, text("a\nb\x1b]0;x\x07" + "y" * 500))
+    path = edit.write(tmp_path / "x.gguf")
+    title = _out(ossia_here("models", "show", str(path))).splitlines()[1]
+    assert title.startswith("title         a b\x1b]0;x\x07yyy"), "exact into a pipe, but for the line"
+    assert len(title) < 100
+
+
+def test_ollama_s_own_form_is_told(toy: Path, home: Path, tmp_path: Path) -> None:
+    edit = GgufEdit.of(toy)
+    edit.entries["general.architecture"] = (STRING, text("gptoss"))
+    folder = home / ".ollama" / "models"
+    add(folder, LIBRARY, edit.write(tmp_path / "own.gguf").read_bytes())
+    blob = add(folder, HUB, toy.read_bytes())
+    assert "Ollama's own form" in _out(ossia_here("models", "show", "gpt-oss:20b"), 3)
+    assert _out(ossia_here("models", "path", "gpt-oss-20b")) == f"{blob}\n"
+    assert "`ollama rm gpt-oss:20b` removes it there" in _said("rm", "--yes", "gpt-oss:20b", code=2)
+
+
+def test_mutated_headers(tmp_path: Path) -> None:
+    """A hundredth of `python -m tests.oracle.model_headers`."""
+    shown = list(show(100, 7, tmp_path))
+    assert [one for one in shown if one.wrong and not one.wrong.startswith("it took")] == []
+    assert {one.code for one in shown} == set(CODES)
+
+
+# -- plan --------------------------------------------------------------------------------------------------------------
+
+
+@without_gpu
+def test_the_plan_of_the_built_in_one() -> None:
+    shown = _out(ossia_here("models", "plan", "etude", "--context", "1000", "--repack", "off")).splitlines()
+    assert [line for line in shown if not line.startswith("memory")] == [
+        f"etude  {ETUDE_PATH}",
+        "context   1,000 of the model's 4,096 tokens, as asked for",
+        "GPU       none that llama.cpp can use: the processor does everything",
+        "KV cache  1.8 MB as f16, with flash attention where the device has it; --kv-type q8_0: 975 kB",
+        "weights   4.0 MB, not repacked",
+    ]
+
+
+@without_gpu
+def test_the_plan_as_json(home: Path) -> None:
+    told = json.loads(_out(ossia_here("models", "plan", "--json", "--kv-type", "q8_0", "--n-cpu-moe", "2")))
+    assert told["needs"].pop("total") == sum(told["needs"].values())
+    assert list(told["needs"]) == ["weights", "kv", "buffers", "own", "repacked"]
+    assert {
+        key: told[key] for key in ("version", "model", "context", "gpu_layers", "n_cpu_moe", "kv_type", "gpus")
+    } == {
+        "version": 1,
+        "model": "etude",
+        "context": 4096,
+        "gpu_layers": 0,
+        "n_cpu_moe": 2,
+        "kv_type": "q8_0",
+        "gpus": [],
+    }
+    assert list(told["why"]) == ["context", "GPU", "KV cache", "weights", "memory"]
+
+
+def test_a_plan_that_can_not_be(toy: Path) -> None:
+    assert "must be f16 or q8_0, not 'q4'" in _said("plan", "--kv-type", "q4", code=2)
+    assert "ossia models pull gpt-oss-20b" in _said("plan", "gpt-oss-20b", code=3)
+
+
+# -- path and default --------------------------------------------------------------------------------------------------
+
+
+def test_the_path_of_a_model(toy: Path) -> None:
+    own = _own(toy)
+    assert _out(ossia_here("models", "path")) == f"{ETUDE_PATH}\n"
+    assert _out(ossia_here("models", "path", "gpt-oss-tuned")) == f"{own}\n"
+    assert json.loads(_out(ossia_here("models", "path", "gpt-oss-tuned", "--json"))) == {
+        "version": 1,
+        "model": "gpt-oss-tuned",
+        "path": str(own),
+        "from": "ossia",
+        "bytes": own.stat().st_size,
+    }
+
+
+def test_the_default_is_written_into_the_config(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = _own(toy)
+    config = paths.config_file()
+    assert _said("default", "gpt-oss-tuned", code=0) == f'ossia: {config}: model = "gpt-oss-tuned"\n'
+    assert config.read_text() == 'model = "gpt-oss-tuned"\n'
+    assert _out(ossia_here("models", "path")) == f"{own}\n"
+    monkeypatch.setenv("OSSIA_MODEL", "etude")
+    said = _said("default", "gpt-oss-tuned", code=0)
+    assert said == f'ossia: {config}: model = "gpt-oss-tuned"; OSSIA_MODEL is set and overrides it\n'
+
+
+def test_a_default_that_can_not_be_used_is_not_written(tmp_path: Path) -> None:
+    assert "ossia models pull gpt-oss-20b" in _said("default", "gpt-oss-20b", code=3)
+    (tmp_path / "x.gguf").write_bytes(b"x")
+    assert "not a GGUF file" in _said("default", str(tmp_path / "x.gguf"), code=3)
+    assert not paths.config_file().exists()
+
+
+def test_a_default_in_this_folder_is_found_from_any_other(toy: Path, tmp_path: Path) -> None:
+    shutil.copy(toy, tmp_path / "x.gguf")
+    done = ossia_here("models", "default", "x.gguf", cwd=tmp_path)
+    assert done.returncode == 0
+    assert str(tmp_path / "x.gguf") in paths.config_file().read_text()
+
+
+# -- rm ----------------------------------------------------------------------------------------------------------------
+
+
+def test_removed_without_asking(toy: Path) -> None:
+    first = split_gguf(toy, paths.data_dir() / "models", "gpt-oss-120b-mxfp4")
+    other = _own(toy)
+    parts = sorted(first.parent.glob("*-of-*"))
+    assert _said("rm", "--yes", "gpt-oss-120b", code=0) == "".join(f"ossia: removed {path}\n" for path in parts)
+    assert list(first.parent.iterdir()) == [other]
+
+
+def test_nothing_is_removed_where_nobody_can_be_asked(toy: Path) -> None:
+    own = _own(toy)
+    said = _said("rm", "gpt-oss-tuned", code=2)
+    assert said == f"{own}\nossia: error: rm: there is no terminal to ask on: --yes removes without asking\n"
+    assert own.exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_it_asks(toy: Path) -> None:
+    own = _own(toy)
+    for answer, left in (("", True), ("y", False)):
+        child = pexpect.spawn(str(OSSIA), ["models", "rm", "gpt-oss-tuned"], timeout=TIMEOUT_S, encoding="utf-8")
+        child.expect_exact("? [y/N] ")
+        child.sendline(answer)
+        child.expect(pexpect.EOF)
+        child.close()
+        assert (child.exitstatus, own.exists()) == (0, left)
+
+
+def test_a_partial_download_is_removed() -> None:
+    part = paths.data_dir() / "models" / "gpt-oss-20b-mxfp4.gguf.0123456789ab.part"
+    part.parent.mkdir(parents=True)
+    part.write_bytes(b"x")
+    assert _said("rm", "--yes", "gpt-oss-20b", code=0) == f"ossia: removed {part}\n"
+
+
+def test_what_another_program_owns_stays(
+    toy: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LLAMA_CACHE", str(tmp_path / "llama"))
+    snapshot = home / ".cache/huggingface/hub/models--ggml-org--gpt-oss-20b-GGUF/snapshots/0/gpt-oss-20b.gguf"
+    studio = home / ".lmstudio/models/someone/gpt-oss-x-GGUF/gpt-oss-x.gguf"
+    llama, elsewhere = tmp_path / "llama/gpt-oss-y.gguf", tmp_path / "my own.gguf"
+    for path in (snapshot, studio, llama, elsewhere):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(toy, path)
+    for model, how in (
+        ("gpt-oss-20b", "`hf cache rm model/ggml-org/gpt-oss-20b-GGUF` removes it there"),
+        (str(snapshot), "`hf cache rm model/ggml-org/gpt-oss-20b-GGUF` removes it there"),
+        ("gpt-oss-x", "LM Studio's; remove it there, under My Models"),
+        ("gpt-oss-y", f"`rm {llama}` removes it there"),
+        (str(elsewhere), f"is no model that ossia downloaded; `rm '{elsewhere}'` removes it"),
+        ("etude", "étude is a part of ossia, and stays"),
+    ):
+        assert how in _said("rm", "--yes", model, code=2)
+    assert all(path.exists() for path in (snapshot, studio, llama, elsewhere))
+
+
+def test_a_link_in_our_folder_is_removed_and_not_what_it_leads_to(toy: Path, tmp_path: Path) -> None:
+    target = tmp_path / "gpt-oss-x.gguf"
+    shutil.copy(toy, target)
+    link = paths.data_dir() / "models" / "gpt-oss-x.gguf"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(target)
+    assert _said("rm", "--yes", "gpt-oss-x", code=0) == f"ossia: removed {link}\n"
+    assert target.exists()

@@ -1,0 +1,51 @@
+"""`ossia models pull` of what isn't in the catalogue: run as users run it."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from cli import paths
+from tests.support.command import ossia, ossia_here
+from tests.support.hub import Hub
+from tests.support.site import Site
+from tests.support.toy_gguf import write_toy_gguf
+
+REPO = "someone/gpt-oss-20b-tuned-GGUF"
+
+
+def test_a_repository_then_its_name(tmp_path: Path) -> None:
+    toy = write_toy_gguf(tmp_path / "toy.gguf").read_bytes()
+    files = {"gpt-oss-20b-tuned-Q8_0.gguf": toy, "gpt-oss-20b-tuned-Q4_0.gguf": b"not a GGUF"}
+    with Hub(files, repo=REPO) as hub:
+        env = {"HF_ENDPOINT": hub.endpoint}
+        several = ossia("models", "pull", REPO, env=env)
+        assert (several.returncode, several.stdout) == (3, b"")
+        assert b"name one, ossia models pull someone/gpt-oss-20b-tuned-GGUF:FILE" in several.stderr
+        done = ossia("models", "pull", f"{REPO}:Q8_0", env=env)
+        path = paths.data_dir() / "models" / REPO / "gpt-oss-20b-tuned-Q8_0.gguf"
+        assert (done.returncode, done.stdout.decode(), done.stderr) == (0, f"{path}\n", b"")
+        other = ossia("models", "pull", f"{REPO}:Q4_0", env=env)
+        assert (other.returncode, other.stdout) == (3, b"")
+        assert b"gpt-oss-20b-tuned-Q4_0.gguf: not a GGUF file" in other.stderr
+    assert ossia_here("models", "path", "gpt-oss-20b-tuned-Q8_0").stdout.decode() == f"{path}\n"
+    removed = ossia_here("models", "rm", "--yes", "gpt-oss-20b-tuned-Q8_0")
+    assert (removed.returncode, path.exists()) == (0, False)
+
+
+def test_an_address_and_its_hash(tmp_path: Path) -> None:
+    toy = write_toy_gguf(tmp_path / "toy.gguf").read_bytes()
+    with Site() as site:
+        site.page("/gpt-oss-tuned.gguf", toy, type="application/octet-stream", ETag='"one"')
+        done = ossia_here("models", "pull", site.url("/gpt-oss-tuned.gguf?key=secret"))
+    path = paths.data_dir() / "models" / "127.0.0.1" / "gpt-oss-tuned.gguf"
+    assert (done.returncode, done.stdout.decode()) == (0, f"{path}\n")
+    assert done.stderr.decode() == f"ossia: sha256 {hashlib.sha256(toy).hexdigest()}\n"
+    assert path.read_bytes() == toy
+
+
+def test_an_address_that_will_not_do() -> None:
+    done = ossia_here("models", "pull", "http://example.test/x.gguf?key=secret")
+    assert (done.returncode, done.stdout) == (2, b"")
+    said = "ossia: error: must be https:// to download from 'example.test', not 'http': what came could be altered\n"
+    assert done.stderr.decode() == said

@@ -1,0 +1,96 @@
+"""Mutated headers through `ossia models show`: none may crash it, take a second or 200 MB.
+
+    python -m tests.oracle.model_headers [--files 10000] [--seed 0]
+
+All of them go through one process, whose peak of memory is told at the end. Exit 1 if a file crashed the command, took
+more than a second of processor time, or the process took more than 200 MB; such a file is kept and named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tests.oracle.gguf_fuzz import mutants
+from tests.support.command import ossia_here
+from tests.support.toy_gguf import write_toy_gguf
+
+MOST_S: Final = 1.0
+MOST_BYTES: Final = 200_000_000
+CODES: Final = (0, 3)
+"""Usable, or not; anything else is a crash or a wrong usage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What one file came to; `wrong`: why it shouldn't have. "": nothing."""
+
+    path: Path
+    what: str
+    code: int
+    took_s: float
+    wrong: str
+
+
+def show(count: int, seed: int, folder: Path) -> Iterator[Shown]:
+    """`count` mutants of small models, each shown as text or JSON; a file is gone when the next one comes."""
+    bases = [write_toy_gguf(folder / "toy.gguf"), write_toy_gguf(folder / "f32.gguf", quantized=False)]
+    draw = random.Random(seed)
+    for number, (path, what) in enumerate(mutants(bases, folder, draw)):
+        if number == count:
+            return
+        begun = time.process_time()
+        done = ossia_here("models", "show", str(path), *(["--json"] if number % 2 else []))
+        took_s, wrong = time.process_time() - begun, ""
+        said = done.stderr.decode()
+        if done.returncode not in CODES or "Traceback" in said:
+            wrong = f"exit code {done.returncode}: {said.strip().splitlines()[-1:]}"
+        elif bool(done.stdout) == bool(said) or said.count("\n") > 1:
+            wrong = "it must say something once: a description, or a line of an error"
+        elif took_s > MOST_S:
+            wrong = f"it took {took_s:.1f} s"
+        yield Shown(path, what, done.returncode, took_s, wrong)
+
+
+def _peak_bytes() -> int:
+    """The most memory that this process has had. 0: unknown."""
+    if sys.platform == "win32":
+        return 0
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def main() -> int:
+    """Show them all; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.oracle.model_headers", description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--files", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    chosen = parser.parse_args()
+    codes, faults, slowest_s = Counter[int](), 0, 0.0
+    with tempfile.TemporaryDirectory() as name:
+        for one in show(chosen.files, chosen.seed, Path(name)):
+            codes[one.code] += 1
+            slowest_s = max(slowest_s, one.took_s)
+            if one.wrong:
+                faults += 1
+                kept = Path(tempfile.gettempdir()) / f"model-headers-{chosen.seed}-{faults}.gguf"
+                shutil.copy(one.path, kept)
+                print(f"{one.wrong}\n  {one.what}\n  kept as {kept}", flush=True)
+    peak = _peak_bytes()
+    print(f"{codes.total()} files: {codes[0]} usable, {codes[3]} not, {faults} faults")
+    print(f"at most {slowest_s:.2f} s of processor time for one, {peak / 1e6:.0f} MB for all")
+    return int(faults > 0 or peak > MOST_BYTES)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
