@@ -25,7 +25,7 @@ from agent.engine.log import Log
 from agent.engine.meter import Meter
 from agent.engine.openmp import Waiting, waiting_for
 from agent.engine.threads import default_threads, step_tokens
-from agent.errors import EngineFailed, ModelUnusable, OutOfMemory
+from agent.errors import EngineFailed, ModelUnusable, OutOfMemory, SettingRefused
 
 _MOST_THREADS = 512  # GGML_MAX_N_THREADS; OpenMP ends the process when it can't start a thread
 _DONE, _ABORTED = 0, 2  # what llama_decode returns
@@ -245,8 +245,8 @@ def _load_model(path: Path, settings: LlamaSettings, on_progress: Callable[[floa
 
     params = lib.llama_model_default_params()
     params.n_gpu_layers = settings.gpu_layers
-    overrides = experts_with_processor(libggml, settings.cpu_moe)  # alive until the weights are loaded
-    params.tensor_buft_overrides = ctypes.cast(overrides, ctypes.c_void_p) if settings.cpu_moe else None
+    overrides = _overrides(settings)  # alive until the weights are loaded
+    params.tensor_buft_overrides = ctypes.cast(overrides, ctypes.c_void_p) if overrides is not None else None
     if settings.split:
         params.tensor_split = (ctypes.c_float * int(lib.llama_max_devices()))(*settings.split)
     params.use_extra_bufts = settings.repack
@@ -260,6 +260,13 @@ def _load_model(path: Path, settings: LlamaSettings, on_progress: Callable[[floa
     if given_up:
         raise EngineFailed("loading the model was given up")
     raise _load_error(path, "the weights")
+
+
+def _overrides(settings: LlamaSettings) -> Any:
+    try:
+        return experts_with_processor(libggml, settings.cpu_moe) if settings.cpu_moe else None
+    except AttributeError as error:
+        raise SettingRefused("--n-cpu-moe: this build of llama.cpp doesn't offer it: leave it out") from error
 
 
 def _new_context(model: Any, path: Path, settings: LlamaSettings) -> Any:
@@ -307,9 +314,10 @@ def _placement(settings: LlamaSettings) -> tuple[object, ...]:
 def _load_error(path: Path, what: str) -> ModelUnusable | OutOfMemory:
     reason = _LOG.reason
     if any(_MEMORY_FAULT.search(error) for error in _LOG.errors):
-        return OutOfMemory(
-            f"{path}: not enough memory for {what} ({reason}): use a smaller --context or close programs"
+        less = (
+            "a smaller --context, a larger --n-cpu-moe" if lib.llama_supports_gpu_offload() else "a smaller --context"
         )
+        return OutOfMemory(f"{path}: not enough memory for {what} ({reason}): use {less} or close programs")
     return ModelUnusable(f"{path}: llama.cpp can't use this file ({reason}): download it again, or use another one")
 
 

@@ -47,7 +47,8 @@ class _Override(ctypes.Structure):
 def experts_with_processor(ggml: ctypes.CDLL, layers: int) -> Any:
     """The overrides that keep the experts of the first so many layers in the processor's memory; the last one is empty.
 
-    As llama.cpp's own `--n-cpu-moe` makes them (`llm_ffn_block_regex` in its common.h).
+    As llama.cpp's own `--n-cpu-moe` makes them (`llm_ffn_block_regex` in its common.h). Raises AttributeError where
+    the library doesn't export the call.
     """
     kind = ggml.ggml_backend_cpu_buffer_type
     kind.restype, kind.argtypes = ctypes.c_void_p, []

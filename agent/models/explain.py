@@ -22,7 +22,7 @@ def explain(
     """
     return (
         ("context", _context(model, memory, planned, wishes)),
-        *_gpus(model, memory, planned),
+        *_gpus(model, memory, planned, wishes),
         *_experts(model, memory, planned, wishes),
         ("KV cache", _kv(model, planned)),
         ("weights", _weights(memory, planned, wishes, processor)),
@@ -44,22 +44,23 @@ def _context(model: ModelFile, memory: Memory, planned: Plan, wishes: Wishes) ->
     return f"{said}; {longer:,} would need {size_text(needed)}, {size_text(free)} are free"
 
 
-def _gpus(model: ModelFile, memory: Memory, planned: Plan) -> list[Row]:
+def _gpus(model: ModelFile, memory: Memory, planned: Plan, wishes: Wishes) -> list[Row]:
     put, whole = planned.offload, model.architecture.layers + 1
     if not memory.gpu_free:
         return [("GPU", "none that llama.cpp can use: the processor does everything")]
     layers = (
         f"all {whole} layers, the output's among them" if put.layers == whole else f"{put.layers} of {whole} layers"
     )
+    layers += ", as asked for" if wishes.gpu_layers is not None else ""
     if memory.shared:
         held = (
             f"{size_text(sum(put.gpu_bytes))} of the shared memory, {size_text(sum(memory.gpu_free))} are meant for it"
         )
         return [("GPU", f"{layers}: {held}")]
-    if not put.layers:
+    if not put.layers and wishes.gpu_layers is None:
         return [("GPU", f"nothing: even the output layer needs more than {size_text(max(memory.gpu_free))}")]
     if len(memory.gpu_free) == 1:
-        return [("GPU", f"{layers}: {size_text(put.gpu_bytes[0])} of {size_text(memory.gpu_free[0])}")]
+        return [("GPU", f"{layers}: {size_text(sum(put.gpu_bytes))} of {size_text(memory.gpu_free[0])}")]
     each = zip(put.split, put.gpu_bytes, memory.gpu_free, strict=True)
     rows = [f"{count} layers: {size_text(used)} of {size_text(free)}" for count, used, free in each]
     return [("GPUs", layers), *((f"GPU {number}", row) for number, row in enumerate(rows))]
@@ -84,11 +85,15 @@ def _experts(model: ModelFile, memory: Memory, planned: Plan, wishes: Wishes) ->
 
     if put.cpu_moe and put.layers == layers + 1:
         kept = f"those of the first {put.cpu_moe} of {layers} layers stay with the processor"
-        why = "as asked for" if wishes.cpu_moe is not None else f"with them the GPU would need {needed(layers + 1, 0)}"
+        why = (
+            "as asked for"
+            if wishes.cpu_moe is not None
+            else f"with them {needed(layers + 1, 0)} would be needed on the GPU"
+        )
         return [("experts", f"{kept}; {why}")]
     if put.layers <= layers and wishes.gpu_layers is None:
         kept_all = needed(layers + 1, layers)
-        return [("experts", f"with the processor; even without them, all layers would need {kept_all} of the GPU")]
+        return [("experts", f"with the processor; even without them, all layers would need {kept_all} on the GPU")]
     return []
 
 

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -39,9 +40,7 @@ class OllamaModel:
 def ollama_models(folder: Path) -> Iterator[OllamaModel]:
     """Ollama's gpt-oss models below `folder` (`~/.ollama/models`), by name. What can't be read is passed over."""
     manifests = folder / "manifests"
-    for seen, path in enumerate(sorted(_manifests(manifests))):
-        if seen >= _MAX_MANIFESTS:
-            return
+    for path in sorted(islice(_manifests(manifests), _MAX_MANIFESTS)):
         host, owner, model, tag = path.relative_to(manifests).parts
         blob = _blob(path, folder) if _GPT_OSS.search(model) else None
         if blob is not None:

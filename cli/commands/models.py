@@ -74,7 +74,7 @@ def plan(
     json: Json = False,
 ) -> None:
     """Print how a chat would load a model here: what goes to the GPU, what doesn't, and why. Nothing is loaded."""
-    from cli.commands.models_plan_report import print_plan
+    from cli.commands.models_report import print_plan
 
     given = {"model": model, "context": context, "gpu_layers": gpu_layers, "n_cpu_moe": n_cpu_moe, "kv_type": kv_type}
     print_plan(given | {"repack": repack}, as_json=json)
@@ -115,7 +115,7 @@ def pull(
     ],
 ) -> None:
     """Download a model into ossia's folder, or resume a partial download. Prints its path."""
-    from cli.commands.models_pull_call import pull_model
+    from cli.commands.models_call import pull_model
 
     pull_model(name)
 

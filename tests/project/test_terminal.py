@@ -15,7 +15,7 @@ _FOLDER = ROOT / "cli" / "terminal"
 _PRINTS = {
     *("main", "oneshot/output", "oneshot/stdin", "runtime/progress", "runtime/vocabulary"),
     *(f"commands/{name}" for name in ("cache_report", "config", "docs", "docs_report", "harmony", "mcp", "models")),
-    *(f"commands/models_{name}" for name in ("call", "plan_report", "pull_call", "report")),
+    *("commands/models_call", "commands/models_report"),
     *(f"commands/{name}" for name in ("python", "sessions", "sessions_report", "tools_call", "tools_list")),
     *("commands/trust", "commands/undo", "eval/evaluation"),
 }

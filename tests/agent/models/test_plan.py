@@ -63,9 +63,7 @@ def test_cache_and_buffers_are_llama_cpp_s(which: str, tmp_path: Path) -> None:
     for line in shown.splitlines():
         context, kv_mib, buffer_mib = line.split()
         assert kv_bytes(network, int(context)) == pytest.approx(float(kv_mib) * 2**20, abs=2**14)
-        assert (
-            float(buffer_mib) * 2**20 <= buffer_bytes(network, int(context)) <= float(buffer_mib) * 2**20 + 2 * 2**20
-        )
+        assert float(buffer_mib) * 2**20 <= buffer_bytes(network, int(context)) <= float(buffer_mib) * 2**20 + 2 * 2**20
 
 
 def test_the_real_measures() -> None:
