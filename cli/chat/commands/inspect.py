@@ -11,6 +11,7 @@ from agent.engine.base import Forced
 from cli.chat.commands.common import Block, CommandError, loaded, no_argument
 from cli.clean import one_line
 from cli.runtime.assemble import memory_lines
+from cli.runtime.planning import on_gpu
 from cli.words import FORCED, bar, count, short
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ def context(talk: Conversation, face: Face, argument: str) -> None:
         head, parts = memory_lines(talk.assembly.plan)
         block.row(f"  {head}:", "dim")
         block.row(f"    {parts}", "dim")
+        if talk.assembly.plan.offload.gpu_bytes:
+            block.row(f"    {on_gpu(talk.assembly.plan)}", "dim")
     block.show()
 
 

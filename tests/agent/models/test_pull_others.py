@@ -155,6 +155,14 @@ def test_another_version_is_begun_anew(tmp_path: Path, server: _Server) -> None:
     assert _pull(server, tmp_path).path.read_bytes() == CONTENT[::-1]
 
 
+def test_more_than_was_announced(tmp_path: Path, server: _Server) -> None:
+    answers = [CONTENT, CONTENT * 2]
+    server.site.route("/gpt-oss.gguf", lambda _: Reply(answers.pop(0), headers={"ETag": '"one"'}))
+    with pytest.raises(DownloadFailed, match="more came than was announced"):
+        _pull(server, tmp_path)
+    assert list((tmp_path / "models").rglob("*.gguf")) == []
+
+
 def test_a_server_without_ranges(tmp_path: Path, server: _Server) -> None:
     server.ranges, server.cut_after = False, [len(CONTENT), 1000]
     assert _pull(server, tmp_path).path.read_bytes() == CONTENT
