@@ -69,16 +69,17 @@ def find_models(locations: Locations) -> tuple[Found, ...]:
 
 def found_at(path: Path, locations: Locations) -> Found:
     """The model file at `path`, named by the user, with the program whose folder it is in. It isn't opened."""
-    real = path.resolve()
+    real, here = path.resolve(), path.parent.resolve() / path.name
     if real == ETUDE_PATH.resolve():
         return Found(ETUDE, path, "built-in", _bytes_of(path))
-    own = (origin for origin, folder in _folders(locations) if _is_below(path, folder) or _is_below(real, folder))
-    origin: Origin = next(own, "path")
+    origin: Origin = "path"
+    for candidate, folder in _folders(locations):
+        # A link is ossia's own only if it lies in ossia's folder: `ossia models rm` may remove it.
+        places = (here,) if candidate == "ossia" else (here, real)
+        if any(place.is_relative_to(folder.resolve()) for place in places):
+            origin = candidate
+            break
     return Found(name_of(path), path, origin, _bytes_of(path))
-
-
-def _is_below(path: Path, folder: Path) -> bool:
-    return path.absolute().is_relative_to(folder.absolute()) or path.is_relative_to(folder.resolve())
 
 
 def _named_files(origin: Origin, folder: Path) -> Iterator[tuple[str, Path]]:

@@ -48,9 +48,9 @@ def list_() -> None:
 
 @app.command()
 def show(model: MaybeModel = None, json: Json = False) -> None:
-    """Print what a model is: architecture, experts, context, how it is stored, and whether it can be used.
+    """Print what a model is, and whether it can be used.
 
-    If it can't, the exit code is 3.
+    Its architecture, experts, context, and how its tensors are stored. If it can't be used, the exit code is 3.
     """
     from agent.models.describe import describe
     from cli.commands.models_report import print_description
@@ -73,7 +73,10 @@ def plan(
     repack: Annotated[str | None, option("repack")] = None,
     json: Json = False,
 ) -> None:
-    """Print how a chat would load a model here: what goes to the GPU, what doesn't, and why. Nothing is loaded."""
+    """Print how a chat would load a model here.
+
+    What goes to the GPU, what doesn't, and why. Nothing is loaded.
+    """
     from cli.commands.models_report import print_plan
 
     given = {"model": model, "context": context, "gpu_layers": gpu_layers, "n_cpu_moe": n_cpu_moe, "kv_type": kv_type}
@@ -82,7 +85,7 @@ def plan(
 
 @app.command()
 def path(model: MaybeModel = None, json: Json = False) -> None:
-    """Print where a model's file is; of several files, the first."""
+    """Print where a model's (first) file is."""
     from cli.commands.models_report import print_path
 
     print_path(_located(model), as_json=json)
@@ -90,7 +93,10 @@ def path(model: MaybeModel = None, json: Json = False) -> None:
 
 @app.command()
 def default(model: Model) -> None:
-    """Use this model from now on: as `ossia config set model`, but only if it can be used."""
+    """Use this model from now on.
+
+    As `ossia config set model`, but only if it can be used.
+    """
     from cli.commands.models_call import set_default
 
     set_default(model)
@@ -98,7 +104,10 @@ def default(model: Model) -> None:
 
 @app.command()
 def rm(model: Model, yes: Annotated[bool, typer.Option("--yes", help="Remove it without asking.")] = False) -> None:
-    """Remove a model that ossia downloaded, or a partial download. Those of other programs stay."""
+    """Remove a model that ossia downloaded.
+
+    Or a partial download. Those of other programs stay.
+    """
     from cli.commands.models_call import remove
 
     remove(model, yes=yes)
@@ -114,7 +123,10 @@ def pull(
         ),
     ],
 ) -> None:
-    """Download a model into ossia's folder, or resume a partial download. Prints its path."""
+    """Download a model, or resume its download.
+
+    It goes into ossia's folder, and its path is printed.
+    """
     from cli.commands.models_call import pull_model
 
     pull_model(name)

@@ -82,7 +82,8 @@ def _elsewhere(one: Found) -> str:
         case "built-in":
             return "étude is a part of ossia, and stays"
         case "huggingface":
-            folder = next((part for part in one.path.parts if part.startswith("models--")), "")
+            parts = (*one.path.parts, *one.path.resolve().parts)  # it may be a link into the cache
+            folder = next((part for part in parts if part.startswith("models--")), "")
             repo = folder.removeprefix("models--").replace("--", "/")
             return f"{one.path} is in Hugging Face's cache; `hf cache rm model/{repo}` removes it there"
         case "ollama":

@@ -59,7 +59,7 @@ def native_settings(planned: Plan, *, threads: int | None) -> LlamaSettings:
 def on_gpu(planned: Plan) -> str:
     """`"25 layers on the GPU"`, `"25 layers on the GPU, the experts of the first 9 on the CPU"`."""
     experts = planned.offload.cpu_moe
-    kept = f", the experts of the first {experts} on the CPU" if experts else ""
+    kept = f", the experts of the first {experts} on the CPU" if experts and planned.gpu_layers else ""
     return f"{planned.gpu_layers} layers on the GPU{kept}"
 
 

@@ -296,3 +296,11 @@ def test_a_link_in_our_folder_is_removed_and_not_what_it_leads_to(toy: Path, tmp
     link.symlink_to(target)
     assert _said("rm", "--yes", "gpt-oss-x", code=0) == f"ossia: removed {link}\n"
     assert target.exists()
+
+
+def test_a_link_to_ours_from_elsewhere_stays(toy: Path, tmp_path: Path) -> None:
+    own, link = _own(toy), tmp_path / "gpt-oss-x.gguf"
+    link.symlink_to(own)
+    assert "is no model that ossia downloaded" in _said("rm", "--yes", str(link), code=2)
+    assert link.is_symlink()
+    assert own.exists()
