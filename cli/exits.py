@@ -59,6 +59,7 @@ def exit_code(error: BaseException) -> ExitCode | None:
     Where there is a code, `line_of(error)` is the line to print, even for 1 (a failed parse, a full disk).
     """
     from agent.errors import (
+        AddressUnusable,
         AgentError,
         DoesNotFit,
         DownloadFailed,
@@ -83,7 +84,8 @@ def exit_code(error: BaseException) -> ExitCode | None:
         (ModelError, ExitCode.MODEL),
         (DoesNotFit, ExitCode.NO_ROOM),
         ((EngineFailed, DownloadFailed), ExitCode.ENGINE),
-        ((SchemaUnusable, ScriptInvalid, SettingRefused, FunctionsError, TrustError, *sessions), ExitCode.USAGE),
+        ((SchemaUnusable, ScriptInvalid, AddressUnusable, SettingRefused), ExitCode.USAGE),
+        ((FunctionsError, TrustError, *sessions), ExitCode.USAGE),
         (AgentError, ExitCode.FAILED),
     )
     return next((code for kind, code in by_kind if isinstance(error, kind)), None)
