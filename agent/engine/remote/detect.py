@@ -35,10 +35,10 @@ def detect(client: Client, control: Control) -> Found:
     Raises EngineFailed if it can't be reached, ServerRefused if it wants a key.
     """
     props = _asked(client, "/props", control)
-    entries = _asked(client, "/v1/models", control).get("data")
-    models = tuple(str(one["id"]) for one in entries if table(one).get("id")) if isinstance(entries, list) else ()
-    entry = next((one for one in entries if table(one).get("id") == client.address.model), None) if models else None
-    entry = table(entry) or first(entries)
+    listed = _asked(client, "/v1/models", control).get("data")
+    entries = [table(one) for one in listed if table(one).get("id")] if isinstance(listed, list) else []
+    models = tuple(str(one["id"]) for one in entries)
+    entry = next((one for one in entries if one["id"] == client.address.model), first(entries))
     if "default_generation_settings" in props:
         context = whole(table(props["default_generation_settings"]).get("n_ctx")) or 0
         size = whole(table(entry.get("meta")).get("n_vocab")) or 0
