@@ -94,7 +94,7 @@ class Settings:
     engine: str = _setting("llama", kinds.engine(),
         Flag("llama, a server's URL, or the NAME of an [engines.NAME].", "ENGINE", _RUN_CHAT))
     allow_engine: tuple[str, ...] = _setting((), kinds.texts("a list of hosts, e.g. 'gpu.example:8000'"),
-        Flag("Send prompts to this host without asking. Repeatable.", "HOST[:PORT]", _RUN_CHAT))
+        Flag("Send prompts to this host without asking. Repeatable.", "HOST", _RUN_CHAT))
     effort: Literal["low", "medium", "high"] = _setting("medium", kinds.one_of("low", "medium", "high"),
         Flag("How much to think: low, medium or high.", "LEVEL", _RUN_CHAT), InChat("how long it thinks", "options"))
     instructions: str | None = _setting(None, kinds.text_or_file(),

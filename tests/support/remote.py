@@ -55,8 +55,9 @@ def serve(
     site.route("/tokenize", lambda asked: _json(tokens=complete_text(own, _body(asked)["content"])))
     site.route("/detokenize", lambda asked: _json(content=own.decode(_body(asked)["tokens"])))
 
-    def complete(_: Request) -> Reply:
-        given = next(waiting)
+    def complete(asked: Request) -> Reply:
+        reads_ahead = _body(asked)["n_predict"] == 0
+        given = "" if reads_ahead else next(waiting, "<|channel|>final<|message|>No more.<|return|>")
         return given if isinstance(given, Reply) else Reply(answer(tokenizer, given), headers=EVENTS)
 
     site.route("/completion", complete)
