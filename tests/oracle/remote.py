@@ -2,9 +2,10 @@
 
 SERVER is the program (`bash tests/bench/peers.sh` builds it). COUNT prompts (50) of dialogues with tools that the étude
 never saw, each up to a place where the assistant goes on: before a call, after its result, before the answer. They are
-asked in turn, through the engine for servers, which keeps its slot and what is cached there, and in process. the same batch, threads, context and KV cache; flash attention is left to llama.cpp, and nothing is repacked. Where ids
-part, `tests.oracle.engine` tells a tie, which a rounding turns, from a fault. The exit code is 1 if there was
-a fault, or too many ties.
+asked in turn, through the engine for servers, which keeps its slot and what is cached there, and in process. Both have
+the same batch, threads, context and KV cache; flash attention is left to llama.cpp, and nothing is repacked. Where ids
+part, `tests.oracle.engine` tells a tie, which a rounding turns, from a fault. The exit code is 1 if there was a fault,
+or too many ties.
 """
 
 from __future__ import annotations
