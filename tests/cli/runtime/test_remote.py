@@ -16,8 +16,9 @@ from agent.control import Control
 from agent.errors import EngineFailed
 from cli import paths
 from cli.exits import ExitError
+from cli.runtime.consent import must_be_agreed
 from cli.runtime.progress import Display
-from cli.runtime.remote import connect, must_be_agreed
+from cli.runtime.remote import connect
 from cli.settings.config import ConfigError, resolve
 from cli.settings.engines import address_of, engine_names
 from cli.settings.table import Settings
