@@ -9,6 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -221,9 +222,17 @@ def test_a_refusal_has_its_status(site: Site, client: Client) -> None:
 
 
 def test_a_body_is_bounded(site: Site, client: Client) -> None:
-    site.endless("/props")
+    sent: list[int] = []
+
+    def pieces() -> Iterator[bytes]:
+        for piece in repeat(b" " * 1_000_000):
+            yield piece
+            sent.append(len(piece))
+
+    site.route("/props", lambda _: Reply(pieces()))
     with pytest.raises(EngineFailed, match="an answer of more than 16 MB"):
         client.get("/props", Control())
+    assert sum(sent) < 40_000_000
 
 
 def test_no_packed_answer_is_unpacked(site: Site, client: Client) -> None:
