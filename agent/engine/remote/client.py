@@ -45,8 +45,8 @@ class Client:
     may say nothing. Nothing is tried again once something of an answer has come. Redirects aren't followed: the key
     is for this host. Proxies are those of the environment, but none for this machine.
 
-    Raises AddressUnusable if the file of certificates can't be used. What is asked raises EngineFailed, ServerRefused
-    if the server answered with an error; after a stop, EngineFailed too, but a stream just ends.
+    Raises AddressUnusable if the file of certificates or the proxy can't be used. What is asked raises EngineFailed,
+    ServerRefused if the server answered with an error; after a stop, EngineFailed too, but a stream just ends.
     """
 
     def __init__(
@@ -61,15 +61,22 @@ class Client:
         self._told = told
         self._back_off_s = back_off_s
         headers = {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {address.key}"} if address.key else {})
-        self._http = httpx2.Client(
-            headers=headers,
-            verify=_certificates(address),
-            trust_env=not address.is_local,
-            follow_redirects=False,
-            timeout=httpx2.Timeout(silence_s, connect=_CONNECT_S, write=60.0),
-            # A connection for each request: then its socket is known, and none is reused that has died meanwhile.
-            limits=httpx2.Limits(max_keepalive_connections=0),
-        )
+        verify = _certificates(address)
+        try:
+            self._http = httpx2.Client(
+                headers=headers,
+                verify=verify,
+                trust_env=not address.is_local,
+                follow_redirects=False,
+                timeout=httpx2.Timeout(silence_s, connect=_CONNECT_S, write=60.0),
+                # A connection for each request: then its socket is known, and none is reused that has died meanwhile.
+                limits=httpx2.Limits(max_keepalive_connections=0),
+            )
+        except (ImportError, ValueError, httpx2.InvalidURL) as error:  # for SOCKS it wants a library; no URL at all
+            raise AddressUnusable(
+                f"{address.name}: the proxy that the environment names can't be used: name one by http:// in "
+                f"HTTPS_PROXY, or {address.host} in NO_PROXY"
+            ) from error
 
     def get(self, path: str, control: Control) -> Json:
         """The JSON object at a path: `get("/props", control)`."""

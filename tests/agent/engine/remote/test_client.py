@@ -268,6 +268,19 @@ def test_no_proxy_is_asked_for_this_machine(site: Site, monkeypatch: pytest.Monk
         ]
 
 
+@pytest.mark.parametrize("proxy", ["socks5://me:sesame@127.0.0.1:9", "ftp://me:sesame@127.0.0.1:9"])
+def test_a_proxy_that_cannot_be_used_is_said(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    with pytest.raises(
+        AddressUnusable, match=r"gpu\.test: the proxy that the environment names can't be used: "
+    ) as caught:
+        Client(Address("https://gpu.test", "gpu.test"))
+    assert "sesame" not in str(caught.value)
+    monkeypatch.setenv("NO_PROXY", "gpu.test")
+    with pytest.raises(AddressUnusable):  # the library makes it all the same
+        Client(Address("https://gpu.test", "gpu.test"))
+
+
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("tls")
