@@ -215,7 +215,8 @@ def test_ctrl_c_closes_the_stream(site: Site, etude_tokenizer: Tokenizer) -> Non
         finally:
             closed.set()
 
-    serve(site, etude_tokenizer, [Reply(slowly(), headers=EVENTS)])
+    serve(site, etude_tokenizer)
+    site.route("/completion", lambda _: Reply(slowly(), headers=EVENTS))
     with start("run", "Go on.", "--engine", site.url(), "--no-tools") as process:
         assert began.wait(30)
         os.killpg(process.pid, signal.SIGINT)
