@@ -56,19 +56,21 @@ def parse_url(
 
     Raises AddressUnusable, in whose message no key stands.
     """
+    if "@" in text:
+        raise AddressUnusable(
+            f"{where}: no name or password may stand in the address: put a key into a variable, and name that as "
+            "key_env in [engines.NAME]"
+        )
     try:
         parts = urlsplit(text)
         host, port = parts.hostname or "", parts.port
     except ValueError as error:
         raise AddressUnusable(f"{where}: must be like http://HOST:PORT: {error}") from None
-    if parts.username is not None or parts.password is not None:
-        raise AddressUnusable(
-            f"{where}: no name or password may stand in the address: put a key into a variable, and name that as "
-            "key_env in [engines.NAME]"
-        )
     fine = text.isascii() and text.isprintable() and not set(' "<>\\^`{|}') & set(text)
     if parts.scheme not in ("http", "https") or not host or not fine or parts.query or parts.fragment:
-        raise AddressUnusable(f"{where}: must be like http://HOST:PORT or https://HOST, not {text!r:.100}")
+        raise AddressUnusable(
+            f"{where}: must be like http://HOST:PORT or https://HOST, not {text.partition('?')[0]!r:.100}"
+        )
     if key is not None and not (key.isascii() and key.isprintable() and key.strip() == key and key):
         raise AddressUnusable(f"{where}: the key in {key_env or 'the variable'} must be one line of ASCII: set it anew")
     if key is not None and parts.scheme == "http" and not _is_loopback(host):

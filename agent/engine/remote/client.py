@@ -117,7 +117,8 @@ class Client:
             value = json.loads(text)
             if isinstance(value, dict):
                 return value
-        raise EngineFailed(f"{self._name}: expected a JSON object, not {text!r:.60}: is it a server of models?")
+        said = self._keyless(text)
+        raise EngineFailed(f"{self._name}: expected a JSON object, not {said!r:.60}: is it a server of models?")
 
     def _asked(
         self,
@@ -177,11 +178,12 @@ class Client:
             value = json.loads(text)
         while isinstance(value, Mapping):  # {"error": {"message": …}}, {"error": …}, {"message": …}, {"detail": …}
             value = next((value[key] for key in ("error", "message", "detail") if value.get(key)), None)
-        said = str(value or text)
-        if self.address.key:
-            said = said.replace(self.address.key, "…")
+        said = self._keyless(str(value or text))
         line = " ".join("".join(c if c.isprintable() else " " for c in said).split())
         return line[:_FAULT_CHARS] or "without a word"
+
+    def _keyless(self, text: str) -> str:
+        return text.replace(self.address.key, "…") if self.address.key else text
 
 
 def _retry_after(headers: httpx2.Headers) -> float | None:

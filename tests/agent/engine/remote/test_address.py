@@ -41,9 +41,10 @@ def test_an_address_by_its_url(text: str, url: str, name: str, host: str, is_loc
         ("http://", "must be like"),
         ("http://gpu.example:99999", "must be like http://HOST:PORT: Port out of range"),
         ("http://[::1", "must be like"),
-        ("http://gpu.example/?x=1", "must be like"),
+        ("http://gpu.example/?key=sesame", "must be like http://HOST:PORT or https://HOST, not 'http://gpu.example/'"),
         ("http://gpu.example\r\nX: y", "must be like"),
         ("https://me:sesame@gpu.example", "no name or password may stand in the address"),
+        ("https://me:sesame@gpu.example:port", "no name or password may stand in the address"),
         ("https://sesame@gpu.example", "no name or password may stand in the address"),
     ],
 )

@@ -200,6 +200,7 @@ def test_what_has_begun_is_not_asked_again(site: Site, client: Client) -> None:
     [
         (Reply(events("}{"), 200, EVENTS), "expected a JSON object, not '}{': is it a server of models?"),
         (Reply(events("[" * 100_000), 200, EVENTS), "expected a JSON object, not '[["),
+        (Reply(events("Bearer sesame"), 200, EVENTS), "expected a JSON object, not 'Bearer …'"),
         (Reply(events([1]), 200, EVENTS), "expected a JSON object, not '[1]'"),
         (Reply(b"<html>", 200, {"Content-Type": "text/html"}), "got 'text/html'"),
         (Reply(events({"error": {"message": "no\x1b[31m room", "code": 500}}), 200, EVENTS), ": no [31m room"),
