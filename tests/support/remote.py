@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any
 
+from agent.control import Control
+from agent.engine.remote.address import parse_url
+from agent.engine.remote.client import Client, Json
 from harmony.tokenizer import Tokenizer
 from tests.support.site import Reply, Request, Site
 
@@ -61,6 +64,20 @@ def serve(
         return given if isinstance(given, Reply) else Reply(answer(tokenizer, given), headers=EVENTS)
 
     site.route("/completion", complete)
+
+
+class Canned(Client):
+    """Answers what it was given, with no network."""
+
+    def __init__(self, answers: Sequence[Json]) -> None:
+        self.address = parse_url("http://127.0.0.1:9")
+        self._answers = iter(answers)
+
+    def get(self, path: str, control: Control) -> Json:
+        return next(self._answers, {})
+
+    def stream(self, path: str, body: Json, control: Control) -> Generator[Json, None, None]:
+        yield from self._answers
 
 
 def _body(request: Request) -> Any:

@@ -17,6 +17,7 @@ import pytest
 
 from agent.control import Control
 from agent.errors import EngineFailed
+from agent.models.catalog import ETUDE_PATH
 from cli import paths
 from cli.exits import ExitError
 from cli.runtime.consent import must_be_agreed
@@ -26,6 +27,7 @@ from cli.settings.config import ConfigError, resolve
 from cli.settings.engines import address_of, engine_names
 from cli.settings.table import Settings
 from harmony.tokenizer import Tokenizer, Vocabulary
+from tests.oracle.engine import LlamaServer
 from tests.support.command import OSSIA, ossia, ossia_here, start
 from tests.support.remote import EVENTS, answer, serve
 from tests.support.site import Reply, Site, wait_until
@@ -33,6 +35,7 @@ from tools.approval.trust import Hosts
 
 QUIET = Display(terminal=False, asides=False, lively=False, thinking=False, colour=False, verbose=False, quiet=True)
 FINAL = "<|channel|>final<|message|>Done.<|return|>"
+_SERVER = os.environ.get("OSSIA_LLAMA_SERVER")  # asked for before: a test's environment has nothing of the caller's
 TEAM = '[engines.team]\nurl = "https://gpu.example/v1"\nkey_env = "TEAM_KEY"\nca = "team.pem"\ncontext = 2048\n'
 
 
@@ -223,3 +226,10 @@ def test_ctrl_c_closes_the_stream(site: Site, etude_tokenizer: Tokenizer) -> Non
         process.wait(30)
         assert closed.wait(5)
         assert process.returncode == 130
+
+
+@pytest.mark.skipif(_SERVER is None, reason="OSSIA_LLAMA_SERVER names no llama-server")
+def test_the_readmes_question_through_a_real_server(tmp_path: Path) -> None:
+    with LlamaServer(Path(str(_SERVER)), ETUDE_PATH, log=tmp_path / "log", checkpoints=8) as server:
+        done = ossia("run", "What is 48*17?", "--engine", server.url, "--seed", "1")
+    assert (done.returncode, done.stdout) == (0, b"The result is 816.\n"), done.stderr

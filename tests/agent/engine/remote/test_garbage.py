@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
 from typing import Any
 
 from hypothesis import given
@@ -10,14 +9,14 @@ from hypothesis import strategies as st
 
 from agent.control import Control
 from agent.engine.base import Prompt, Sampling
-from agent.engine.remote.address import parse_url
-from agent.engine.remote.client import Client, Json
+from agent.engine.remote.client import Json
 from agent.engine.remote.detect import detect
 from agent.engine.remote.engine import RemoteEngine
 from agent.engine.remote.llama_server import LlamaServer
 from agent.engine.remote.vllm import Vllm
 from agent.errors import EngineFailed
 from harmony.tokenizer import Tokenizer
+from tests.support.remote import Canned
 
 VALUES = st.none() | st.booleans() | st.integers(-5, 5000) | st.floats() | st.text(max_size=5)
 JSON = st.recursive(
@@ -51,20 +50,6 @@ LLAMA = some(
 CHOICE = some(token_ids=IDS, finish_reason=st.sampled_from(["stop", "length", None]) | JSON, stop_reason=COUNTS) | JSON
 USAGE = some(prompt_tokens=COUNTS, prompt_tokens_details=some(cached_tokens=COUNTS) | JSON) | JSON
 VLLM = some(choices=st.lists(CHOICE, max_size=2) | JSON, usage=USAGE)
-
-
-class Canned(Client):
-    """Answers what it was given, with no network."""
-
-    def __init__(self, answers: Sequence[Json]) -> None:
-        self.address = parse_url("http://127.0.0.1:9")
-        self._answers = iter(answers)
-
-    def get(self, path: str, control: Control) -> Json:
-        return next(self._answers, {})
-
-    def stream(self, path: str, body: Json, control: Control) -> Generator[Json, None, None]:
-        yield from self._answers
 
 
 def _asked(server: LlamaServer | Vllm, tokenizer: Tokenizer) -> None:
