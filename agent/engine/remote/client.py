@@ -6,7 +6,7 @@ import json
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from queue import Full, Queue
@@ -79,7 +79,7 @@ class Client:
         """The JSON object that answers `body`."""
         return self._whole("POST", path, body, control)
 
-    def stream(self, path: str, body: Json, control: Control) -> Iterator[Json]:
+    def stream(self, path: str, body: Json, control: Control) -> Generator[Json, None, None]:
         """The data of the server-sent events that answer `body`, up to `[DONE]` or the end of the answer.
 
         Whether the answer is complete only its events tell. An event that is an `error` is raised. Close it

@@ -1,0 +1,104 @@
+"""What a server that takes no ids can be asked: which API it has, which models, and how long a prompt may be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from agent.control import Control
+from agent.engine.remote.client import Client
+from agent.errors import ModelMissing, ServerRefused
+from agent.served.api import ChatApi, Kind, ResponsesApi
+
+_MISSING = (404, 405, 501)
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """A model as a server lists it. `context_tokens` None: the list doesn't say."""
+
+    name: str
+    context_tokens: int | None = None
+
+
+def api_of(client: Client, control: Control) -> Kind | None:
+    """Which API the server has, the Responses API if both; None: neither.
+
+    An empty request tells: where there is an API it is refused, and costs nothing. Raises EngineFailed if the server
+    can't be reached, or refuses the key.
+    """
+    for api in (ResponsesApi, ChatApi):
+        try:
+            answer = client.post(api.path, {}, control)
+        except ServerRefused as refused:
+            if refused.status in (401, 403) or (refused.status >= 500 and refused.status not in _MISSING):
+                raise
+            if refused.status not in _MISSING:
+                return api.kind
+        else:
+            if "error" not in answer:  # LM Studio answers 200 where it has nothing, with an error in it
+                return api.kind
+    return None
+
+
+def models_of(client: Client, control: Control) -> tuple[ServedModel, ...]:
+    """The models that the server lists at `/v1/models`. Raises EngineFailed."""
+    listed = client.get("/v1/models", control).get("data")
+    entries = [entry for entry in listed if isinstance(entry, Mapping)] if isinstance(listed, list) else []
+    return tuple(ServedModel(str(entry["id"]), _context(entry)) for entry in entries if entry.get("id"))
+
+
+def chosen_model(models: tuple[ServedModel, ...], named: str | None, server: str) -> ServedModel:
+    """The model to ask: the one that is named, listed or not; else the only one, or the only gpt-oss.
+
+    Raises ModelMissing, with the names that there are.
+    """
+    if named is not None:
+        return next((model for model in models if model.name == named), ServedModel(named))
+    ours = [model for model in models if "gpt-oss" in model.name.lower()] or list(models)
+    if len(ours) == 1:
+        return ours[0]
+    names = ", ".join(model.name for model in models[:8]) or "lists no model"
+    raise ModelMissing(
+        f"{server} has {names}: name one with --model" if models else f"{server} {names}: load one there"
+    )
+
+
+def context_of(client: Client, model: ServedModel, control: Control) -> int | None:
+    """The tokens that the server has room for; None: it doesn't say.
+
+    LM Studio tells it of loaded models (`/api/v1/models`), Ollama too (`/api/ps`), others in their list.
+    """
+    if model.context_tokens:
+        return model.context_tokens
+    with suppress(ServerRefused):
+        for entry in _models(client.get("/api/v1/models", control)):
+            loaded = entry.get("loaded_instances")
+            for one in loaded if isinstance(loaded, list) else ():
+                if isinstance(one, Mapping) and model.name in (entry.get("key"), one.get("id")):
+                    return _context(one.get("config"))
+    with suppress(ServerRefused):
+        for entry in _models(client.get("/api/ps", control)):
+            if entry.get("name") == model.name:
+                return _context(entry)
+    return None
+
+
+def _models(answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    models = answer.get("models")
+    return [entry for entry in models if isinstance(entry, Mapping)] if isinstance(models, list) else []
+
+
+def _context(entry: object) -> int | None:
+    """vLLM's `max_model_len`, llama-server's `meta.n_ctx`, and what others call it."""
+    if not isinstance(entry, Mapping):
+        return None
+    meta = entry.get("meta")
+    sizes = [
+        entry.get("max_model_len"),
+        entry.get("context_length"),
+        meta.get("n_ctx") if isinstance(meta, Mapping) else 0,
+    ]
+    return next((size for size in sizes if isinstance(size, int) and size > 0), None)
