@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from agent.control import Control
 from agent.engine.remote.client import Client
-from agent.errors import ModelMissing, ServerRefused
-from agent.served.api import ChatApi, Kind, ResponsesApi
+from agent.errors import EngineFailed, ModelMissing, ServerRefused
+from agent.served.api import Api, ChatApi, Kind, ResponsesApi
+from agent.served.engine import ServedEngine
+from harmony.tokenizer import Vocabulary
 
-_MISSING = (404, 405, 501)
+CONTEXT_TOKENS: Final = 131_072
+"""What gpt-oss was trained for, where the server doesn't say how much it has room for."""
+_MISSING: Final = (404, 405, 501)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +25,26 @@ class ServedModel:
 
     name: str
     context_tokens: int | None = None
+
+
+def serve(
+    client: Client, *, named: str | None, context_tokens: int | None, vocabulary: Vocabulary, control: Control
+) -> ServedEngine:
+    """The server as an engine. `named` is the model to ask, `context_tokens` how many tokens to use at the most.
+
+    None: the only model, or the only gpt-oss; as many as the server says, else 131,072, which is gpt-oss's own.
+
+    Raises EngineFailed if it can't be reached, or speaks neither API; ModelMissing if it isn't clear which model.
+    """
+    name = client.address.name
+    kind = api_of(client, control)
+    if kind is None:
+        raise EngineFailed(f"{name} has neither /v1/responses nor /v1/chat/completions: is it a server of models?")
+    api: Api = ResponsesApi() if kind == "responses" else ChatApi()
+    model = chosen_model(models_of(client, control), named, name)
+    room = context_of(client, model, control) or CONTEXT_TOKENS
+    most = min(room, context_tokens or room)
+    return ServedEngine(client, api, model=model.name, context_tokens=most, vocabulary=vocabulary)
 
 
 def api_of(client: Client, control: Control) -> Kind | None:

@@ -241,19 +241,27 @@ class LlamaServer:
     """
 
     def __init__(
-        self, program: Path, model: Path, *, log: Path, threads: int = 1, context_tokens: int = CONTEXT_TOKENS
+        self,
+        program: Path,
+        model: Path,
+        *,
+        log: Path,
+        threads: int = 1,
+        context_tokens: int = CONTEXT_TOKENS,
+        checkpoints: int = 0,
+        more: Sequence[str] = (),
     ) -> None:
         self._log = log
         self._port = _free_port()
         settings = {
             "--model": model, "--host": "127.0.0.1", "--port": self._port, "--parallel": 1, "--fit": "off",
             "--ctx-size": context_tokens, "--threads": threads, "--threads-batch": threads,
-            "--batch-size": _BATCH_TOKENS, "--ubatch-size": _BATCH_TOKENS, "--cache-ram": 0, "--ctx-checkpoints": 0,
+            "--batch-size": _BATCH_TOKENS, "--ubatch-size": _BATCH_TOKENS, "--cache-ram": 0, "--ctx-checkpoints": checkpoints,
         }  # fmt: skip
         flags = [str(part) for setting in settings.items() for part in setting]
         with log.open("wb") as output:
             self._process = subprocess.Popen(
-                [str(program), *flags, "--no-repack", "--no-warmup", "--no-ui", "--verbosity", "4"],
+                [str(program), *flags, *more, "--no-repack", "--no-warmup", "--no-ui", "--verbosity", "4"],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -269,6 +277,16 @@ class LlamaServer:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def url(self) -> str:
+        """Where it answers: `http://127.0.0.1:41234`."""
+        return f"http://127.0.0.1:{self._port}"
+
+    def kill(self) -> None:
+        """End the process at once, whatever it is doing."""
+        self._process.kill()
+        self._process.wait()
 
     def close(self) -> None:
         """End the process."""

@@ -7,7 +7,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from email.utils import parsedate_to_datetime
 from queue import Full, Queue
 from typing import Any, Final
@@ -85,13 +85,14 @@ class Client:
         Whether the answer is complete only its events tell. An event that is an `error` is raised. Close it
         (`contextlib.closing`) to end the answer; a stop ends it within some milliseconds.
         """
-        for text in self._asked("POST", path, body, control, _events):
-            if text.strip() == _DONE:
-                return
-            event = self._object(text)
-            if isinstance(event.get("error"), Mapping):
-                raise ServerRefused(f"{self._name}: {self._fault(text)}", 200)
-            yield event
+        with closing(self._asked("POST", path, body, control, _events)) as texts:
+            for text in texts:
+                if text.strip() == _DONE:
+                    return
+                event = self._object(text)
+                if isinstance(event.get("error"), Mapping):
+                    raise ServerRefused(f"{self._name}: {self._fault(text)}", 200)
+                yield event
 
     def close(self) -> None:
         """Let go of the certificates and what else the library holds."""
@@ -103,7 +104,8 @@ class Client:
         return address.name if address.name == address.place else f"{address.name} ({address.place})"
 
     def _whole(self, method: str, path: str, body: Json | None, control: Control) -> Json:
-        text = next(self._asked(method, path, body, control, _body), None)
+        with closing(self._asked(method, path, body, control, _body)) as texts:
+            text = next(texts, None)
         if text is None:
             raise EngineFailed(f"{self._name}: stopped before it answered")
         return self._object(text)
@@ -122,7 +124,7 @@ class Client:
         body: Json | None,
         control: Control,
         read: Callable[[httpx2.Response], Iterator[str]],
-    ) -> Iterator[str]:
+    ) -> Generator[str, None, None]:
         """What `read` makes of the answer; asked again while the server can't be reached or is busy."""
         request = self._http.build_request(
             method,
@@ -136,9 +138,10 @@ class Client:
             exchange = _Exchange(self._http, request, read)
             begun = False
             try:
-                for text in exchange.items(control):
-                    begun = True
-                    yield text
+                with closing(exchange.items(control)) as texts:
+                    for text in texts:
+                        begun = True
+                        yield text
                 return
             except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
                 if tries >= _CONNECTS or _is_certificate(error):
@@ -203,7 +206,7 @@ class _Exchange:
         self._stream: Any = None
         request.extensions["trace"] = self._trace
 
-    def items(self, control: Control) -> Iterator[str]:
+    def items(self, control: Control) -> Generator[str, None, None]:
         """What came, until it ends, or is stopped. Raises what broke it."""
         threading.Thread(target=self._run, name="ossia-request", daemon=True).start()
         forget = control.on_stop(self._give_up)
