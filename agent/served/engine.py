@@ -22,14 +22,15 @@ NOT_HAD: Final = (
 class ServedEngine:
     """A server that takes no ids, in an engine's place: it has a name and a size, and generates nothing itself.
 
-    `vocabulary` is the one that prompts are measured with, since the server's own isn't known.
+    `model` is the server's name for the model, `name` the user's. `vocabulary` is the one that prompts are measured
+    with, since the server's own isn't known.
     """
 
     capabilities: frozenset[str] = frozenset()
 
     def __init__(self, client: Client, api: Api, *, model: str, context_tokens: int, vocabulary: Vocabulary) -> None:
         self.client, self.api = client, api
-        self.name = model
+        self.name = self.model = model
         self.context_tokens = context_tokens
         self.vocabulary = vocabulary
 

@@ -60,7 +60,7 @@ class ServedResponder:
             raise ContextFull(used, engine.context_tokens)
         yield Progress(0, used)
         step = _Step(request, Writing(names), used)
-        body = engine.api.body(request, conversation(request, names), engine.name)
+        body = engine.api.body(request, conversation(request, names), engine.model)
         try:
             with closing(engine.client.stream(engine.api.path, body, control)) as events:
                 end = yield from self._read(step, engine.api.read(events), control)
@@ -117,7 +117,7 @@ class ServedResponder:
             return error
         with suppress(EngineFailed):
             names = [model.name for model in models_of(engine.client, control)]
-            if names and engine.name not in names:
+            if names and engine.model not in names:
                 more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
                 has = ", ".join(names[:_NAMES_SHOWN]) + more
                 return ServerRefused(f"{error}; it has {has}: name one with --model", error.status)

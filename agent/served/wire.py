@@ -28,6 +28,7 @@ _PREFIX: Final = "functions."
 _ILLEGAL: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _MAX_NAME_CHARS: Final = 64
 _CODE: Final = "code"
+_CONTROL: Final = re.compile(r"<(?=\|[A-Za-z0-9_]+\|>)")
 
 
 class Names:
@@ -102,7 +103,8 @@ class Conversation:
 def conversation(request: Request, names: Names) -> Conversation:
     """The request as a conversation. The thoughts of past turns are left out, as the model's own format has it.
 
-    A step that must be the answer (`open_with`) has no functions, and ends with the user asking for it.
+    A step that must be the answer (`open_with`) has no functions, and ends with the user asking for it. Text that
+    spells a control token gets a blank into it (`< |end|>`): most servers would read the token, whoever wrote it.
     """
     history = [_outward(request.history[index], names) for index in drop_past_analysis(request.history)]
     if request.open_with and (not history or history[-1].role != "user"):
@@ -113,7 +115,8 @@ def conversation(request: Request, names: Names) -> Conversation:
     messages = [message for message in map(_whole, chat["messages"]) if message is not None]
     leads = bool(messages) and messages[0]["role"] == "system"
     functions = tuple(_with_schema(tool["function"]) for tool in chat.get("tools", ()))
-    return Conversation(messages[0]["content"] if leads else None, tuple(messages[leads:]), functions)
+    instructions = messages[0]["content"] if leads else None
+    return Conversation(_plain(instructions), tuple(map(_plain, messages[leads:])), tuple(map(_plain, functions)))
 
 
 def _legal(recipient: str) -> str:
@@ -160,6 +163,15 @@ def _whole(message: Json) -> Json | None:
     if calls and thoughts and content:
         return {**message, "content": "", "thinking": f"{thoughts}\n\n{content}"}
     return {**message, "content": content or ""}
+
+
+def _plain(value: Any) -> Any:
+    """The same JSON, no control token spelled out in any of its texts."""
+    if isinstance(value, str):
+        return _CONTROL.sub("< ", value)
+    if isinstance(value, Mapping):
+        return {_plain(key): _plain(inner) for key, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def _with_schema(function: Json) -> Json:

@@ -86,7 +86,7 @@ def test_which_model(
 ) -> None:
     site.json("/v1/models", listed)
     engine = served(site, etude_tokenizer, named)
-    assert (engine.name, engine.context_tokens, engine.capabilities) == (name, context_tokens, frozenset())
+    assert (engine.model, engine.context_tokens, engine.capabilities) == (name, context_tokens, frozenset())
 
 
 def test_several_models(site: Site, etude_tokenizer: Tokenizer) -> None:
