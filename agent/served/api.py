@@ -79,6 +79,8 @@ class ChatApi:
                 yield Called(call, _text(function.get("name")), _text(function.get("arguments")))
             if how := choice.get("finish_reason"):
                 yield Ended("tokens" if how == "length" else "stop")
+            if why := _text(event.get("error")):  # transformers serve's; the client raises one that is an object
+                yield Failed(why)
 
     def _message(self, message: Json) -> Json:
         message = dict(message)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,6 +17,10 @@ from harmony.tokenizer import Vocabulary
 CONTEXT_TOKENS: Final = 131_072
 """What gpt-oss was trained for, where the server doesn't say how much it has room for."""
 _MISSING: Final = (404, 405, 501)
+_NO_QUESTION: Final = {"reasoning": {"effort": "low"}, "store": False}
+_CHAT_ONLY: Final = ("router.huggingface.co",)
+"""Its Responses API (beta) takes no reasoning items, and makes results of the model's calls: huggingface/responses.js,
+May 2026."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +32,18 @@ class ServedModel:
 
 
 def serve(
-    client: Client, *, named: str | None, context_tokens: int | None, vocabulary: Vocabulary, control: Control
+    client: Client,
+    *,
+    named: str | None,
+    context_tokens: int | None,
+    vocabulary: Vocabulary,
+    control: Control,
+    told: Callable[[str], None] = lambda line: None,
 ) -> ServedEngine:
     """The server as an engine. `named` is the model to ask, `context_tokens` how many tokens to use at the most.
 
-    None: the only model, or the only gpt-oss; as many as the server says, else 131,072, which is gpt-oss's own.
-
-    Raises EngineFailed if it can't be reached, or speaks neither API; ModelMissing if it isn't clear which model.
+    None: the only model, or the only gpt-oss; as many as the server says, else 131,072, which is gpt-oss's own. `told`:
+    see `ServedEngine`. Raises EngineFailed if it can't be reached, or speaks neither API; ModelMissing if it isn't clear which model.
     """
     name = client.address.name
     kind = api_of(client, control)
@@ -44,22 +53,25 @@ def serve(
     model = chosen_model(models_of(client, control), named, name)
     room = context_of(client, model, control) or CONTEXT_TOKENS
     most = min(room, context_tokens or room)
-    return ServedEngine(client, api, model=model.name, context_tokens=most, vocabulary=vocabulary)
+    return ServedEngine(client, api, model=model.name, context_tokens=most, vocabulary=vocabulary, told=told)
 
 
 def api_of(client: Client, control: Control) -> Kind | None:
     """Which API the server has, the Responses API if both; None: neither.
 
-    An empty request tells: where there is an API it is refused, and costs nothing. Raises EngineFailed if the server
+    A request without a question tells: where there is an API it is refused, and costs nothing. A Responses API that
+    takes no `reasoning` is none for gpt-oss: `transformers serve` has such a one. Raises EngineFailed if the server
     can't be reached, or refuses the key.
     """
     for api in (ResponsesApi, ChatApi):
+        if api is ResponsesApi and client.address.host in _CHAT_ONLY:
+            continue
         try:
-            answer = client.post(api.path, {}, control)
+            answer = client.post(api.path, _NO_QUESTION if api is ResponsesApi else {}, control)
         except ServerRefused as refused:
             if refused.status in (401, 403) or (refused.status >= 500 and refused.status not in _MISSING):
                 raise
-            if refused.status not in _MISSING:
+            if refused.status not in _MISSING and "Unsupported fields" not in str(refused):
                 return api.kind
         else:
             if "error" not in answer:  # LM Studio answers 200 where it has nothing, with an error in it

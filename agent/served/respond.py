@@ -17,7 +17,7 @@ from agent.respond import LocalResponder
 from agent.served.engine import ServedEngine
 from agent.served.pieces import Called, Ended, Failed, Piece, Usage
 from agent.served.probe import models_of
-from agent.served.wire import Names, conversation
+from agent.served.wire import Names
 from agent.served.writing import Writing
 from harmony.codec import Codec
 from harmony.messages import Completion, CompletionEnd, Delta
@@ -60,10 +60,8 @@ class ServedResponder:
             raise ContextFull(used, engine.context_tokens)
         yield Progress(0, used)
         step = _Step(request, Writing(names), used)
-        body = engine.api.body(request, conversation(request, names), engine.model)
         try:
-            with closing(engine.client.stream(engine.api.path, body, control)) as events:
-                end = yield from self._read(step, engine.api.read(events), control)
+            end = yield from self._ask(step, names, control)
         except EngineFailed as error:
             yield from step.writing.close()
             failed = self._explained(error, control)
@@ -74,6 +72,18 @@ class ServedResponder:
         yield Stats(stats)
         messages = step.writing.messages(cut=stats.end != "stop")
         return Completion(messages, stats.end, tokens=stats.completion_tokens)
+
+    def _ask(self, step: _Step, names: Names, control: Control) -> Generator[Delta, None, CompletionEnd]:
+        """Ask, and once more without what the server doesn't take, if that is why it refused."""
+        engine = self._engine
+        while True:
+            body = engine.body(step.request, names)
+            try:
+                with closing(engine.client.stream(engine.api.path, body, control)) as events:
+                    return (yield from self._read(step, engine.api.read(events), control))
+            except ServerRefused as refused:
+                if not engine.can_do_without(refused, body):
+                    raise
 
     def _read(self, step: _Step, pieces: Iterator[Piece], control: Control) -> Generator[Delta, None, CompletionEnd]:
         """Take what comes. Returns why it ended, as a local responder does."""

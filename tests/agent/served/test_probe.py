@@ -5,6 +5,7 @@ LM Studio's list: https://lmstudio.ai/docs/developer/rest/list; Ollama's: https:
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -50,7 +51,15 @@ def test_which_api(status: int, site: Site) -> None:
     assert api_of(client(site), Control()) == "chat"
     site.json("/v1/responses", REFUSED, status=status)
     assert api_of(client(site), Control()) == "responses"
-    assert all(request.body == b"{}" for request in site.requests)
+    asked = [json.loads(request.body) for request in site.requests]
+    assert all("input" not in body and "messages" not in body for body in asked)
+
+
+def test_a_responses_api_without_reasoning_is_none(site: Site) -> None:
+    """As `transformers serve` refuses it: src/transformers/cli/serving/response.py in huggingface/transformers."""
+    site.json("/v1/responses", {"detail": "Unsupported fields in the request: {'reasoning', 'store'}"}, status=422)
+    site.json("/v1/chat/completions", REFUSED, status=400)
+    assert api_of(client(site), Control()) == "chat"
 
 
 def test_a_server_that_answers_everything(site: Site) -> None:

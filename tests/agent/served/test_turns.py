@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -373,6 +374,7 @@ _FAILED = {"type": "response.failed", "response": {"error": {"code": "server_err
         ("responses", sse(_FAILED), "out of memory"),
         ("responses", sse({"type": "error", "message": "out of\x1b[2Jmemory: sesame"}), "out of [2Jmemory: …"),
         ("responses", sse({"type": "error", "error": {"message": "out of\nmemory"}}), "out of memory"),
+        ("chat", sse({"error": "out of\nmemory: sesame"}), "out of memory: …"),
         ("chat", "data: {nonsense\n\n", "expected a JSON object"),
     ],
 )
@@ -395,6 +397,24 @@ def test_an_unknown_model(stage: Stage) -> None:
     played.server.list_models("gpt-oss:20b", "gemma4")
     told = errors(played.play())
     assert told.endswith("; it has gpt-oss:20b, gemma4: name one with --model")
+
+
+def test_what_a_server_does_not_take_is_left_out(stage: Stage) -> None:
+    """As `transformers serve` refuses it: src/transformers/cli/serving/chat_completion.py."""
+    fields = "{'stream_options', 'reasoning_effort', 'parallel_tool_calls'}"
+    refused = Reply(json.dumps({"detail": f"Unsupported fields in the request: {fields}"}).encode(), 422)
+    told: list[str] = []
+    played = stage("chat", lambda _: refused, chat({"content": ANSWER}), chat({"content": ANSWER}), told=told.append)
+    played.play()
+    played.play("and you")
+    assert told == ["team takes no stream_options, reasoning_effort, parallel_tool_calls: left out"]
+    left = {"model", "stream", "messages", "temperature", "top_p", "tools"}
+    assert [set(asked) == left for asked in played.server.asked] == [False, True, True]
+
+
+def test_a_refusal_that_names_no_field_is_an_error(stage: Stage) -> None:
+    refused = Reply(b'{"error": "unsupported content: reasoning is high"}', 400)
+    assert "unsupported content" in errors(stage("chat", lambda _: refused).play())
 
 
 @pytest.mark.parametrize(
