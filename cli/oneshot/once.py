@@ -26,6 +26,7 @@ from cli.runtime.ending import end_now, look_to_the_end
 from cli.runtime.kv_cache import load_session_cache, save_prompt_cache, save_session_cache
 from cli.runtime.options import read_instructions
 from cli.runtime.progress import Display, make_display
+from cli.runtime.remote import agree
 from cli.runtime.schema import read_schema
 from cli.runtime.session import OpenSession, Resume, bring_back, moved_from, open_session
 from cli.settings.config import ConfigError, Resolved, resolve
@@ -87,6 +88,7 @@ def _prepared(
     """The run, and what is asked. Everything that can be refused before the model is loaded is refused here."""
     resolved, folder = resolve_with_folder(flags)
     settings = resolved.settings
+    agree(settings)
     if settings.raw and settings.json:
         raise ExitError("use --raw or --json, not both")
     answer = read_schema(schema, of="--schema") if schema not in (None, _NO_SCHEMA) else None

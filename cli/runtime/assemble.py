@@ -20,6 +20,7 @@ from cli.runtime.kv_cache import prompts_kept
 from cli.runtime.progress import Display
 from cli.runtime.toolset import Toolset, collect
 from cli.settings.config import Resolved
+from cli.settings.engines import is_server
 from cli.settings.kinds import thinking_limit
 from cli.settings.table import Settings
 from cli.settings.workspace import Folder
@@ -156,9 +157,32 @@ def begin(
     if settings.engine.startswith("script:"):
         engine, tokenizer = _script(settings, display)
         return Loading(engine.name, resolved, folder, display, started, lambda: (engine, None), tokenizer)
+    if is_server(settings.engine):
+        return _remote(resolved, folder, display, worker, wait)
     model, loaded, tokenizer, note = _llama(settings, display, worker, wait, stays=stays)
     own, is_etude = model.temperature, model.is_etude
     return Loading(model.name, resolved, folder, display, started, loaded, tokenizer, note, own, is_etude)
+
+
+def _remote(resolved: Resolved, folder: Folder | None, display: Display, worker: Worker, wait: Wait) -> Loading:
+    from agent.control import Control
+    from cli.runtime.remote import connect
+
+    started, control = time.monotonic(), Control()
+    display.line.set("asking the server")
+    asking = worker.submit(lambda: connect(resolved.settings, display, control))
+    try:
+        server = wait(asking)
+    except BaseException:
+        control.stop()
+        raise
+    engine, own, is_etude = server.engine, server.temperature, server.is_etude
+
+    def told() -> tuple[Engine, None]:
+        display.note(server.note)
+        return engine, None
+
+    return Loading(engine.name, resolved, folder, display, started, told, server.tokenizer, "", own, is_etude)
 
 
 def _repack(settings: Settings, own_temperature: float, *, stays: bool) -> Repack:

@@ -130,49 +130,58 @@ class RemoteGeneration:
             self._last = time.monotonic()
 
     def _follow(self, answer: Iterator[Progress | Came | Ended]) -> Generator[int | Progress, None, None]:
-        """Give out what comes, up to the first stop id or the limit, and note why it ended."""
+        """Give out what comes, up to the first stop id or the limit, and note why it ended.
+
+        A stop id is held back until the server has told its figures and its slot: who gets it may close this.
+        """
+        held: int | None = None
         for item in answer:
-            if self._control.stopped:
-                break
             if isinstance(item, Progress):
                 self._read = item
                 yield item
             elif isinstance(item, Ended):
-                yield from self._ended(item)
-                return
+                held = self._ended(item) if self._end is None else held
+                break
+            elif item.ids and self._end is not None:
+                break  # at `<|end|>` a server goes on by itself
             else:
                 self._figures = item.figures if item.figures != Figures() else self._figures
-                if item.ids and self._end is not None:
-                    return  # at `<|end|>` a server goes on by itself
-                yield from self._give(item.ids)
-        if self._end is None:
-            self._end = "stopped" if self._control.stopped else None
-        if self._end is None:
-            raise EngineFailed(
-                f"{self._engine.server.client.address.name} broke off in mid-answer: it ended without saying why; "
-                "see its log"
-            )
+                for token in item.ids:
+                    if self._end is None and not self._control.stopped:
+                        self._take(token)
+                        if self._end == "stop":
+                            held = token
+                        else:
+                            yield token
+            if self._end is None and self._control.stopped:
+                break
+        if held is not None:
+            yield held
+        elif self._end is None:
+            if not self._control.stopped:
+                raise EngineFailed(f"{self._name} broke off in mid-answer: it ended without saying why; see its log")
+            self._end = "stopped"
 
-    def _give(self, ids: tuple[int, ...]) -> Generator[int, None, None]:
-        for token in ids:
-            if self._end is not None or self._control.stopped:
-                return
-            if token >= self._engine.vocabulary.size:
-                name = self._engine.server.client.address.name
-                raise EngineFailed(f"{name}: the id {token} isn't in the vocabulary: it serves another model")
-            self._first = self._first or time.monotonic()
-            self._ids.append(token)
-            if token in self._task.stops:
-                self._end = "stop"
-            elif len(self._ids) >= self._task.most:
-                self._end = self._at_limit
-            yield token
+    def _take(self, token: int) -> None:
+        if token >= self._engine.vocabulary.size:
+            raise EngineFailed(f"{self._name}: the id {token} isn't in the vocabulary: it serves another model")
+        self._first = self._first or time.monotonic()
+        self._ids.append(token)
+        if token in self._task.stops:
+            self._end = "stop"
+        elif len(self._ids) >= self._task.most:
+            self._end = self._at_limit
 
-    def _ended(self, ended: Ended) -> Generator[int, None, None]:
-        if self._end is not None:
-            return
+    def _ended(self, ended: Ended) -> int | None:
+        """Note why the server ended; the stop id that it kept to itself."""
         if ended.why != "stop":
             self._end = ended.why
-            return
-        yield from self._give((withheld((*self._prompt.ids, *self._ids), self._engine.vocabulary, ended.stop_id),))
+            return None
+        token = withheld((*self._prompt.ids, *self._ids), self._engine.vocabulary, ended.stop_id)
+        self._take(token)
         self._end = "stop"
+        return token
+
+    @property
+    def _name(self) -> str:
+        return self._engine.server.client.address.name

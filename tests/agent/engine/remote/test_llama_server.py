@@ -22,7 +22,6 @@ from agent.errors import ContextFull, EngineFailed
 from harmony.tokenizer import Tokenizer, Vocabulary
 from tests.oracle.engine import LlamaServer, ServerError
 from tests.support.engines import ETUDE, GREEDY, load_engine
-from tests.support.remote import etude_tokenizer
 
 _SERVER = os.environ.get("OSSIA_LLAMA_SERVER")
 
@@ -38,9 +37,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaServer]:
         yield server
 
 
-@pytest.fixture(scope="module")
-def tokenizer() -> Tokenizer:
-    return etude_tokenizer()
+@pytest.fixture
+def tokenizer(etude_tokenizer: Tokenizer) -> Tokenizer:
+    return etude_tokenizer
 
 
 @pytest.fixture

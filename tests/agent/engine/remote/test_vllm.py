@@ -25,7 +25,7 @@ from agent.engine.remote.proof import prove
 from agent.engine.remote.vllm import Vllm
 from agent.errors import EngineFailed
 from harmony.tokenizer import Tokenizer
-from tests.support.remote import complete_text, etude_tokenizer
+from tests.support.remote import complete_text
 from tests.support.site import Reply, Request, Site
 
 MODEL = "openai/gpt-oss-120b"
@@ -42,9 +42,9 @@ def site() -> Iterator[Site]:
         yield site
 
 
-@pytest.fixture(scope="module")
-def tokenizer() -> Tokenizer:
-    return etude_tokenizer()
+@pytest.fixture
+def tokenizer(etude_tokenizer: Tokenizer) -> Tokenizer:
+    return etude_tokenizer
 
 
 @pytest.fixture
@@ -200,7 +200,7 @@ def test_its_vocabulary_is_proved(site: Site, engine: RemoteEngine, tokenizer: T
     def detokenize(request: Request) -> Reply:
         return Reply(json.dumps({"prompt": tokenizer.decode(json.loads(request.body)["tokens"])}).encode())
 
-    with pytest.raises(EngineFailed, match="answered 404: .* nothing proves that its vocabulary is ours"):
+    with pytest.raises(EngineFailed, match=r"answered 404: .* nothing proves that its vocabulary is ours"):
         prove(engine.server, tokenizer, Control())
     site.route("/tokenize", tokenize)
     site.route("/detokenize", detokenize)

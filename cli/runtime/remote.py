@@ -1,0 +1,172 @@
+"""Engines on servers: which one is meant, whether prompts may go there, what it is, and whether its ids are ours."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from agent.control import Control
+from cli import paths
+from cli.clean import clean, one_line
+from cli.exits import ExitError
+from cli.settings.engines import address_of, is_server
+from cli.settings.table import Settings
+from harmony.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from agent.engine.remote.address import Address
+    from agent.engine.remote.client import Client
+    from agent.engine.remote.detect import Found
+    from agent.engine.remote.engine import RemoteEngine
+    from agent.engine.remote.server import IdServer
+    from cli.runtime.progress import Display
+
+_NAME_CHARS = 60
+_STUDY_IDS = 10_000  # gpt-oss has 201,088
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """A server, found out and proved. `temperature` is the model's own; `note` tells what is used, and where it is."""
+
+    engine: RemoteEngine
+    tokenizer: Tokenizer
+    temperature: float
+    is_etude: bool
+    note: str
+
+
+# -- may prompts go there? ---------------------------------------------------------------------------------------------
+
+
+def agree(settings: Settings) -> None:
+    """Before the first prompt to a host that isn't this machine, ask on the terminal, and store a yes.
+
+    Raises ExitError where it is refused, or where there is no terminal to ask on, and what `address_of` raises.
+    """
+    if not is_server(settings.engine):
+        return
+    address = address_of(settings.engine, os.environ)
+    if _is_agreed(address, settings):
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise ExitError(_refusal(address))
+    asked = f"ossia: prompts, files and results will be sent to {_place(address)}. Send them there? [y/N] "
+    print(clean(asked), end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise ExitError(f"nothing was sent to {_place(address)}: --engine llama runs a model here")
+    from tools.approval.trust import Hosts
+
+    Hosts(paths.data_dir()).add(_origin(address))
+
+
+def must_be_agreed(address: Address, settings: Settings) -> None:
+    """Raises ExitError for a host that isn't this machine, wasn't asked about, and isn't named by --allow-engine."""
+    if not _is_agreed(address, settings):
+        raise ExitError(_refusal(address))
+
+
+def _is_agreed(address: Address, settings: Settings) -> bool:
+    from tools.approval.trust import Hosts
+
+    named = {address.host, address.place} & {host.lower() for host in settings.allow_engine}
+    return address.is_local or bool(named) or Hosts(paths.data_dir()).holds(_origin(address))
+
+
+def _refusal(address: Address) -> str:
+    return (
+        f"nothing was sent to {_place(address)}, since nobody was asked: start `ossia --engine …` in a terminal once, "
+        f"or give --allow-engine {address.host}"
+    )
+
+
+def _origin(address: Address) -> str:
+    return f"{urlsplit(address.url).scheme}://{address.place}"
+
+
+def _place(address: Address) -> str:
+    unencrypted = address.url.startswith("http:") and not address.is_local
+    return f"{address.place} (unencrypted)" if unencrypted else address.place
+
+
+# -- what is there -----------------------------------------------------------------------------------------------------
+
+
+def connect(settings: Settings, display: Display, control: Control) -> Connected:
+    """Find out what the server is, and prove that its vocabulary is ours. Waits for the server; `control` ends that.
+
+    Raises ExitError, AddressUnusable, ModelError, EngineFailed.
+    """
+    from agent.engine.remote.client import Client
+    from agent.engine.remote.detect import detect
+    from agent.engine.remote.engine import RemoteEngine
+    from agent.engine.remote.proof import prove
+
+    address = address_of(settings.engine, os.environ)
+    must_be_agreed(address, settings)
+    client = Client(address, told=lambda line: display.note(f"ossia: {line}"))
+    try:
+        found = detect(client, control)
+        _must_take_ids(found, address)
+        tokenizer, temperature, is_etude = _vocabulary(settings, found, display)
+        server = _server(client, found, settings, tokenizer)
+        prove(server, tokenizer, control)
+    except BaseException:
+        client.close()
+        raise
+    asked = settings.context if isinstance(settings.context, int) else None
+    context = min(filter(None, (server.context_tokens, address.context, asked)))
+    model = _short(server.model)
+    name = f"{model} @ {address.place if address.name == address.place else address.name}"
+    engine = RemoteEngine(server, tokenizer.vocabulary, name=name, context_tokens=context)
+    where = "" if address.is_local else "; prompts, files and results are sent there"
+    free = "its headers and arguments are written without the guide"
+    note = f"ossia: using {model} at {_place(address)} ({_short(server.kind)}, context {context:,}){where}; {free}"
+    return Connected(engine, tokenizer, temperature, is_etude, note)
+
+
+def _must_take_ids(found: Found, address: Address) -> None:
+    if found.kind == "other":
+        raise ExitError(
+            f"{address.name} is neither a llama-server nor a vLLM, so it takes no ids: ossia can't send it a prompt"
+        )
+    if not found.context_tokens:
+        raise ExitError(f"{address.name} is a {found.kind} that names no model with a context: let it load one")
+
+
+def _server(client: Client, found: Found, settings: Settings, tokenizer: Tokenizer) -> IdServer:
+    from agent.engine.remote.llama_server import LlamaServer
+    from agent.engine.remote.vllm import Vllm
+
+    address = client.address
+    if found.props is not None:
+        return LlamaServer(client, found.props, tokenizer.vocabulary)
+    wanted = address.model or (settings.model if settings.model in found.models else found.models[0])
+    if wanted not in found.models:
+        there = ", ".join(map(_short, found.models[:5]))
+        raise ExitError(f"{address.name} serves no {wanted!r}, only {there}: correct model in [engines.NAME]")
+    return Vllm(client, found.version, wanted, found.context_tokens)
+
+
+def _vocabulary(settings: Settings, found: Found, display: Display) -> tuple[Tokenizer, float, bool]:
+    """The vocabulary that the server should have: that of `--model`, the étude's if it is as small, else gpt-oss's."""
+    from agent.models.memory import read_memory
+    from agent.models.resolve import resolve
+    from cli.runtime.models import locations
+    from cli.runtime.vocabulary import tokenizer_for
+
+    name = None if settings.model in found.models else settings.model
+    if name is None and 0 < found.vocabulary_size < _STUDY_IDS:
+        name = "etude"
+    if name is None:
+        return tokenizer_for(None, say=lambda line: display.note(f"ossia: {line}")), 1.0, False
+    model = resolve(name, locations=locations(), memory=read_memory())
+    return Tokenizer(model.vocabulary()), model.temperature, model.is_etude
+
+
+def _short(name: str) -> str:
+    """A server's name of something, for people: `gpt-oss-120b` for `openai/gpt-oss-120b`, `etude` for `etude.gguf`."""
+    return one_line(clean(name.rsplit("/", 1)[-1].removesuffix(".gguf")), _NAME_CHARS) or "a model"
