@@ -16,6 +16,7 @@ class Api(Protocol):
     """One of the two. It remembers what this server calls the reasoning text, to send it back under that name."""
 
     kind: Kind
+    title: str
     path: str
 
     def body(self, request: Request, said: Conversation, model: str) -> Json:
@@ -33,6 +34,7 @@ class ChatApi:
     """
 
     kind: Kind = "chat"
+    title = "Chat Completions"
     path = "/v1/chat/completions"
     _NAMES: Final = ("reasoning", "reasoning_content")
 
@@ -97,6 +99,7 @@ class ResponsesApi:
     """
 
     kind: Kind = "responses"
+    title = "Responses API"
     path = "/v1/responses"
 
     def __init__(self) -> None:

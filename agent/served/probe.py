@@ -43,7 +43,8 @@ def serve(
     """The server as an engine. `named` is the model to ask, `context_tokens` how many tokens to use at the most.
 
     None: the only model, or the only gpt-oss; as many as the server says, else 131,072, which is gpt-oss's own. `told`:
-    see `ServedEngine`. Raises EngineFailed if it can't be reached, or speaks neither API; ModelMissing if it isn't clear which model.
+    see `ServedEngine`. Raises EngineFailed if it can't be reached, or speaks neither API; ModelMissing if it isn't
+    clear which model.
     """
     name = client.address.name
     kind = api_of(client, control)

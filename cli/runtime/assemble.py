@@ -182,7 +182,8 @@ def _remote(resolved: Resolved, folder: Folder | None, display: Display, worker:
         display.note(server.note)
         return engine, None
 
-    return Loading(engine.name, resolved, folder, display, started, told, server.tokenizer, "", own, is_etude)
+    tokenizer, respond = server.tokenizer, server.respond
+    return Loading(engine.name, resolved, folder, display, started, told, tokenizer, "", own, is_etude, respond)
 
 
 def _repack(settings: Settings, own_temperature: float, *, stays: bool) -> Repack:

@@ -224,7 +224,7 @@ DIALECTS: Final = {
 
 
 class Server(Site):
-    """Answers each request of a step with the next of `answers`; an empty one is refused, as by all such servers."""
+    """Answers each request of a step with the next of `answers`; one without a model is refused."""
 
     def __init__(self, kind: Kind, answers: Sequence[str | Callable[[Request], Reply]]) -> None:
         super().__init__()
@@ -237,7 +237,7 @@ class Server(Site):
 
     def _next(self, request: Request) -> Reply:
         body = json.loads(request.body)
-        if not body:
+        if "model" not in body:
             return Reply(b'{"error": {"message": "model is required"}}', 400)
         self.asked.append(body)
         answer = next(self._answers)
