@@ -147,6 +147,7 @@ class ResponsesApi:
                     if usage := _object(response.get("usage")):
                         yield _usage(usage, "input_tokens", "output_tokens")
                     yield Ended("stop" if kind == "response.completed" else "tokens")
+                    return
                 case "response.failed" | "error":
                     fault = _object(_object(event.get("response")).get("error")) or event
                     yield Failed(_text(fault.get("message")))

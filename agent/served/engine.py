@@ -16,15 +16,14 @@ from agent.served.wire import Json, Names, conversation
 from harmony.tokenizer import Vocabulary
 
 NOT_HAD: Final = (
-    "it writes the prompts itself: sampled ids aren't replayed, nothing guides calls or schemas, no KV cache is kept, "
-    "nothing is read ahead, and the tokens of a prompt are estimates"
+    "it writes the prompts: no replayed ids, no guide, no kept KV cache, nothing read ahead, prompt tokens are guessed"
 )
 """What can't be had with such a server: told once, when it is chosen."""
 
 
 _OPTIONAL: Final = (
     "stream_options", "reasoning_effort", "reasoning", "parallel_tool_calls", "response_format", "store", "seed",
-    "top_k", "min_p", "top_p",
+    "top_k", "min_p", "top_p", "temperature",
 )  # fmt: skip
 _UNWANTED: Final = re.compile(r"unsupported|not supported|unknown|unrecogni[sz]ed|unexpected|not permitted", re.I)
 

@@ -76,7 +76,7 @@ class Names:
         """A call's arguments, as a JSON object in any case: some servers refuse a conversation without."""
         if call.recipient is not None and self.takes_text(call.recipient):
             return json.dumps({_CODE: call.text}, ensure_ascii=False)
-        return call.text
+        return call.text or "{}"
 
     def text_back(self, arguments: str) -> str:
         """The raw text in the arguments of such a tool: `text_back('{"code": "print(1)"}')` is `'print(1)'`."""

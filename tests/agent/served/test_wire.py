@@ -69,6 +69,7 @@ def _history(*more: Message) -> tuple[Message, ...]:
     [
         ("python", "print(1)", {"name": "python", "arguments": '{"code": "print(1)"}'}),
         ("browser.search", '{"query": "x"}', {"name": "browser__search", "arguments": '{"query": "x"}'}),
+        ("functions.note", "", {"name": "note", "arguments": "{}"}),
         ("functions.gone", "{oh", {"name": "gone", "arguments": '{"input": "{oh"}'}),
     ],
 )
