@@ -26,6 +26,7 @@ def prove(server: IdServer, tokenizer: Tokenizer, control: Control) -> None:
 
     The control tokens are asked for one by one, spelled out; then texts with numbers, spaces and many scripts, and ids
     spread over the whole vocabulary. Texts that only look like control tokens must come back as what we sent: as text.
+    How a server cuts a text doesn't matter, since it gets ids: llama.cpp cuts some scripts otherwise than tiktoken.
     """
     try:
         _prove(server, tokenizer, control)
@@ -42,7 +43,7 @@ def _prove(server: IdServer, tokenizer: Tokenizer, control: Control) -> None:
             _same(server, name, [number], server.tokenize(name, control))
             _same(server, [number], name, server.detokenize([number], control))
     for text in _TEXTS:
-        _same(server, text, tokenizer.encode(text), server.tokenize(text, control))
+        _same(server, text, text, tokenizer.decode(server.tokenize(text, control)))
         _same(server, text, text, server.detokenize(tokenizer.encode(text), control))
     spelled = "".join(NAMES)
     _same(server, spelled, spelled, server.detokenize(tokenizer.encode(spelled), control))
