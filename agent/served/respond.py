@@ -23,6 +23,8 @@ from harmony.codec import Codec
 from harmony.messages import Completion, CompletionEnd, Delta
 
 _NAMES_SHOWN, _FAULT_CHARS = 8, 200
+_CONTEXTS = 8
+"""How many times the context an answer may fill, as we count its tokens (the étude's are short): no more is kept."""
 
 
 class ServedResponder:
@@ -98,11 +100,10 @@ class ServedResponder:
             elif isinstance(piece, Called) and step.writing.has_other_call(piece):
                 return "stop"
             else:
-                for delta in step.writing.take(piece):
-                    step.tokens += self._count(delta.text)
-                    yield delta
+                step.tokens += self._count(piece.arguments if isinstance(piece, Called) else piece.text)
+                yield from step.writing.take(piece)
                 step.began()
-                if (why := step.why_broken_off(control)) is not None:
+                if (why := step.why_broken_off(control, self._engine.context_tokens)) is not None:
                     return why
         if control.stopped:
             return "stopped"
@@ -152,9 +153,11 @@ class _Step:
         if self._began_at is None:
             self._began_at = time.monotonic()
 
-    def why_broken_off(self, control: Control) -> CompletionEnd | None:
+    def why_broken_off(self, control: Control, context_tokens: int) -> CompletionEnd | None:
         """Why no more of it is wanted; None: go on."""
         request = self.request
+        if len(self.tokens) > _CONTEXTS * context_tokens:
+            return "context"
         if not request.open_with and not self.writing.answers_or_calls:
             if control.answer_now_asked:
                 return "answer_now"

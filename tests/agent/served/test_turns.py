@@ -326,6 +326,13 @@ def test_an_answer_that_repeats_itself_is_broken_off(stage: Stage) -> None:
     assert end_of(played.play()).end == "loop"
 
 
+def test_a_call_without_an_end_is_broken_off(stage: Stage) -> None:
+    numbers = (tool_call(arguments=f"{number} ") for number in range(20_000))
+    played = stage("chat", chat(tool_call("python", '{"code": "', id="a"), *numbers), context_tokens=500)
+    assert end_of(played.play()).end == "context"
+    assert played.echo.ran == []
+
+
 def test_an_empty_answer_is_drawn_again(stage: Stage) -> None:
     session = Session(Options(sampling=Sampling(seed=7)))
     played = stage("chat", chat({"content": " "}), chat({"content": ANSWER}), session=session)
