@@ -9,8 +9,8 @@ from cli.chat.conversation import Conversation
 from cli.chat.face import Face
 from cli.chat.welcome import greet
 from cli.exits import ExitCode
+from cli.runtime.consent import agree
 from cli.runtime.ending import end_now, look_to_the_end
-from cli.runtime.remote import agree
 from cli.runtime.session import Resume, open_session
 from cli.settings.workspace import resolve_with_folder
 

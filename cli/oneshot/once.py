@@ -22,11 +22,11 @@ from cli.oneshot.pump import TICK_S, Pump
 from cli.oneshot.report import Report
 from cli.oneshot.stdin import read_stdin
 from cli.runtime.assemble import Assembly, begin
+from cli.runtime.consent import agree
 from cli.runtime.ending import end_now, look_to_the_end
 from cli.runtime.kv_cache import load_session_cache, save_prompt_cache, save_session_cache
 from cli.runtime.options import read_instructions
 from cli.runtime.progress import Display, make_display
-from cli.runtime.remote import agree
 from cli.runtime.schema import read_schema
 from cli.runtime.session import OpenSession, Resume, bring_back, moved_from, open_session
 from cli.settings.config import ConfigError, Resolved, resolve

@@ -1,19 +1,17 @@
-"""Engines on servers: which one is meant, whether prompts may go there, what it is, and whether its ids are ours."""
+"""Engines on servers: what the server is, and whether its ids are ours."""
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from agent.control import Control
-from cli import paths
 from cli.clean import clean, one_line
 from cli.exits import ExitError
-from cli.settings.engines import address_of, is_server
+from cli.runtime.consent import must_be_agreed, place_of
+from cli.settings.engines import address_of
 from cli.settings.table import Settings
 from harmony.tokenizer import Tokenizer
 
@@ -45,62 +43,6 @@ class Connected:
     is_etude: bool
     note: str
     respond: Callable[[Codec], ServedResponder] | None = None
-
-
-# -- may prompts go there? ---------------------------------------------------------------------------------------------
-
-
-def agree(settings: Settings) -> None:
-    """Before the first prompt to a host that isn't this machine, ask on the terminal, and store a yes.
-
-    Raises ExitError where it is refused, or where there is no terminal to ask on, and what `address_of` raises.
-    """
-    if not is_server(settings.engine):
-        return
-    address = address_of(settings.engine, os.environ)
-    if _is_agreed(address, settings):
-        return
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise ExitError(_refusal(address))
-    asked = f"ossia: prompts, files and results will be sent to {_place(address)}. Send them there? [y/N] "
-    print(clean(asked), end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise ExitError(f"nothing was sent to {_place(address)}: --engine llama runs a model here")
-    from tools.approval.trust import Hosts
-
-    Hosts(paths.data_dir()).add(_origin(address))
-
-
-def must_be_agreed(address: Address, settings: Settings) -> None:
-    """Raises ExitError for a host that isn't this machine, wasn't asked about, and isn't named by --allow-engine."""
-    if not _is_agreed(address, settings):
-        raise ExitError(_refusal(address))
-
-
-def _is_agreed(address: Address, settings: Settings) -> bool:
-    from tools.approval.trust import Hosts
-
-    named = {address.host, address.place} & {host.lower() for host in settings.allow_engine}
-    return address.is_local or bool(named) or Hosts(paths.data_dir()).holds(_origin(address))
-
-
-def _refusal(address: Address) -> str:
-    return (
-        f"nothing was sent to {_place(address)}, since nobody was asked: start `ossia --engine …` in a terminal once, "
-        f"or give --allow-engine {address.host}"
-    )
-
-
-def _origin(address: Address) -> str:
-    return f"{urlsplit(address.url).scheme}://{address.place}"
-
-
-def _place(address: Address) -> str:
-    unencrypted = address.url.startswith("http:") and not address.is_local
-    return f"{address.place} (unencrypted)" if unencrypted else address.place
-
-
-# -- what is there -----------------------------------------------------------------------------------------------------
 
 
 def connect(settings: Settings, display: Display, control: Control) -> Connected:
@@ -169,7 +111,7 @@ def _name(model: str, address: Address) -> str:
 
 def _note(model: str, address: Address, kind: str, context: int, lacks: str) -> str:
     where = "" if address.is_local else "; prompts, files and results are sent there"
-    return f"ossia: using {_short(model)} at {_place(address)} ({kind}, context {context:,}){where}; {lacks}"
+    return f"ossia: using {_short(model)} at {place_of(address)} ({kind}, context {context:,}){where}; {lacks}"
 
 
 def _server(client: Client, found: Found, settings: Settings, tokenizer: Tokenizer) -> IdServer:

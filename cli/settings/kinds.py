@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple, NoReturn, cast
 
-_SERVER = re.compile(r"(?:https?://[^\s@]+|[A-Za-z0-9][A-Za-z0-9_.-]*)\Z")  # no password stands in an address
+# A name or an address, in which no password stands.
+_SERVER = re.compile(r"(?:https?://[^\s@]+|[A-Za-z0-9][A-Za-z0-9_.-]*)\Z", re.IGNORECASE)
 
 Value = str | int | float | bool | tuple[str, ...] | None
 """What the value of a setting is stored as. None: not set."""

@@ -140,7 +140,9 @@ class _File:
             digests, rules = dict(value["folders"]), dict(value["rules"])
             hosts = list(value.get("hosts", ()))
             texts = [*hosts, *digests, *digests.values(), *rules, *(one for listed in rules.values() for one in listed)]
-            if not all(isinstance(text, str) for text in texts) or any(isinstance(one, str) for one in rules.values()):
+            if not all(isinstance(text, str) for text in texts) or any(
+                isinstance(one, str) for one in (*rules.values(), value.get("hosts"))
+            ):
                 raise TypeError
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise TrustError(f"{self._path} is damaged: {_MOVE}") from error

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import json
-import socket
 import ssl
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, suppress
 from email.utils import parsedate_to_datetime
-from queue import Full, Queue
 from typing import Any, Final
 
 import httpx2
 
 from agent.control import Control
+from agent.engine.remote._exchange import Exchange, Refused, body_of, events_of
 from agent.engine.remote.address import Address
 from agent.errors import AddressUnusable, EngineFailed, ServerRefused
 
-_MAX_BODY_BYTES: Final = 16 << 20
-_MAX_EVENT_BYTES: Final = 16 << 20
-"""llama-server's last event has the whole prompt in it again, as text."""
-_MAX_FAULT_BYTES: Final = 1 << 16
 _FAULT_CHARS: Final = 200
 _CONNECT_S: Final = 10.0
 _BUSY: Final = (429, 503)
@@ -45,8 +40,8 @@ class Client:
     may say nothing. Nothing is tried again once something of an answer has come. Redirects aren't followed: the key
     is for this host. Proxies are those of the environment, but none for this machine.
 
-    Raises AddressUnusable if the file of certificates can't be used. What is asked raises EngineFailed, ServerRefused
-    if the server answered with an error; after a stop, EngineFailed too, but a stream just ends.
+    Raises AddressUnusable if the file of certificates or the proxy can't be used. What is asked raises EngineFailed,
+    ServerRefused if the server answered with an error; after a stop, EngineFailed too, but a stream just ends.
     """
 
     def __init__(
@@ -61,15 +56,22 @@ class Client:
         self._told = told
         self._back_off_s = back_off_s
         headers = {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {address.key}"} if address.key else {})
-        self._http = httpx2.Client(
-            headers=headers,
-            verify=_certificates(address),
-            trust_env=not address.is_local,
-            follow_redirects=False,
-            timeout=httpx2.Timeout(silence_s, connect=_CONNECT_S, write=60.0),
-            # A connection for each request: then its socket is known, and none is reused that has died meanwhile.
-            limits=httpx2.Limits(max_keepalive_connections=0),
-        )
+        verify = _certificates(address)
+        try:
+            self._http = httpx2.Client(
+                headers=headers,
+                verify=verify,
+                trust_env=not address.is_local,
+                follow_redirects=False,
+                timeout=httpx2.Timeout(silence_s, connect=_CONNECT_S, write=60.0),
+                # A connection for each request: then its socket is known, and none is reused that has died meanwhile.
+                limits=httpx2.Limits(max_keepalive_connections=0),
+            )
+        except (ImportError, ValueError, httpx2.InvalidURL) as error:  # for SOCKS it wants a library; no URL at all
+            raise AddressUnusable(
+                f"{address.name}: the proxy that the environment names can't be used: name one by http:// in "
+                f"HTTPS_PROXY, or {address.host} in NO_PROXY"
+            ) from error
 
     def get(self, path: str, control: Control) -> Json:
         """The JSON object at a path: `get("/props", control)`."""
@@ -85,7 +87,7 @@ class Client:
         Whether the answer is complete only its events tell. An event that is an `error` is raised. Close it
         (`contextlib.closing`) to end the answer; a stop ends it within some milliseconds.
         """
-        with closing(self._asked("POST", path, body, control, _events)) as texts:
+        with closing(self._asked("POST", path, body, control, events_of)) as texts:
             for text in texts:
                 if text.strip() == _DONE:
                     return
@@ -104,7 +106,7 @@ class Client:
         return address.name if address.name == address.place else f"{address.name} ({address.place})"
 
     def _whole(self, method: str, path: str, body: Json | None, control: Control) -> Json:
-        with closing(self._asked(method, path, body, control, _body)) as texts:
+        with closing(self._asked(method, path, body, control, body_of)) as texts:
             text = next(texts, None)
         if text is None:
             raise EngineFailed(f"{self._name}: stopped before it answered")
@@ -135,7 +137,7 @@ class Client:
         tries, wait_s = 0, self._back_off_s
         while not control.stopped:
             tries += 1
-            exchange = _Exchange(self._http, request, read)
+            exchange = Exchange(self._http, request, read)
             begun = False
             try:
                 with closing(exchange.items(control)) as texts:
@@ -147,7 +149,7 @@ class Client:
                 if tries >= _CONNECTS or _is_certificate(error):
                     raise EngineFailed(f"{self._name} can't be reached: {_reason(error)}") from error
                 line, pause_s = f"{self._name} can't be reached", wait_s
-            except _Refused as refused:
+            except Refused as refused:
                 pause_s = _retry_after(refused.headers) or wait_s
                 if refused.status not in _BUSY or tries >= _ASKS or pause_s > _LONGEST_WAIT_S:
                     raise ServerRefused(self._refusal(refused), refused.status) from None
@@ -159,7 +161,7 @@ class Client:
             _pause(pause_s, control)
             wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
 
-    def _refusal(self, refused: _Refused) -> str:
+    def _refusal(self, refused: Refused) -> str:
         said = f"{self._name} answered {refused.status}: {self._fault(refused.text)}"
         if 300 <= refused.status < 400:
             return f"{self._name} answered {refused.status}, another address, which isn't followed: give that one"
@@ -180,111 +182,6 @@ class Client:
             said = said.replace(self.address.key, "…")
         line = " ".join("".join(c if c.isprintable() else " " for c in said).split())
         return line[:_FAULT_CHARS] or "without a word"
-
-
-class _Refused(Exception):
-    """An answer with another status than 2xx."""
-
-    def __init__(self, status: int, text: str, headers: httpx2.Headers) -> None:
-        super().__init__(status)
-        self.status = status
-        self.text = text
-        self.headers = headers
-
-
-class _Exchange:
-    """A request in a thread of its own: whoever waits for it can stop at any time, whatever the network does."""
-
-    def __init__(
-        self, http: httpx2.Client, request: httpx2.Request, read: Callable[[httpx2.Response], Iterator[str]]
-    ) -> None:
-        self._http = http
-        self._request = request
-        self._read = read
-        self._came: Queue[str | BaseException | None] = Queue(256)
-        self._given_up = threading.Event()
-        self._stream: Any = None
-        request.extensions["trace"] = self._trace
-
-    def items(self, control: Control) -> Generator[str, None, None]:
-        """What came, until it ends, or is stopped. Raises what broke it."""
-        threading.Thread(target=self._run, name="ossia-request", daemon=True).start()
-        forget = control.on_stop(self._give_up)
-        try:
-            while (item := self._came.get()) is not None and not control.stopped:
-                if isinstance(item, BaseException):
-                    raise item
-                yield item
-        finally:
-            forget()
-            self._give_up()
-
-    def _run(self) -> None:
-        try:
-            response = self._http.send(self._request, stream=True)
-            try:
-                if response.headers.get("content-encoding", "identity") != "identity":
-                    raise httpx2.DecodingError("it compressed its answer, which wasn't asked for")
-                if not response.is_success:
-                    raise _Refused(response.status_code, _start_of(response), response.headers)
-                for item in self._read(response):
-                    self._put(item)
-                    if self._given_up.is_set():
-                        return
-            finally:
-                response.close()
-            self._put(None)
-        except BaseException as error:
-            self._put(error)
-
-    def _put(self, item: str | BaseException | None) -> None:
-        while not self._given_up.is_set():
-            with suppress(Full):
-                self._came.put(item, timeout=0.1)
-                return
-
-    def _give_up(self) -> None:
-        self._given_up.set()
-        with suppress(Full):  # then nobody is waiting
-            self._came.put_nowait(None)
-        self._cut()
-
-    def _trace(self, event: str, info: Mapping[str, Any]) -> None:
-        if event.endswith(("connect_tcp.complete", "start_tls.complete")):
-            self._stream = info["return_value"]
-            if self._given_up.is_set():
-                self._cut()
-
-    def _cut(self) -> None:
-        """Shut the connection down below TLS, which the other thread may be reading: it gets an end of file."""
-        own = self._stream.get_extra_info("socket") if self._stream is not None else None
-        if isinstance(own, socket.socket):
-            with suppress(OSError):
-                socket.socket.shutdown(own, socket.SHUT_RDWR)
-
-
-def _events(response: httpx2.Response) -> Iterator[str]:
-    for event in httpx2.EventSource(response, max_event_size=_MAX_EVENT_BYTES):
-        if event.data:
-            yield event.data
-
-
-def _body(response: httpx2.Response) -> Iterator[str]:
-    content = bytearray()
-    for chunk in response.iter_bytes():
-        content += chunk
-        if len(content) > _MAX_BODY_BYTES:
-            raise httpx2.ReadError(f"an answer of more than {_MAX_BODY_BYTES >> 20} MB")
-    yield content.decode("utf-8", "replace")
-
-
-def _start_of(response: httpx2.Response) -> str:
-    content = b""
-    for chunk in response.iter_bytes():
-        content += chunk
-        if len(content) > _MAX_FAULT_BYTES:
-            break
-    return content[:_MAX_FAULT_BYTES].decode("utf-8", "replace")
 
 
 def _retry_after(headers: httpx2.Headers) -> float | None:

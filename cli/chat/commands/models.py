@@ -112,7 +112,7 @@ def _switch(talk: Conversation, face: Face, name: str) -> None:
     def check() -> str:
         """What it is called. Raises ModelError, or what is wrong with a server, before the model in use is given up."""
         if is_server:
-            from cli.runtime.remote import must_be_agreed
+            from cli.runtime.consent import must_be_agreed
             from cli.settings.engines import address_of
 
             address = address_of(name, os.environ)

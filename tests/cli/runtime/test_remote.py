@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,13 +19,14 @@ from agent.control import Control
 from agent.errors import EngineFailed
 from cli import paths
 from cli.exits import ExitError
+from cli.runtime.consent import must_be_agreed
 from cli.runtime.progress import Display
-from cli.runtime.remote import connect, must_be_agreed
+from cli.runtime.remote import connect
 from cli.settings.config import ConfigError, resolve
 from cli.settings.engines import address_of, engine_names
 from cli.settings.table import Settings
 from harmony.tokenizer import Tokenizer, Vocabulary
-from tests.support.command import OSSIA, ossia, ossia_here
+from tests.support.command import OSSIA, ossia, ossia_here, start
 from tests.support.remote import EVENTS, answer, serve
 from tests.support.site import Reply, Site, wait_until
 from tools.approval.trust import Hosts
@@ -196,3 +200,26 @@ def test_a_server_that_dies_in_mid_answer_leaves_the_session_whole(site: Site, e
     assert b"is busy (429): asking again in" in again.stderr
     last = json.loads(site.requests[-1].body)["prompt"]
     assert "It is fo<|end|><|start|>user<|message|>Once more.<|end|>" in etude_tokenizer.decode(last)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGINT for a process group")
+def test_ctrl_c_closes_the_stream(site: Site, etude_tokenizer: Tokenizer) -> None:
+    began, closed = threading.Event(), threading.Event()
+
+    def slowly() -> Iterator[bytes]:
+        try:
+            for piece in answer(etude_tokenizer, "<|channel|>final<|message|>" + "and on " * 400, whole=False):
+                yield piece
+                began.set()
+                time.sleep(0.02)
+        finally:
+            closed.set()
+
+    serve(site, etude_tokenizer)
+    site.route("/completion", lambda _: Reply(slowly(), headers=EVENTS))
+    with start("run", "Go on.", "--engine", site.url(), "--no-tools") as process:
+        assert began.wait(30)
+        os.killpg(process.pid, signal.SIGINT)
+        process.wait(30)
+        assert closed.wait(5)
+        assert process.returncode == 130

@@ -9,6 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -221,9 +222,17 @@ def test_a_refusal_has_its_status(site: Site, client: Client) -> None:
 
 
 def test_a_body_is_bounded(site: Site, client: Client) -> None:
-    site.endless("/props")
+    sent: list[int] = []
+
+    def pieces() -> Iterator[bytes]:
+        for piece in repeat(b" " * 1_000_000):
+            yield piece
+            sent.append(len(piece))
+
+    site.route("/props", lambda _: Reply(pieces()))
     with pytest.raises(EngineFailed, match="an answer of more than 16 MB"):
         client.get("/props", Control())
+    assert sum(sent) < 40_000_000
 
 
 def test_no_packed_answer_is_unpacked(site: Site, client: Client) -> None:
@@ -257,6 +266,19 @@ def test_no_proxy_is_asked_for_this_machine(site: Site, monkeypatch: pytest.Monk
         assert [(request.target, "authorization" in request.headers) for request in proxy.requests] == [
             ("http://gpu.test:81/props", False)
         ]
+
+
+@pytest.mark.parametrize("proxy", ["socks5://me:sesame@127.0.0.1:9", "ftp://me:sesame@127.0.0.1:9"])
+def test_a_proxy_that_cannot_be_used_is_said(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    with pytest.raises(
+        AddressUnusable, match=r"gpu\.test: the proxy that the environment names can't be used: "
+    ) as caught:
+        Client(Address("https://gpu.test", "gpu.test"))
+    assert "sesame" not in str(caught.value)
+    monkeypatch.setenv("NO_PROXY", "gpu.test")
+    with pytest.raises(AddressUnusable):  # the library makes it all the same
+        Client(Address("https://gpu.test", "gpu.test"))
 
 
 @pytest.fixture(scope="module")

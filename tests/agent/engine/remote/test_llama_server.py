@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Generator, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -48,14 +49,18 @@ def remote(server: LlamaServer, tokenizer: Tokenizer) -> RemoteEngine:
 
 
 class Asking(Client):
-    """Asks for something more with each completion."""
+    """Asks for something more with each completion, and counts what comes of it."""
 
     def __init__(self, address: Address, more: Json) -> None:
         super().__init__(address, back_off_s=0.01)
         self.more = more
+        self.events = 0
 
     def stream(self, path: str, body: Json, control: Control) -> Generator[Json, None, None]:
-        return super().stream(path, {**body, **self.more}, control)
+        with closing(super().stream(path, {**body, **self.more}, control)) as events:
+            for event in events:
+                self.events += 1
+                yield event
 
 
 def remote_of(server: LlamaServer, vocabulary: Vocabulary, **more: object) -> RemoteEngine:
@@ -191,6 +196,17 @@ def test_limits_and_stops(remote: RemoteEngine, tokenizer: Tokenizer) -> None:
         )
     nearly = (*ids, *tokenizer.encode("x y " * CONTEXT))[: CONTEXT - 3]
     assert drawn(remote, nearly, most=None, stops=frozenset())[1] == "context"
+
+
+def test_an_answer_that_is_over_for_us_is_ended(server: LlamaServer, tokenizer: Tokenizer) -> None:
+    """At `<|end|>` the server would go on to the end of its context."""
+    remote = remote_of(server, tokenizer.vocabulary, ignore_eos=True)
+    end = tokenizer.control.end
+    ids = question(tokenizer, "How many moons has Mars got?")
+    came, why, progress = drawn(remote, ids, most=None, stops=frozenset({end}))
+    assert (came[-1], why) == (end, "stop")
+    assert isinstance(remote.server.client, Asking)
+    assert remote.server.client.events <= len(came) + len(progress) + 1
 
 
 def test_a_seed_is_repeatable_and_another_attempt_is_another_draw(remote: RemoteEngine, tokenizer: Tokenizer) -> None:
