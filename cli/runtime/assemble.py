@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from agent.engine.base import Engine
+from agent.errors import SettingRefused
 from agent.limits import Limits
 from agent.respond import LocalResponder, Tap
 from agent.worker import Worker
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from agent.models.model import ModelFile
     from agent.models.plan import Plan
     from agent.models.repack import Repack
+    from agent.served.respond import ServedResponder
     from agent.sessions.session import Session, UserText
 
 _MAX_LOG_BYTES = 1 << 20
@@ -52,7 +54,7 @@ class Assembly:
 
     engine: Engine
     codec: Codec
-    responder: LocalResponder
+    responder: LocalResponder | ServedResponder
     tools: Toolset
     load_s: float
     display: Display
@@ -102,9 +104,12 @@ class Loading:
     note: str = ""  # which model is used; told once the settings have proved usable
     temperature: float = 1.0  # the model's own
     is_etude: bool = False
+    respond: Callable[[Codec], ServedResponder] | None = None  # how, if a server does it that takes no ids
 
     def finish(self, *, tap: Tap | None, tools: Toolset | None = None) -> Assembly:
         """Put everything together, and wait for the weights. `tools`: those of the model before, to be kept."""
+        if tap and self.respond:
+            raise SettingRefused(f"--raw shows ids, and the server of {self.model_name} gives none: leave it out")
         own = tools is None
         tools = tools or collect(self._resolved, self._folder, self._display, self._tokenizer)
         if self.note:
@@ -123,14 +128,18 @@ class Loading:
         return Assembly(
             engine=engine,
             codec=codec,
-            responder=LocalResponder(
-                codec, engine, tap=tap, guided=self._resolved.settings.guide == "on", temperature=self.temperature
-            ),
+            responder=self._responder(codec, engine, tap),
             tools=tools,
             load_s=time.monotonic() - self._started,
             display=self._display,
             plan=planned,
         )
+
+    def _responder(self, codec: Codec, engine: Engine, tap: Tap | None) -> LocalResponder | ServedResponder:
+        if self.respond is not None:
+            return self.respond(codec)
+        guided = self._resolved.settings.guide == "on"
+        return LocalResponder(codec, engine, tap=tap, guided=guided, temperature=self.temperature)
 
 
 def begin(
@@ -173,7 +182,8 @@ def _remote(resolved: Resolved, folder: Folder | None, display: Display, worker:
         display.note(server.note)
         return engine, None
 
-    return Loading(engine.name, resolved, folder, display, started, told, server.tokenizer, "", own, is_etude)
+    tokenizer, respond = server.tokenizer, server.respond
+    return Loading(engine.name, resolved, folder, display, started, told, tokenizer, "", own, is_etude, respond)
 
 
 def _repack(settings: Settings, own_temperature: float, *, stays: bool) -> Repack:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
     from agent.engine.remote.detect import Found
     from agent.engine.remote.engine import RemoteEngine
     from agent.engine.remote.server import IdServer
+    from agent.served.engine import ServedEngine
+    from agent.served.respond import ServedResponder
     from cli.runtime.progress import Display
+    from harmony.codec import Codec
 
 _NAME_CHARS = 60
 _STUDY_IDS = 10_000  # gpt-oss has 201,088
@@ -28,13 +32,17 @@ _STUDY_IDS = 10_000  # gpt-oss has 201,088
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """A server, found out and proved. `temperature` is the model's own; `note` tells what is used, and where it is."""
+    """A server, found out and proved. `temperature` is the model's own; `note` tells what is used, and where it is.
 
-    engine: RemoteEngine
+    `respond` makes the responder for a server that takes no ids; None: it takes them.
+    """
+
+    engine: RemoteEngine | ServedEngine
     tokenizer: Tokenizer
     temperature: float
     is_etude: bool
     note: str
+    respond: Callable[[Codec], ServedResponder] | None = None
 
 
 def connect(settings: Settings, display: Display, control: Control) -> Connected:
@@ -52,31 +60,58 @@ def connect(settings: Settings, display: Display, control: Control) -> Connected
     client = Client(address, told=lambda line: display.note(f"ossia: {line}"))
     try:
         found = detect(client, control)
-        _must_take_ids(found, address)
+        if found.kind == "other":
+            return _served(client, found, settings, display, control)
+        if not found.context_tokens:
+            raise ExitError(f"{address.name} is a {found.kind} that names no model with a context: let it load one")
         tokenizer, temperature, is_etude = _vocabulary(settings, found, display)
         server = _server(client, found, settings, tokenizer)
         prove(server, tokenizer, control)
     except BaseException:
         client.close()
         raise
-    asked = settings.context if isinstance(settings.context, int) else None
-    context = min(filter(None, (server.context_tokens, address.context, asked)))
-    model = _short(server.model)
-    name = f"{model} @ {address.place if address.name == address.place else address.name}"
+    context = min(filter(None, (server.context_tokens, _wanted_context(settings, address))))
+    name = _name(server.model, address)
     engine = RemoteEngine(server, tokenizer.vocabulary, name=name, context_tokens=context)
-    where = "" if address.is_local else "; prompts, files and results are sent there"
     free = "its headers and arguments are written without the guide"
-    note = f"ossia: using {model} at {place_of(address)} ({_short(server.kind)}, context {context:,}){where}; {free}"
+    note = _note(server.model, address, _short(server.kind), context, free)
     return Connected(engine, tokenizer, temperature, is_etude, note)
 
 
-def _must_take_ids(found: Found, address: Address) -> None:
-    if found.kind == "other":
-        raise ExitError(
-            f"{address.name} is neither a llama-server nor a vLLM, so it takes no ids: ossia can't send it a prompt"
-        )
-    if not found.context_tokens:
-        raise ExitError(f"{address.name} is a {found.kind} that names no model with a context: let it load one")
+def _served(client: Client, found: Found, settings: Settings, display: Display, control: Control) -> Connected:
+    """A server that takes no ids, but messages. The vocabulary is one that is here: it only measures prompts."""
+    from agent.served.engine import NOT_HAD
+    from agent.served.probe import serve
+    from agent.served.respond import ServedResponder
+    from cli.runtime.vocabulary import own_tokenizer
+
+    address, tokenizer = client.address, own_tokenizer(None)
+    engine = serve(
+        client,
+        named=settings.model if settings.model in found.models else address.model or settings.model,
+        context_tokens=_wanted_context(settings, address),
+        vocabulary=tokenizer.vocabulary,
+        control=control,
+        told=lambda line: display.note(f"ossia: {line}"),
+    )
+    engine.name = _name(engine.model, address)
+    note = _note(engine.model, address, engine.api.title, engine.context_tokens, NOT_HAD)
+    return Connected(engine, tokenizer, 1.0, False, note, lambda codec: ServedResponder(codec, engine))
+
+
+def _wanted_context(settings: Settings, address: Address) -> int | None:
+    asked = settings.context if isinstance(settings.context, int) else None
+    return min(filter(None, (address.context, asked)), default=None)
+
+
+def _name(model: str, address: Address) -> str:
+    """`gpt-oss-120b @ team`: for the status line, and stored with what it writes."""
+    return f"{_short(model)} @ {address.place if address.name == address.place else address.name}"
+
+
+def _note(model: str, address: Address, kind: str, context: int, lacks: str) -> str:
+    where = "" if address.is_local else "; prompts, files and results are sent there"
+    return f"ossia: using {_short(model)} at {place_of(address)} ({kind}, context {context:,}){where}; {lacks}"
 
 
 def _server(client: Client, found: Found, settings: Settings, tokenizer: Tokenizer) -> IdServer:

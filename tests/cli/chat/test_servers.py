@@ -11,6 +11,7 @@ from harmony.tokenizer import Tokenizer
 from tests.support.command import write_script
 from tests.support.remote import serve
 from tests.support.screen import ChatScreen, chatting
+from tests.support.served import Server, chat, tool_call
 from tests.support.site import Site
 
 FINAL = "<|channel|>final<|message|>Hi.<|return|>"
@@ -47,3 +48,28 @@ def test_a_server_takes_the_conversation_over(
         config.write_text(f'[engines.team]\nurl = "{site.url()}"\n[engines.far]\nurl = "https://gpu.test"\n')
         monkeypatch.setenv("OSSIA_CONFIG", str(config))
         chatting(case)
+
+
+def test_a_server_without_ids_says_so_once_and_a_call_is_made(tmp_path: Path) -> None:
+    async def case() -> None:
+        async with ChatScreen(
+            engine=server.url(), model="openai/gpt-oss-20b", tools=(str(functions),), yes=True
+        ) as stage:
+
+            async def say(line: str, told: str) -> None:
+                await stage.type(f"{line}\r")
+                await stage.until(lambda: told in "\n".join(stage.rows))
+
+            await stage.until(lambda: "no replayed ids" in "\n".join(stage.rows))
+            await say("hello there", "It is 816.")
+            assert stage.rows[-1].strip().startswith(f"gpt-oss-20b @ 127.0.0.1:{server.port}")
+            await say("And now?", "Still 816.")
+            assert "\n".join(stage.rows).count("no replayed ids") == 1
+
+    functions = tmp_path / "own.py"
+    functions.write_text('def double(n: int) -> int:\n    """Twice as much."""\n    return 2 * n\n')
+    first = chat({"reasoning": "Double it."}, tool_call("double", '{"n": 408}', id="x"), finish="tool_calls")
+    with Server("chat", [first, chat({"content": "It is 816."}), chat({"content": "Still 816."})]) as server:
+        server.list_models("openai/gpt-oss-20b")
+        chatting(case)
+    assert ["Double it." in str(asked) for asked in server.asked] == [False, True, False]

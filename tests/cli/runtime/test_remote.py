@@ -170,9 +170,9 @@ def test_another_vocabulary_is_refused_before_the_first_prompt(site: Site, etude
     assert all(request.path != "/completion" for request in site.requests)
 
 
-def test_what_takes_no_ids_is_told(site: Site) -> None:
-    site.json("/v1/models", {"data": [{"id": "m", "owned_by": "ollama"}]})
-    with pytest.raises(ExitError, match="is neither a llama-server nor a vLLM, so it takes no ids"):
+def test_what_has_no_api_is_told(site: Site) -> None:
+    site.json("/v1/models", {"data": [{"id": "m", "owned_by": "nobody"}]})
+    with pytest.raises(EngineFailed, match="has neither /v1/responses nor /v1/chat/completions"):
         connect(Settings(engine=site.url()), QUIET, Control())
 
 
