@@ -65,7 +65,8 @@ class Database:
             log = self.path.with_name(f"{self.path.name}-wal")
             # Without a log nobody is writing, and SQLite needn't make the files by which processes agree.
             how = "mode=ro" if log.exists() and log.stat().st_size else "immutable=1"
-            db = sqlite3.connect(f"{self.path.absolute().as_uri()}?{how}", uri=True, timeout=0, isolation_level=None)
+            address = f"{self.path.absolute().as_uri()}?{how}"
+            db = sqlite3.connect(address, uri=True, timeout=_WAIT_S, isolation_level=None)
             try:
                 yield db
             finally:

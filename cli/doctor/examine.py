@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from cli.clean import one_line
@@ -42,12 +42,12 @@ _ORDER: Final[tuple[State, ...]] = ("fault", "warning", "ok")
 _MAX_CHARS: Final = 600  # of a text: an error's may hold a whole file
 
 
-def examine(environ: Mapping[str, str]) -> list[Finding]:
+def examine(environ: Mapping[str, str], checks: Sequence[tuple[Area, Check]] = CHECKS) -> list[Finding]:
     """All findings about this machine, the worst ones first. Nothing is changed, and nobody asked over the network."""
     engine = Engine()
     try:
         machine = Machine(environ, _resolved(environ), engine.build)
-        found = [one for area, check in CHECKS for one in _findings(area, check, machine)]
+        found = [one for area, check in checks for one in _findings(area, check, machine)]
     finally:
         engine.close()
     once: dict[str, Finding] = {}
