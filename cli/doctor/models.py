@@ -52,7 +52,7 @@ def _about(machine: Machine, found: Found, memory: Memory) -> Finding:
         model = open_model(found.path, origin=found.origin)
         planned = plan(model, memory=memory, context=settings.context, gpu_layers=settings.gpu_layers)
     except ModelError as error:
-        return Finding("models", "warning", str(error), f"remove {found.path}, or get it again", _pull(found.name))
+        return Finding("models", "warning", str(error), "remove the file, or get it again", _pull(found.name))
     except OutOfMemory as error:
         return Finding("models", "warning", f"{found.name}: {error}", "close other programs, or set a smaller context")
     free = "" if memory.all_free is None else f"; {size_text(memory.all_free)} are free"

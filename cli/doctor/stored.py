@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import time
 from collections.abc import Iterator
@@ -30,9 +31,10 @@ def sessions(machine: Machine) -> Iterator[Finding]:
     try:
         found = SessionStore(path, now=time.time).health(max_s=_CHECK_S)
     except SessionsUnusable as error:
-        fix = f"`sqlite3 {path} .recover` may save what is in it; then move it away, and a new one is made"
-        whole = not str(error).endswith(_MOVE)
-        yield Finding("sessions", "fault", str(error).removesuffix(_MOVE), "" if whole else fix)
+        text, damaged = str(error).removesuffix(_MOVE), str(error).endswith(_MOVE)
+        fix = "save what can be saved, then move the file away: a new one is made" if damaged else ""
+        command = f"sqlite3 {shlex.quote(str(path))} .recover > saved.sql" if damaged else ""
+        yield Finding("sessions", "fault", text, fix, command)
         return
     if found is None:
         yield Finding("sessions", "ok", "none are stored yet")

@@ -128,7 +128,7 @@ def test_whatever_is_broken_is_told_at_once_and_no_secret(home: Path, tmp_path: 
         f"{config}: 'secret_key' is not a setting: `ossia config show` lists them all",
     ]
     (database,) = _of(said, "sessions")
-    assert database[0] == f"{stored}: not a whole database" and "sqlite3" in database[1]
+    assert database[0] == f"{stored}: not a whole database" and database[2].startswith(f"sqlite3 {stored} ")
     (damaged,) = _of(said, "models")
     assert damaged[0].startswith(f"{model}: ") and damaged[2] == "ossia models pull gpt-oss-20b"
     unused = _of(said, "devices")
@@ -136,9 +136,22 @@ def test_whatever_is_broken_is_told_at_once_and_no_secret(home: Path, tmp_path: 
         "NVIDIA \x1b[31mRTX isn't used: llama.cpp was compiled without CUDA or Vulkan"
     ]
     assert 'CMAKE_ARGS="-DGGML_CUDA=on" ' in unused[0][2]
-    proxy, server = sorted(text for text, _, _ in _of(said, "network"))
-    assert "host.example" not in server or "hunter2" not in server
-    assert "https_proxy is set (proxy.example:3128)" in server or "https_proxy is set (proxy.example:3128)" in proxy
+    secret, proxy = [text for text, _, _ in _of(said, "network")]
+    assert "mcp.json: mcpServers.x.url: " in secret
+    assert proxy.startswith("https_proxy is set (proxy.example:3128): ")
+
+
+def test_what_the_settings_ask_for_and_is_not_there() -> None:
+    env = {"OSSIA_MODEL": "gpt-oss-120b", "OSSIA_WEB": "exa", "OSSIA_GPU_LAYER": "3", "OSSIA_UNCONFINED": "1"}
+    said = _said(ossia("doctor", "--json", env=env))
+    (model,) = _of(said, "models", "fault")
+    assert "gpt-oss-120b isn't on this machine" in model[0] and model[2] == "ossia models pull gpt-oss-120b"
+    (web,) = _of(said, "network", "fault")
+    assert web[0].startswith("--web exa: ") and "EXA_API_KEY is not set" in web[0]
+    assert [text for text, _, _ in _of(said, "sandbox")] == [
+        "python runs unconfined: it can do whatever you can",
+        "container.exec runs unconfined: it can do whatever you can",
+    ]
 
 
 @needs_mounts
