@@ -7,8 +7,10 @@ AgentError
 ├── DoesNotFit                memory or context (exits 4)
 │   ├── OutOfMemory
 │   └── ContextFull
+├── AddressUnusable           the address or the key of an engine's server (exits 2)
 ├── SettingRefused            this machine, or this build of llama.cpp, can't do what a setting asks for (exits 2)
 ├── EngineFailed              the engine or its connection broke in the middle of a turn (exits 7)
+│   ├── ServerRefused         a server answered with an error
 │   └── ScriptEnded           a script engine was asked for more steps than it has
 ├── DownloadFailed            a model can't be fetched: network, hub, disk, or a wrong hash (exits 7)
 ├── SchemaUnusable            a JSON Schema that sampling can't be held to (exits 2)
@@ -65,10 +67,22 @@ class SettingRefused(AgentError):
     """What a setting asks for can't be done on this machine, or with this build of llama.cpp."""
 
 
+class AddressUnusable(AgentError):
+    """The address of an engine's server, or the key for it, can't be used as it is given."""
+
+
 class EngineFailed(AgentError):
     """The engine broke in the middle of a turn. `partial` is what the step had brought by then."""
 
     partial: Completion | None = None
+
+
+class ServerRefused(EngineFailed):
+    """A server answered with an error: `status` is HTTP's (404), 200 if it came in the middle of an answer."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class ScriptEnded(EngineFailed):

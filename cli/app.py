@@ -13,6 +13,7 @@ import typer
 
 from cli import __version__
 from cli.commands import cache, config, docs, harmony, mcp, models, python, sessions, tools
+from cli.commands.doctor import doctor
 from cli.commands.eval import evaluate
 from cli.commands.groups import Question, Root, UsageError
 from cli.commands.run import run
@@ -76,6 +77,7 @@ def ossia(
 
 app.command(cls=Question)(run)
 app.command("eval")(evaluate)
+app.command()(doctor)
 app.command()(trust)
 app.command()(undo)
 app.add_typer(config.app, name="config")

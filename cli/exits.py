@@ -3,7 +3,7 @@
 | code | when |
 |---|---|
 | 0 | answered |
-| 1 | our own error (a traceback), a strict parse that failed, a full disk or unusable files, a failed `tools call` |
+| 1 | our own error (a traceback), a failed strict parse, `tools call` or `doctor`, a full disk, unusable files |
 | 2 | usage: a flag, a setting, a script file, the input, or the name of a `tools call` can't be used |
 | 3 | the model is missing or unusable |
 | 4 | out of memory or context |
@@ -59,6 +59,7 @@ def exit_code(error: BaseException) -> ExitCode | None:
     Where there is a code, `line_of(error)` is the line to print, even for 1 (a failed parse, a full disk).
     """
     from agent.errors import (
+        AddressUnusable,
         AgentError,
         DoesNotFit,
         DownloadFailed,
@@ -83,7 +84,8 @@ def exit_code(error: BaseException) -> ExitCode | None:
         (ModelError, ExitCode.MODEL),
         (DoesNotFit, ExitCode.NO_ROOM),
         ((EngineFailed, DownloadFailed), ExitCode.ENGINE),
-        ((SchemaUnusable, ScriptInvalid, SettingRefused, FunctionsError, TrustError, *sessions), ExitCode.USAGE),
+        ((SchemaUnusable, ScriptInvalid, AddressUnusable, SettingRefused), ExitCode.USAGE),
+        ((FunctionsError, TrustError, *sessions), ExitCode.USAGE),
         (AgentError, ExitCode.FAILED),
     )
     return next((code for kind, code in by_kind if isinstance(error, kind)), None)
@@ -106,4 +108,8 @@ def _is_stored(error: OSError) -> bool:
     if not isinstance(error.filename, str | bytes | Path):
         return False
     place = Path(os.path.abspath(os.fsdecode(error.filename)))  # noqa: PTH100 - no link is followed
-    return any(place.is_relative_to(own) for own in (paths.data_dir(), paths.config_file().parent, paths.cache_dir()))
+    try:
+        folders = (paths.data_dir(), paths.config_file().parent, paths.cache_dir())
+    except ExitError:  # this user has no home
+        return False
+    return any(place.is_relative_to(own) for own in folders)

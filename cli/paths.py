@@ -6,9 +6,12 @@ Nothing here makes a folder: whoever writes into one does.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import platformdirs
+
+from cli.exits import ExitError
 
 _APP = "ossia"
 
@@ -29,14 +32,22 @@ def here() -> Path:
         return Path(os.devnull)
 
 
+def _own(place: Callable[..., Path]) -> Path:
+    """Our folder in a place of the platform's. Raises ExitError where the user has no home, and HOME isn't set."""
+    try:
+        return place(_APP, appauthor=False)
+    except RuntimeError:
+        raise ExitError("this user has no home folder: set HOME to a folder of yours") from None
+
+
 def config_file() -> Path:
     """The settings, e.g. `~/.config/ossia/config.toml`. It need not exist. (`settings.config` reads `OSSIA_CONFIG`.)"""
-    return platformdirs.user_config_path(_APP, appauthor=False) / "config.toml"
+    return _own(platformdirs.user_config_path) / "config.toml"
 
 
 def data_dir() -> Path:
     """What must not be lost: models pulled, the library, sessions, what undo keeps. E.g. `~/.local/share/ossia`."""
-    return platformdirs.user_data_path(_APP, appauthor=False)
+    return _own(platformdirs.user_data_path)
 
 
 def sessions_file() -> Path:
@@ -66,9 +77,9 @@ def history_file() -> Path:
 
 def cache_dir() -> Path:
     """What may be lost: pages that were fetched. E.g. `~/.cache/ossia`."""
-    return platformdirs.user_cache_path(_APP, appauthor=False)
+    return _own(platformdirs.user_cache_path)
 
 
 def log_file() -> Path:
     """What llama.cpp says while it loads and runs, e.g. `~/.local/state/ossia/log/ossia.log`."""
-    return platformdirs.user_log_path(_APP, appauthor=False) / "ossia.log"
+    return _own(platformdirs.user_log_path) / "ossia.log"

@@ -20,7 +20,7 @@ import numpy as np
 from llama_cpp._ggml import libggml
 
 from agent.engine.cache import Logits
-from agent.engine.devices import experts_with_processor, free_gpu_bytes, gpu_names
+from agent.engine.devices import Build, backend_names, experts_with_processor, free_gpu_bytes, gpu_names
 from agent.engine.log import Log
 from agent.engine.meter import Meter
 from agent.engine.openmp import Waiting, waiting_for
@@ -330,6 +330,12 @@ def processor_features() -> frozenset[str]:
     """What this build of llama.cpp uses of the processor: `{"AVX2", "AVX512", "FMA", "REPACK", …}`."""
     said = lib.llama_print_system_info().decode("ascii", "replace")
     return frozenset(re.findall(r"(\w+) = [1-9]", said))
+
+
+def build() -> Build:
+    """What this llama.cpp was compiled for, and the GPUs that it sees now."""
+    names, free = gpu_names(libggml), free_gpu_bytes(libggml)
+    return Build(lib.__version__, backend_names(libggml), names, free, tuple(sorted(processor_features())))
 
 
 _LOG = Log()

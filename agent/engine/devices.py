@@ -3,9 +3,38 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 from typing import Any
 
 _GPU, _IGPU = 1, 2  # enum ggml_backend_dev_type of ggml-backend.h
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """What the installed llama.cpp was compiled for, and the GPUs that it sees.
+
+    `backends` are as llama.cpp calls them (CUDA, ROCm, Vulkan, MTL for Metal, CPU, …); `features` are those of the
+    processor that it uses; `gpu_free` is in bytes, for each of `gpus`.
+
+        Build("0.3.36", ("CUDA", "CPU"), ("NVIDIA GeForce RTX 4070",), (11_811_160_064,), ("AVX2", "FMA"))
+    """
+
+    version: str
+    backends: tuple[str, ...]
+    gpus: tuple[str, ...] = ()
+    gpu_free: tuple[int, ...] = ()
+    features: tuple[str, ...] = ()
+
+
+def backend_names(ggml: ctypes.CDLL) -> tuple[str, ...]:
+    """What ggml was compiled for: `("CUDA", "CPU")`. Empty if the library doesn't export the calls."""
+    try:
+        count, get, name = ggml.ggml_backend_reg_count, ggml.ggml_backend_reg_get, ggml.ggml_backend_reg_name
+    except AttributeError:
+        return ()
+    count.restype, get.restype, get.argtypes = ctypes.c_size_t, ctypes.c_void_p, [ctypes.c_size_t]
+    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.c_void_p]
+    return tuple((name(get(number)) or b"").decode("utf-8", "replace") for number in range(count()))
 
 
 def free_gpu_bytes(ggml: ctypes.CDLL) -> tuple[int, ...]:

@@ -54,6 +54,24 @@ class Database:
                     db.execute("ROLLBACK")
                 raise
 
+    @contextmanager
+    def looking(self) -> Iterator[sqlite3.Connection | None]:
+        """A connection that changes nothing, whatever it finds; None where there is no file, or an empty one."""
+        with self._faults():
+            if not self.path.exists() or not _header(self.path):
+                yield None
+                return
+            _check_header(self.path)
+            log = self.path.with_name(f"{self.path.name}-wal")
+            # Without a log nobody is writing, and SQLite needn't make the files by which processes agree.
+            how = "mode=ro" if log.exists() and log.stat().st_size else "immutable=1"
+            address = f"{self.path.absolute().as_uri()}?{how}"
+            db = sqlite3.connect(address, uri=True, timeout=_WAIT_S, isolation_level=None)
+            try:
+                yield db
+            finally:
+                db.close()
+
     def forget_deleted(self) -> None:
         """Remove deleted text from the file and its log for good: until then its bytes are still there."""
         with self._lock, self._faults():

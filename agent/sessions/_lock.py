@@ -69,3 +69,17 @@ def _locks(descriptor: int) -> bool:
     except OSError:  # a file system without locks
         return True
     return True
+
+
+def users_of(sessions: Path) -> tuple[int, ...]:
+    """The processes that use stored sessions now, as their lock files name them; what a crash left is passed over.
+
+    Nothing is known on Windows, where asking for a process in this way would end it.
+    """
+    found = set()
+    for lock in sessions.parent.glob("*.lock") if os.name == "posix" else ():
+        with suppress(OSError, ValueError):  # removed meanwhile, or being written; no such process
+            number = int(lock.read_text("ascii"))
+            os.kill(number, 0)
+            found.add(number)
+    return tuple(sorted(found))

@@ -11,6 +11,7 @@ from pathlib import Path
 from agent.errors import SessionMissing, SessionsUnusable
 from agent.sessions import _sessions as rows
 from agent.sessions._database import Database
+from agent.sessions._health import Health, health
 from agent.sessions._lock import Hold
 from agent.sessions._recorder import StoreRecorder
 from agent.sessions._rows import UNREADABLE, CountTokens, read_entries, read_session, unreadable
@@ -102,6 +103,10 @@ class SessionStore:
     def problem(self) -> str | None:
         """Why something couldn't be stored, in one line; None once all is. Each further change tries again."""
         return next((recorder.problem for recorder in self._recorders if recorder.problem), None)
+
+    def health(self, *, max_s: float) -> Health | None:
+        """How the file is, by a look of at most `max_s` that changes nothing. None: nothing is stored yet."""
+        return health(self._database, max_s=max_s)
 
     # -- finding -------------------------------------------------------------------------------------------------------
 
@@ -229,4 +234,4 @@ class SessionStore:
             raise unreadable(self.path, session_id, error) from error
 
 
-__all__ = ["SessionHit", "SessionInfo", "SessionStore", "asked_in", "title_from", "title_of"]
+__all__ = ["Health", "SessionHit", "SessionInfo", "SessionStore", "asked_in", "title_from", "title_of"]

@@ -9,6 +9,7 @@ from cli.chat.conversation import Conversation
 from cli.chat.face import Face
 from cli.chat.welcome import greet
 from cli.exits import ExitCode
+from cli.runtime.consent import agree
 from cli.runtime.ending import end_now, look_to_the_end
 from cli.runtime.session import Resume, open_session
 from cli.settings.workspace import resolve_with_folder
@@ -31,6 +32,7 @@ def plain_chat(flags: Mapping[str, object], resume: Resume) -> int:
 def _talk(flags: Mapping[str, object], resume: Resume, face: Callable[[Conversation], Face]) -> int:
     """Run a chat to its end. Whatever ends it, everything is given back."""
     resolved, folder = resolve_with_folder(flags)
+    agree(resolved.settings)
     talk = Conversation(resolved, folder, open_session(resolved, folder, resume=resume), face=face)
     try:
         asyncio.run(run(talk))

@@ -192,7 +192,8 @@ def model_facts(settings: Settings, locations: Locations, memory: Memory, *, gpu
 
     free = None if gpu else memory.all_free
     if settings.engine != "llama":
-        return Facts(__version__, settings.engine.partition(":")[0])
+        is_script = settings.engine.startswith("script:")
+        return Facts(__version__, "script" if is_script else settings.engine.partition("://")[2] or settings.engine)
     found = find_models(locations)
     if settings.model and settings.model != ETUDE:
         return Facts(__version__, *_named(settings.model, found), free_bytes=free)

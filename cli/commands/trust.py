@@ -12,31 +12,35 @@ import typer
 from cli.commands import exit_error
 
 if TYPE_CHECKING:
-    from tools.approval.trust import Offer, TrustStore
+    from tools.approval.trust import Hosts, Offer, TrustStore
 
 
 def trust(
     folder: Annotated[Path | None, typer.Argument(metavar="[DIR]", help="The folder. [default: this one]")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Trust it without asking.")] = False,
-    listed: Annotated[bool, typer.Option("--list", help="List the trusted folders and the stored rules.")] = False,
+    listed: Annotated[
+        bool, typer.Option("--list", help="List the trusted folders, the stored rules and hosts.")
+    ] = False,
     revoke: Annotated[bool, typer.Option("--revoke", help="Stop trusting DIR, and forget its stored rules.")] = False,
-    forget: Annotated[str | None, typer.Option(metavar="RULE", help="Forget a rule, as --list shows it.")] = None,
+    forget: Annotated[
+        str | None, typer.Option(metavar="RULE", help="Forget a rule or a host, as --list shows it.")
+    ] = None,
 ) -> None:
     """Trust a folder. Its rules, servers and functions take effect, and its files count as your own."""
     from cli import paths
-    from tools.approval.trust import Grants, TrustError, TrustStore
+    from tools.approval.trust import Grants, Hosts, TrustError, TrustStore
 
     if str(folder) in ("list", "ls") and not Path(str(folder)).is_dir():  # as other groups name it
         folder, listed = None, True
     if sum((listed, revoke, forget is not None)) > 1 or (folder and (listed or forget is not None)):
         raise exit_error("trust: use only one of DIR, --list, --revoke DIR and --forget RULE")
-    store, grants = TrustStore(paths.data_dir()), Grants(paths.data_dir())
+    store, grants, hosts = TrustStore(paths.data_dir()), Grants(paths.data_dir()), Hosts(paths.data_dir())
     try:
         if listed:
-            _list(store, grants)
+            _list(store, grants, hosts)
         elif forget is not None:
-            if not grants.forget(forget):
-                raise exit_error(f"--forget: no such rule is stored: {forget!r} (`ossia trust --list`)")
+            if not (grants.forget(forget) or hosts.forget(forget)):
+                raise exit_error(f"--forget: no such rule or host is stored: {forget!r} (`ossia trust --list`)")
             _say(f"forgotten: {forget}")
         elif revoke:
             if not store.revoke(folder or Path()):
@@ -83,7 +87,7 @@ def _say(text: str) -> None:
     print(clean(f"ossia: {text}").replace("\n", "␊"), file=sys.stderr)
 
 
-def _list(store: TrustStore, grants: Any) -> None:
+def _list(store: TrustStore, grants: Any, hosts: Hosts) -> None:
     from cli.clean import clean
     from tools.approval.rule_names import remarks
 
@@ -91,6 +95,7 @@ def _list(store: TrustStore, grants: Any) -> None:
     for workspace, rules in grants.by_workspace().items():
         where = f"for {workspace}" if workspace else "for runs without a workspace"
         lines += [f"always   {rule}   ({'; '.join([where, *remarks([str(rule)])])})" for rule in rules]
+    lines += [f"host     {host}   (prompts may be sent there)" for host in hosts.listed()]
     if not lines:
         _say("no folder is trusted, and no rule is stored")
     for line in lines:

@@ -26,6 +26,7 @@ from cli.eval.workbench import missing, remove_left
 from cli.exits import ExitCode, ExitError
 from cli.oneshot.pump import TICK_S
 from cli.runtime.assemble import Assembly, begin
+from cli.runtime.consent import agree
 from cli.runtime.ending import end_now
 from cli.runtime.progress import Display, make_display
 from cli.settings.config import Resolved, resolve
@@ -66,6 +67,7 @@ def evaluate(wanted: Wanted, flags: Mapping[str, object]) -> int:
 
     resolved = _plain(resolve(flags, environ=os.environ))
     settings = resolved.settings
+    agree(settings)
     tasks = chosen(wanted.suites, wanted.tasks, seed=settings.seed or 0, aime=wanted.aime)
     display = make_display(settings)
     for warning in resolved.warnings:

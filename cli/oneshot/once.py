@@ -22,6 +22,7 @@ from cli.oneshot.pump import TICK_S, Pump
 from cli.oneshot.report import Report
 from cli.oneshot.stdin import read_stdin
 from cli.runtime.assemble import Assembly, begin
+from cli.runtime.consent import agree
 from cli.runtime.ending import end_now, look_to_the_end
 from cli.runtime.kv_cache import load_session_cache, save_prompt_cache, save_session_cache
 from cli.runtime.options import read_instructions
@@ -87,6 +88,7 @@ def _prepared(
     """The run, and what is asked. Everything that can be refused before the model is loaded is refused here."""
     resolved, folder = resolve_with_folder(flags)
     settings = resolved.settings
+    agree(settings)
     if settings.raw and settings.json:
         raise ExitError("use --raw or --json, not both")
     answer = read_schema(schema, of="--schema") if schema not in (None, _NO_SCHEMA) else None

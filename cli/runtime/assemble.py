@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from agent.engine.base import Engine
+from agent.errors import SettingRefused
 from agent.limits import Limits
 from agent.respond import LocalResponder, Tap
 from agent.worker import Worker
@@ -20,6 +21,7 @@ from cli.runtime.planning import native_settings, on_gpu, plan_for
 from cli.runtime.progress import Display
 from cli.runtime.toolset import Toolset, collect
 from cli.settings.config import Resolved
+from cli.settings.engines import is_server
 from cli.settings.kinds import thinking_limit
 from cli.settings.table import Settings
 from cli.settings.workspace import Folder
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from agent.events import Decision, Event
     from agent.models.model import ModelFile
     from agent.models.plan import Plan
+    from agent.served.respond import ServedResponder
     from agent.sessions.session import Session, UserText
 
 _MAX_LOG_BYTES = 1 << 20
@@ -51,7 +54,7 @@ class Assembly:
 
     engine: Engine
     codec: Codec
-    responder: LocalResponder
+    responder: LocalResponder | ServedResponder
     tools: Toolset
     load_s: float
     display: Display
@@ -101,9 +104,12 @@ class Loading:
     note: str = ""  # which model is used; told once the settings have proved usable
     temperature: float = 1.0  # the model's own
     is_etude: bool = False
+    respond: Callable[[Codec], ServedResponder] | None = None  # how, if a server does it that takes no ids
 
     def finish(self, *, tap: Tap | None, tools: Toolset | None = None) -> Assembly:
         """Put everything together, and wait for the weights. `tools`: those of the model before, to be kept."""
+        if tap and self.respond:
+            raise SettingRefused(f"--raw shows ids, and the server of {self.model_name} gives none: leave it out")
         own = tools is None
         tools = tools or collect(self._resolved, self._folder, self._display, self._tokenizer)
         if self.note:
@@ -122,14 +128,18 @@ class Loading:
         return Assembly(
             engine=engine,
             codec=codec,
-            responder=LocalResponder(
-                codec, engine, tap=tap, guided=self._resolved.settings.guide == "on", temperature=self.temperature
-            ),
+            responder=self._responder(codec, engine, tap),
             tools=tools,
             load_s=time.monotonic() - self._started,
             display=self._display,
             plan=planned,
         )
+
+    def _responder(self, codec: Codec, engine: Engine, tap: Tap | None) -> LocalResponder | ServedResponder:
+        if self.respond is not None:
+            return self.respond(codec)
+        guided = self._resolved.settings.guide == "on"
+        return LocalResponder(codec, engine, tap=tap, guided=guided, temperature=self.temperature)
 
 
 def begin(
@@ -147,9 +157,33 @@ def begin(
     if settings.engine.startswith("script:"):
         engine, tokenizer = _script(settings, display)
         return Loading(engine.name, resolved, folder, display, started, lambda: (engine, None), tokenizer)
+    if is_server(settings.engine):
+        return _remote(resolved, folder, display, worker, wait)
     model, loaded, tokenizer, note = _llama(settings, display, worker, wait, stays=stays)
     own, is_etude = model.temperature, model.is_etude
     return Loading(model.name, resolved, folder, display, started, loaded, tokenizer, note, own, is_etude)
+
+
+def _remote(resolved: Resolved, folder: Folder | None, display: Display, worker: Worker, wait: Wait) -> Loading:
+    from agent.control import Control
+    from cli.runtime.remote import connect
+
+    started, control = time.monotonic(), Control()
+    display.line.set("asking the server")
+    asking = worker.submit(lambda: connect(resolved.settings, display, control))
+    try:
+        server = wait(asking)
+    except BaseException:
+        control.stop()
+        raise
+    engine, own, is_etude = server.engine, server.temperature, server.is_etude
+
+    def told() -> tuple[Engine, None]:
+        display.note(server.note)
+        return engine, None
+
+    tokenizer, respond = server.tokenizer, server.respond
+    return Loading(engine.name, resolved, folder, display, started, told, tokenizer, "", own, is_etude, respond)
 
 
 def _llama(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def locations(environ: Mapping[str, str] | None = None) -> Locations:
     """Where models are looked for: by the variables and the default folders of the programs that download them."""
-    env, home = os.environ if environ is None else environ, Path.home()
+    env, home = os.environ if environ is None else environ, paths.expanded("~")
     caches = Path(env.get("XDG_CACHE_HOME") or home / ".cache")
     hub_home = Path(env.get("HF_HOME") or caches / "huggingface")
     hub = env.get("HF_HUB_CACHE") or env.get("HUGGINGFACE_HUB_CACHE") or hub_home / "hub"

@@ -28,7 +28,7 @@ def make_python(settings: Settings, display: Display, *, search_path: str | None
     from tools.sandbox import InterpreterUnusable, choose
 
     try:
-        interpreter, note = _interpreter(settings)
+        interpreter, note = interpreter_of(settings)
     except InterpreterUnusable as error:
         display.warn(f"python is off: {error}")
         return str(error)
@@ -63,7 +63,7 @@ def why_not_writable(folder: Path) -> str | None:
     return None if os.access(folder, os.W_OK | os.X_OK) else f"{folder} can't be written to"
 
 
-def _interpreter(settings: Settings) -> tuple[Interpreter, str]:
+def interpreter_of(settings: Settings) -> tuple[Interpreter, str]:
     """The Python of the model's code, and a line for the model on what it may import: for our own Python, none."""
     from tools.python.environment import EnvironmentFailed, interpreter_at, packages_of, sentence
     from tools.sandbox import InterpreterUnusable, inspect

@@ -8,8 +8,9 @@ One TOML file. Its keys are the long flags with `_` for `-`; the environment has
 
 `OSSIA_CONFIG` names another file, which must exist. An empty variable counts as unset. No secret belongs in the file.
 
-It may also hold two tables: `[approvals]`, whose entries are `"container.exec:git status*" = "auto"` (`ask`, `never`),
-and `[mcpServers.NAME]` (`cli.settings.mcp`). A trusted workspace's `.ossia/config.toml` may hold these and `tools`.
+It may also hold tables: `[approvals]`, whose entries are `"container.exec:git status*" = "auto"` (`ask`, `never`),
+`[mcpServers.NAME]` (`cli.settings.mcp`), and `[engines.NAME]` (`cli.settings.engines`). A trusted workspace's
+`.ossia/config.toml` may hold the first two and `tools`.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class ConfigError(ExitError):
 
 
 MCP_TABLE = "mcpServers"
+ENGINES_TABLE = "engines"
 THIS_CHAT = "this chat"
 """The origin of a setting that was set by a command of the chat."""
 _FAMILIES = ("browser", "container", "functions", "repo_browser")
@@ -110,12 +112,13 @@ def checked(key: str, value: object, where: str, *, as_text: bool = False) -> Va
 
 
 def _file_layer(path: Path, *, must_exist: bool) -> _Layer:
-    table = dict(_load(path, must_exist=must_exist))
+    table = dict(load(path, must_exist=must_exist))
     approvals = _approvals(table.pop("approvals", {}), path)
     table.pop(MCP_TABLE, None)  # read by `cli.settings.mcp`
+    table.pop(ENGINES_TABLE, None)  # read by `cli.settings.engines`
     unknown = [key for key in table if key not in SETTINGS]
     if unknown:
-        near = nearest(unknown[0].replace("-", "_"), [*SETTINGS, "approvals", MCP_TABLE])
+        near = nearest(unknown[0].replace("-", "_"), [*SETTINGS, "approvals", MCP_TABLE, ENGINES_TABLE])
         raise ConfigError(f"{path}: {unknown[0]!r} is not a setting{near}")
     values = {key: checked(key, value, f"{path}: {key}") for key, value in table.items()}
     if "tools" in values:
@@ -128,6 +131,7 @@ def _folder_layer(folder: Path) -> _Layer:
     path = folder / FOLDER_CONFIG
     layer = _file_layer(path, must_exist=False)
     extra = [key for key in layer.values if key != "tools"]
+    extra += [ENGINES_TABLE] if ENGINES_TABLE in load(path, must_exist=False) else []
     if extra:
         raise ConfigError(f"{path}: {extra[0]!r} can't be set by a workspace, only tools, approvals and {MCP_TABLE}")
     for name in cast("tuple[str, ...]", layer.values.get("tools", ())):
@@ -162,7 +166,8 @@ def _approvals(table: object, path: Path) -> tuple[tuple[str, str], ...]:
     return tuple((rule, str(action)) for rule, action in flat.items())
 
 
-def _load(path: Path, *, must_exist: bool) -> Mapping[str, object]:
+def load(path: Path, *, must_exist: bool) -> Mapping[str, object]:
+    """What the file holds, unchecked; {} if there is none and needn't be one. Raises ConfigError."""
     try:
         with path.open("rb") as file:
             return tomllib.load(file)

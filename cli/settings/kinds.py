@@ -7,6 +7,9 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple, NoReturn, cast
 
+# A name or an address, in which no password stands.
+_SERVER = re.compile(r"(?:https?://[^\s@]+|[A-Za-z0-9][A-Za-z0-9_.-]*)\Z", re.IGNORECASE)
+
 Value = str | int | float | bool | tuple[str, ...] | None
 """What the value of a setting is stored as. None: not set."""
 
@@ -79,13 +82,15 @@ def on_or_off() -> ValueKind:
 
 
 def engine() -> ValueKind:
-    """`llama`, or a script that is replayed."""
+    """`llama`, a script that is replayed, a server's address, or the name of one that the config file has."""
 
     def check(value: object) -> Value:
-        known = isinstance(value, str) and (value == "llama" or (value.startswith("script:") and value != "script:"))
+        known = isinstance(value, str) and (
+            _SERVER.match(value) or (value.startswith("script:") and value != "script:")
+        )
         return cast(str, value) if known else _fail()
 
-    return ValueKind("llama or script:FILE", check)
+    return ValueKind("llama, script:FILE, http://HOST:PORT or the NAME of an [engines.NAME]", check, shown=False)
 
 
 def whole(at_least: int, *words: str) -> ValueKind:

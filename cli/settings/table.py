@@ -92,7 +92,9 @@ class Settings:
     model: str | None = _setting(None, kinds.path(),
         Flag("A GGUF file, or etude, gpt-oss-20b, gpt-oss-120b.", "PATH|NAME", _ALL))
     engine: str = _setting("llama", kinds.engine(),
-        Flag("llama, or script:FILE to replay given completions.", "ENGINE", _RUN_CHAT))
+        Flag("llama, a server's URL, or the NAME of an [engines.NAME].", "ENGINE", _RUN_CHAT))
+    allow_engine: tuple[str, ...] = _setting((), kinds.texts("a list of hosts, e.g. 'gpu.example:8000'"),
+        Flag("Send prompts to this host without asking. Repeatable.", "HOST", _RUN_CHAT))
     effort: Literal["low", "medium", "high"] = _setting("medium", kinds.one_of("low", "medium", "high"),
         Flag("How much to think: low, medium or high.", "LEVEL", _RUN_CHAT), InChat("how long it thinks", "options"))
     instructions: str | None = _setting(None, kinds.text_or_file(),

@@ -121,7 +121,7 @@ def compare(engine: LlamaEngine, judge: LlamaEngine, greedy: Greedy, *, count: i
     for _ in range(count):
         prompt = prompts.following(history)
         answer = greedy(prompt.ids, ANSWER_TOKENS)
-        reused = _follow(engine, _Judge(judge), prompt, answer, tally)
+        reused = follow(engine, Judge(judge), prompt, answer, tally)
         tally.prompts += 1
         tally.reused_tokens += reused
         tally.returns += 0 < reused < len(history) - 1  # the last id of an answer isn't decoded
@@ -172,7 +172,7 @@ class _Prompts:
         return [self._source.randrange(self._words) for _ in range(self._source.randrange(1, most))]
 
 
-def _follow(engine: LlamaEngine, judge: _Judge, prompt: Prompt, answer: Sequence[int], tally: Tally) -> int:
+def follow(engine: LlamaEngine, judge: Judge, prompt: Prompt, answer: Sequence[int], tally: Tally) -> int:
     """Compare our ids with those of `answer`, one by one; returns how many of the prompt's ids were reused at first."""
     reused, done = None, 0
     while done < len(answer):
@@ -201,7 +201,7 @@ def _ask(engine: LlamaEngine, prompt: Prompt, count: int) -> tuple[list[int], in
     return ids, generation.stats.reused_tokens
 
 
-class _Judge:
+class Judge:
     """Decides between two ids."""
 
     def __init__(self, engine: LlamaEngine) -> None:
@@ -241,19 +241,28 @@ class LlamaServer:
     """
 
     def __init__(
-        self, program: Path, model: Path, *, log: Path, threads: int = 1, context_tokens: int = CONTEXT_TOKENS
+        self,
+        program: Path,
+        model: Path,
+        *,
+        log: Path,
+        threads: int = 1,
+        context_tokens: int = CONTEXT_TOKENS,
+        checkpoints: int = 0,
+        more: Sequence[str] = (),
     ) -> None:
         self._log = log
         self._port = _free_port()
         settings = {
             "--model": model, "--host": "127.0.0.1", "--port": self._port, "--parallel": 1, "--fit": "off",
             "--ctx-size": context_tokens, "--threads": threads, "--threads-batch": threads,
-            "--batch-size": _BATCH_TOKENS, "--ubatch-size": _BATCH_TOKENS, "--cache-ram": 0, "--ctx-checkpoints": 0,
+            "--batch-size": _BATCH_TOKENS, "--ubatch-size": _BATCH_TOKENS, "--cache-ram": 0,
+            "--ctx-checkpoints": checkpoints,
         }  # fmt: skip
         flags = [str(part) for setting in settings.items() for part in setting]
         with log.open("wb") as output:
             self._process = subprocess.Popen(
-                [str(program), *flags, "--no-repack", "--no-warmup", "--no-ui", "--verbosity", "4"],
+                [str(program), *flags, *more, "--no-repack", "--no-warmup", "--no-ui", "--verbosity", "4"],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -269,6 +278,16 @@ class LlamaServer:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def url(self) -> str:
+        """Where it answers: `http://127.0.0.1:41234`."""
+        return f"http://127.0.0.1:{self._port}"
+
+    def kill(self) -> None:
+        """End the process at once, whatever it is doing."""
+        self._process.kill()
+        self._process.wait()
 
     def close(self) -> None:
         """End the process."""

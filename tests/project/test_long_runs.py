@@ -23,7 +23,8 @@ for name in sys.argv[2:]:
 
 
 def test_every_long_run_can_be_imported() -> None:
-    files = sorted(file for folder in ("oracle", "bench") for file in (ROOT / "tests" / folder).glob("*.py"))
+    folders = [ROOT / "tests" / name for name in ("oracle", "bench", "backends")]
+    files = sorted(file for folder in folders for file in folder.glob("*.py"))
     names = [f"tests.{file.parent.name}.{file.stem}" for file in files]
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", IMPORT_ALL, ",".join(THEIRS), *names],

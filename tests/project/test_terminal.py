@@ -13,11 +13,12 @@ from tests.support.command import ROOT
 _FOLDER = ROOT / "cli" / "terminal"
 # Of cli/'s own modules those that print, for commands that run and end. Everything else may be at work in a chat.
 _PRINTS = {
-    *("main", "oneshot/output", "oneshot/stdin", "runtime/progress", "runtime/vocabulary"),
+    *("main", "oneshot/output", "oneshot/stdin", "runtime/consent", "runtime/progress"),
+    "runtime/vocabulary",
     *(f"commands/{name}" for name in ("cache_report", "config", "docs", "docs_report", "harmony", "mcp", "models")),
     *("commands/models_call", "commands/models_report"),
     *(f"commands/{name}" for name in ("python", "sessions", "sessions_report", "tools_call", "tools_list")),
-    *("commands/trust", "commands/undo", "eval/evaluation"),
+    *("commands/trust", "commands/undo", "doctor/engine", "doctor/report", "eval/evaluation"),
 }
 
 # Who may call `write_raw`, which escapes nothing. Text from outside comes through Painter.ansi; copied text as base64.

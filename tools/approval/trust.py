@@ -106,6 +106,7 @@ def _read(path: Path, name: str, max_bytes: int) -> bytes:
 class _Content:
     digests: dict[str, str] = field(default_factory=dict)
     rules: dict[str, list[str]] = field(default_factory=dict)
+    hosts: list[str] = field(default_factory=list)
 
 
 class _File:
@@ -137,12 +138,15 @@ class _File:
             if value["version"] != VERSION:
                 raise TrustError(f"{self._path} must have version {VERSION}, not {value['version']!r}: {_MOVE}")
             digests, rules = dict(value["folders"]), dict(value["rules"])
-            texts = [*digests, *digests.values(), *rules, *(text for listed in rules.values() for text in listed)]
-            if not all(isinstance(text, str) for text in texts) or any(isinstance(one, str) for one in rules.values()):
+            hosts = list(value.get("hosts", ()))
+            texts = [*hosts, *digests, *digests.values(), *rules, *(one for listed in rules.values() for one in listed)]
+            if not all(isinstance(text, str) for text in texts) or any(
+                isinstance(one, str) for one in (*rules.values(), value.get("hosts"))
+            ):
                 raise TypeError
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise TrustError(f"{self._path} is damaged: {_MOVE}") from error
-        return _Content(digests, rules)
+        return _Content(digests, rules, hosts)
 
     @contextmanager
     def _change(self) -> Iterator[_Content]:
@@ -152,7 +156,7 @@ class _File:
             with _locked(self._path.with_suffix(".lock")):
                 content = self._read()
                 yield content
-                value = {"version": VERSION, "folders": content.digests, "rules": content.rules}
+                value = {"version": VERSION, "folders": content.digests, "rules": content.rules, "hosts": content.hosts}
                 write_whole(self._path, json.dumps(value, indent=1, sort_keys=True) + "\n")
         except OSError as error:
             raise TrustError(f"{self._path}: {cannot(error, 'written')}") from error
@@ -244,6 +248,33 @@ class Grants(_File):
             had = any(rule in texts for texts in content.rules.values())
             kept = {key: [text for text in texts if text != rule] for key, texts in content.rules.items()}
             content.rules = {key: texts for key, texts in kept.items() if texts}
+        return had
+
+
+class Hosts(_File):
+    """The servers that the user lets prompts be sent to, as `https://gpu.example:8000`."""
+
+    def holds(self, host: str) -> bool:
+        """Is it one of them? None is where there is a `problem`."""
+        try:
+            return host in self._read().hosts
+        except TrustError:
+            return False
+
+    def listed(self) -> tuple[str, ...]:
+        """All of them. Raises TrustError."""
+        return tuple(sorted(self._read().hosts))
+
+    def add(self, host: str) -> None:
+        """Raises TrustError if it can't be stored."""
+        with self._change() as content:
+            content.hosts += [host] if host not in content.hosts else []
+
+    def forget(self, host: str) -> bool:
+        """Ask again before anything is sent there. False: it wasn't stored. Raises TrustError."""
+        with self._change() as content:
+            had = host in content.hosts
+            content.hosts = [one for one in content.hosts if one != host]
         return had
 
 

@@ -149,10 +149,15 @@ def gaps_on_linux(name: str, runs: Runs, *, abi: int, memory_is_held: str, as_ro
     return tuple(lines)
 
 
-def _memory_is_held() -> str:
-    """How the limit on total memory is enforced on this machine."""
+def has_control_groups() -> bool:
+    """Whether Linux itself limits the memory of all that a call starts, here."""
     from tools.sandbox import _cgroup
 
-    if _cgroup.found():
+    return _cgroup.found() is not None
+
+
+def _memory_is_held() -> str:
+    """How the limit on total memory is enforced on this machine."""
+    if has_control_groups():
         return "by a control group"
     return "checked four times a second; what sockets and the system keep is estimated (no control group can be had)"

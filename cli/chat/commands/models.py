@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from cli import paths
 from cli.chat.commands.common import Block, Choice, CommandError, Stopped, must_be
+from cli.clean import clean, one_line
 from cli.exits import exit_code
 
 if TYPE_CHECKING:
@@ -39,7 +40,19 @@ def names(talk: Conversation, prefix: str) -> Sequence[Choice]:
 
     if prefix.startswith("pull "):
         return [(f"pull {one.name}", size_text(one.download_bytes)) for one in DOWNLOADS]
-    return [*_names(int(time.monotonic() / _LOOK_AGAIN_S)), ("pull", "download one")]
+    servers = [(name, "a server") for name in _servers()]
+    return [*_names(int(time.monotonic() / _LOOK_AGAIN_S)), *servers, ("pull", "download one")]
+
+
+def _servers() -> Sequence[str]:
+    """The servers that the config file names; none if it can't be read, which is told where it is used."""
+    from cli.settings.config import ConfigError
+    from cli.settings.engines import engine_names
+
+    try:
+        return engine_names(os.environ)
+    except ConfigError:
+        return ()
 
 
 @lru_cache(maxsize=1)
@@ -84,7 +97,9 @@ def _show(talk: Conversation, face: Face, found: Sequence[_Row]) -> None:
     for download in DOWNLOADS:
         if all(row[0] != download.name for row in found):
             block.row(f"  /model pull {download.name} downloads it, {size_text(download.download_bytes)}", "dim")
-    block.row("  /model NAME switches to one; NAME can be the path of a GGUF file", "dim")
+    for server in _servers():
+        block.row(f"{'›' if server == talk.settings.engine else ' '} {one_line(clean(server))}: a server")
+    block.row("  /model NAME switches to one; NAME can be the path of a GGUF file, or http://HOST:PORT", "dim")
     block.show()
 
 
@@ -92,8 +107,17 @@ def _show(talk: Conversation, face: Face, found: Sequence[_Row]) -> None:
 
 
 def _switch(talk: Conversation, face: Face, name: str) -> None:
+    is_server = "://" in name or name in _servers()
+
     def check() -> str:
-        """What it is called. Raises ModelError before the model in use is given up."""
+        """What it is called. Raises ModelError, or what is wrong with a server, before the model in use is given up."""
+        if is_server:
+            from cli.runtime.consent import must_be_agreed
+            from cli.settings.engines import address_of
+
+            address = address_of(name, os.environ)
+            must_be_agreed(address, talk.settings)
+            return address.name
         from agent.models.memory import read_memory
         from agent.models.resolve import resolve
         from cli.runtime.models import locations
@@ -101,13 +125,13 @@ def _switch(talk: Conversation, face: Face, name: str) -> None:
         return resolve(name, locations=locations(), memory=read_memory()).name
 
     def checked(found: str) -> None:
-        if not talk.between_turns(lambda: _load(talk, face, name, found)):
+        if not talk.between_turns(lambda: _load(talk, face, name, found, is_server=is_server)):
             face.note(f"{found} from the next turn")
 
     talk.background.run(check, checked)
 
 
-def _load(talk: Conversation, face: Face, name: str, found: str) -> None:
+def _load(talk: Conversation, face: Face, name: str, found: str, *, is_server: bool) -> None:
     """Give the loaded model up for another; when that can't be loaded, go back. Between turns."""
     before, resolved = talk.assembly, talk.resolved
     assert before is not None
@@ -119,7 +143,7 @@ def _load(talk: Conversation, face: Face, name: str, found: str) -> None:
         talk.use_settings(resolved, talk.folder)
         talk.model.load(tools=before.tools)
 
-    talk.change_settings(model=name, engine="llama")
+    talk.change_settings(model=None if is_server else name, engine=name if is_server else "llama")
     face.note(f"switching to {found}")
     talk.model.load(tools=before.tools, failed=failed)
 

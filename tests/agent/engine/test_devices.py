@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.engine.devices import free_gpu_bytes, gpu_names
-from agent.engine.llama import gpu_free_bytes
+from agent.engine.devices import backend_names, free_gpu_bytes, gpu_names
+from agent.engine.llama import build, gpu_free_bytes
 
 LIBRARY = """
 #include <stddef.h>
@@ -22,6 +22,9 @@ void *ggml_backend_dev_get(size_t n) { return &devices[n]; }
 int ggml_backend_dev_type(void *d) { return ((struct device *)d)->type; }
 void ggml_backend_dev_memory(void *d, size_t *f, size_t *t) { *f = ((struct device *)d)->free; *t = *f + 1; }
 const char *ggml_backend_dev_description(void *d) { return ((struct device *)d)->type == 1 ? "card" : "chip"; }
+size_t ggml_backend_reg_count(void) { return 2; }
+void *ggml_backend_reg_get(size_t n) { return n ? "CPU" : "CUDA"; }
+const char *ggml_backend_reg_name(void *r) { return r; }
 """
 
 
@@ -32,6 +35,8 @@ def test_the_library_in_use_is_asked() -> None:
     free = gpu_free_bytes()
     assert all(isinstance(size, int) and size > 0 for size in free)
     assert llama_cpp.llama_supports_gpu_offload() or free == ()
+    found = build()
+    assert (found.version, found.backends[-1], len(found.gpus)) == (llama_cpp.__version__, "CPU", len(free))
 
 
 @pytest.mark.skipif(shutil.which("cc") is None or sys.platform == "win32", reason="needs a C compiler")
@@ -51,7 +56,9 @@ def test_which_devices_count(devices: str, free: tuple[int, ...], tmp_path: Path
     assert free_gpu_bytes(ctypes.CDLL(str(library))) == free
     one = "card" if "{1, " in devices else "chip"
     assert gpu_names(ctypes.CDLL(str(library))) == (one,) * len(free)
+    assert backend_names(ctypes.CDLL(str(library))) == ("CUDA", "CPU")
 
 
 def test_a_library_without_the_calls() -> None:
-    assert free_gpu_bytes(ctypes.CDLL(None)) == gpu_names(ctypes.CDLL(None)) == ()
+    nothing = ctypes.CDLL(None)
+    assert free_gpu_bytes(nothing) == gpu_names(nothing) == backend_names(nothing) == ()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tools.approval.rules import Rule
-from tools.approval.trust import FILE, MAX_FILES, Grants, TrustError, TrustStore, look
+from tools.approval.trust import FILE, MAX_FILES, Grants, Hosts, TrustError, TrustStore, look
 
 
 @pytest.fixture
@@ -182,6 +182,7 @@ def test_the_file_is_private_and_has_a_version(tmp_path: Path, folder: Path, sto
         "version": 1,
         "folders": {str(folder): look(folder).digest},
         "rules": {},
+        "hosts": [],
     }
     assert [entry.name for entry in path.parent.iterdir() if entry.name.startswith(".")] == []
 
@@ -196,6 +197,8 @@ def test_the_file_is_private_and_has_a_version(tmp_path: Path, folder: Path, sto
         (b'{"version": 1, "folders": {"/": 1}, "rules": {}}', "is damaged"),
         (b'{"version": 1, "folders": {}, "rules": {"": "shell"}}', "is damaged"),
         (b'{"version": 1, "folders": {}, "rules": {"": [1]}}', "is damaged"),
+        (b'{"version": 1, "folders": {}, "rules": {}, "hosts": "https://gpu.example"}', "is damaged"),
+        (b'{"version": 1, "folders": {}, "rules": {}, "hosts": [1]}', "is damaged"),
         (b'{"version": 1, "x": ' + b"[" * 5000, "is damaged"),
         (b'{"version": 2, "folders": {}, "rules": {}}', "must have version 1, not 2"),
         (b"\xff", "it isn't UTF-8"),
@@ -207,8 +210,12 @@ def test_a_damaged_file_grants_nothing_and_is_kept(
     grants = Grants(tmp_path / "data")
     store.trust(folder)
     grants.add(["shell:ls"], workspace=folder)
+    hosts = Hosts(tmp_path / "data")
+    hosts.add("https://gpu.example")
+    assert hosts.holds("https://gpu.example") and not hosts.holds("http://gpu.example")
     path = tmp_path / "data" / FILE
     path.write_bytes(content)
+    assert not hosts.holds("https://gpu.example")
     assert (store.state(folder), grants.rules(folder)) == ("unknown", ())
     assert problem in store.problem and problem in grants.problem and "move it away" in store.problem
     for change in (lambda: store.trust(folder), lambda: grants.add(["shell:ls"]), lambda: store.revoke(folder)):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
+import logging
 import ssl
 import subprocess
 import sys
@@ -188,6 +190,13 @@ def test_redirects_are_followed_to_another_allowed_host(site: Site, fetcher: Fet
     assert site.requests[-1].target == "/new%20place?q=%C3%BC"
 
 
+def test_a_redirect_in_utf_8_is_followed_though_another_header_is_not_utf_8(site: Site, fetcher: Fetcher) -> None:
+    fields = {"Location": "/größe".encode().decode("latin-1"), "X-Server": "größe"}
+    site.route("/go", lambda _: Reply(b"", 302, fields))
+    site.page("/gr%C3%B6%C3%9Fe", "<p>found")
+    assert fetcher.fetch(site.url("/go", host="a.test"), stop=NoStop()).body == b"<p>found"
+
+
 @pytest.mark.parametrize(
     ("url", "told"),
     [
@@ -279,6 +288,25 @@ def test_compressed_bodies_are_unpacked(site: Site, fetcher: Fetcher, packed: st
     data["raw deflate"] += raw.flush()
     site.page("/", data[packed], Content_Encoding=packed.split()[-1])
     assert fetcher.fetch(site.url("/", host="a.test"), stop=NoStop()).body == text
+
+
+@pytest.mark.parametrize(("packed", "told_as"), [("gzip", "x-gzip"), ("gzip", "deflate"), ("deflate", "gzip")])
+def test_compressed_bodies_are_told_apart_by_what_they_are(
+    site: Site, fetcher: Fetcher, packed: str, told_as: str
+) -> None:
+    """Old servers name gzip `x-gzip`, and some mix the two up."""
+    data = gzip.compress(b"<p>capybara") if packed == "gzip" else zlib.compress(b"<p>capybara")
+    site.page("/", data, Content_Encoding=told_as)
+    assert fetcher.fetch(site.url("/", host="a.test"), stop=NoStop()).body == b"<p>capybara"
+
+
+def test_what_follows_the_end_of_compressed_data_is_not_read(site: Site) -> None:
+    """Hostile row 7: zlib keeps what it can't use, so that reading on takes memory, and time that grows with it."""
+    endless = itertools.chain([gzip.compress(b"<p>all of it")], itertools.repeat(bytes(1 << 16)))
+    site.route("/", lambda _: Reply(endless, headers={"Content-Type": "text/html", "Content-Encoding": "gzip"}))
+    fetcher = Fetcher(allow_hosts=[site.at()], limits=FetchLimits(timeout_s=5))
+    found = fetcher.fetch(site.url(), stop=NoStop())
+    assert (found.body, found.truncated) == (b"<p>all of it", False)
 
 
 def test_a_gzip_bomb_and_an_endless_body_are_cut(site: Site, fetcher: Fetcher) -> None:
@@ -570,6 +598,16 @@ def test_a_service_that_fails_says_so_without_the_key(site: Site) -> None:
     site.silent("/search")
     slow = service_fails(JsonClient(site.url(), limits=FetchLimits(timeout_s=0.3)))
     assert (slow.reason, slow.status) == (f"{name} gave no answer: no whole answer within 0.3 s", None)
+
+
+def test_a_key_reaches_no_log(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    """Not in the URL and not in a header, even where a user's functions let every library log."""
+    caplog.set_level(logging.DEBUG)
+    site.json("/search", ["yes"])
+    asked = {"params": {"api_key": "SECRET"}, "headers": {"X-Key": "SECRET"}}
+    assert JsonClient(site.url()).request_json("GET", "search", **asked, stop=NoStop()) == ["yes"]  # type: ignore[arg-type]
+    assert (site.requests[0].query, site.requests[0].headers["x-key"]) == ("api_key=SECRET", "SECRET")
+    assert "SECRET" not in caplog.text
 
 
 def test_a_service_is_one_host_and_port(site: Site) -> None:

@@ -1,0 +1,126 @@
+"""One request and its answer, in a thread of its own, which whoever waits for it can leave at any time."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import suppress
+from queue import Full, Queue
+from typing import Any, Final
+
+import httpx2
+
+from agent.control import Control
+
+_MAX_BODY_BYTES: Final = 16 << 20
+_MAX_EVENT_BYTES: Final = 16 << 20
+"""llama-server's last event has the whole prompt in it again, as text."""
+_MAX_FAULT_BYTES: Final = 1 << 16
+
+
+class Refused(Exception):
+    """An answer with another status than 2xx."""
+
+    def __init__(self, status: int, text: str, headers: httpx2.Headers) -> None:
+        super().__init__(status)
+        self.status = status
+        self.text = text
+        self.headers = headers
+
+
+class Exchange:
+    """A request in a thread of its own: whoever waits for it can stop at any time, whatever the network does."""
+
+    def __init__(
+        self, http: httpx2.Client, request: httpx2.Request, read: Callable[[httpx2.Response], Iterator[str]]
+    ) -> None:
+        self._http = http
+        self._request = request
+        self._read = read
+        self._came: Queue[str | BaseException | None] = Queue(256)
+        self._given_up = threading.Event()
+        self._stream: Any = None
+        request.extensions["trace"] = self._trace
+
+    def items(self, control: Control) -> Generator[str, None, None]:
+        """What came, until it ends, or is stopped. Raises what broke it."""
+        threading.Thread(target=self._run, name="ossia-request", daemon=True).start()
+        forget = control.on_stop(self._give_up)
+        try:
+            while (item := self._came.get()) is not None and not control.stopped:
+                if isinstance(item, BaseException):
+                    raise item
+                yield item
+        finally:
+            forget()
+            self._give_up()
+
+    def _run(self) -> None:
+        try:
+            response = self._http.send(self._request, stream=True)
+            try:
+                if response.headers.get("content-encoding", "identity") != "identity":
+                    raise httpx2.DecodingError("it compressed its answer, which wasn't asked for")
+                if not response.is_success:
+                    raise Refused(response.status_code, _start_of(response), response.headers)
+                for item in self._read(response):
+                    self._put(item)
+                    if self._given_up.is_set():
+                        return
+            finally:
+                response.close()
+            self._put(None)
+        except BaseException as error:
+            self._put(error)
+
+    def _put(self, item: str | BaseException | None) -> None:
+        while not self._given_up.is_set():
+            with suppress(Full):
+                self._came.put(item, timeout=0.1)
+                return
+
+    def _give_up(self) -> None:
+        self._given_up.set()
+        with suppress(Full):  # then nobody is waiting
+            self._came.put_nowait(None)
+        self._cut()
+
+    def _trace(self, event: str, info: Mapping[str, Any]) -> None:
+        if event.endswith(("connect_tcp.complete", "start_tls.complete")):
+            self._stream = info["return_value"]
+            if self._given_up.is_set():
+                self._cut()
+
+    def _cut(self) -> None:
+        """Shut the connection down below TLS, which the other thread may be reading: it gets an end of file."""
+        own = self._stream.get_extra_info("socket") if self._stream is not None else None
+        if isinstance(own, socket.socket):
+            with suppress(OSError):
+                socket.socket.shutdown(own, socket.SHUT_RDWR)
+
+
+def events_of(response: httpx2.Response) -> Iterator[str]:
+    """The data of its server-sent events, each bounded."""
+    for event in httpx2.EventSource(response, max_event_size=_MAX_EVENT_BYTES):
+        if event.data:
+            yield event.data
+
+
+def body_of(response: httpx2.Response) -> Iterator[str]:
+    """The whole body, bounded, as the only item."""
+    content = bytearray()
+    for chunk in response.iter_bytes():
+        content += chunk
+        if len(content) > _MAX_BODY_BYTES:
+            raise httpx2.ReadError(f"an answer of more than {_MAX_BODY_BYTES >> 20} MB")
+    yield content.decode("utf-8", "replace")
+
+
+def _start_of(response: httpx2.Response) -> str:
+    content = b""
+    for chunk in response.iter_bytes():
+        content += chunk
+        if len(content) > _MAX_FAULT_BYTES:
+            break
+    return content[:_MAX_FAULT_BYTES].decode("utf-8", "replace")

@@ -1,0 +1,233 @@
+"""Requests to a server of models: JSON out, JSON or server-sent events in; stoppable, bounded, and tried again."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import threading
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing, suppress
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
+
+import httpx2
+
+from agent.control import Control
+from agent.engine.remote._exchange import Exchange, Refused, body_of, events_of
+from agent.engine.remote.address import Address
+from agent.errors import AddressUnusable, EngineFailed, ServerRefused
+
+_FAULT_CHARS: Final = 200
+_CONNECT_S: Final = 10.0
+_BUSY: Final = (429, 503)
+_CONNECTS, _ASKS = 4, 8
+"""How often a server is asked that can't be reached, or that is busy: a large model loads for minutes."""
+_LONGEST_WAIT_S: Final = 60.0
+_DONE: Final = "[DONE]"
+
+Json = Mapping[str, Any]
+
+
+class Client:
+    """Asks one server. Any thread may use it, each with a `Control` of its own.
+
+    client = Client(parse_url("http://127.0.0.1:8080"))
+    client.get("/props", control)["n_ctx"]
+    for event in client.stream("/completion", {"prompt": [1, 2], "stream": True}, control): ...
+
+    `told` gets a line when a request is tried again: `team is busy (429): asking again in 2 s`. `back_off_s` is the
+    first wait, which doubles each time, unless the server says how long (`Retry-After`); `silence_s` is how long it
+    may say nothing. Nothing is tried again once something of an answer has come. Redirects aren't followed: the key
+    is for this host. Proxies are those of the environment, but none for this machine.
+
+    Raises AddressUnusable if the file of certificates or the proxy can't be used. What is asked raises EngineFailed,
+    ServerRefused if the server answered with an error; after a stop, EngineFailed too, but a stream just ends.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        *,
+        told: Callable[[str], None] = lambda line: None,
+        back_off_s: float = 0.5,
+        silence_s: float = 600.0,
+    ) -> None:
+        self.address = address
+        self._told = told
+        self._back_off_s = back_off_s
+        headers = {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {address.key}"} if address.key else {})
+        verify = _certificates(address)
+        try:
+            self._http = httpx2.Client(
+                headers=headers,
+                verify=verify,
+                trust_env=not address.is_local,
+                follow_redirects=False,
+                timeout=httpx2.Timeout(silence_s, connect=_CONNECT_S, write=60.0),
+                # A connection for each request: then its socket is known, and none is reused that has died meanwhile.
+                limits=httpx2.Limits(max_keepalive_connections=0),
+            )
+        except (ImportError, ValueError, httpx2.InvalidURL) as error:  # for SOCKS it wants a library; no URL at all
+            raise AddressUnusable(
+                f"{address.name}: the proxy that the environment names can't be used: name one by http:// in "
+                f"HTTPS_PROXY, or {address.host} in NO_PROXY"
+            ) from error
+
+    def get(self, path: str, control: Control) -> Json:
+        """The JSON object at a path: `get("/props", control)`."""
+        return self._whole("GET", path, None, control)
+
+    def post(self, path: str, body: Json, control: Control) -> Json:
+        """The JSON object that answers `body`."""
+        return self._whole("POST", path, body, control)
+
+    def stream(self, path: str, body: Json, control: Control) -> Generator[Json, None, None]:
+        """The data of the server-sent events that answer `body`, up to `[DONE]` or the end of the answer.
+
+        Whether the answer is complete only its events tell. An event that is an `error` is raised. Close it
+        (`contextlib.closing`) to end the answer; a stop ends it within some milliseconds.
+        """
+        with closing(self._asked("POST", path, body, control, events_of)) as texts:
+            for text in texts:
+                if text.strip() == _DONE:
+                    return
+                event = self._object(text)
+                if isinstance(event.get("error"), Mapping):
+                    raise ServerRefused(f"{self._name}: {self._fault(text)}", 200)
+                yield event
+
+    def close(self) -> None:
+        """Let go of the certificates and what else the library holds."""
+        self._http.close()
+
+    @property
+    def _name(self) -> str:
+        address = self.address
+        return address.name if address.name == address.place else f"{address.name} ({address.place})"
+
+    def _whole(self, method: str, path: str, body: Json | None, control: Control) -> Json:
+        with closing(self._asked(method, path, body, control, body_of)) as texts:
+            text = next(texts, None)
+        if text is None:
+            raise EngineFailed(f"{self._name}: stopped before it answered")
+        return self._object(text)
+
+    def _object(self, text: str) -> Json:
+        with suppress(ValueError, RecursionError):
+            value = json.loads(text)
+            if isinstance(value, dict):
+                return value
+        said = self._keyless(text)
+        raise EngineFailed(f"{self._name}: expected a JSON object, not {said!r:.60}: is it a server of models?")
+
+    def _asked(
+        self,
+        method: str,
+        path: str,
+        body: Json | None,
+        control: Control,
+        read: Callable[[httpx2.Response], Iterator[str]],
+    ) -> Generator[str, None, None]:
+        """What `read` makes of the answer; asked again while the server can't be reached or is busy."""
+        request = self._http.build_request(
+            method,
+            self.address.url + path,
+            content=None if body is None else json.dumps(body),
+            headers={} if body is None else {"Content-Type": "application/json"},
+        )
+        tries, wait_s = 0, self._back_off_s
+        while not control.stopped:
+            tries += 1
+            exchange = Exchange(self._http, request, read)
+            begun = False
+            try:
+                with closing(exchange.items(control)) as texts:
+                    for text in texts:
+                        begun = True
+                        yield text
+                return
+            except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+                if tries >= _CONNECTS or _is_certificate(error):
+                    raise EngineFailed(f"{self._name} can't be reached: {_reason(error)}") from error
+                line, pause_s = f"{self._name} can't be reached", wait_s
+            except Refused as refused:
+                pause_s = _retry_after(refused.headers) or wait_s
+                if refused.status not in _BUSY or tries >= _ASKS or pause_s > _LONGEST_WAIT_S:
+                    raise ServerRefused(self._refusal(refused), refused.status) from None
+                line = f"{self._name} is busy ({refused.status})"
+            except (httpx2.HTTPError, ValueError) as error:
+                said = "broke off in mid-answer" if begun else "gave no answer"
+                raise EngineFailed(f"{self._name} {said}: {_reason(error)}") from error
+            self._told(f"{line}: asking again in {pause_s:.2g} s")
+            _pause(pause_s, control)
+            wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
+
+    def _refusal(self, refused: Refused) -> str:
+        said = f"{self._name} answered {refused.status}: {self._fault(refused.text)}"
+        if 300 <= refused.status < 400:
+            return f"{self._name} answered {refused.status}, another address, which isn't followed: give that one"
+        if refused.status in (401, 403):
+            variable = self.address.key_env
+            return f"{said}: {f'see the key in {variable}' if variable else 'set key_env in [engines.NAME]'}"
+        return said
+
+    def _fault(self, text: str) -> str:
+        """What a server says of a fault, on one line, without the key if it repeats that."""
+        value: Any = None
+        with suppress(ValueError, RecursionError):
+            value = json.loads(text)
+        while isinstance(value, Mapping):  # {"error": {"message": …}}, {"error": …}, {"message": …}, {"detail": …}
+            value = next((value[key] for key in ("error", "message", "detail") if value.get(key)), None)
+        said = self._keyless(str(value or text))
+        line = " ".join("".join(c if c.isprintable() else " " for c in said).split())
+        return line[:_FAULT_CHARS] or "without a word"
+
+    def _keyless(self, text: str) -> str:
+        return text.replace(self.address.key, "…") if self.address.key else text
+
+
+def _retry_after(headers: httpx2.Headers) -> float | None:
+    """The seconds that a server asks to wait; a date counts from the answer's own. None: it doesn't say."""
+    text = headers.get("retry-after", "").strip()
+    if text.isascii() and text.isdigit():
+        return float(text[:9])
+    with suppress(ValueError, TypeError):
+        until, now = parsedate_to_datetime(text), parsedate_to_datetime(headers.get("date", ""))
+        return max((until - now).total_seconds(), 0.0)
+    return None
+
+
+def _pause(seconds: float, control: Control) -> None:
+    over = threading.Event()
+    forget = control.on_stop(over.set)
+    over.wait(seconds)
+    forget()
+
+
+def _certificates(address: Address) -> ssl.SSLContext | bool:
+    if address.ca is None:
+        return True
+    try:
+        return ssl.create_default_context(cafile=address.ca)
+    except (OSError, ssl.SSLError) as error:
+        raise AddressUnusable(
+            f"{address.name}: {address.ca} holds no certificates: {error.strerror or error}"
+        ) from None
+
+
+def _is_certificate(error: BaseException | None) -> bool:
+    """Was it the certificate? Then asking again is of no use."""
+    while error is not None:
+        if isinstance(error, ssl.SSLError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, httpx2.TimeoutException):
+        return "no word from it in time"
+    text = " ".join("".join(c if c.isprintable() else " " for c in str(error)).split())
+    if "CERTIFICATE_VERIFY_FAILED" in text:
+        return f"{text[:_FAULT_CHARS]}: set ca in [engines.NAME] to a file with its certificate, if you trust it"
+    return text[:_FAULT_CHARS] or type(error).__name__

@@ -1,0 +1,187 @@
+"""A server that takes ids as an `Engine`: prompts go out as ids, ids come in."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+
+from agent.control import Control
+from agent.engine.base import Constraint, Progress, Prompt, Sampling, StepStats
+from agent.engine.remote.ending import withheld
+from agent.engine.remote.server import Came, Ended, Figures, IdServer, Task
+from agent.errors import ContextFull, EngineFailed
+from harmony.messages import CompletionEnd
+from harmony.tokenizer import Vocabulary
+
+
+class RemoteEngine:
+    """Runs a model on a server. See `agent.engine.base.Engine`; the vocabulary must have been proved (`proof`).
+
+    `context_tokens`: the server's, or fewer. It compiles no constraint (each server says why) and keeps no caches of
+    its own: the server's are its own affair.
+    """
+
+    capabilities = frozenset({"prefill"})
+
+    def __init__(self, server: IdServer, vocabulary: Vocabulary, *, name: str, context_tokens: int) -> None:
+        self.server = server
+        self.vocabulary = vocabulary
+        self.name = name
+        self.context_tokens = context_tokens
+
+    def generate(
+        self,
+        prompt: Prompt,
+        *,
+        stops: frozenset[int],
+        max_tokens: int | None,
+        sampling: Sampling,
+        constraint: Constraint | None,
+        control: Control,
+    ) -> RemoteGeneration:
+        if constraint is not None:
+            raise ValueError("this engine compiles no constraint: see capabilities")
+        room = self.context_tokens - len(prompt.ids)
+        if room <= 0:
+            raise ContextFull(len(prompt.ids), self.context_tokens)
+        limit = room
+        at_limit: CompletionEnd = "context"
+        if max_tokens is not None and max_tokens < room:
+            limit, at_limit = max_tokens, "tokens"
+        return RemoteGeneration(self, prompt, Task(prompt.ids, limit, stops, sampling), at_limit, control)
+
+    def prefill(
+        self, prompt: Prompt, *, control: Control, told: Callable[[Progress], None] = lambda progress: None
+    ) -> None:
+        """Let the server read the prompt into its cache. It reads on for a batch after a stop.
+
+        A server that fails meanwhile is passed over: nobody waits for this, and the next step will say so.
+        """
+        with suppress(EngineFailed), closing(self.server.read(prompt.ids, control)) as answer:
+            for item in answer:
+                if isinstance(item, Progress):
+                    told(item)
+
+    def close(self) -> None:
+        self.server.client.close()
+
+
+@dataclass(slots=True, eq=False)
+class RemoteGeneration:
+    """The ids of one completion as they come from the server. See `agent.engine.base.Generation`."""
+
+    _engine: RemoteEngine
+    _prompt: Prompt
+    _task: Task
+    _at_limit: CompletionEnd
+    _control: Control
+    _ids: list[int] = field(default_factory=list)
+    _figures: Figures = field(default_factory=Figures)
+    _read: Progress | None = None
+    _began: float = field(default_factory=time.monotonic)
+    _first: float | None = None
+    _last: float = 0.0
+    _end: CompletionEnd | None = None
+    _items: Generator[int | Progress, None, None] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._items = self._run()
+
+    def __iter__(self) -> Iterator[int | Progress]:
+        return self
+
+    def __next__(self) -> int | Progress:
+        return next(self._items)
+
+    @property
+    def stats(self) -> StepStats:
+        """The server's own figures; where it gives none, the times are ours, and all of the prompt counts as read."""
+        told, total, now = self._figures, len(self._prompt.ids), self._last or time.monotonic()
+        progress = self._read
+        reused = told.reused if told.reused is not None else progress.reused if progress else 0
+        read = progress.done - reused if progress else total - reused if self._first is not None else 0
+        first = self._first if self._first is not None else now
+        return StepStats(
+            prompt_tokens=total,
+            reused_tokens=reused,
+            completion_tokens=len(self._ids),
+            prefill_s=first - self._began if told.prefill_s is None else told.prefill_s,
+            decode_s=now - first if told.decode_s is None else told.decode_s,
+            end=self._end or "stop",
+            evaluated_tokens=max(read, 0) if told.evaluated is None else told.evaluated,
+        )
+
+    def close(self) -> None:
+        self._items.close()
+        self._end = self._end or "stop"
+        self._last = self._last or time.monotonic()
+
+    def _run(self) -> Generator[int | Progress, None, None]:
+        try:
+            if self._control.stopped:
+                self._end = "stopped"
+                return
+            yield Progress(0, len(self._prompt.ids))
+            with closing(self._engine.server.complete(self._task, self._control)) as answer:
+                yield from self._follow(answer)
+        finally:
+            self._last = time.monotonic()
+
+    def _follow(self, answer: Iterator[Progress | Came | Ended]) -> Generator[int | Progress, None, None]:
+        """Give out what comes, up to the first stop id or the limit, and note why it ended.
+
+        A stop id is held back until the server has told its figures and its slot: who gets it may close this.
+        """
+        held: int | None = None
+        for item in answer:
+            if isinstance(item, Progress):
+                self._read = item
+                yield item
+            elif isinstance(item, Ended):
+                held = self._ended(item) if self._end is None else held
+                break
+            elif item.ids and self._end is not None:
+                break  # at `<|end|>` a server goes on by itself
+            else:
+                self._figures = item.figures if item.figures != Figures() else self._figures
+                for token in item.ids:
+                    if self._end is None and not self._control.stopped:
+                        self._take(token)
+                        if self._end == "stop":
+                            held = token
+                        else:
+                            yield token
+            if self._end is None and self._control.stopped:
+                break
+        if held is not None:
+            yield held
+        elif self._end is None:
+            if not self._control.stopped:
+                raise EngineFailed(f"{self._name} broke off in mid-answer: it ended without saying why; see its log")
+            self._end = "stopped"
+
+    def _take(self, token: int) -> None:
+        if token >= self._engine.vocabulary.size:
+            raise EngineFailed(f"{self._name}: the id {token} isn't in the vocabulary: it serves another model")
+        self._first = self._first or time.monotonic()
+        self._ids.append(token)
+        if token in self._task.stops:
+            self._end = "stop"
+        elif len(self._ids) >= self._task.most:
+            self._end = self._at_limit
+
+    def _ended(self, ended: Ended) -> int | None:
+        """Note why the server ended; the stop id that it kept to itself."""
+        if ended.why != "stop":
+            self._end = ended.why
+            return None
+        token = withheld((*self._prompt.ids, *self._ids), self._engine.vocabulary, ended.stop_id)
+        self._take(token)
+        self._end = "stop"
+        return token
+
+    @property
+    def _name(self) -> str:
+        return self._engine.server.client.address.name

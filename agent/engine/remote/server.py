@@ -1,0 +1,118 @@
+"""What a server that takes ids is to the engine, and the values that pass between them."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from agent.control import Control
+from agent.engine.base import Progress, Sampling
+from agent.engine.remote.client import Client, Json
+from agent.errors import EngineFailed
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The server's own: how much of the prompt it had and how much it read, and the seconds of both phases.
+
+    None: it doesn't say.
+    """
+
+    reused: int | None = None
+    evaluated: int | None = None
+    prefill_s: float | None = None
+    decode_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """Ids that were generated, and what the server says of its work up to now."""
+
+    ids: tuple[int, ...]
+    figures: Figures = Figures()
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The answer is whole. `stop_id` is the one that ended it, if the server names it beside the ids.
+
+    "stop": a stop id came, "tokens": as many as were asked for, "context": its context is full. `predicted` is how many
+    ids it generated, as it counts them; None: it doesn't say.
+    """
+
+    why: Literal["stop", "tokens", "context"]
+    stop_id: int | None = None
+    predicted: int | None = None
+
+
+Answer = Generator[Progress | Came | Ended, None, None]
+"""What comes of a task. Closing it ends the server's work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A completion to be asked for: at most `most` ids after `ids`, which end at one of `stops`."""
+
+    ids: Sequence[int]
+    most: int
+    stops: frozenset[int]
+    sampling: Sampling
+
+
+class IdServer(Protocol):
+    """A server that takes ids and gives ids. What it does raises EngineFailed."""
+
+    client: Client
+    kind: str
+    """`llama-server`, `vLLM 0.11.0`: for people."""
+    model: str
+    """The server's name for the model."""
+    context_tokens: int
+
+    def complete(self, task: Task, control: Control) -> Answer:
+        """What comes of it. Without an `Ended` it broke off, or was stopped."""
+
+    def read(self, ids: Sequence[int], control: Control) -> Answer:
+        """Read a prompt into the cache, and generate as little as the server can."""
+
+    def tokenize(self, text: str, control: Control) -> list[int]:
+        """The ids that the server makes of a text; control tokens in it, spelled out, become control tokens."""
+
+    def detokenize(self, ids: Sequence[int], control: Control) -> str:
+        """The text of ids, control tokens as their names."""
+
+
+def seed_of(sampling: Sampling, *, salt: int) -> int | None:
+    """The seed to send, 31 bits: another one for each step of a turn (`salt`), and for a step drawn again."""
+    if sampling.seed is None:
+        return None
+    return (sampling.seed + 1_000_003 * sampling.attempt + 7919 * salt) % (1 << 31)
+
+
+def whole(value: object) -> int | None:
+    """A number of something, as servers write it; None for what is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def seconds(milliseconds: object) -> float | None:
+    """Milliseconds as servers write them, in seconds; None for what is none."""
+    is_number = isinstance(milliseconds, int | float) and not isinstance(milliseconds, bool)
+    return float(milliseconds) / 1000 if is_number and 0 <= milliseconds < 1e12 else None  # type: ignore[operator, arg-type]
+
+
+def ids_of(value: object, name: str) -> tuple[int, ...]:
+    """A list of ids. Raises EngineFailed if it is none."""
+    if isinstance(value, list) and all(whole(one) is not None for one in value):
+        return tuple(value)
+    raise EngineFailed(f"{name}: expected a list of ids, not {value!r:.60}: is a proxy between that changes answers?")
+
+
+def table(value: object) -> Json:
+    """A JSON object; {} for anything else."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def first(value: Any) -> Json:
+    """The first object of a list; {} if there is none."""
+    return table(value[0]) if isinstance(value, list) and value else {}

@@ -1,0 +1,222 @@
+"""The two APIs of OpenAI's that servers speak: what is sent for a step, and how the stream that answers is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, Literal, Protocol
+
+from agent.request import Request
+from agent.served.pieces import Called, Ended, Failed, Piece, Said, Thought, Usage
+from agent.served.wire import Conversation, Json
+
+Kind = Literal["responses", "chat"]
+
+
+class Api(Protocol):
+    """One of the two. It remembers what this server calls the reasoning text, to send it back under that name."""
+
+    kind: Kind
+    title: str
+    path: str
+
+    def body(self, request: Request, said: Conversation, model: str) -> Json:
+        """What is posted to `path`."""
+
+    def read(self, events: Iterable[Mapping[str, Any]]) -> Iterator[Piece]:
+        """The pieces in a stream of events."""
+
+
+class ChatApi:
+    """Chat Completions. https://platform.openai.com/docs/api-reference/chat-streaming has the events.
+
+    The reasoning text, which OpenAI's own servers don't give, is `reasoning` with Ollama, LM Studio and vLLM, and
+    `reasoning_content` with llama.cpp and older ones (https://cookbook.openai.com/articles/gpt-oss/handle-raw-cot).
+    """
+
+    kind: Kind = "chat"
+    title = "Chat Completions"
+    path = "/v1/chat/completions"
+    _NAMES: Final = ("reasoning", "reasoning_content")
+
+    def __init__(self) -> None:
+        self._reasoning = self._NAMES[0]
+
+    def body(self, request: Request, said: Conversation, model: str) -> Json:
+        system = [{"role": "system", "content": said.instructions}] if said.instructions else []
+        body = _common(request, model) | {
+            "messages": [*system, *map(self._message, said.messages)],
+            "stream_options": {"include_usage": True},
+            "reasoning_effort": _effort(request),
+        }
+        if request.max_tokens is not None:
+            body["max_tokens"] = request.max_tokens
+        if said.functions:
+            body["tools"] = [{"type": "function", "function": function} for function in said.functions]
+            body["parallel_tool_calls"] = False
+        if answer := request.response_format:
+            body["response_format"] = {
+                "type": "json_schema",
+                "json_schema": {"name": answer.name, "schema": answer.schema, "strict": True},
+            }
+        return body
+
+    def read(self, events: Iterable[Mapping[str, Any]]) -> Iterator[Piece]:
+        call = ""
+        for event in events:
+            if usage := _object(event.get("usage")):
+                yield _usage(usage, "prompt_tokens", "completion_tokens")
+            choice = next(map(_object, _list(event.get("choices"))), {})
+            delta = _object(choice.get("delta"))
+            for name in self._NAMES:
+                if thought := _text(delta.get(name)):
+                    self._reasoning = name
+                    yield Thought(thought)
+                    break
+            if text := _text(delta.get("content")):
+                yield Said(text)
+            for item in map(_object, _list(delta.get("tool_calls"))):
+                function = _object(item.get("function"))
+                if item.get("id") or not call:  # Ollama numbers each of several calls 0, but gives each an id
+                    call = f"{item.get('index', 0)} {item.get('id')}"
+                yield Called(call, _text(function.get("name")), _text(function.get("arguments")))
+            if how := choice.get("finish_reason"):
+                yield Ended("tokens" if how == "length" else "stop")
+            if why := _text(event.get("error")):  # transformers serve's; the client raises one that is an object
+                yield Failed(why)
+
+    def _message(self, message: Json) -> Json:
+        message = dict(message)
+        if thoughts := message.pop("thinking", None):
+            message[self._reasoning] = thoughts
+        return message
+
+
+class ResponsesApi:
+    """Responses. https://platform.openai.com/docs/api-reference/responses-streaming has the events.
+
+    gpt-oss's own thoughts are the `content` of reasoning items; Ollama gives them as their summary, and takes them
+    back as `encrypted_content`, which it doesn't encrypt. No response is stored, and none is referred to.
+    """
+
+    kind: Kind = "responses"
+    title = "Responses API"
+    path = "/v1/responses"
+
+    def __init__(self) -> None:
+        self._as_encrypted = False
+
+    def body(self, request: Request, said: Conversation, model: str) -> Json:
+        body = _common(request, model) | {
+            "input": [item for n, message in enumerate(said.messages) for item in self._items(message, n)],
+            "reasoning": {"effort": _effort(request)},
+            "store": False,
+        }
+        if said.instructions:
+            body["instructions"] = said.instructions
+        if request.max_tokens is not None:
+            body["max_output_tokens"] = request.max_tokens
+        if said.functions:
+            body["tools"] = [{"type": "function", "strict": False, **function} for function in said.functions]
+            body["parallel_tool_calls"] = False
+        if answer := request.response_format:
+            form = {"type": "json_schema", "name": answer.name, "schema": answer.schema, "strict": True}
+            body["text"] = {"format": form}
+        return body
+
+    def read(self, events: Iterable[Mapping[str, Any]]) -> Iterator[Piece]:
+        begun: dict[str, str] = {}  # items that had deltas, by which kind
+        for event in events:
+            kind, item = _text(event.get("type")), _object(event.get("item"))
+            delta, key = _text(event.get("delta")), _key(item, event)
+            match kind:
+                case "response.reasoning_text.delta" | "response.reasoning_summary_text.delta" if delta:
+                    if begun.setdefault(key, kind) == kind:  # thoughts and a summary of them: the first that came
+                        yield Thought(delta)
+                case "response.output_text.delta" | "response.refusal.delta" if delta:
+                    begun[key] = kind
+                    yield Said(delta)
+                case "response.function_call_arguments.delta" if delta:
+                    begun[key] = kind
+                    yield Called(key, arguments=delta)
+                case "response.output_item.added" if item.get("type") == "function_call":
+                    yield Called(key, _text(item.get("name")))
+                case "response.output_item.done":
+                    yield from self._done(item, key, begun)
+                case "response.completed" | "response.incomplete":
+                    response = _object(event.get("response"))
+                    if usage := _object(response.get("usage")):
+                        yield _usage(usage, "input_tokens", "output_tokens")
+                    yield Ended("stop" if kind == "response.completed" else "tokens")
+                    return
+                case "response.failed" | "error":
+                    fault = _object(_object(event.get("response")).get("error")) or event
+                    yield Failed(_text(fault.get("message")))
+
+    def _done(self, item: Mapping[str, Any], key: str, begun: Mapping[str, str]) -> Iterator[Piece]:
+        """What a whole item has that its deltas hadn't: a call without any, and where thoughts are to go back."""
+        if item.get("type") == "reasoning":
+            self._as_encrypted = bool(item.get("encrypted_content")) and any(
+                _object(part).get("text") == item["encrypted_content"] for part in _list(item.get("summary"))
+            )
+        elif item.get("type") == "function_call" and key not in begun:
+            yield Called(key, arguments=_text(item.get("arguments")))
+
+    def _items(self, message: Json, number: int) -> Iterator[Json]:
+        if message["role"] == "tool":
+            yield {"type": "function_call_output", "call_id": message["tool_call_id"], "output": message["content"]}
+            return
+        if thoughts := message.get("thinking"):
+            content = [{"type": "reasoning_text", "text": thoughts}]
+            encrypted = {"encrypted_content": thoughts} if self._as_encrypted else {}
+            yield {"type": "reasoning", "id": f"rs_{number}", "summary": [], "content": content, **encrypted}
+        if message["content"]:
+            yield {"type": "message", "role": message["role"], "content": message["content"]}
+        for call in message.get("tool_calls", ()):
+            yield {"type": "function_call", "call_id": call["id"], **call["function"]}
+
+
+def _common(request: Request, model: str) -> Json:
+    """What both APIs have. `top_k`, `min_p` and `seed` aren't in both: they are sent only if they are set."""
+    sampling = request.sampling
+    body: Json = {"model": model, "stream": True, "top_p": sampling.top_p}
+    if sampling.temperature is not None:
+        body["temperature"] = sampling.temperature
+    if sampling.top_k:
+        body["top_k"] = sampling.top_k
+    if sampling.min_p:
+        body["min_p"] = sampling.min_p
+    if sampling.seed is not None:
+        body["seed"] = sampling.seed + sampling.attempt
+    return body
+
+
+def _effort(request: Request) -> str:
+    """A step that must be the answer thinks little: nothing else keeps the server's model from thinking again."""
+    return "low" if request.open_with else request.effort
+
+
+def _usage(usage: Mapping[str, Any], prompt: str, completion: str) -> Usage:
+    details = _object(usage.get(f"{prompt}_details"))
+    return Usage(_number(usage.get(prompt)), _number(details.get("cached_tokens")), _number(usage.get(completion)))
+
+
+def _key(item: Mapping[str, Any], event: Mapping[str, Any]) -> str:
+    """What tells an output item from others: its number; with llama.cpp, which doesn't number them, its id."""
+    return str(event.get("output_index", "")) or _text(item.get("id")) or _text(event.get("item_id"))
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _text(value: object) -> str:
+    """A text that can be stored: half a surrogate pair, which JSON can spell, becomes `?`."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) and value > 0 else 0

@@ -1,0 +1,91 @@
+"""What stands in an engine's place when the model is a server's that takes no ids."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from agent.control import Control
+from agent.engine.base import Constraint, Generation, Progress, Prompt, Sampling
+from agent.engine.remote.client import Client
+from agent.errors import EngineFailed, ServerRefused
+from agent.request import Request
+from agent.served.api import Api
+from agent.served.wire import Json, Names, conversation
+from harmony.tokenizer import Vocabulary
+
+NOT_HAD: Final = (
+    "it writes the prompts: no replayed ids, no guide, no kept KV cache, nothing read ahead, prompt tokens are guessed"
+)
+"""What can't be had with such a server: told once, when it is chosen."""
+
+
+_OPTIONAL: Final = (
+    "stream_options", "reasoning_effort", "reasoning", "parallel_tool_calls", "response_format", "store", "seed",
+    "top_k", "min_p", "top_p", "temperature",
+)  # fmt: skip
+_UNWANTED: Final = re.compile(r"unsupported|not supported|unknown|unrecogni[sz]ed|unexpected|not permitted", re.I)
+
+
+class ServedEngine:
+    """A server that takes no ids, in an engine's place: it has a name and a size, and generates nothing itself.
+
+    `model` is the server's name for the model, `name` the user's. `vocabulary` is the one that prompts are measured
+    with, since the server's own isn't known. `told` gets a line when the server doesn't take a part of the requests.
+    """
+
+    capabilities: frozenset[str] = frozenset()
+
+    def __init__(
+        self,
+        client: Client,
+        api: Api,
+        *,
+        model: str,
+        context_tokens: int,
+        vocabulary: Vocabulary,
+        told: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self.client, self.api = client, api
+        self._told = told
+        self._left_out: set[str] = set()
+        self.name = self.model = model
+        self.context_tokens = context_tokens
+        self.vocabulary = vocabulary
+
+    def body(self, request: Request, names: Names) -> Json:
+        """What is sent for a step, without what this server has refused."""
+        body = self.api.body(request, conversation(request, names), self.model)
+        return {key: value for key, value in body.items() if key not in self._left_out}
+
+    def can_do_without(self, refused: ServerRefused, sent: Json) -> bool:
+        """Did the server refuse a field that needn't be sent? From now on it isn't: `transformers serve` takes few."""
+        said = str(refused).partition(f" {refused.status}: ")[2]
+        if refused.status not in (400, 422) or not _UNWANTED.search(said):
+            return False
+        fields = [name for name in _OPTIONAL if name in sent and re.search(rf"\b{name}\b", said)]
+        if fields:
+            self._told(f"{self.client.address.name} takes no {', '.join(fields)}: left out")
+            self._left_out.update(fields)
+        return bool(fields)
+
+    def generate(
+        self,
+        prompt: Prompt,
+        *,
+        stops: frozenset[int],
+        max_tokens: int | None,
+        sampling: Sampling,
+        constraint: Constraint | None,
+        control: Control,
+    ) -> Generation:
+        raise EngineFailed(f"{self.client.address.name} takes messages, no ids: use a llama-server or vLLM for that")
+
+    def prefill(
+        self, prompt: Prompt, *, control: Control, told: Callable[[Progress], None] = lambda progress: None
+    ) -> None:
+        """Does nothing: the server reads a prompt when it answers it."""
+
+    def close(self) -> None:
+        self.client.close()

@@ -1,0 +1,141 @@
+"""What a server that takes no ids can be asked: which API it has, which models, and how long a prompt may be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agent.control import Control
+from agent.engine.remote.client import Client
+from agent.errors import EngineFailed, ModelMissing, ServerRefused
+from agent.served.api import Api, ChatApi, Kind, ResponsesApi
+from agent.served.engine import ServedEngine
+from harmony.tokenizer import Vocabulary
+
+CONTEXT_TOKENS: Final = 131_072
+"""What gpt-oss was trained for, where the server doesn't say how much it has room for."""
+_MISSING: Final = (404, 405, 501)
+_NO_QUESTION: Final = {"reasoning": {"effort": "low"}, "store": False}
+_CHAT_ONLY: Final = ("router.huggingface.co",)
+"""Its Responses API (beta) takes no reasoning items, and makes results of the model's calls: huggingface/responses.js,
+May 2026."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """A model as a server lists it. `context_tokens` None: the list doesn't say."""
+
+    name: str
+    context_tokens: int | None = None
+
+
+def serve(
+    client: Client,
+    *,
+    named: str | None,
+    context_tokens: int | None,
+    vocabulary: Vocabulary,
+    control: Control,
+    told: Callable[[str], None] = lambda line: None,
+) -> ServedEngine:
+    """The server as an engine. `named` is the model to ask, `context_tokens` how many tokens to use at the most.
+
+    None: the only model, or the only gpt-oss; as many as the server says, else 131,072, which is gpt-oss's own. `told`:
+    see `ServedEngine`. Raises EngineFailed if it can't be reached, or speaks neither API; ModelMissing if it isn't
+    clear which model.
+    """
+    name = client.address.name
+    kind = api_of(client, control)
+    if kind is None:
+        raise EngineFailed(f"{name} has neither /v1/responses nor /v1/chat/completions: is it a server of models?")
+    api: Api = ResponsesApi() if kind == "responses" else ChatApi()
+    model = chosen_model(models_of(client, control), named, name)
+    room = context_of(client, model, control) or CONTEXT_TOKENS
+    most = min(room, context_tokens or room)
+    return ServedEngine(client, api, model=model.name, context_tokens=most, vocabulary=vocabulary, told=told)
+
+
+def api_of(client: Client, control: Control) -> Kind | None:
+    """Which API the server has, the Responses API if both; None: neither.
+
+    A request without a question tells: where there is an API it is refused, and costs nothing. A Responses API that
+    takes no `reasoning` is none for gpt-oss: `transformers serve` has such a one. Raises EngineFailed if the server
+    can't be reached, or refuses the key.
+    """
+    for api in (ResponsesApi, ChatApi):
+        if api is ResponsesApi and client.address.host in _CHAT_ONLY:
+            continue
+        try:
+            answer = client.post(api.path, _NO_QUESTION if api is ResponsesApi else {}, control)
+        except ServerRefused as refused:
+            if refused.status in (401, 403) or (refused.status >= 500 and refused.status not in _MISSING):
+                raise
+            if refused.status not in _MISSING and "Unsupported fields" not in str(refused):
+                return api.kind
+        else:
+            if "error" not in answer:  # LM Studio answers 200 where it has nothing, with an error in it
+                return api.kind
+    return None
+
+
+def models_of(client: Client, control: Control) -> tuple[ServedModel, ...]:
+    """The models that the server lists at `/v1/models`. Raises EngineFailed."""
+    listed = client.get("/v1/models", control).get("data")
+    entries = [entry for entry in listed if isinstance(entry, Mapping)] if isinstance(listed, list) else []
+    return tuple(ServedModel(str(entry["id"]), _context(entry)) for entry in entries if entry.get("id"))
+
+
+def chosen_model(models: tuple[ServedModel, ...], named: str | None, server: str) -> ServedModel:
+    """The model to ask: the one that is named, listed or not; else the only one, or the only gpt-oss.
+
+    Raises ModelMissing, with the names that there are.
+    """
+    if named is not None:
+        return next((model for model in models if model.name == named), ServedModel(named))
+    ours = [model for model in models if "gpt-oss" in model.name.lower()] or list(models)
+    if len(ours) == 1:
+        return ours[0]
+    names = ", ".join(model.name for model in models[:8]) or "lists no model"
+    raise ModelMissing(
+        f"{server} has {names}: name one with --model" if models else f"{server} {names}: load one there"
+    )
+
+
+def context_of(client: Client, model: ServedModel, control: Control) -> int | None:
+    """The tokens that the server has room for; None: it doesn't say.
+
+    LM Studio tells it of loaded models (`/api/v1/models`), Ollama too (`/api/ps`), others in their list.
+    """
+    if model.context_tokens:
+        return model.context_tokens
+    with suppress(ServerRefused):
+        for entry in _models(client.get("/api/v1/models", control)):
+            loaded = entry.get("loaded_instances")
+            for one in loaded if isinstance(loaded, list) else ():
+                if isinstance(one, Mapping) and model.name in (entry.get("key"), one.get("id")):
+                    return _context(one.get("config"))
+    with suppress(ServerRefused):
+        for entry in _models(client.get("/api/ps", control)):
+            if entry.get("name") == model.name:
+                return _context(entry)
+    return None
+
+
+def _models(answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    models = answer.get("models")
+    return [entry for entry in models if isinstance(entry, Mapping)] if isinstance(models, list) else []
+
+
+def _context(entry: object) -> int | None:
+    """vLLM's `max_model_len`, llama-server's `meta.n_ctx`, and what others call it."""
+    if not isinstance(entry, Mapping):
+        return None
+    meta = entry.get("meta")
+    sizes = [
+        entry.get("max_model_len"),
+        entry.get("context_length"),
+        meta.get("n_ctx") if isinstance(meta, Mapping) else 0,
+    ]
+    return next((size for size in sizes if isinstance(size, int) and size > 0), None)

@@ -1,0 +1,187 @@
+"""Answers one step with a server that keeps Harmony to itself: messages go out, messages come in."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+
+from agent._repeats import LOOK_EVERY, in_code, repeats
+from agent.control import Control
+from agent.engine.base import Progress, StepStats
+from agent.errors import ContextFull, EngineFailed, ServerRefused
+from agent.events import Stats
+from agent.request import ContextUse, Request, StepEvent
+from agent.respond import LocalResponder
+from agent.served.engine import ServedEngine
+from agent.served.pieces import Called, Ended, Failed, Piece, Usage
+from agent.served.probe import models_of
+from agent.served.wire import Names
+from agent.served.writing import Writing
+from harmony.codec import Codec
+from harmony.messages import Completion, CompletionEnd, Delta
+
+_NAMES_SHOWN, _FAULT_CHARS = 8, 200
+_CONTEXTS = 8
+"""How many times the context an answer may fill, as we count its tokens (the étude's are short): no more is kept."""
+
+
+class ServedResponder:
+    """A responder for a server with one of OpenAI's APIs. `codec` measures prompts, about as the server's own would be.
+
+    Thoughts become messages on `analysis`, the answer one on `final`, a call one to its tool: the conversation can go
+    on with a local engine.
+    """
+
+    temperature = 1.0
+    guided = False
+
+    def __init__(self, codec: Codec, engine: ServedEngine) -> None:
+        self._engine = engine
+        self._count = codec.tokenizer.encode
+        self._measuring = LocalResponder(codec, engine)
+
+    def measure(self, request: Request) -> ContextUse:
+        """How much of the context the request takes, part by part: an estimate."""
+        return self._measuring.measure(request)
+
+    def prefill(
+        self, request: Request, *, control: Control, told: Callable[[Progress], None] = lambda progress: None
+    ) -> None:
+        """Does nothing: there is no way to have a server read ahead."""
+
+    def respond(self, request: Request, *, control: Control) -> Generator[StepEvent, None, Completion]:
+        """Ask once. Raises `ContextFull` at the very beginning, `EngineFailed` with what came in `partial`.
+
+        There is at most one call: with a second one the answer is broken off.
+        """
+        engine, names = self._engine, Names(request.tools)
+        used = self.measure(request).used_tokens
+        if used >= engine.context_tokens:
+            raise ContextFull(used, engine.context_tokens)
+        yield Progress(0, used)
+        step = _Step(request, Writing(names), used)
+        try:
+            end = yield from self._ask(step, names, control)
+        except EngineFailed as error:
+            yield from step.writing.close()
+            failed = self._explained(error, control)
+            failed.partial = Completion(step.writing.messages(cut=True), "stopped", tokens=len(step.tokens))
+            raise failed from error
+        yield from step.writing.close()
+        stats = step.stats(end, engine.context_tokens)
+        yield Stats(stats)
+        messages = step.writing.messages(cut=stats.end != "stop")
+        return Completion(messages, stats.end, tokens=stats.completion_tokens)
+
+    def _ask(self, step: _Step, names: Names, control: Control) -> Generator[Delta, None, CompletionEnd]:
+        """Ask, and once more without what the server doesn't take, if that is why it refused."""
+        engine = self._engine
+        while True:
+            body = engine.body(step.request, names)
+            try:
+                with closing(engine.client.stream(engine.api.path, body, control)) as events:
+                    return (yield from self._read(step, engine.api.read(events), control))
+            except ServerRefused as refused:
+                if not engine.can_do_without(refused, body):
+                    raise
+
+    def _read(self, step: _Step, pieces: Iterator[Piece], control: Control) -> Generator[Delta, None, CompletionEnd]:
+        """Take what comes. Returns why it ended, as a local responder does."""
+        ended: CompletionEnd | None = None
+        for piece in pieces:
+            if isinstance(piece, Usage):
+                step.usage = piece
+            elif isinstance(piece, Ended):
+                ended = piece.how
+            elif isinstance(piece, Failed):
+                raise EngineFailed(f"{self._name} gave up: {self._one_line(piece.why) or 'it says no reason'}")
+            elif isinstance(piece, Called) and step.writing.has_other_call(piece):
+                return "stop"
+            else:
+                step.tokens += self._count(piece.arguments if isinstance(piece, Called) else piece.text)
+                yield from step.writing.take(piece)
+                step.began()
+                if (why := step.why_broken_off(control, self._engine.context_tokens)) is not None:
+                    return why
+        if control.stopped:
+            return "stopped"
+        if ended is None:
+            raise EngineFailed(f"{self._name} broke off in mid-answer: ask again")
+        return ended
+
+    @property
+    def _name(self) -> str:
+        return self._engine.client.address.name
+
+    def _one_line(self, text: str) -> str:
+        """A server's text for an error: on one line, and without the key if it repeats that."""
+        if key := self._engine.client.address.key:
+            text = text.replace(key, "…")
+        return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:_FAULT_CHARS]
+
+    def _explained(self, error: EngineFailed, control: Control) -> EngineFailed:
+        """The error; if the server doesn't know the model, with those that it has."""
+        engine = self._engine
+        if not isinstance(error, ServerRefused) or error.status not in (400, 404):
+            return error
+        with suppress(EngineFailed):
+            names = [model.name for model in models_of(engine.client, control)]
+            if names and engine.model not in names:
+                more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+                has = ", ".join(names[:_NAMES_SHOWN]) + more
+                return ServerRefused(f"{error}; it has {has}: name one with --model", error.status)
+        return error
+
+
+@dataclass(slots=True)
+class _Step:
+    """One answer on its way. `estimated` are the prompt's tokens as we count them; `tokens` those that have come."""
+
+    request: Request
+    writing: Writing
+    estimated: int
+    tokens: list[int] = field(default_factory=list)
+    usage: Usage | None = None
+    _asked_at: float = field(default_factory=time.monotonic)
+    _began_at: float | None = None
+    _look_at: int = LOOK_EVERY
+
+    def began(self) -> None:
+        """Something of the answer has come: the prompt has been read."""
+        if self._began_at is None:
+            self._began_at = time.monotonic()
+
+    def why_broken_off(self, control: Control, context_tokens: int) -> CompletionEnd | None:
+        """Why no more of it is wanted; None: go on."""
+        request = self.request
+        if len(self.tokens) > _CONTEXTS * context_tokens:
+            return "context"
+        if not request.open_with and not self.writing.answers_or_calls:
+            if control.answer_now_asked:
+                return "answer_now"
+            if request.max_thinking is not None and len(self.tokens) > request.max_thinking:
+                return "thinking"
+        if len(self.tokens) >= self._look_at:
+            self._look_at = len(self.tokens) + LOOK_EVERY
+            prose = None if request.response_format and self.writing.answers_or_calls else self.writing.prose
+            if prose is not None and repeats(self.tokens) and not in_code(prose):
+                return "loop"
+        return None
+
+    def stats(self, end: CompletionEnd, context_tokens: int) -> StepStats:
+        """The step in numbers: the server's, where it gave any. Some servers don't tell that they reached a limit."""
+        now = time.monotonic()
+        began = self._began_at or now
+        usage = self.usage or Usage(self.estimated, 0, len(self.tokens))
+        prompt, cached, completion = usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens
+        most = self.request.max_tokens
+        if end in ("stop", "tokens") and self.usage is not None:
+            if most is not None and completion >= most:
+                end = "tokens"
+            elif prompt + completion >= context_tokens:
+                end = "context"
+        return StepStats(
+            prompt, cached, completion, began - self._asked_at, now - began, end, evaluated_tokens=prompt - cached
+        )

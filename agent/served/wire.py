@@ -1,0 +1,178 @@
+"""A request in the form of OpenAI's APIs: tools as functions under names that are legal there, messages as JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from agent.adapt import as_namespaces
+from agent.prompt import compose
+from agent.request import Request
+from harmony.builtins import TRAINED_NAMES
+from harmony.chat_writer import conversation_to_chat
+from harmony.messages import ANALYSIS, COMMENTARY, DeveloperPrompt, Message, is_call
+from harmony.recipients import clean_recipient
+from harmony.render import developer_text, drop_past_analysis
+from harmony.tokens import CONSTRAIN
+from tools.calls.arguments import NO_ARGUMENTS
+from tools.spec import ToolSpec
+
+Json = dict[str, Any]
+
+ANSWER_NOW: Final = "Answer now, with what you have. No tool can be called any more."
+"""What the model is told where a local engine would open its answer for it."""
+_PREFIX: Final = "functions."
+_ILLEGAL: Final = re.compile(r"[^A-Za-z0-9_-]+")
+_MAX_NAME_CHARS: Final = 64
+_CODE: Final = "code"
+_CONTROL: Final = re.compile(r"<(?=\|[A-Za-z0-9_]+\|>)")
+
+
+class Names:
+    """The names of tools as functions, and back.
+
+        names = Names(specs)
+        names.out("repo_browser.open_file")    # 'repo_browser__open_file'
+        names.back("repo_browser__open_file")  # 'repo_browser.open_file'
+        names.back("get_weather")              # 'functions.get_weather'
+
+    A model that was trained on a name may write it as it is, on offer or not: `browser.search` is itself, too.
+    """
+
+    def __init__(self, specs: Iterable[ToolSpec]) -> None:
+        specs = tuple(specs)
+        self._out: dict[str, str] = {}
+        for name in (*(spec.name for spec in specs), *TRAINED_NAMES):
+            legal = _legal(name)
+            while legal in self._out.values() and name not in self._out:
+                legal = f"{legal[: _MAX_NAME_CHARS - 1]}_"
+            self._out.setdefault(name, legal)
+        self._back = {legal: name for name, legal in self._out.items()}
+        self._texts = {"python", *(spec.name for spec in specs if spec.input == "text")}
+        self._trained = {*TRAINED_NAMES, *(spec.name for spec in specs if spec.trained)}
+
+    def out(self, recipient: str) -> str:
+        return self._out.get(recipient) or _legal(recipient)
+
+    def back(self, name: str) -> str:
+        """The recipient that a server's name for a function means."""
+        clean = clean_recipient(name)
+        if clean in self._back:
+            return self._back[clean]
+        return clean if clean in self._out or clean.startswith(_PREFIX) else _PREFIX + clean
+
+    def takes_text(self, recipient: str) -> bool:
+        """Does the tool take raw text? A function can't: it gets `{"code": …}`."""
+        return recipient in self._texts
+
+    def header(self, recipient: str) -> tuple[str, str]:
+        """The channel and the content type of a call, as the model itself writes them."""
+        return (ANALYSIS, "code") if recipient in self._trained else (COMMENTARY, CONSTRAIN + "json")
+
+    def arguments_out(self, call: Message) -> str:
+        """A call's arguments, as a JSON object in any case: some servers refuse a conversation without."""
+        if call.recipient is not None and self.takes_text(call.recipient):
+            return json.dumps({_CODE: call.text}, ensure_ascii=False)
+        return call.text or "{}"
+
+    def text_back(self, arguments: str) -> str:
+        """The raw text in the arguments of such a tool: `text_back('{"code": "print(1)"}')` is `'print(1)'`."""
+        try:
+            value = json.loads(arguments)
+        except (ValueError, RecursionError):
+            return arguments
+        text = value.get(_CODE) if isinstance(value, dict) else None
+        return text if isinstance(text, str) else arguments
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What a server is asked with: `instructions`, `messages` of the Chat API without them, and `functions`.
+
+    A function is `{"name": …, "description": …, "parameters": {…}}`. A message's thoughts are under `thinking`.
+    """
+
+    instructions: str | None
+    messages: tuple[Json, ...]
+    functions: tuple[Json, ...]
+
+
+def conversation(request: Request, names: Names) -> Conversation:
+    """The request as a conversation. The thoughts of past turns are left out, as the model's own format has it.
+
+    A step that must be the answer (`open_with`) has no functions, and ends with the user asking for it. Text that
+    spells a control token gets a blank into it (`< |end|>`): most servers would read the token, whoever wrote it.
+    """
+    history = [_outward(request.history[index], names) for index in drop_past_analysis(request.history)]
+    if request.open_with and (not history or history[-1].role != "user"):
+        history.append(Message("user", (ANSWER_NOW,)))
+    tools = () if request.open_with else tuple(_as_function(spec, names) for spec in request.tools)
+    outward = replace(request, history=tuple(history), tools=tools, instructions=_told(request, names))
+    chat: Any = conversation_to_chat(compose(replace(outward, response_format=None)), thinking=True)
+    messages = [message for message in map(_whole, chat["messages"]) if message is not None]
+    leads = bool(messages) and messages[0]["role"] == "system"
+    functions = tuple(_with_schema(tool["function"]) for tool in chat.get("tools", ()))
+    instructions = messages[0]["content"] if leads else None
+    return Conversation(_plain(instructions), tuple(map(_plain, messages[leads:])), tuple(map(_plain, functions)))
+
+
+def _legal(recipient: str) -> str:
+    return _ILLEGAL.sub("__", recipient.removeprefix(_PREFIX)).strip("_")[:_MAX_NAME_CHARS] or "tool"
+
+
+def _outward(message: Message, names: Names) -> Message:
+    if not is_call(message):
+        return message
+    recipient = _PREFIX + names.out(message.recipient or "")
+    return replace(message, recipient=recipient, content=(names.arguments_out(message),), sampled=None)
+
+
+def _as_function(spec: ToolSpec, names: Names) -> ToolSpec:
+    schema: Mapping[str, object] = spec.parameters or NO_ARGUMENTS
+    described = spec.section if spec.name == "python" and spec.section else spec.description
+    if spec.input == "text" or schema.get("type") == "string":
+        key = _CODE if spec.input == "text" else "input"
+        schema = {"type": "object", "properties": {key: {"type": "string"}}, "required": [key]}
+    name = _PREFIX + names.out(spec.name)
+    return replace(spec, name=name, description=described, parameters=schema, input="json", trained=False, section=None)
+
+
+def _told(request: Request, names: Names) -> str | None:
+    """The instructions, with what stands above the trained tools in a prompt of ours, and the form of the answer."""
+    parts = [request.instructions or ""]
+    trained, _ = as_namespaces(() if request.open_with else request.tools)
+    for key, namespace in trained.items():
+        if namespace.description and key != "python":
+            parts.append(f"The functions {names.out(f'{key}.')}__*: {namespace.description}")
+    if request.response_format:
+        parts.append(developer_text(DeveloperPrompt(response_formats=(request.response_format,))))
+    return "\n\n".join(filter(None, parts)) or None
+
+
+def _whole(message: Json) -> Json | None:
+    """The message, its content a text: some servers take no null. None for thoughts that nothing followed.
+
+    A preamble goes into the thoughts if a call has both: gpt-oss's own template takes only one of them.
+    """
+    calls, thoughts, content = message.get("tool_calls"), message.get("thinking"), message.get("content")
+    if not (calls or content or message["role"] in ("user", "tool")):
+        return None
+    if calls and thoughts and content:
+        return {**message, "content": "", "thinking": f"{thoughts}\n\n{content}"}
+    return {**message, "content": content or ""}
+
+
+def _plain(value: Any) -> Any:
+    """The same JSON, no control token spelled out in any of its texts."""
+    if isinstance(value, str):
+        return _CONTROL.sub("< ", value)
+    if isinstance(value, Mapping):
+        return {_plain(key): _plain(inner) for key, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def _with_schema(function: Json) -> Json:
+    return {"parameters": dict(NO_ARGUMENTS), **function}

@@ -1,0 +1,113 @@
+"""A server's answer becomes Harmony messages, as it comes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from agent.served.pieces import Called, Said, Thought
+from agent.served.wire import Names
+from harmony.messages import ANALYSIS, COMMENTARY, FINAL, Delta, Message, Sampled, is_call
+
+
+@dataclass(slots=True)
+class _Open:
+    """The message that is being written. `key`: that of a call; `name`: its name with the server, so far."""
+
+    kind: type[Thought] | type[Said] | type[Called]
+    key: str = ""
+    name: str = ""
+    text: list[str] = field(default_factory=list)
+
+
+class Writing:
+    """The messages of one step. A call's arguments are streamed; raw text in them only comes as a whole, at the end."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+        self._messages: list[Message] = []
+        self._open: _Open | None = None
+
+    @property
+    def answers_or_calls(self) -> bool:
+        """Has an answer or a call begun?"""
+        begun = self._open is not None and self._open.kind is not Thought
+        return begun or any(message.channel != ANALYSIS or is_call(message) for message in self._messages)
+
+    @property
+    def prose(self) -> str | None:
+        """The text of the open message; None: it is a call."""
+        return None if self._open is None or self._in_call else "".join(self._open.text)
+
+    def has_other_call(self, piece: Called) -> bool:
+        """Is there another call than this one?"""
+        other = self._open is not None and self._in_call and self._open.key != piece.key
+        return other or any(map(is_call, self._messages))
+
+    def take(self, piece: Thought | Said | Called) -> Iterator[Delta]:
+        """Add a piece; yields the new text."""
+        key = piece.key if isinstance(piece, Called) else ""
+        if self._open is None or (self._open.kind, self._open.key) != (type(piece), key):
+            yield from self.close()
+            self._open = _Open(type(piece), key)
+        if isinstance(piece, Called):
+            self._open.name += piece.name
+        text = piece.arguments if isinstance(piece, Called) else piece.text
+        if text:
+            self._open.text.append(text)
+            if not self._is_held_back:
+                yield self._delta(text)
+
+    def close(self) -> Iterator[Delta]:
+        """End the open message; yields what was held back of it."""
+        if self._open is None:
+            return
+        if self._is_held_back or not self._open.text:
+            yield self._delta(self._text)
+        self._messages.append(replace(self._header(), content=(self._text,)))
+        self._open = None
+
+    def messages(self, *, cut: bool) -> tuple[Message, ...]:
+        """What has come, up to the first call. `cut`: the last one isn't whole.
+
+        What was said before a call is a preamble, and no answer, although its deltas couldn't tell.
+        """
+        calls = [n for n, message in enumerate(self._messages) if is_call(message)]
+        messages = self._messages[: calls[0] + 1] if calls else list(self._messages)
+        if calls:
+            messages = [replace(one, channel=COMMENTARY) if one.channel == FINAL else one for one in messages]
+        if cut and messages:
+            messages[-1] = replace(messages[-1], sampled=Sampled((), None))
+        return tuple(messages)
+
+    @property
+    def _in_call(self) -> bool:
+        return self._open is not None and self._open.kind is Called
+
+    @property
+    def _is_held_back(self) -> bool:
+        return self._in_call and self._names.takes_text(self._header().recipient or "")
+
+    @property
+    def _text(self) -> str:
+        assert self._open is not None
+        text = "".join(self._open.text)
+        return self._names.text_back(text) if self._is_held_back else text
+
+    def _header(self) -> Message:
+        assert self._open is not None
+        if self._open.kind is not Called:
+            return Message("assistant", channel=ANALYSIS if self._open.kind is Thought else FINAL)
+        recipient = self._names.back(self._open.name)
+        channel, content_type = self._names.header(recipient)
+        return Message("assistant", recipient=recipient, channel=channel, content_type=content_type)
+
+    def _delta(self, text: str) -> Delta:
+        header = self._header()
+        return Delta(
+            len(self._messages),
+            text,
+            recipient=header.recipient,
+            channel=header.channel,
+            content_type=header.content_type,
+        )

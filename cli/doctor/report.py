@@ -1,0 +1,53 @@
+"""The findings as lines for people, or as one line of JSON."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from cli.clean import one_line
+from cli.doctor.finding import Finding
+from cli.runtime.progress import columns
+from cli.streams import shown, stdout
+from cli.words import count, json_line
+
+VERSION = 1
+"""The version of what `--json` prints."""
+_STATE, _AREA = 8, 10  # columns, the blank included
+
+
+def print_findings(found: Sequence[Finding], *, json: bool) -> None:
+    """What was found, the worst first. A command stands on a line of its own, unbroken, to be copied."""
+    if json:
+        print(json_line({"version": VERSION, "state": _worst(found), "findings": [asdict(one) for one in found]}))
+        return
+    width = columns(stdout())
+    for one in found:
+        for line in _lines(one, width):
+            print(shown(line))
+    faults, warnings = (sum(one.state == state for one in found) for state in ("fault", "warning"))
+    print(f"ossia: {count(faults, 'fault')}, {count(warnings, 'warning')}", file=sys.stderr)
+
+
+def _worst(found: Sequence[Finding]) -> str:
+    return found[0].state if found else "ok"
+
+
+def _lines(one: Finding, width: int) -> list[str]:
+    indent = " " * (_STATE + _AREA)
+    lines = _wrapped(one.text, f"{one.state:<{_STATE}}{one.area:<{_AREA}}", indent, width)
+    if one.fix:
+        lines += _wrapped(one.fix, f"{indent}→ ", f"{indent}  ", width)
+    if one.command:
+        lines.append(f"    {one_line(one.command)}")
+    return lines
+
+
+def _wrapped(text: str, first: str, others: str, width: int) -> list[str]:
+    """The text broken between words, never inside a path."""
+    return textwrap.wrap(
+        one_line(text), max(width, 40), initial_indent=first, subsequent_indent=others, break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip

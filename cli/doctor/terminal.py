@@ -1,0 +1,47 @@
+"""What the terminal can show, as far as the environment tells: it isn't asked."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from cli import streams
+from cli.doctor.finding import Finding
+from cli.doctor.machine import Machine
+
+_NARROW = 60
+"""Columns below which diffs and tables are hard to read."""
+
+
+def terminal(machine: Machine) -> Iterator[Finding]:
+    """Is there one? Its characters, colours, links, pictures and keys."""
+    from cli.terminal.links import knows_links
+    from cli.terminal.pictures import way_of
+    from cli.terminal.vt import terminal_size
+
+    out, environ = streams.stdout(), machine.environ
+    if (out.encoding or "").lower().replace("-", "") not in ("utf8", "utf8sig"):
+        text = f"output is encoded as {out.encoding}: what that lacks becomes `?`"
+        yield Finding("terminal", "warning", text, "use a UTF-8 locale", "export LANG=C.UTF-8")
+    if not (sys.stdin.isatty() and out.isatty()):
+        text = "stdin or stdout isn't a terminal: there, `ossia` alone is `ossia run`"
+        yield Finding("terminal", "ok", text)
+        return
+    term, size = environ.get("TERM", ""), terminal_size()
+    if term == "dumb":
+        text = "TERM is dumb: the chat prints plain lines"
+        yield Finding("terminal", "ok", text, "set TERM to your terminal's name if it can do more")
+        return
+    if size.columns < _NARROW:
+        text = f"the terminal has {size.columns} columns: diffs and tables are hard to read"
+        yield Finding("terminal", "warning", text, f"make it at least {_NARROW} columns wide")
+    parts = [
+        f"{term or 'no TERM'}, {size.columns} by {size.rows}",
+        "no colours (NO_COLOR)" if environ.get("NO_COLOR") else "colours",
+        "links" if knows_links(environ) else "links only if the terminal says so itself",
+        {"off": "no pictures", "blocks": "pictures as blocks", "blocks256": "pictures as blocks"}.get(
+            way := way_of(environ), f"pictures ({way})"
+        ),
+        "the keys of vi" if machine.settings.vi else "the keys of Emacs",
+    ]
+    yield Finding("terminal", "ok", "; ".join(parts))

@@ -1,0 +1,68 @@
+"""Whether prompts may be sent to a host: asked once, on the terminal, before a chat's screen is there."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from cli import paths
+from cli.clean import clean
+from cli.exits import ExitError
+from cli.settings.engines import address_of, is_server
+from cli.settings.table import Settings
+
+if TYPE_CHECKING:
+    from agent.engine.remote.address import Address
+
+
+def agree(settings: Settings) -> None:
+    """Before the first prompt to a host that isn't this machine, ask on the terminal, and store a yes.
+
+    Raises ExitError where it is refused, or where there is no terminal to ask on, and what `address_of` raises.
+    """
+    if not is_server(settings.engine):
+        return
+    address = address_of(settings.engine, os.environ)
+    if _is_agreed(address, settings):
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise ExitError(_refusal(address))
+    asked = f"ossia: prompts, files and results will be sent to {place_of(address)}. Send them there? [y/N] "
+    print(clean(asked), end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise ExitError(f"nothing was sent to {place_of(address)}: --engine llama runs a model here")
+    from tools.approval.trust import Hosts
+
+    Hosts(paths.data_dir()).add(_origin(address))
+
+
+def must_be_agreed(address: Address, settings: Settings) -> None:
+    """Raises ExitError for a host that isn't this machine, wasn't asked about, and isn't named by --allow-engine."""
+    if not _is_agreed(address, settings):
+        raise ExitError(_refusal(address))
+
+
+def _is_agreed(address: Address, settings: Settings) -> bool:
+    from tools.approval.trust import Hosts
+
+    named = {address.host, address.place} & {host.lower() for host in settings.allow_engine}
+    return address.is_local or bool(named) or Hosts(paths.data_dir()).holds(_origin(address))
+
+
+def _refusal(address: Address) -> str:
+    return (
+        f"nothing was sent to {place_of(address)}, since nobody was asked: start `ossia --engine …` in a terminal "
+        f"once, or give --allow-engine {address.host}"
+    )
+
+
+def _origin(address: Address) -> str:
+    return f"{urlsplit(address.url).scheme}://{address.place}"
+
+
+def place_of(address: Address) -> str:
+    """Where it is, for people: `gpu.example:8000`, or `gpu.example:8000 (unencrypted)`."""
+    unencrypted = address.url.startswith("http:") and not address.is_local
+    return f"{address.place} (unencrypted)" if unencrypted else address.place

@@ -1,0 +1,52 @@
+"""The servers that the user's config file names: `[engines.NAME]` with `url`, `key_env`, `ca`, `context`, `model`.
+
+Only that file has them: a workspace's can't, trusted or not, for the address decides who reads the prompts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from cli import paths
+from cli.exits import ExitError
+from cli.settings.config import ENGINES_TABLE, ConfigError, config_path, load
+
+if TYPE_CHECKING:
+    from agent.engine.remote.address import Address
+
+LLAMA = "llama"
+
+
+def is_server(engine: str) -> bool:
+    """Does the setting `engine` mean a server? `http://127.0.0.1:8080` does, and so does a name: `team`."""
+    return engine != LLAMA and not engine.startswith("script:")
+
+
+def engine_names(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The names of the configured servers, as they stand in the file. Raises ConfigError."""
+    return tuple(_table(environ))
+
+
+def address_of(engine: str, environ: Mapping[str, str]) -> Address:
+    """Where the server is that `--engine` names. Raises ConfigError, and AddressUnusable for an address or a key."""
+    from agent.engine.remote.address import parse_engine, parse_url
+
+    if "://" in engine:
+        return parse_url(engine)
+    table, path = _table(environ), config_path(environ)
+    if engine not in table:
+        known = ", ".join(table) or "none"
+        raise ExitError(f"--engine: no [{ENGINES_TABLE}.{engine}] in {path} (there: {known}); or give http://HOST:PORT")
+    entry = table[engine]
+    if isinstance(entry, Mapping) and isinstance(entry.get("ca"), str):
+        entry = {**entry, "ca": str(path.parent / paths.expanded(entry["ca"]))}
+    return parse_engine(engine, entry, f"{path}: {ENGINES_TABLE}.{engine}", environ)
+
+
+def _table(environ: Mapping[str, str]) -> Mapping[str, object]:
+    path = config_path(environ)
+    table = load(path, must_exist=False).get(ENGINES_TABLE, {})
+    if not isinstance(table, Mapping):
+        raise ConfigError(f"{path}: {ENGINES_TABLE}: must be a table, not {type(table).__name__}")
+    return table

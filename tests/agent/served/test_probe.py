@@ -1,0 +1,125 @@
+"""What a server is found to be: which API, which model, how much room. The shapes are those of `tests.support.served`.
+
+LM Studio's list: https://lmstudio.ai/docs/developer/rest/list; Ollama's: https://docs.ollama.com/api/ps.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from agent.control import Control
+from agent.engine.remote.address import parse_url
+from agent.engine.remote.client import Client
+from agent.errors import EngineFailed, ModelMissing, ServerRefused
+from agent.served.engine import ServedEngine
+from agent.served.probe import CONTEXT_TOKENS, api_of, serve
+from harmony.tokenizer import Tokenizer
+from tests.support.site import Site
+
+REFUSED = {"error": {"message": "model is required", "type": "invalid_request_error"}}
+OLLAMA = {"object": "list", "data": [{"id": "gpt-oss:20b", "object": "model", "owned_by": "library"}]}
+VLLM = {"object": "list", "data": [{"id": "openai/gpt-oss-120b", "object": "model", "max_model_len": 65536}]}
+LLAMA = {"object": "list", "data": [{"id": "etude", "object": "model", "meta": {"n_ctx": 4096, "n_ctx_train": 8192}}]}
+THREE = {"object": "list", "data": [{"id": name} for name in ("gemma4", "gpt-oss:20b", "gpt-oss:120b")]}
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with Site() as site:
+        yield site
+
+
+def client(site: Site, **more: str) -> Client:
+    return Client(parse_url(site.url(""), name="team", **more), back_off_s=0.01)
+
+
+def served(
+    site: Site, tokenizer: Tokenizer, named: str | None = None, context_tokens: int | None = None
+) -> ServedEngine:
+    site.json("/v1/responses", REFUSED, status=400)
+    vocabulary = tokenizer.vocabulary
+    return serve(client(site), named=named, context_tokens=context_tokens, vocabulary=vocabulary, control=Control())
+
+
+@pytest.mark.parametrize("status", [400, 422])
+def test_which_api(status: int, site: Site) -> None:
+    assert api_of(client(site), Control()) is None
+    site.json("/v1/chat/completions", REFUSED, status=status)
+    assert api_of(client(site), Control()) == "chat"
+    site.json("/v1/responses", REFUSED, status=status)
+    assert api_of(client(site), Control()) == "responses"
+    asked = [json.loads(request.body) for request in site.requests]
+    assert all("input" not in body and "messages" not in body for body in asked)
+
+
+def test_a_responses_api_without_reasoning_is_none(site: Site) -> None:
+    """As `transformers serve` refuses it: src/transformers/cli/serving/response.py in huggingface/transformers."""
+    site.json("/v1/responses", {"detail": "Unsupported fields in the request: {'reasoning', 'store'}"}, status=422)
+    site.json("/v1/chat/completions", REFUSED, status=400)
+    assert api_of(client(site), Control()) == "chat"
+
+
+def test_a_server_that_answers_everything(site: Site) -> None:
+    site.json("/v1/responses", {"error": "Unexpected endpoint or method. (POST /v1/responses)"})
+    site.json("/v1/chat/completions", REFUSED, status=400)
+    assert api_of(client(site), Control()) == "chat"
+
+
+def test_a_refused_key_is_told(site: Site) -> None:
+    site.json("/v1/responses", {"error": {"message": "Invalid token: sesame"}}, status=401)
+    with pytest.raises(ServerRefused, match=r"^team \(.*\) answered 401: .*TEAM_KEY$") as caught:
+        api_of(client(site, key="sesame", key_env="TEAM_KEY"), Control())
+    assert "sesame" not in str(caught.value)
+
+
+def test_neither_api(site: Site, etude_tokenizer: Tokenizer) -> None:
+    with pytest.raises(EngineFailed, match=r"^team has neither /v1/responses nor /v1/chat/completions: is it a server"):
+        serve(client(site), named=None, context_tokens=None, vocabulary=etude_tokenizer.vocabulary, control=Control())
+
+
+@pytest.mark.parametrize(
+    ("listed", "named", "name", "context_tokens"),
+    [
+        (OLLAMA, None, "gpt-oss:20b", CONTEXT_TOKENS),
+        (VLLM, None, "openai/gpt-oss-120b", 65536),
+        (LLAMA, None, "etude", 4096),
+        (THREE, "gemma4", "gemma4", CONTEXT_TOKENS),
+        (THREE, "not-listed:groq", "not-listed:groq", CONTEXT_TOKENS),
+    ],
+)
+def test_which_model(
+    listed: object, named: str | None, name: str, context_tokens: int, site: Site, etude_tokenizer: Tokenizer
+) -> None:
+    site.json("/v1/models", listed)
+    engine = served(site, etude_tokenizer, named)
+    assert (engine.model, engine.context_tokens, engine.capabilities) == (name, context_tokens, frozenset())
+
+
+def test_several_models(site: Site, etude_tokenizer: Tokenizer) -> None:
+    site.json("/v1/models", THREE)
+    with pytest.raises(ModelMissing, match=r"^team has gemma4, gpt-oss:20b, gpt-oss:120b: name one with --model$"):
+        served(site, etude_tokenizer)
+
+
+def test_no_model(site: Site, etude_tokenizer: Tokenizer) -> None:
+    site.json("/v1/models", {"object": "list", "data": None})
+    with pytest.raises(ModelMissing, match=r"^team lists no model: load one there$"):
+        served(site, etude_tokenizer)
+
+
+def test_the_room_that_ollama_has(site: Site, etude_tokenizer: Tokenizer) -> None:
+    site.json("/v1/models", OLLAMA)
+    site.json("/api/ps", {"models": [{"name": "gpt-oss:20b", "context_length": 8192, "size_vram": 1}]})
+    assert served(site, etude_tokenizer).context_tokens == 8192
+    assert served(site, etude_tokenizer, context_tokens=2048).context_tokens == 2048
+
+
+def test_the_room_that_lm_studio_has(site: Site, etude_tokenizer: Tokenizer) -> None:
+    site.json("/v1/models", {"object": "list", "data": [{"id": "openai/gpt-oss-20b"}]})
+    loaded = [{"id": "openai/gpt-oss-20b", "config": {"context_length": 16384}}]
+    model = {"type": "llm", "key": "openai/gpt-oss-20b", "loaded_instances": loaded, "max_context_length": 131072}
+    site.json("/api/v1/models", {"models": [model]})
+    assert served(site, etude_tokenizer).context_tokens == 16384

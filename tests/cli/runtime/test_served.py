@@ -1,0 +1,120 @@
+"""`ossia run` with servers that keep Harmony to themselves, on loopback; see `tests.support.served`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.control import Control
+from agent.served.engine import NOT_HAD
+from agent.served.respond import ServedResponder
+from cli.runtime.progress import Display
+from cli.runtime.remote import connect
+from cli.settings.table import Settings
+from harmony.codec import Codec
+from tests.support.command import line_of, ossia
+from tests.support.served import ANSWER, Server, call, chat, chunk, responses, sse, text, thoughts, tool_call
+from tests.support.site import Reply
+
+QUIET = Display(terminal=False, asides=False, lively=False, thinking=False, colour=False, verbose=False, quiet=True)
+QUESTION = "What is 48*17?"
+DOUBLE = 'def double(n: int) -> int:\n    """Twice as much."""\n    return 2 * n\n'
+
+Made = Callable[..., Server]
+
+
+@pytest.fixture
+def server() -> Iterator[Made]:
+    """Makes a server that gives these answers, and that has one model."""
+    with ExitStack() as servers:
+
+        def make(kind: Any, *answers: Any) -> Server:
+            made = servers.enter_context(Server(kind, answers))
+            made.list_models("openai/gpt-oss-20b")
+            return made
+
+        yield make
+
+
+@pytest.mark.parametrize(
+    ("kind", "title", "steps"),
+    [
+        (
+            "responses",
+            "Responses API",
+            (
+                responses(thoughts(0, "Double it."), call(1, "double", '{"n": 408}')),
+                responses(text(0, "It is 816.")),
+            ),
+        ),
+        (
+            "chat",
+            "Chat Completions",
+            (
+                chat({"reasoning": "Double it."}, tool_call("double", '{"n": 408}', id="x"), finish="tool_calls"),
+                chat({"content": "It is 816."}),
+            ),
+        ),
+    ],
+)
+def test_a_run_with_a_call(kind: str, title: str, steps: tuple[str, ...], server: Made, tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(DOUBLE)
+    flags = ("--tools", str(tmp_path / "own.py"), "--allow", "functions.double")
+    site = server(kind, *steps)
+    done = ossia("run", QUESTION, "--engine", site.url(), *flags)
+    assert (done.returncode, done.stdout.decode()) == (0, "It is 816.\n"), done.stderr
+    using = f"using gpt-oss-20b at 127.0.0.1:{site.port} ({title}, context 131,072); {NOT_HAD}"
+    assert done.stderr.decode().count(using) == 1
+    assert [asked["model"] for asked in site.asked] == ["openai/gpt-oss-20b"] * 2
+    sent = json.dumps(site.asked[1])
+    assert "Double it." in sent and '"816"' in sent
+
+
+def test_a_stored_session_goes_on_with_a_model_here(server: Made) -> None:
+    site = server("chat", chat({"reasoning": "Easy."}, {"content": ANSWER}))
+    first = ossia("run", QUESTION, "--engine", site.url(), "--no-tools", "--save", "--json", "--model", "gpt-oss:20b")
+    line = line_of(first)
+    assert (line["answer"], line["model"]) == (ANSWER, f"gpt-oss:20b @ 127.0.0.1:{site.port}")
+    again = ossia("run", QUESTION, "--continue", "--json", "--model", "etude", "--temperature", "0", "--no-tools")
+    assert again.returncode == 0, again.stderr
+    assert line_of(again)["answer"]
+
+
+def test_raw_is_refused(server: Made) -> None:
+    done = ossia("run", QUESTION, "--engine", server("chat").url(), "--raw", "--no-tools")
+    assert done.returncode == 2
+    assert b"--raw shows ids, and the server of gpt-oss-20b @ 127.0.0.1" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "said"),
+    [
+        (sse(chunk({"content": "It"})), 7, "broke off in mid-answer: ask again"),
+        (lambda _: Reply(b'{"error": {"message": "bad key\\u001b[2J"}}', 401), 7, "401: bad key [2J: set key_env"),
+    ],
+)
+def test_what_goes_wrong(answer: Any, code: int, said: str, server: Made) -> None:
+    done = ossia("run", QUESTION, "--engine", server("chat", answer).url(), "--model", "gpt-oss-21b", "--no-tools")
+    assert done.returncode == code
+    last = done.stderr.decode().splitlines()[-1]
+    assert last.startswith("ossia: error: 127.0.0.1:") and said in last and "\x1b" not in last
+
+
+def test_several_models(server: Made) -> None:
+    site = server("chat")
+    site.list_models("gpt-oss:20b", "gpt-oss:120b")
+    done = ossia("run", QUESTION, "--engine", site.url(), "--no-tools")
+    assert done.returncode == 3
+    assert b"has gpt-oss:20b, gpt-oss:120b: name one with --model" in done.stderr
+
+
+def test_an_assembly_without_ids(server: Made) -> None:
+    found = connect(Settings(engine=server("responses").url(), context=2048), QUIET, Control())
+    assert found.respond is not None
+    assert isinstance(found.respond(Codec(found.tokenizer)), ServedResponder)
+    assert (found.engine.context_tokens, found.engine.capabilities) == (2048, frozenset())
