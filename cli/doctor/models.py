@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
-from agent.errors import ModelError, OutOfMemory
+from agent.errors import ModelError, OutOfMemory, SettingRefused
 from agent.models.catalog import DOWNLOADS, ETUDE, download_of
 from agent.models.find import Found, find_models
 from agent.models.memory import Memory, read_memory, size_text
@@ -16,6 +16,7 @@ from agent.models.resolve import resolve
 from cli.doctor.finding import Finding
 from cli.doctor.machine import Machine
 from cli.runtime.models import locations
+from cli.runtime.planning import wishes_of
 
 _MAX_S: Final = 1.0  # for reading headers; one of gpt-oss-20b takes 0.1 s
 
@@ -50,11 +51,13 @@ def _about(machine: Machine, found: Found, memory: Memory) -> Finding:
     settings = machine.settings
     try:
         model = open_model(found.path, origin=found.origin)
-        planned = plan(model, memory=memory, context=settings.context, gpu_layers=settings.gpu_layers)
+        planned = plan(model, memory=memory, wishes=wishes_of(settings, model, stays=False))
     except ModelError as error:
         return Finding("models", "warning", str(error), "remove the file, or get it again", _pull(found.name))
     except OutOfMemory as error:
         return Finding("models", "warning", f"{found.name}: {error}", "close other programs, or set a smaller context")
+    except SettingRefused as error:
+        return Finding("models", "warning", f"{found.name}: {error}", "ossia config unset takes a setting back")
     free = "" if memory.all_free is None else f"; {size_text(memory.all_free)} are free"
     text = (
         f"{found.name} takes {size_text(planned.needs.total)} with a context of {planned.context_tokens:,} tokens{free}"
