@@ -70,13 +70,16 @@ class Canned(Client):
     """Answers what it was given, with no network."""
 
     def __init__(self, answers: Sequence[Json]) -> None:
-        self.address = parse_url("http://127.0.0.1:9")
+        self.address = parse_url("http://127.0.0.1:9", key="sesame")
+        self.asked: list[Json] = []
+        """The bodies of the streams, as they were asked for."""
         self._answers = iter(answers)
 
     def get(self, path: str, control: Control) -> Json:
         return next(self._answers, {})
 
-    def stream(self, path: str, body: Json, control: Control) -> Generator[Json, None, None]:
+    def stream(self, path: str, body: Json, control: Control, *, again: bool = True) -> Generator[Json, None, None]:
+        self.asked.append(body)
         yield from self._answers
 
 

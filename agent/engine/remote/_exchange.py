@@ -6,7 +6,7 @@ import socket
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import suppress
-from queue import Full, Queue
+from queue import Empty, Full, Queue
 from typing import Any, Final
 
 import httpx2
@@ -17,6 +17,8 @@ _MAX_BODY_BYTES: Final = 16 << 20
 _MAX_EVENT_BYTES: Final = 16 << 20
 """llama-server's last event has the whole prompt in it again, as text."""
 _MAX_FAULT_BYTES: Final = 1 << 16
+_MOST_WAITING: Final = 4
+"""Items that wait for a slow reader: each may be as large as an event."""
 
 
 class Refused(Exception):
@@ -38,20 +40,22 @@ class Exchange:
         self._http = http
         self._request = request
         self._read = read
-        self._came: Queue[str | BaseException | None] = Queue(256)
+        self._came: Queue[str | BaseException | None] = Queue(_MOST_WAITING)
         self._given_up = threading.Event()
         self._stream: Any = None
         request.extensions["trace"] = self._trace
 
-    def items(self, control: Control) -> Generator[str, None, None]:
-        """What came, until it ends, or is stopped. Raises what broke it."""
+    def items(self, control: Control, limit_s: float | None = None) -> Generator[str, None, None]:
+        """What came, until it ends, or is stopped. Raises what broke it, or ReadTimeout after `limit_s` for one."""
         threading.Thread(target=self._run, name="ossia-request", daemon=True).start()
         forget = control.on_stop(self._give_up)
         try:
-            while (item := self._came.get()) is not None and not control.stopped:
+            while (item := self._came.get(timeout=limit_s)) is not None and not control.stopped:
                 if isinstance(item, BaseException):
                     raise item
                 yield item
+        except Empty:
+            raise httpx2.ReadTimeout("too slow") from None
         finally:
             forget()
             self._give_up()

@@ -8,6 +8,8 @@ from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import httpx2
+
 from agent.errors import AddressUnusable
 
 _FIELDS = ("url", "key_env", "ca", "context", "model")
@@ -64,13 +66,14 @@ def parse_url(
     try:
         parts = urlsplit(text)
         host, port = parts.hostname or "", parts.port
-    except ValueError as error:
-        raise AddressUnusable(f"{where}: must be like http://HOST:PORT: {error}") from None
+        httpx2.URL(text)  # it refuses more: 999.1.1.1, what is too long
+    except (ValueError, httpx2.InvalidURL) as error:
+        raise AddressUnusable(f"{where}: must be like http://HOST:PORT: {str(error)[:100]}") from None
     fine = text.isascii() and text.isprintable() and not set(' "<>\\^`{|}') & set(text)
+    fine = fine and parts.netloc.partition("]")[2][:1] in ("", ":")
     if parts.scheme not in ("http", "https") or not host or not fine or parts.query or parts.fragment:
-        raise AddressUnusable(
-            f"{where}: must be like http://HOST:PORT or https://HOST, not {text.partition('?')[0]!r:.100}"
-        )
+        shown = text.partition("?")[0].partition("#")[0]
+        raise AddressUnusable(f"{where}: must be like http://HOST:PORT or https://HOST, not {shown!r:.100}")
     if key is not None and not (key.isascii() and key.isprintable() and key.strip() == key and key):
         raise AddressUnusable(f"{where}: the key in {key_env or 'the variable'} must be one line of ASCII: set it anew")
     if key is not None and parts.scheme == "http" and not _is_loopback(host):

@@ -21,7 +21,7 @@ _FAULT_CHARS: Final = 200
 _CONNECT_S: Final = 10.0
 _BUSY: Final = (429, 503)
 _CONNECTS, _ASKS = 4, 8
-"""How often a server is asked that can't be reached, or that is busy: a large model loads for minutes."""
+"""How often a server is asked that can't be reached, or that is busy: for about a minute, if it doesn't say when."""
 _LONGEST_WAIT_S: Final = 60.0
 _DONE: Final = "[DONE]"
 
@@ -36,9 +36,10 @@ class Client:
     for event in client.stream("/completion", {"prompt": [1, 2], "stream": True}, control): ...
 
     `told` gets a line when a request is tried again: `team is busy (429): asking again in 2 s`. `back_off_s` is the
-    first wait, which doubles each time, unless the server says how long (`Retry-After`); `silence_s` is how long it
-    may say nothing. Nothing is tried again once something of an answer has come. Redirects aren't followed: the key
-    is for this host. Proxies are those of the environment, but none for this machine.
+    first wait, which doubles each time, unless the server says how long (`Retry-After`). `silence_s` is how long a
+    stream may say nothing, `answer_s` how long any other answer may take. Nothing is tried again once something of an
+    answer has come. Redirects aren't followed: the key is for this host. Proxies are those of the environment, but none
+    for this machine.
 
     Raises AddressUnusable if the file of certificates or the proxy can't be used. What is asked raises EngineFailed,
     ServerRefused if the server answered with an error; after a stop, EngineFailed too, but a stream just ends.
@@ -51,10 +52,12 @@ class Client:
         told: Callable[[str], None] = lambda line: None,
         back_off_s: float = 0.5,
         silence_s: float = 600.0,
+        answer_s: float = 30.0,
     ) -> None:
         self.address = address
         self._told = told
         self._back_off_s = back_off_s
+        self._answer_s = answer_s
         headers = {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {address.key}"} if address.key else {})
         verify = _certificates(address)
         try:
@@ -81,13 +84,13 @@ class Client:
         """The JSON object that answers `body`."""
         return self._whole("POST", path, body, control)
 
-    def stream(self, path: str, body: Json, control: Control) -> Generator[Json, None, None]:
+    def stream(self, path: str, body: Json, control: Control, *, again: bool = True) -> Generator[Json, None, None]:
         """The data of the server-sent events that answer `body`, up to `[DONE]` or the end of the answer.
 
         Whether the answer is complete only its events tell. An event that is an `error` is raised. Close it
-        (`contextlib.closing`) to end the answer; a stop ends it within some milliseconds.
+        (`contextlib.closing`) to end the answer; a stop ends it within some milliseconds. Not `again`: one try only.
         """
-        with closing(self._asked("POST", path, body, control, events_of)) as texts:
+        with closing(self._asked(self._request("POST", path, body), control, events_of, None, again)) as texts:
             for text in texts:
                 if text.strip() == _DONE:
                     return
@@ -95,6 +98,12 @@ class Client:
                 if isinstance(event.get("error"), Mapping):
                     raise ServerRefused(f"{self._name}: {self._fault(text)}", 200)
                 yield event
+
+    def said(self, text: str, most: int = _FAULT_CHARS) -> str:
+        """What a server says, for an error: on one line of at most so many characters, the key in it as `…`."""
+        for key in {self.address.key, repr(self.address.key)[1:-1]} if self.address.key else ():
+            text = text.replace(key, "…")
+        return " ".join("".join(c if c.isprintable() else " " for c in text[: 8 * most]).split())[:most]
 
     def close(self) -> None:
         """Let go of the certificates and what else the library holds."""
@@ -106,7 +115,8 @@ class Client:
         return address.name if address.name == address.place else f"{address.name} ({address.place})"
 
     def _whole(self, method: str, path: str, body: Json | None, control: Control) -> Json:
-        with closing(self._asked(method, path, body, control, body_of)) as texts:
+        request = self._request(method, path, body)
+        with closing(self._asked(request, control, body_of, self._answer_s, again=True)) as texts:
             text = next(texts, None)
         if text is None:
             raise EngineFailed(f"{self._name}: stopped before it answered")
@@ -117,54 +127,57 @@ class Client:
             value = json.loads(text)
             if isinstance(value, dict):
                 return value
-        said = self._keyless(text)
-        raise EngineFailed(f"{self._name}: expected a JSON object, not {said!r:.60}: is it a server of models?")
+        said = self.said(text, 60)
+        raise EngineFailed(f"{self._name}: expected a JSON object, not {said!r}: is it a server of models?")
 
-    def _asked(
-        self,
-        method: str,
-        path: str,
-        body: Json | None,
-        control: Control,
-        read: Callable[[httpx2.Response], Iterator[str]],
-    ) -> Generator[str, None, None]:
-        """What `read` makes of the answer; asked again while the server can't be reached or is busy."""
-        request = self._http.build_request(
+    def _request(self, method: str, path: str, body: Json | None) -> httpx2.Request:
+        return self._http.build_request(
             method,
             self.address.url + path,
             content=None if body is None else json.dumps(body),
             headers={} if body is None else {"Content-Type": "application/json"},
         )
+
+    def _asked(
+        self,
+        request: httpx2.Request,
+        control: Control,
+        read: Callable[[httpx2.Response], Iterator[str]],
+        limit_s: float | None,
+        again: bool,
+    ) -> Generator[str, None, None]:
+        """What `read` makes of the answer; asked `again` while the server can't be reached or is busy."""
+        connects, asks = (_CONNECTS, _ASKS) if again else (1, 1)
         tries, wait_s = 0, self._back_off_s
         while not control.stopped:
             tries += 1
             exchange = Exchange(self._http, request, read)
             begun = False
             try:
-                with closing(exchange.items(control)) as texts:
+                with closing(exchange.items(control, limit_s)) as texts:
                     for text in texts:
                         begun = True
                         yield text
                 return
             except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
-                if tries >= _CONNECTS or _is_certificate(error):
-                    raise EngineFailed(f"{self._name} can't be reached: {_reason(error)}") from error
+                if tries >= connects or _is_certificate(error):
+                    raise EngineFailed(f"{self._name} can't be reached: {self._reason(error)}") from error
                 line, pause_s = f"{self._name} can't be reached", wait_s
             except Refused as refused:
                 pause_s = _retry_after(refused.headers) or wait_s
-                if refused.status not in _BUSY or tries >= _ASKS or pause_s > _LONGEST_WAIT_S:
+                if refused.status not in _BUSY or tries >= asks or pause_s > _LONGEST_WAIT_S:
                     raise ServerRefused(self._refusal(refused), refused.status) from None
                 line = f"{self._name} is busy ({refused.status})"
             except (httpx2.HTTPError, ValueError) as error:
                 said = "broke off in mid-answer" if begun else "gave no answer"
-                raise EngineFailed(f"{self._name} {said}: {_reason(error)}") from error
+                raise EngineFailed(f"{self._name} {said}: {self._reason(error)}") from error
             self._told(f"{line}: asking again in {pause_s:.2g} s")
             _pause(pause_s, control)
             wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
 
     def _refusal(self, refused: Refused) -> str:
         said = f"{self._name} answered {refused.status}: {self._fault(refused.text)}"
-        if 300 <= refused.status < 400:
+        if refused.status in (301, 302, 303, 307, 308):
             return f"{self._name} answered {refused.status}, another address, which isn't followed: give that one"
         if refused.status in (401, 403):
             variable = self.address.key_env
@@ -178,20 +191,23 @@ class Client:
             value = json.loads(text)
         while isinstance(value, Mapping):  # {"error": {"message": …}}, {"error": …}, {"message": …}, {"detail": …}
             value = next((value[key] for key in ("error", "message", "detail") if value.get(key)), None)
-        said = self._keyless(str(value or text))
-        line = " ".join("".join(c if c.isprintable() else " " for c in said).split())
-        return line[:_FAULT_CHARS] or "without a word"
+        return self.said(str(value or text)) or "without a word"
 
-    def _keyless(self, text: str) -> str:
-        return text.replace(self.address.key, "…") if self.address.key else text
+    def _reason(self, error: Exception) -> str:
+        if isinstance(error, httpx2.TimeoutException):
+            return "no word from it in time"
+        text = self.said(str(error).partition(": bytearray(")[0])  # a broken header, which may hold part of the key
+        if "CERTIFICATE_VERIFY_FAILED" in text:
+            return f"{text}: set ca in [engines.NAME] to a file with its certificate, if you trust it"
+        return text or type(error).__name__
 
 
 def _retry_after(headers: httpx2.Headers) -> float | None:
-    """The seconds that a server asks to wait; a date counts from the answer's own. None: it doesn't say."""
+    """The seconds that a server asks to wait; a date counts from the answer's own. None or 0: it doesn't say."""
     text = headers.get("retry-after", "").strip()
     if text.isascii() and text.isdigit():
         return float(text[:9])
-    with suppress(ValueError, TypeError):
+    with suppress(ValueError, TypeError, OverflowError):
         until, now = parsedate_to_datetime(text), parsedate_to_datetime(headers.get("date", ""))
         return max((until - now).total_seconds(), 0.0)
     return None
@@ -222,12 +238,3 @@ def _is_certificate(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, httpx2.TimeoutException):
-        return "no word from it in time"
-    text = " ".join("".join(c if c.isprintable() else " " for c in str(error)).split())
-    if "CERTIFICATE_VERIFY_FAILED" in text:
-        return f"{text[:_FAULT_CHARS]}: set ca in [engines.NAME] to a file with its certificate, if you trust it"
-    return text[:_FAULT_CHARS] or type(error).__name__

@@ -7,7 +7,7 @@ from typing import Literal
 
 from agent.control import Control
 from agent.engine.remote.client import Client, Json
-from agent.engine.remote.server import first, table, whole
+from agent.engine.remote.server import context_of, first, table, whole
 from agent.errors import ServerRefused
 
 _ABSENT = (400, 404, 405, 501)
@@ -17,7 +17,7 @@ _ABSENT = (400, 404, 405, 501)
 class Found:
     """What a server is. "other": it takes no ids; what else it is must be found out by whoever can use it.
 
-    `version` is what it says of itself ("" if nothing), `models` are the names that it serves, `props` what a
+    `version` is a vLLM's ("" if it doesn't say), `models` are the names that it serves, `props` what a
     llama-server says of itself. `context_tokens` and `vocabulary_size` are 0 where it doesn't say.
     """
 
@@ -40,12 +40,12 @@ def detect(client: Client, control: Control) -> Found:
     models = tuple(str(one["id"]) for one in entries)
     entry = next((one for one in entries if one["id"] == client.address.model), first(entries))
     if "default_generation_settings" in props:
-        context = whole(table(props["default_generation_settings"]).get("n_ctx")) or 0
+        context = context_of(table(props["default_generation_settings"]).get("n_ctx"))
         size = whole(table(entry.get("meta")).get("n_vocab")) or 0
-        return Found("llama-server", str(props.get("build_info", "")), models, context, size, props)
+        return Found("llama-server", "", models, context, size, props)
     if entry.get("owned_by") == "vllm":
         version = str(_asked(client, "/version", control).get("version", ""))
-        return Found("vllm", version, models, whole(entry.get("max_model_len")) or 0)
+        return Found("vllm", version, models, context_of(entry.get("max_model_len")))
     return Found("other", models=models)
 
 

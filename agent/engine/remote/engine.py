@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, suppress
@@ -20,16 +21,20 @@ class RemoteEngine:
     """Runs a model on a server. See `agent.engine.base.Engine`; the vocabulary must have been proved (`proof`).
 
     `context_tokens`: the server's, or fewer. It compiles no constraint (each server says why) and keeps no caches of
-    its own: the server's are its own affair.
+    its own: the server's are its own affair. `figures_s`: so long an answer that is whole waits for the server's
+    figures.
     """
 
     capabilities = frozenset({"prefill"})
 
-    def __init__(self, server: IdServer, vocabulary: Vocabulary, *, name: str, context_tokens: int) -> None:
+    def __init__(
+        self, server: IdServer, vocabulary: Vocabulary, *, name: str, context_tokens: int, figures_s: float = 3.0
+    ) -> None:
         self.server = server
         self.vocabulary = vocabulary
         self.name = name
         self.context_tokens = context_tokens
+        self.figures_s = figures_s
 
     def generate(
         self,
@@ -57,7 +62,8 @@ class RemoteEngine:
     ) -> None:
         """Let the server read the prompt into its cache. It reads on for a batch after a stop.
 
-        A server that fails meanwhile is passed over: nobody waits for this, and the next step will say so.
+        A server that fails meanwhile is passed over, without a word or another try: nobody waits for this, and the next
+        step will say so.
         """
         with suppress(EngineFailed), closing(self.server.read(prompt.ids, control)) as answer:
             for item in answer:
@@ -84,9 +90,13 @@ class RemoteGeneration:
     _first: float | None = None
     _last: float = 0.0
     _end: CompletionEnd | None = None
+    _own: Control = field(default_factory=Control)  # ends the exchange: with the turn, or when the figures are late
+    _late: threading.Timer = field(init=False)
     _items: Generator[int | Progress, None, None] = field(init=False)
 
     def __post_init__(self) -> None:
+        self._late = threading.Timer(self._engine.figures_s, self._own.stop)
+        self._late.daemon = True
         self._items = self._run()
 
     def __iter__(self) -> Iterator[int | Progress]:
@@ -100,7 +110,7 @@ class RemoteGeneration:
         """The server's own figures; where it gives none, the times are ours, and all of the prompt counts as read."""
         told, total, now = self._figures, len(self._prompt.ids), self._last or time.monotonic()
         progress = self._read
-        reused = told.reused if told.reused is not None else progress.reused if progress else 0
+        reused = min(told.reused, total) if told.reused is not None else progress.reused if progress else 0
         read = progress.done - reused if progress else total - reused if self._first is not None else 0
         first = self._first if self._first is not None else now
         return StepStats(
@@ -110,7 +120,7 @@ class RemoteGeneration:
             prefill_s=first - self._began if told.prefill_s is None else told.prefill_s,
             decode_s=now - first if told.decode_s is None else told.decode_s,
             end=self._end or "stop",
-            evaluated_tokens=max(read, 0) if told.evaluated is None else told.evaluated,
+            evaluated_tokens=max(read, 0) if told.evaluated is None else min(told.evaluated, total),
         )
 
     def close(self) -> None:
@@ -119,48 +129,61 @@ class RemoteGeneration:
         self._last = self._last or time.monotonic()
 
     def _run(self) -> Generator[int | Progress, None, None]:
+        forget = self._control.on_stop(self._own.stop)
         try:
             if self._control.stopped:
                 self._end = "stopped"
                 return
             yield Progress(0, len(self._prompt.ids))
-            with closing(self._engine.server.complete(self._task, self._control)) as answer:
+            with closing(self._engine.server.complete(self._task, self._own)) as answer:
                 yield from self._follow(answer)
         finally:
+            forget()
+            self._late.cancel()
             self._last = time.monotonic()
 
     def _follow(self, answer: Iterator[Progress | Came | Ended]) -> Generator[int | Progress, None, None]:
-        """Give out what comes, up to the first stop id or the limit, and note why it ended.
+        """Give out what comes, up to the first stop id or the limit.
 
         A stop id is held back until the server has told its figures and its slot: who gets it may close this.
         """
         held: int | None = None
-        for item in answer:
-            if isinstance(item, Progress):
-                self._read = item
-                yield item
-            elif isinstance(item, Ended):
-                held = self._ended(item) if self._end is None else held
-                break
-            elif item.ids and self._end is not None:
-                break  # at `<|end|>` a server goes on by itself
-            else:
-                self._figures = item.figures if item.figures != Figures() else self._figures
-                for token in item.ids:
-                    if self._end is None and not self._control.stopped:
-                        self._take(token)
+        try:
+            for item in answer:
+                if isinstance(item, Progress):
+                    self._read = item
+                    yield item
+                elif isinstance(item, Ended):
+                    held = self._ended(item) if self._end is None else held
+                    break
+                elif item.ids and self._end is not None:
+                    break  # at `<|end|>` a server goes on by itself
+                else:
+                    for token in self._taken(item):
                         if self._end == "stop":
                             held = token
                         else:
                             yield token
-            if self._end is None and self._control.stopped:
-                break
+                if self._end is None and self._control.stopped:
+                    break
+        except EngineFailed:
+            if self._end is None:
+                raise  # otherwise the answer is whole, and only figures are lost
         if held is not None:
             yield held
         elif self._end is None:
             if not self._control.stopped:
                 raise EngineFailed(f"{self._name} broke off in mid-answer: it ended without saying why; see its log")
             self._end = "stopped"
+
+    def _taken(self, came: Came) -> Iterator[int]:
+        """The ids of it up to the end of the answer, or a stop."""
+        self._figures = came.figures if came.figures != Figures() else self._figures
+        for token in came.ids:
+            if self._end is not None or self._control.stopped:
+                return
+            self._take(token)
+            yield token
 
     def _take(self, token: int) -> None:
         if token >= self._engine.vocabulary.size:
@@ -171,11 +194,13 @@ class RemoteGeneration:
             self._end = "stop"
         elif len(self._ids) >= self._task.most:
             self._end = self._at_limit
+        if self._end is not None:
+            self._late.start()
 
     def _ended(self, ended: Ended) -> int | None:
         """Note why the server ended; the stop id that it kept to itself."""
         if ended.why != "stop":
-            self._end = ended.why
+            self._end = "context" if ended.why == "context" else self._at_limit
             return None
         token = withheld((*self._prompt.ids, *self._ids), self._engine.vocabulary, ended.stop_id)
         self._take(token)

@@ -9,25 +9,40 @@ from typing import Any, Final
 from agent.control import Control
 from agent.engine.base import Progress, Sampling
 from agent.engine.remote.client import Client, Json
-from agent.engine.remote.server import Answer, Came, Ended, Figures, Task, ids_of, seconds, seed_of, table, whole
+from agent.engine.remote.server import (
+    Answer,
+    Came,
+    Ended,
+    Figures,
+    Task,
+    context_of,
+    ids_of,
+    seconds,
+    seed_of,
+    table,
+    whole,
+)
 from agent.errors import EngineFailed
 from harmony.tokenizer import Vocabulary
 
 _MOST_MISSING: Final = 3  # a character has at most four bytes
+_MOST_MISSING_BYTES: Final = 64  # they may begin with whole characters; each way to cut them is tried
+_PATH_CHARS: Final = 4096
 
 
 class LlamaServer:
     """A llama-server as an `IdServer`.
 
-    No grammar of a `Constraint` is sent to it: its GBNF can't let go of what the model wants otherwise, as our guide
-    does, and it is matched against text, where a control token can't be told from its spelled-out name.
+    No grammar of a `Constraint` is sent to it. Its GBNF does know ids (`<[200005]>`), but it can't let go of what the
+    model wants otherwise, as our guide does, and a stop id can't stand in it.
     """
 
-    def __init__(self, client: Client, props: Json, vocabulary: Vocabulary, *, kind: str = "llama-server") -> None:
+    kind = "llama-server"
+
+    def __init__(self, client: Client, props: Json, vocabulary: Vocabulary) -> None:
         self.client = client
-        self.kind = kind
-        self.model = str(props.get("model_alias") or props.get("model_path") or "a model")
-        self.context_tokens = whole(table(props.get("default_generation_settings")).get("n_ctx")) or 0
+        self.model = client.said(str(props.get("model_alias") or props.get("model_path") or "a model"), _PATH_CHARS)
+        self.context_tokens = context_of(table(props.get("default_generation_settings")).get("n_ctx"))
         self._slot: int | None = None  # which one has our conversation: known once it has answered
         self._vocabulary = vocabulary
         self._ids_of_bytes: dict[bytes, int] | None = None
@@ -46,14 +61,14 @@ class LlamaServer:
         if self._slot is not None:
             body["id_slot"] = self._slot
         count = 0
-        with closing(self.client.stream("/completion", body, control)) as events:
+        with closing(self.client.stream("/completion", body, control, again=task.waited_for)) as events:
             for event in events:
                 progress = event.get("prompt_progress")
                 if progress is not None:  # its `tokens` mean nothing
                     yield _progress(table(progress), len(task.ids))
                     continue
                 figures = _figures(table(event.get("timings")))
-                ids = ids_of(event.get("tokens"), self.client.address.name)
+                ids = ids_of(event.get("tokens"), self.client)
                 predicted = whole(event.get("tokens_predicted"))
                 if ids and predicted is not None and 0 < predicted - count - len(ids) <= _MOST_MISSING:
                     ids = (*self._missing(event, ids, predicted - count - len(ids)), *ids)
@@ -64,15 +79,19 @@ class LlamaServer:
                     slot = whole(event.get("id_slot"))
                     self._slot = self._slot if slot is None else slot
                     yield Came((), figures)
-                    yield Ended(_why(event), self._vocabulary.control.get(str(event.get("stopping_word"))), predicted)
+                    yield Ended(
+                        _why(event, self.client),
+                        self._vocabulary.control.get(str(event.get("stopping_word"))),
+                        predicted,
+                    )
                     return
 
     def read(self, ids: Sequence[int], control: Control) -> Answer:
-        return self.complete(Task(ids, 0, frozenset(), Sampling(temperature=0)), control)
+        return self.complete(Task(ids, 0, frozenset(), Sampling(temperature=0), waited_for=False), control)
 
     def tokenize(self, text: str, control: Control) -> list[int]:
         asked = {"content": text, "add_special": False, "parse_special": True}
-        return list(ids_of(self.client.post("/tokenize", asked, control).get("tokens"), self.client.address.name))
+        return list(ids_of(self.client.post("/tokenize", asked, control).get("tokens"), self.client))
 
     def detokenize(self, ids: Sequence[int], control: Control) -> str:
         return str(self.client.post("/detokenize", {"tokens": list(ids)}, control).get("content"))
@@ -87,7 +106,7 @@ class LlamaServer:
         """
         content = str(event.get("content")).encode("utf-8", "surrogatepass")
         last = b"".join(self._vocabulary.tokens[one] for one in ids if one < len(self._vocabulary.tokens))
-        if not last or not content.endswith(last):
+        if not last or not content.endswith(last) or len(content) - len(last) > _MOST_MISSING_BYTES:
             return ()
         if self._ids_of_bytes is None:
             self._ids_of_bytes = {piece: number for number, piece in enumerate(self._vocabulary.tokens) if piece}
@@ -134,10 +153,11 @@ def _figures(timings: Json) -> Figures:
     return Figures(reused, evaluated, seconds(timings.get("prompt_ms")), seconds(timings.get("predicted_ms")))
 
 
-def _why(event: Json) -> Any:
+def _why(event: Json, client: Client) -> Any:
     kind = event.get("stop_type")
     if kind in ("eos", "word"):
         return "stop"
     if kind == "limit":
         return "context" if event.get("truncated") else "tokens"
-    raise EngineFailed(f"llama-server ended the answer without a reason that is known ({kind!r:.40}): update it")
+    why = client.said(repr(kind), 40)
+    raise EngineFailed(f"llama-server ended the answer without a reason that is known ({why}): update it")

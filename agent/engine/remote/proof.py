@@ -54,7 +54,8 @@ def _prove(server: IdServer, tokenizer: Tokenizer, control: Control) -> None:
 def _spread(tokens: Sequence[bytes]) -> list[int]:
     """Ids spread over the vocabulary, of tokens that are text by themselves."""
     ids = [number for number, token in enumerate(tokens) if token and _is_text(token)]
-    return ids[:: -(-len(ids) // _MOST_IDS)]
+    count = min(len(ids), _MOST_IDS)
+    return [ids[at * len(ids) // count] for at in range(count)]
 
 
 def _is_text(token: bytes) -> bool:
@@ -66,7 +67,8 @@ def _is_text(token: bytes) -> bool:
 
 def _same(server: IdServer, what: object, ours: object, theirs: object) -> None:
     if ours != theirs:
+        is_there = server.client.said(repr(theirs), 40)
         raise EngineFailed(
-            f"{server.client.address.name}: its vocabulary isn't ours: {what!r:.40} is {theirs!r:.40} there, not "
+            f"{server.client.address.name}: its vocabulary isn't ours: {what!r:.40} is {is_there} there, not "
             f"{ours!r:.40}: it must serve a gpt-oss model; --model names the GGUF that it serves"
         )

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from agent.control import Control
 from agent.engine.base import Progress, Sampling
 from agent.engine.remote.client import Client, Json
 from agent.errors import EngineFailed
+
+_MOST: Final = 1 << 31
+"""No number of ids, and no id, is as large."""
+_MOST_CONTEXT: Final = 131_072
+"""gpt-oss's own. A server's word for more would leave an endless answer without an end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +57,16 @@ Answer = Generator[Progress | Came | Ended, None, None]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A completion to be asked for: at most `most` ids after `ids`, which end at one of `stops`."""
+    """A completion to be asked for: at most `most` ids after `ids`, which end at one of `stops`.
+
+    `waited_for`: somebody waits, so that a server that is busy or away is asked again.
+    """
 
     ids: Sequence[int]
     most: int
     stops: frozenset[int]
     sampling: Sampling
+    waited_for: bool = True
 
 
 class IdServer(Protocol):
@@ -91,21 +100,30 @@ def seed_of(sampling: Sampling, *, salt: int) -> int | None:
 
 
 def whole(value: object) -> int | None:
-    """A number of something, as servers write it; None for what is none."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    """A number of something, as servers write it; None for what is none, or can't be true."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST else None
+
+
+def context_of(value: object) -> int:
+    """The tokens that a server says it has room for, at most gpt-oss's own 131,072; 0 for what is no number."""
+    return min(whole(value) or 0, _MOST_CONTEXT)
 
 
 def seconds(milliseconds: object) -> float | None:
-    """Milliseconds as servers write them, in seconds; None for what is none."""
-    is_number = isinstance(milliseconds, int | float) and not isinstance(milliseconds, bool)
-    return float(milliseconds) / 1000 if is_number and 0 <= milliseconds < 1e12 else None  # type: ignore[operator, arg-type]
+    """Milliseconds as servers write them, in seconds to the microsecond; None for what is none."""
+    if isinstance(milliseconds, bool) or not isinstance(milliseconds, int | float) or not 0 <= milliseconds < 1e12:
+        return None
+    return round(milliseconds / 1000, 6)
 
 
-def ids_of(value: object, name: str) -> tuple[int, ...]:
+def ids_of(value: object, client: Client) -> tuple[int, ...]:
     """A list of ids. Raises EngineFailed if it is none."""
     if isinstance(value, list) and all(whole(one) is not None for one in value):
         return tuple(value)
-    raise EngineFailed(f"{name}: expected a list of ids, not {value!r:.60}: is a proxy between that changes answers?")
+    came = client.said(repr(value), 60)
+    raise EngineFailed(
+        f"{client.address.name}: expected a list of ids, not {came}: is a proxy between that changes answers?"
+    )
 
 
 def table(value: object) -> Json:

@@ -20,7 +20,7 @@ class Vllm:
     """A vLLM as an `IdServer`.
 
     None of its structured outputs are asked for: they hold the whole answer to one grammar, from its first id on, and
-    are written over text, in which a header's control tokens don't appear.
+    can't let go of what the model wants otherwise, as our guide does.
     """
 
     def __init__(self, client: Client, version: str, model: str, context_tokens: int) -> None:
@@ -45,32 +45,41 @@ class Vllm:
             **_sampling(task.sampling, salt=len(task.ids)),
         }
         ended: Ended | None = None
-        with closing(self.client.stream("/v1/completions", body, control)) as events:
+        with closing(self.client.stream("/v1/completions", body, control, again=task.waited_for)) as events:
             for event in events:
                 choice = first(event.get("choices"))
                 if choice and "token_ids" not in choice:
                     name = self.client.address.name
                     raise EngineFailed(f"{name}: {self.kind} sends no token_ids: it must be vLLM 0.10.2 or newer")
-                ids = ids_of(choice.get("token_ids") or [], self.client.address.name)
+                ids = ids_of(choice.get("token_ids") or [], self.client)
                 if ids:
                     yield Came(ids)
                 if choice.get("finish_reason"):
-                    ended = Ended("stop" if choice["finish_reason"] == "stop" else "tokens", _stop_id(choice))
+                    ended = self._ended(choice)
                 if event.get("usage"):  # its own event, after the last ids
                     yield Came((), _figures(table(event["usage"])))
         if ended is not None:
             yield ended
 
     def read(self, ids: Sequence[int], control: Control) -> Answer:
-        return self.complete(Task(ids, 1, frozenset(), Sampling(temperature=0)), control)  # it refuses 0
+        return self.complete(
+            Task(ids, 1, frozenset(), Sampling(temperature=0), waited_for=False), control
+        )  # it refuses 0
 
     def tokenize(self, text: str, control: Control) -> list[int]:
         asked = {"model": self.model, "prompt": text, "add_special_tokens": False}
-        return list(ids_of(self.client.post("/tokenize", asked, control).get("tokens"), self.client.address.name))
+        return list(ids_of(self.client.post("/tokenize", asked, control).get("tokens"), self.client))
 
     def detokenize(self, ids: Sequence[int], control: Control) -> str:
         asked = {"model": self.model, "tokens": list(ids)}
         return str(self.client.post("/detokenize", asked, control).get("prompt"))
+
+    def _ended(self, choice: Json) -> Ended:
+        why = choice["finish_reason"]
+        if why not in ("stop", "length"):  # "abort", "error", "repetition": vllm/v1/engine/__init__.py
+            said = self.client.said(str(why), 40)
+            raise EngineFailed(f"{self.client.address.name} broke off in mid-answer ({said}): see its log")
+        return Ended("stop" if why == "stop" else "tokens", whole(choice.get("stop_reason")))
 
 
 def _sampling(sampling: Sampling, *, salt: int) -> Json:
@@ -86,10 +95,6 @@ def _sampling(sampling: Sampling, *, salt: int) -> Json:
     }
     seed = seed_of(sampling, salt=salt)
     return asked if seed is None else {**asked, "seed": seed}
-
-
-def _stop_id(choice: Json) -> int | None:
-    return whole(choice.get("stop_reason"))
 
 
 def _figures(usage: Json) -> Figures:

@@ -19,9 +19,9 @@ from agent.control import Control
 from agent.engine.remote.address import Address
 from agent.engine.remote.client import Client
 from agent.errors import AddressUnusable, EngineFailed, ServerRefused
+from tests.support.remote import EVENTS
 from tests.support.site import Reply, Request, Site, wait_until
 
-EVENTS = {"Content-Type": "text/event-stream"}
 BODY = {"prompt": [1, 2]}
 
 
@@ -116,28 +116,30 @@ def test_a_stop_ends_it_at_once(site: Site, client: Client, path: str) -> None:
     assert done.wait(10)
 
 
-def test_a_stop_closes_the_connection(client: Client, site: Site) -> None:
-    """Otherwise the server would go on computing."""
-    closed = threading.Event()
+def answering(reply: bytes, ended: threading.Event) -> Client:
+    """The client of a server that sends this, and then nothing; `ended` is set once the client has hung up."""
+    listening = socket.create_server(("127.0.0.1", 0))
 
-    def pieces() -> Iterator[bytes]:
-        try:
-            for n in range(2000):
-                yield events({"n": n})
-                time.sleep(0.005)
-        except OSError:
-            closed.set()
-            raise
-        finally:
-            closed.set()
+    def answer() -> None:
+        with listening, listening.accept()[0] as connection:
+            connection.recv(65_536)
+            connection.sendall(reply)
+            while connection.recv(65_536):
+                pass
+            ended.set()
 
-    site.route("/completion", lambda _: Reply(pieces(), headers=EVENTS))
-    control = Control()
-    stream = client.stream("/completion", BODY, control)
-    assert next(iter(stream)) == {"n": 0}
-    control.stop()
-    assert list(stream) == []
-    assert closed.wait(5)
+    threading.Thread(target=answer, daemon=True).start()
+    return Client(Address(f"http://127.0.0.1:{listening.getsockname()[1]}", "team", "sesame"), back_off_s=0.01)
+
+
+@pytest.mark.parametrize("begun", [b"", b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"])
+def test_a_stop_closes_the_connection(begun: bytes) -> None:
+    """Otherwise the server would go on reading a long prompt, while it says nothing."""
+    ended, control = threading.Event(), Control()
+    client = answering(begun, ended)
+    threading.Timer(0.05, control.stop).start()
+    assert asked(client, control) == []
+    assert ended.wait(10)
 
 
 def test_after_a_stop_nothing_is_asked(site: Site, client: Client) -> None:
@@ -172,9 +174,63 @@ def test_a_stop_ends_the_wait(site: Site, client: Client, told: list[str]) -> No
     site.route("/completion", lambda _: Reply(b"{}", 429, {"Retry-After": "50"}))
     control = Control()
     stop_when(lambda: bool(told), control)
-    began = time.monotonic()
     assert asked(client, control) == []
-    assert time.monotonic() - began < 40  # it was told to wait for 50 s
+    assert [line.rpartition(": ")[2] for line in told] == ["asking again in 50 s"]
+
+
+def test_a_busy_server_is_given_up_after_eight_times(site: Site) -> None:
+    site.route("/completion", lambda _: Reply(b"{}", 503))
+    client = Client(Address(site.url("").rstrip("/"), "team", "sesame"), back_off_s=0.001)
+    assert "answered 503" in fault(client)
+    assert len(site.requests) == 8
+
+
+@pytest.mark.parametrize("after", ["Mon, 20 Nov 1995 19:12:08 +9999999999999999", "1e9", "-5", "\u0665"])
+def test_an_hour_that_is_none_is_not_waited_for(site: Site, client: Client, told: list[str], after: str) -> None:
+    replies = iter([Reply(b"{}", 503, {"Retry-After": after.encode().decode("latin-1")}), Reply(events({"n": 1}))])
+    site.route("/completion", lambda _: Reply((reply := next(replies)).body, reply.status, {**EVENTS, **reply.headers}))
+    assert asked(client) == [{"n": 1}]
+    assert [line.rpartition(": ")[2] for line in told] == ["asking again in 0.01 s"]
+
+
+def test_what_nobody_waits_for_is_tried_once_and_not_told(site: Site, client: Client, told: list[str]) -> None:
+    site.route("/completion", lambda _: Reply(b"{}", 503))
+    with pytest.raises(ServerRefused):
+        list(client.stream("/completion", BODY, Control(), again=False))
+    assert (len(site.requests), told) == (1, [])
+
+
+def test_a_short_answer_has_a_time_limit_in_all(site: Site) -> None:
+    """A byte now and then doesn't prolong it."""
+    site.drip("/props", every_s=0.02)
+    with pytest.raises(EngineFailed, match="gave no answer: no word from it in time"):
+        client_of(site, answer_s=0.2).get("/props", Control())
+
+
+def test_a_slow_reader_holds_few_events(site: Site, client: Client) -> None:
+    sent: list[int] = []
+
+    def pieces() -> Iterator[bytes]:
+        for _ in range(60):
+            yield events({"text": "x" * 1_000_000})
+            sent.append(1)
+
+    site.route("/completion", lambda _: Reply(pieces(), headers=EVENTS))
+    stream = client.stream("/completion", BODY, Control())
+    next(stream)
+    before = -1
+    while before != len(sent):  # until it stalls
+        before = len(sent)
+        time.sleep(0.3)
+    stream.close()
+    assert before < 40
+
+
+@pytest.mark.parametrize(
+    "reply", [b"HTTP/1.1 200 OK\r\nX sesame\r\n\r\n", b"sesame\r\n\r\n", b"HTTP/1.1 200 sesame\x01\r\n\r\n"]
+)
+def test_a_broken_header_does_not_show_the_key(reply: bytes) -> None:
+    assert "gave no answer: " in fault(answering(reply, threading.Event()))
 
 
 def test_a_server_that_is_not_there_is_asked_again_and_given_up(told: list[str]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -56,8 +55,8 @@ class Asking(Client):
         self.more = more
         self.events = 0
 
-    def stream(self, path: str, body: Json, control: Control) -> Generator[Json, None, None]:
-        with closing(super().stream(path, {**body, **self.more}, control)) as events:
+    def stream(self, path: str, body: Json, control: Control, *, again: bool = True) -> Generator[Json, None, None]:
+        with closing(super().stream(path, {**body, **self.more}, control, again=again)) as events:
             for event in events:
                 self.events += 1
                 yield event
@@ -164,7 +163,6 @@ def test_the_slot_stays_and_what_is_cached_is_told(remote: RemoteEngine, tokeniz
         assert stats.reused_tokens + stats.evaluated_tokens == len(ids)
         assert (stats.reused_tokens > len(ids) // 2) == bool(again)
         assert stats.prefill_s > 0 and stats.decode_s > 0
-    assert getattr(remote.server, "_slot") == 0  # noqa: B009
 
 
 def test_what_is_read_ahead_is_reused(remote: RemoteEngine, tokenizer: Tokenizer) -> None:
@@ -266,9 +264,8 @@ def test_a_stop_while_the_prompt_is_read_ends_the_servers_work(server: LlamaServ
     remote = remote_of(server, tokenizer.vocabulary)
     control = Control()
     threading.Timer(0.02, control.stop).start()
-    began = time.monotonic()
     remote.prefill(Prompt(question(tokenizer, "x y z " * 250)), control=control)
-    assert time.monotonic() - began < 5  # and the slot is free again:
+    # and the slot is free again:
     assert drawn(remote, question(tokenizer, "Hello."), most=2)[1] in ("tokens", "stop")
 
 

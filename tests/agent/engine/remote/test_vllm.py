@@ -10,6 +10,7 @@ https://github.com/vllm-project/vllm/blob/main/tests/entrypoints/openai/test_ret
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -171,6 +172,8 @@ def test_the_limit(site: Site, engine: RemoteEngine) -> None:
     [
         ((chunk([5]),), "broke off in mid-answer: it ended without saying why"),
         ((chunk(None), DONE), "sends no token_ids: it must be vLLM 0.10.2 or newer"),
+        ((chunk([5]), chunk([], finish="abort"), DONE), r"broke off in mid-answer \(abort\): see its log"),
+        ((chunk([5], finish="error"), DONE), r"broke off in mid-answer \(error\)"),
         ((chunk([5, -1]),), "expected a list of ids, not"),
         ((chunk([5, 10**9]),), "the id 1000000000 isn't in the vocabulary: it serves another model"),
         ((chunk([5]), 'data: {"error": {"message": "EngineCore died", "code": 500}}\n\n'), "EngineCore died"),
@@ -180,6 +183,39 @@ def test_what_breaks_is_one_line(site: Site, engine: RemoteEngine, pieces: tuple
     answers(site, *pieces)
     with pytest.raises(EngineFailed, match=says):
         drawn(asked(engine, (1,)))
+
+
+@pytest.mark.parametrize("silent", [True, False])
+def test_an_answer_that_is_whole_is_kept_though_the_server_breaks(
+    site: Site, engine: RemoteEngine, silent: bool
+) -> None:
+    """Its stop id has come: only figures are lost, if the connection breaks, or nothing more comes."""
+    call, over = engine.vocabulary.control["<|call|>"], threading.Event()
+    waited_out: list[bool] = []
+
+    def pieces() -> Iterator[bytes]:
+        text = (chunk([5, 6]) + chunk([call])).encode()
+        yield f"{len(text):x}\r\n".encode() + text + b"\r\n"
+        if silent:
+            waited_out.append(not over.wait(5))
+        yield b"5\r\nda"
+
+    headers = {"Content-Type": "text/event-stream", "Transfer-Encoding": "chunked"}
+    site.route("/v1/completions", lambda _: Reply(pieces(), headers=headers))
+    engine.figures_s = 0.1 if silent else 60
+    generation = asked(engine, (1, 2))
+    assert drawn(generation) == [5, 6, call]
+    assert (generation.stats.end, waited_out) == ("stop", [])
+    over.set()
+
+
+def test_reading_ahead_fails_in_silence(site: Site, tokenizer: Tokenizer) -> None:
+    told: list[str] = []
+    client = Client(parse_url(site.url("/v1")), back_off_s=0.01, told=told.append)
+    site.route("/v1/completions", lambda _: Reply(b"{}", 503))
+    engine = RemoteEngine(Vllm(client, "", MODEL, 100), tokenizer.vocabulary, name="x", context_tokens=100)
+    engine.prefill(Prompt((1, 2, 3)), control=Control())
+    assert (len(site.requests), told) == (1, [])
 
 
 def test_reading_ahead_asks_for_one_id(site: Site, engine: RemoteEngine) -> None:
