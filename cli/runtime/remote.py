@@ -105,8 +105,8 @@ def _wanted_context(settings: Settings, address: Address) -> int | None:
 
 
 def _name(model: str, address: Address) -> str:
-    """`gpt-oss-120b @ team`: for the status line, and stored with what it writes."""
-    return f"{_short(model)} @ {address.place if address.name == address.place else address.name}"
+    """`gpt-oss-120b @ gpu.example:8000`: for the status line, and stored with what it writes."""
+    return f"{_short(model)} @ {address.place}"
 
 
 def _note(model: str, address: Address, kind: str, context: int, lacks: str) -> str:

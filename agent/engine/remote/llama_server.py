@@ -33,8 +33,9 @@ _PATH_CHARS: Final = 4096
 class LlamaServer:
     """A llama-server as an `IdServer`.
 
-    No grammar of a `Constraint` is sent to it. Its GBNF does know ids (`<[200005]>`), but it can't let go of what the
-    model wants otherwise, as our guide does, and a stop id can't stand in it.
+    No grammar of a `Constraint` is sent to it. Its GBNF matches ids exactly (`<[200005]>`), but in rules for text, such
+    as a string of JSON, a control token counts as its name, and it can't let go of what the model wants otherwise, as
+    our guide does.
     """
 
     kind = "llama-server"

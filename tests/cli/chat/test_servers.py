@@ -29,7 +29,7 @@ def test_a_server_takes_the_conversation_over(
                 await stage.until(lambda: told in "\n".join(stage.rows))
 
             def on_team() -> bool:
-                return talk.assembly is not None and talk.assembly.engine.name == "etude @ team"
+                return talk.assembly is not None and talk.assembly.engine.name == f"etude @ 127.0.0.1:{site.port}"
 
             assert "team" in [value for value, _ in arguments(talk, "/model", "") or ()]
             await say("hello there", "Hi.")
@@ -37,7 +37,7 @@ def test_a_server_takes_the_conversation_over(
             await say("/model team", "switching to team")
             await stage.until(on_team)
             await say("And now?", "It is the server.")
-            assert stage.rows[-1].strip().startswith("etude @ team")
+            assert stage.rows[-1].strip().startswith(f"etude @ 127.0.0.1:{site.port}")
             await say("/model", "team: a server")
             await say(f"/model {other.url()}", "can't be used")
             await stage.until(on_team)
