@@ -25,7 +25,7 @@ class Vllm:
 
     def __init__(self, client: Client, version: str, model: str, context_tokens: int) -> None:
         self.client = client
-        self.kind = f"vLLM {version}".strip()
+        self.kind = f"vLLM {client.said(version, 40)}".strip()
         self.model = model
         self.context_tokens = context_tokens
 

@@ -45,7 +45,7 @@ def test_an_address_by_its_url(text: str, url: str, name: str, host: str, is_loc
         ("http://gpu.example/#sesame", "must be like http://HOST:PORT or https://HOST, not 'http://gpu.example/'"),
         ("http://gpu.example\r\nX: y", "must be like"),
         ("http://999.1.1.1", "must be like http://HOST:PORT: Invalid IPv4 address"),
-        ("http://[::1]evil.test", "must be like"),
+        ("http://[::1]8080", "must be like"),
         (f"http://{'a' * 70_000}", "must be like http://HOST:PORT: URL too long"),
         ("https://me:sesame@gpu.example", "no name or password may stand in the address"),
         ("https://me:sesame@gpu.example:port", "no name or password may stand in the address"),

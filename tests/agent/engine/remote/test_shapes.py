@@ -14,6 +14,7 @@ from agent.engine.remote.engine import RemoteEngine, RemoteGeneration
 from agent.engine.remote.llama_server import LlamaServer, samplers
 from agent.engine.remote.proof import prove
 from agent.engine.remote.server import Task, seed_of
+from agent.engine.remote.vllm import Vllm
 from agent.errors import EngineFailed
 from harmony.tokenizer import Tokenizer
 from tests.support.remote import Canned, complete_text
@@ -126,6 +127,14 @@ def test_what_is_no_answer_is_one_short_line(etude_tokenizer: Tokenizer, event: 
         list(generated(Canned([event]), etude_tokenizer))
     message = str(caught.value)
     assert "sesame" not in message and message.isprintable() and len(message) < 200
+
+
+def test_what_a_server_calls_itself_is_one_line_without_the_key(etude_tokenizer: Tokenizer) -> None:
+    assert Vllm(Canned([]), "0.11\nsesame", "m", 9).kind == "vLLM 0.11 …"
+    assert (
+        LlamaServer(Canned([]), {"model_alias": "/m/sesame\x1b[m.gguf"}, etude_tokenizer.vocabulary).model
+        == "/m/… [m.gguf"
+    )
 
 
 def test_ids_within_a_character_are_found_by_its_text(etude_tokenizer: Tokenizer) -> None:
