@@ -24,6 +24,12 @@ _CONNECTS, _ASKS = 4, 8
 """How often a server is asked that can't be reached, or that is busy: for about a minute, if it doesn't say when."""
 _LONGEST_WAIT_S: Final = 60.0
 _DONE: Final = "[DONE]"
+_HINTS: Final = {
+    "CERTIFICATE_VERIFY_FAILED": "set ca in [engines.NAME] to a file with its certificate, if you trust it",
+    "WRONG_VERSION_NUMBER": "it speaks no TLS: give http://",
+    "Connection refused": "is it running, and is the port right?",
+    "peer closed connection": "ask again",
+}
 
 Json = Mapping[str, Any]
 
@@ -178,7 +184,9 @@ class Client:
     def _refusal(self, refused: Refused) -> str:
         said = f"{self._name} answered {refused.status}: {self._fault(refused.text)}"
         if refused.status in (301, 302, 303, 307, 308):
-            return f"{self._name} answered {refused.status}, another address, which isn't followed: give that one"
+            there = self.said(refused.headers.get("location", "not named").partition("?")[0], 100)
+            said = f"{self._name} answered {refused.status}, another address ({there})"
+            return f"{said}, which isn't followed: give that one"
         if refused.status in (401, 403):
             variable = self.address.key_env
             return f"{said}: {f'see the key in {variable}' if variable else 'set key_env in [engines.NAME]'}"
@@ -197,9 +205,9 @@ class Client:
         if isinstance(error, httpx2.TimeoutException):
             return "no word from it in time"
         text = self.said(str(error).partition(": bytearray(")[0])  # a broken header, which may hold part of the key
-        if "CERTIFICATE_VERIFY_FAILED" in text:
-            return f"{text}: set ca in [engines.NAME] to a file with its certificate, if you trust it"
-        return text or type(error).__name__
+        text = text.partition("] ")[2] if text.startswith("[Errno") else text
+        hints = [f": {hint}" for part, hint in _HINTS.items() if part in text]
+        return (text or type(error).__name__) + "".join(hints)
 
 
 def _retry_after(headers: httpx2.Headers) -> float | None:

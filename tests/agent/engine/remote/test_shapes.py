@@ -162,27 +162,32 @@ def test_no_context_is_larger_than_the_models_own() -> None:
 class Altered(LlamaServer):
     """A server whose vocabulary is ours, but for what a test says."""
 
-    def __init__(self, tokenizer: Tokenizer, tokenized: Mapping[str, list[int]], words: Mapping[str, str]) -> None:
+    def __init__(self, tokenizer: Tokenizer, read: Mapping[str, str], words: Mapping[str, str]) -> None:
         super().__init__(Canned([]), {}, tokenizer.vocabulary)
-        self._tokenizer, self._tokenized, self._words = tokenizer, tokenized, words
+        self._tokenizer, self._read, self._words = tokenizer, read, words
         self.ids: list[int] = []
 
     def tokenize(self, text: str, control: Control) -> list[int]:
-        return self._tokenized.get(text[:9], complete_text(self._tokenizer, text))
+        return complete_text(self._tokenizer, _replaced(text, self._read))
 
     def detokenize(self, ids: Sequence[int], control: Control) -> str:
         self.ids = list(ids)
-        text = self._tokenizer.decode(ids)
-        for ours, theirs in self._words.items():
-            text = text.replace(ours, theirs)
-        return text
+        return _replaced(self._tokenizer.decode(ids), self._words)
+
+
+def _replaced(text: str, words: Mapping[str, str]) -> str:
+    for ours, theirs in words.items():
+        text = text.replace(ours, theirs)
+    return text
 
 
 @pytest.mark.parametrize(
-    ("tokenized", "words", "what"),
+    ("read", "words", "what"),
     [
-        ({"<|call|>": [70]}, {}, "'<|call|>' is"),
-        ({"The quick": [70, 71]}, {}, "The quick brown"),
+        ({"<|call|>": "<|end|>"}, {}, "'<|call|>' is"),
+        ({"<|call|>": ""}, {}, " is "),
+        ({}, {"<|call|>": "<call>"}, "isn't ours: ["),
+        ({"quick": "quack"}, {}, "The quick brown"),
         ({}, {" brown": " Brown"}, "The quick brown"),
         ({}, {"Ω": "O"}, "'Grüße, naïve"),
         ({}, {"<|start|><|": "<|"}, "is "),
@@ -190,9 +195,9 @@ class Altered(LlamaServer):
     ],
 )
 def test_a_vocabulary_that_differs_in_one_thing(
-    etude_tokenizer: Tokenizer, tokenized: dict[str, list[int]], words: dict[str, str], what: str
+    etude_tokenizer: Tokenizer, read: dict[str, str], words: dict[str, str], what: str
 ) -> None:
-    server = Altered(etude_tokenizer, tokenized, words)
+    server = Altered(etude_tokenizer, read, words)
     if not what:
         prove(server, etude_tokenizer, Control())
         assert len(server.ids) > 2000 and len(set(server.ids)) == len(server.ids)
