@@ -12,15 +12,13 @@ from agent.engine.remote.client import Client
 from agent.errors import EngineFailed, ServerRefused
 from agent.request import Request
 from agent.served.api import Api
-from agent.served.wire import Json, Names, conversation
+from agent.served.wire import Json, Names, conversation, plain
 from harmony.tokenizer import Vocabulary
 
 NOT_HAD: Final = (
     "it writes the prompts: no replayed ids, no guide, no kept KV cache, nothing read ahead, prompt tokens are guessed"
 )
 """What can't be had with such a server: told once, when it is chosen."""
-
-
 _OPTIONAL: Final = (
     "stream_options", "reasoning_effort", "reasoning", "parallel_tool_calls", "response_format", "store", "seed",
     "top_k", "min_p", "top_p", "temperature",
@@ -55,8 +53,8 @@ class ServedEngine:
         self.vocabulary = vocabulary
 
     def body(self, request: Request, names: Names) -> Json:
-        """What is sent for a step, without what this server has refused."""
-        body = self.api.body(request, conversation(request, names), self.model)
+        """What is sent for a step, all of it plain, without what this server has refused."""
+        body = plain(self.api.body(request, conversation(request, names), self.model))
         return {key: value for key, value in body.items() if key not in self._left_out}
 
     def can_do_without(self, refused: ServerRefused, sent: Json) -> bool:
