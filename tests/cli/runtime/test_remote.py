@@ -20,11 +20,13 @@ from agent.errors import EngineFailed
 from agent.models.catalog import ETUDE_PATH
 from cli import paths
 from cli.exits import ExitError
+from cli.own import own_parts
 from cli.runtime.consent import must_be_agreed
 from cli.runtime.progress import Display
 from cli.runtime.remote import connect
 from cli.settings.config import ConfigError, resolve
 from cli.settings.engines import address_of, engine_names
+from cli.settings.mcp import configured_servers
 from cli.settings.table import Settings
 from harmony.tokenizer import Tokenizer, Vocabulary
 from tests.oracle.engine import LlamaServer
@@ -32,6 +34,7 @@ from tests.support.command import OSSIA, ossia, ossia_here, start
 from tests.support.remote import EVENTS, answer, serve
 from tests.support.site import Reply, Site, wait_until
 from tools.approval.trust import Hosts
+from tools.functions.errors import McpConfigInvalid
 
 QUIET = Display(terminal=False, asides=False, lively=False, thinking=False, colour=False, verbose=False, quiet=True)
 FINAL = "<|channel|>final<|message|>Done.<|return|>"
@@ -80,6 +83,36 @@ def test_a_folder_brings_no_engine_though_it_is_trusted(line: str, config: Path,
         resolve({}, environ={}, path=config, folder=folder)
 
 
+def test_what_the_name_of_an_engine_can_not_be(config: Path) -> None:
+    config.write_text('[engines.llama]\nurl = "http://127.0.0.1:9"\n')
+    with pytest.raises(ConfigError, match=r"engines\.llama: --engine llama means something else: rename it$"):
+        engine_names({"OSSIA_CONFIG": str(config)})
+
+
+def test_no_call_may_change_whose_certificates_are_trusted(config: Path) -> None:
+    own = own_parts(config.parent, Settings(), environ={"OSSIA_CONFIG": str(config)}, servers=())
+    assert own.holds(config.parent / "team.pem") and not own.holds(config.parent / "tame.pem")
+    (config.parent / "team.pem").write_text("")
+    own = own_parts(config.parent, Settings(), environ={"OSSIA_CONFIG": str(config)}, servers=())
+    assert config.parent / "team.pem" in own.places
+
+
+@pytest.mark.parametrize("line", ['headers = { X-A = "a ${TEAM_KEY}" }', 'env = { A = "${env:TEAM_KEY:-x}" }'])
+def test_an_engines_key_goes_to_no_server_of_a_folder(line: str, config: Path, tmp_path: Path) -> None:
+    target = 'url = "http://127.0.0.1:9/mcp"' if "headers" in line else 'command = "x"'
+    servers = f"[mcpServers.x]\n{target}\n{line}\n"
+    folder = tmp_path / "work"
+    (folder / ".ossia").mkdir(parents=True)
+    (folder / ".ossia" / "config.toml").write_text(servers)
+    environ = {"OSSIA_CONFIG": str(config), "TEAM_KEY": "sesame"}
+    with pytest.raises(McpConfigInvalid, match=r"mcpServers\.x: TEAM_KEY is the key of an engine") as caught:
+        configured_servers(environ, folder=folder)
+    assert "sesame" not in str(caught.value)
+    config.write_text(TEAM + servers)  # what the user writes there is the user's own
+    (folder / ".ossia" / "config.toml").unlink()
+    assert [one.name for one in configured_servers(environ, folder=folder)] == ["x"]
+
+
 def test_a_password_in_an_address_is_not_repeated() -> None:
     done = ossia_here("run", "hi", "--engine", "https://me:sesame@gpu.example")
     assert done.returncode == 2 and b"sesame" not in done.stderr and b"--engine: must be llama" in done.stderr
@@ -121,8 +154,9 @@ def test_what_was_agreed_to(engine: str, allowed: tuple[str, ...], fine: bool) -
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pty")
 @pytest.mark.parametrize("yes", [True, False])
 def test_it_is_asked_once_and_kept(yes: bool) -> None:
-    """The name isn't known anywhere, so nothing is sent."""
+    """The name isn't known anywhere, so nothing is sent. What was typed before the question is no answer to it."""
     ours, theirs = pty.openpty()
+    os.write(ours, b"n\n" if yes else b"y\n")
     asked = [str(OSSIA), "run", "hi", "--engine", "https://nowhere.invalid"]
     with subprocess.Popen(asked, stdin=theirs, stderr=theirs, stdout=subprocess.DEVNULL) as process:
         os.close(theirs)
