@@ -31,8 +31,8 @@ from cli.settings.table import Settings
 from harmony.tokenizer import Tokenizer, Vocabulary
 from tests.oracle.engine import LlamaServer
 from tests.support.command import OSSIA, ossia, ossia_here, start
-from tests.support.remote import EVENTS, answer, serve
-from tests.support.site import Reply, Site, wait_until
+from tests.support.remote import EVENTS, answer, complete_text, serve
+from tests.support.site import Reply, Request, Site, wait_until
 from tools.approval.trust import Hosts
 from tools.functions.errors import McpConfigInvalid
 
@@ -45,6 +45,31 @@ TEAM = '[engines.team]\nurl = "https://gpu.example/v1"\nkey_env = "TEAM_KEY"\nca
 @pytest.fixture
 def site() -> Iterator[Site]:
     with Site() as site:
+        yield site
+
+
+def vllm_model(name: str, context: int) -> dict[str, object]:
+    return {"id": name, "owned_by": "vllm", "max_model_len": context}
+
+
+@pytest.fixture
+def vllm(etude_tokenizer: Tokenizer) -> Iterator[Site]:
+    """A vLLM with two models, and their vocabulary in what is taken for a gpt-oss that is here."""
+    here = paths.data_dir() / "models" / "gpt-oss-20b-mxfp4.gguf"
+    here.parent.mkdir(parents=True)
+    here.symlink_to(ETUDE_PATH)
+
+    def ids(asked: Request) -> Reply:
+        return Reply(json.dumps({"tokens": complete_text(etude_tokenizer, json.loads(asked.body)["prompt"])}).encode())
+
+    def text(asked: Request) -> Reply:
+        return Reply(json.dumps({"prompt": etude_tokenizer.decode(json.loads(asked.body)["tokens"])}).encode())
+
+    with Site() as site:
+        site.json("/v1/models", {"data": [vllm_model("org/a", 512), vllm_model("org/b", 1024)]})
+        site.json("/version", {"version": "0.11.0"})
+        site.route("/tokenize", ids)
+        site.route("/detokenize", text)
         yield site
 
 
@@ -192,6 +217,40 @@ def test_the_vocabulary_is_found_and_the_host_is_in_the_name(site: Site, etude_t
         "its headers and arguments are written without the guide"
     )
     assert connect(Settings(engine=site.url(), context=512), QUIET, Control()).engine.context_tokens == 512
+
+
+@pytest.mark.parametrize(
+    ("model", "own", "by_file", "name", "context"),
+    [
+        (None, None, False, "a", 512),
+        ("org/b", None, False, "b", 1024),
+        ("b", None, False, "b", 1024),  # as people call it
+        ("org/a", "org/b", False, "a", 512),  # the command line comes first
+        ("org/a", "org/b", True, "b", 1024),  # but the config's own `model` is none for this server
+        (str(ETUDE_PATH), "org/b", False, "b", 1024),  # a file here
+        ("etude", None, False, "a", 512),
+    ],
+)
+def test_which_of_its_models(
+    model: str | None, own: str | None, by_file: bool, name: str, context: int, config: Path, vllm: Site
+) -> None:
+    config.write_text(f'[engines.team]\nurl = "{vllm.url()}"\n' + (f'model = "{own}"\n' if own else ""))
+    found = connect(Settings(engine="team", model=model), QUIET, Control(), by_file=by_file)
+    assert (found.engine.name, found.engine.context_tokens) == (f"{name} @ team", context)
+
+
+@pytest.mark.parametrize("kind", ["vllm", "llama"])
+def test_a_model_that_is_not_there(kind: str, site: Site, vllm: Site, etude_tokenizer: Tokenizer) -> None:
+    serve(site, etude_tokenizer)
+    url, there = (vllm.url(), "a, b") if kind == "vllm" else (site.url(), "etude")
+    with pytest.raises(ExitError, match=f" serves no c, only {there}: name one of these with --model$"):
+        connect(Settings(engine=url, model="c"), QUIET, Control())
+
+
+@pytest.mark.parametrize("model", ["gpt-oss-20b", "gpt-oss-120b"])
+def test_a_name_of_the_catalogue_is_no_file_that_is_missing(model: str, site: Site, etude_tokenizer: Tokenizer) -> None:
+    serve(site, etude_tokenizer)
+    assert connect(Settings(engine=site.url(), model=model), QUIET, Control()).is_etude
 
 
 def test_another_vocabulary_is_refused_before_the_first_prompt(site: Site, etude_tokenizer: Tokenizer) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from agent.control import Control
-from agent.served.engine import NOT_HAD
+from agent.models.catalog import ETUDE_PATH
+from agent.served.engine import NOT_HAD, ServedEngine
 from agent.served.respond import ServedResponder
 from cli.runtime.progress import Display
 from cli.runtime.remote import connect
@@ -111,6 +112,36 @@ def test_several_models(server: Made) -> None:
     done = ossia("run", QUESTION, "--engine", site.url(), "--no-tools")
     assert done.returncode == 3
     assert b"has gpt-oss:20b, gpt-oss:120b: name one with --model" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("model", "asked"),
+    [
+        ("gpt-oss-20b", "openai/gpt-oss-20b"),
+        ("openai/gpt-oss-120b:groq", "openai/gpt-oss-120b:groq"),  # not listed, as a router's
+        ("etude", "openai/gpt-oss-20b"),  # a model here, as the config's `model` may be
+        ("/home/me/secret-name.gguf", "openai/gpt-oss-20b"),
+        (str(ETUDE_PATH), "openai/gpt-oss-20b"),
+        (None, "openai/gpt-oss-20b"),
+    ],
+)
+def test_what_is_the_servers_name_for_the_model(model: str | None, asked: str, server: Made) -> None:
+    found = connect(Settings(engine=server("chat").url(), model=model), QUIET, Control())
+    assert isinstance(found.engine, ServedEngine) and found.engine.model == asked
+    assert "secret" not in found.note and "secret" not in found.engine.name
+
+
+def test_the_command_line_comes_before_the_config(
+    server: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = server("chat", *[chat({"content": ANSWER})] * 4)
+    config = tmp_path / "config.toml"
+    config.write_text(f'model = "theirs"\n[engines.hf]\nurl = "{site.url()}"\nmodel = "own"\n')
+    monkeypatch.setenv("OSSIA_CONFIG", str(config))
+    for more, env in (((), {}), (("--model", "said"), {}), ((), {"OSSIA_MODEL": "set"})):
+        done = ossia("run", QUESTION, "--engine", "hf", "--no-tools", *more, env={"OSSIA_CONFIG": str(config), **env})
+        assert done.returncode == 0, done.stderr
+    assert [asked["model"] for asked in site.asked] == ["own", "said", "set"]
 
 
 def test_an_assembly_without_ids(server: Made) -> None:
