@@ -54,9 +54,16 @@ def serve(
         raise EngineFailed(f"{name} has neither /v1/responses nor /v1/chat/completions: is it a server of models?")
     api: Api = ResponsesApi() if kind == "responses" else ChatApi()
     model = chosen_model(models_of(client, control), named, name)
-    room = context_of(client, model, control) or CONTEXT_TOKENS
-    most = min(room, context_tokens or CONTEXT_TOKENS)
-    return ServedEngine(client, api, model=model.name, context_tokens=most, vocabulary=vocabulary, told=told)
+    wanted, room = context_tokens or CONTEXT_TOKENS, context_of(client, model, control)
+    return ServedEngine(
+        client,
+        api,
+        model=model.name,
+        context_tokens=min(wanted, room or wanted),
+        context_assumed=context_tokens is None and room is None,
+        vocabulary=vocabulary,
+        told=told,
+    )
 
 
 def api_of(client: Client, control: Control) -> Kind | None:

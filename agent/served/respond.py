@@ -177,6 +177,8 @@ class _Step:
         usage = self.usage or Usage(self.estimated, 0, len(self.tokens))
         prompt, cached, completion = usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens
         most = self.request.max_tokens
+        if end == "tokens" and most is None:
+            end = "context"
         if end in ("stop", "tokens") and self.usage is not None:
             if most is not None and completion >= most:
                 end = "tokens"

@@ -79,7 +79,7 @@ def connect(settings: Settings, display: Display, control: Control, *, by_file: 
     name = _name(server.model, address)
     engine = RemoteEngine(server, tokenizer.vocabulary, name=name, context_tokens=context)
     free = "its headers and arguments are written without the guide"
-    note = _note(server.model, address, _short(server.kind), context, free)
+    note = _note(server.model, address, _short(server.kind), f"{context:,}", free)
     return Connected(engine, tokenizer, temperature, is_etude, note)
 
 
@@ -100,7 +100,9 @@ def _served(client: Client, wanted: str | None, settings: Settings, display: Dis
         told=lambda line: display.note(f"ossia: {line}"),
     )
     engine.name = _name(engine.model, address)
-    note = _note(engine.model, address, engine.api.title, engine.context_tokens, NOT_HAD)
+    room = f"{engine.context_tokens:,}"
+    room = f"unknown, {room} assumed: see --context" if engine.context_assumed else room
+    note = _note(engine.model, address, engine.api.title, room, NOT_HAD)
     return Connected(engine, tokenizer, 1.0, False, note, lambda codec: ServedResponder(codec, engine))
 
 
@@ -114,9 +116,9 @@ def _name(model: str, address: Address) -> str:
     return f"{_short(model)} @ {address.place if address.name == address.place else address.name}"
 
 
-def _note(model: str, address: Address, kind: str, context: int, lacks: str) -> str:
+def _note(model: str, address: Address, kind: str, context: str, lacks: str) -> str:
     where = "" if address.is_local else "; prompts, files and results are sent there"
-    return f"ossia: using {_short(model)} at {place_of(address)} ({kind}, context {context:,}){where}; {lacks}"
+    return f"ossia: using {_short(model)} at {place_of(address)} ({kind}, context {context}){where}; {lacks}"
 
 
 def _wanted_model(settings: Settings, address: Address, listed: Sequence[str], *, by_file: bool) -> str | None:

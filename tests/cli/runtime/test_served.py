@@ -69,7 +69,8 @@ def test_a_run_with_a_call(kind: str, title: str, steps: tuple[str, ...], server
     site = server(kind, *steps)
     done = ossia("run", QUESTION, "--engine", site.url(), *flags)
     assert (done.returncode, done.stdout.decode()) == (0, "It is 816.\n"), done.stderr
-    using = f"using gpt-oss-20b at 127.0.0.1:{site.port} ({title}, context 131,072); {NOT_HAD}"
+    using = f"using gpt-oss-20b at 127.0.0.1:{site.port} ({title}, context unknown, 131,072 assumed: see --context)"
+    using = f"{using}; {NOT_HAD}"
     assert done.stderr.decode().count(using) == 1
     assert [asked["model"] for asked in site.asked] == ["openai/gpt-oss-20b"] * 2
     sent = json.dumps(site.asked[1])
@@ -84,6 +85,21 @@ def test_a_stored_session_goes_on_with_a_model_here(server: Made) -> None:
     again = ossia("run", QUESTION, "--continue", "--json", "--model", "etude", "--temperature", "0", "--no-tools")
     assert again.returncode == 0, again.stderr
     assert line_of(again)["answer"]
+
+
+@pytest.mark.parametrize(("why", "engine"), [("dies", "served"), ("limit", "here")])
+def test_a_stored_session_with_a_cut_answer_goes_on(why: str, engine: str, server: Made) -> None:
+    half = sse(chunk({"reasoning": "Hm."}), chunk({"content": "It is fo"}))
+    site = server("chat", half if why == "dies" else half + sse(chunk({}, "length")), chat({"content": ANSWER}))
+    first = ossia("run", QUESTION, "--engine", site.url(), "--no-tools", "--save")
+    assert (first.returncode, first.stdout) == (7 if why == "dies" else 6, b"It is fo\n"), first.stderr
+    at = ("--engine", site.url()) if engine == "served" else ("--model", "etude", "--temperature", "0")
+    again = ossia("run", "And now?", "--continue", "--no-tools", "--json", *at)
+    assert (again.returncode, bool(line_of(again)["answer"])) == (0, True), again.stderr
+    if engine == "served":
+        assert {"role": "assistant", "content": "It is fo"} in site.asked[-1]["messages"]
+    shown = ossia("sessions", "show", str(line_of(ossia("sessions", "list", "--json"))["sessions"][0]["id"]))
+    assert shown.returncode == 0 and shown.stdout.count(b"(cut here)") == 1, shown
 
 
 def test_raw_is_refused(server: Made) -> None:
@@ -149,3 +165,4 @@ def test_an_assembly_without_ids(server: Made) -> None:
     assert found.respond is not None
     assert isinstance(found.respond(Codec(found.tokenizer)), ServedResponder)
     assert (found.engine.context_tokens, found.engine.capabilities) == (2048, frozenset())
+    assert "context 2,048)" in found.note
