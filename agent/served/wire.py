@@ -77,14 +77,14 @@ class Names:
     def arguments_out(self, call: Message) -> str:
         """A call's arguments, as a JSON object in any case: some servers refuse a conversation without.
 
-        They are written anew: `\\u003c|end|>` spells a control token, too, once the server has read the JSON.
+        They are written anew, without escapes: `\\u003c|end|>` would spell a control token that `plain` can't see.
         """
-        key = _CODE if call.recipient is not None and self.takes_text(call.recipient) else "input"
-        value: object = {key: call.text}
+        if call.recipient is not None and self.takes_text(call.recipient):
+            return _json({_CODE: call.text})
         with suppress(ValueError, RecursionError):
-            if key != _CODE and isinstance(read := plain(json.loads(call.text or "{}")), dict):
-                return _json(read)
-        return _json(plain(value))
+            if isinstance(arguments := json.loads(call.text or "{}"), dict):
+                return _json(arguments)
+        return _json({"input": call.text})
 
     def text_back(self, arguments: str) -> str:
         """The raw text in the arguments of such a tool: `text_back('{"code": "print(1)"}')` is `'print(1)'`."""
@@ -124,7 +124,7 @@ def conversation(request: Request, names: Names) -> Conversation:
     """The request as a conversation. The thoughts of past turns are left out, as the model's own format has it.
 
     A step that must be the answer (`open_with`) has no functions, and ends with the user asking for it. It isn't
-    `plain` yet, but for the arguments of calls, which are JSON within JSON.
+    `plain` yet.
     """
     history = [_outward(request.history[index], names) for index in drop_past_analysis(request.history)]
     if request.open_with and (not history or history[-1].role != "user"):
