@@ -107,6 +107,7 @@ def own_parts(root: Path, settings: Settings, *, environ: Mapping[str, str], ser
     """The parts of ossia, and of what the settings have it run, that lie in the workspace `root`."""
     from cli import paths
     from cli.settings.config import config_path
+    from cli.settings.engines import certificate_files
     from cli.settings.mcp import mcp_file
     from tools.own import own_in, parts_of_prefix, parts_of_program, parts_of_this_python
     from tools.python.environment import interpreter_at
@@ -115,7 +116,7 @@ def own_parts(root: Path, settings: Settings, *, environ: Mapping[str, str], ser
     if settings.python:
         python = interpreter_at(Path(settings.python))
         parts += [python, *parts_of_prefix(python.parent.parent, root)]
-    files = [config_path(environ), mcp_file(environ)]
+    files = [config_path(environ), mcp_file(environ), *certificate_files(environ)]
     parts += files
     for program in _programs(root, environ, servers):
         parts += parts_of_program(program, root)

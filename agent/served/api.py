@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Literal, Protocol
 
+from agent.engine.remote.server import seed_of, whole
 from agent.request import Request
 from agent.served.pieces import Called, Ended, Failed, Piece, Said, Thought, Usage
 from agent.served.wire import Conversation, Json
 
 Kind = Literal["responses", "chat"]
+_MOST_TOKENS: Final = 1 << 31
 
 
 class Api(Protocol):
@@ -43,7 +45,7 @@ class ChatApi:
 
     def body(self, request: Request, said: Conversation, model: str) -> Json:
         system = [{"role": "system", "content": said.instructions}] if said.instructions else []
-        body = _common(request, model) | {
+        body = _common(request, model, said) | {
             "messages": [*system, *map(self._message, said.messages)],
             "stream_options": {"include_usage": True},
             "reasoning_effort": _effort(request),
@@ -106,7 +108,7 @@ class ResponsesApi:
         self._as_encrypted = False
 
     def body(self, request: Request, said: Conversation, model: str) -> Json:
-        body = _common(request, model) | {
+        body = _common(request, model, said) | {
             "input": [item for n, message in enumerate(said.messages) for item in self._items(message, n)],
             "reasoning": {"effort": _effort(request)},
             "store": False,
@@ -175,7 +177,7 @@ class ResponsesApi:
             yield {"type": "function_call", "call_id": call["id"], **call["function"]}
 
 
-def _common(request: Request, model: str) -> Json:
+def _common(request: Request, model: str, said: Conversation) -> Json:
     """What both APIs have. `top_k`, `min_p` and `seed` aren't in both: they are sent only if they are set."""
     sampling = request.sampling
     body: Json = {"model": model, "stream": True, "top_p": sampling.top_p}
@@ -185,8 +187,8 @@ def _common(request: Request, model: str) -> Json:
         body["top_k"] = sampling.top_k
     if sampling.min_p:
         body["min_p"] = sampling.min_p
-    if sampling.seed is not None:
-        body["seed"] = sampling.seed + sampling.attempt
+    if (seed := seed_of(sampling, salt=len(said.messages))) is not None:
+        body["seed"] = seed
     return body
 
 
@@ -197,7 +199,8 @@ def _effort(request: Request) -> str:
 
 def _usage(usage: Mapping[str, Any], prompt: str, completion: str) -> Usage:
     details = _object(usage.get(f"{prompt}_details"))
-    return Usage(_number(usage.get(prompt)), _number(details.get("cached_tokens")), _number(usage.get(completion)))
+    tokens = _number(usage.get(prompt))
+    return Usage(tokens, min(_number(details.get("cached_tokens")), tokens), _number(usage.get(completion)))
 
 
 def _key(item: Mapping[str, Any], event: Mapping[str, Any]) -> str:
@@ -219,4 +222,6 @@ def _text(value: object) -> str:
 
 
 def _number(value: object) -> int:
-    return value if isinstance(value, int) and value > 0 else 0
+    """A number of tokens; 0 for what can't be one."""
+    number = whole(value) or 0
+    return number if number < _MOST_TOKENS else 0

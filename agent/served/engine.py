@@ -12,15 +12,13 @@ from agent.engine.remote.client import Client
 from agent.errors import EngineFailed, ServerRefused
 from agent.request import Request
 from agent.served.api import Api
-from agent.served.wire import Json, Names, conversation
+from agent.served.wire import Json, Names, conversation, plain
 from harmony.tokenizer import Vocabulary
 
 NOT_HAD: Final = (
-    "it writes the prompts: no replayed ids, no guide, no kept KV cache, nothing read ahead, prompt tokens are guessed"
+    "it writes the prompts: no replayed ids, no guide, no kept KV cache, nothing read ahead, tokens counted roughly"
 )
 """What can't be had with such a server: told once, when it is chosen."""
-
-
 _OPTIONAL: Final = (
     "stream_options", "reasoning_effort", "reasoning", "parallel_tool_calls", "response_format", "store", "seed",
     "top_k", "min_p", "top_p", "temperature",
@@ -32,7 +30,8 @@ class ServedEngine:
     """A server that takes no ids, in an engine's place: it has a name and a size, and generates nothing itself.
 
     `model` is the server's name for the model, `name` the user's. `vocabulary` is the one that prompts are measured
-    with, since the server's own isn't known. `told` gets a line when the server doesn't take a part of the requests.
+    with, since the server's own isn't known. `context_assumed`: neither the server nor the user said how much room
+    there is. `told` gets a line when the server doesn't take a part of the requests.
     """
 
     capabilities: frozenset[str] = frozenset()
@@ -44,6 +43,7 @@ class ServedEngine:
         *,
         model: str,
         context_tokens: int,
+        context_assumed: bool = False,
         vocabulary: Vocabulary,
         told: Callable[[str], None] = lambda line: None,
     ) -> None:
@@ -51,12 +51,12 @@ class ServedEngine:
         self._told = told
         self._left_out: set[str] = set()
         self.name = self.model = model
-        self.context_tokens = context_tokens
+        self.context_tokens, self.context_assumed = context_tokens, context_assumed
         self.vocabulary = vocabulary
 
     def body(self, request: Request, names: Names) -> Json:
-        """What is sent for a step, without what this server has refused."""
-        body = self.api.body(request, conversation(request, names), self.model)
+        """What is sent for a step, all of it plain, without what this server has refused."""
+        body = plain(self.api.body(request, conversation(request, names), self.model))
         return {key: value for key, value in body.items() if key not in self._left_out}
 
     def can_do_without(self, refused: ServerRefused, sent: Json) -> bool:

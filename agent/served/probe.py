@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from agent.control import Control
 from agent.engine.remote.client import Client
+from agent.engine.remote.server import whole
 from agent.errors import EngineFailed, ModelMissing, ServerRefused
 from agent.served.api import Api, ChatApi, Kind, ResponsesApi
 from agent.served.engine import ServedEngine
@@ -16,6 +17,7 @@ from harmony.tokenizer import Vocabulary
 
 CONTEXT_TOKENS: Final = 131_072
 """What gpt-oss was trained for, where the server doesn't say how much it has room for."""
+_NAMES_SHOWN, _NAME_CHARS = 8, 60
 _MISSING: Final = (404, 405, 501)
 _NO_QUESTION: Final = {"reasoning": {"effort": "low"}, "store": False}
 _CHAT_ONLY: Final = ("router.huggingface.co",)
@@ -42,9 +44,9 @@ def serve(
 ) -> ServedEngine:
     """The server as an engine. `named` is the model to ask, `context_tokens` how many tokens to use at the most.
 
-    None: the only model, or the only gpt-oss; as many as the server says, else 131,072, which is gpt-oss's own. `told`:
-    see `ServedEngine`. Raises EngineFailed if it can't be reached, or speaks neither API; ModelMissing if it isn't
-    clear which model.
+    None: the only model, or the only gpt-oss; as many as the server says, at the most 131,072, which is gpt-oss's own.
+    `told`: see `ServedEngine`. Raises EngineFailed if it can't be reached, or speaks neither API; ModelMissing if it
+    isn't clear which model.
     """
     name = client.address.name
     kind = api_of(client, control)
@@ -52,9 +54,16 @@ def serve(
         raise EngineFailed(f"{name} has neither /v1/responses nor /v1/chat/completions: is it a server of models?")
     api: Api = ResponsesApi() if kind == "responses" else ChatApi()
     model = chosen_model(models_of(client, control), named, name)
-    room = context_of(client, model, control) or CONTEXT_TOKENS
-    most = min(room, context_tokens or room)
-    return ServedEngine(client, api, model=model.name, context_tokens=most, vocabulary=vocabulary, told=told)
+    wanted, room = context_tokens or CONTEXT_TOKENS, context_of(client, model, control)
+    return ServedEngine(
+        client,
+        api,
+        model=model.name,
+        context_tokens=min(wanted, room or wanted),
+        context_assumed=context_tokens is None and room is None,
+        vocabulary=vocabulary,
+        told=told,
+    )
 
 
 def api_of(client: Client, control: Control) -> Kind | None:
@@ -97,10 +106,15 @@ def chosen_model(models: tuple[ServedModel, ...], named: str | None, server: str
     ours = [model for model in models if "gpt-oss" in model.name.lower()] or list(models)
     if len(ours) == 1:
         return ours[0]
-    names = ", ".join(model.name for model in models[:8]) or "lists no model"
-    raise ModelMissing(
-        f"{server} has {names}: name one with --model" if models else f"{server} {names}: load one there"
-    )
+    if not models:
+        raise ModelMissing(f"{server} lists no model: load one there")
+    raise ModelMissing(f"{server} has {names_of(models)}: name one with --model")
+
+
+def names_of(models: Sequence[ServedModel]) -> str:
+    """Their names, for an error: `gpt-oss:20b, gemma4 and 12 more`."""
+    names = ", ".join(model.name[:_NAME_CHARS] for model in models[:_NAMES_SHOWN])
+    return f"{names} and {len(models) - _NAMES_SHOWN} more" if len(models) > _NAMES_SHOWN else names
 
 
 def context_of(client: Client, model: ServedModel, control: Control) -> int | None:
@@ -138,4 +152,4 @@ def _context(entry: object) -> int | None:
         entry.get("context_length"),
         meta.get("n_ctx") if isinstance(meta, Mapping) else 0,
     ]
-    return next((size for size in sizes if isinstance(size, int) and size > 0), None)
+    return next(filter(None, map(whole, sizes)), None)

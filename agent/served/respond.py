@@ -16,13 +16,13 @@ from agent.request import ContextUse, Request, StepEvent
 from agent.respond import LocalResponder
 from agent.served.engine import ServedEngine
 from agent.served.pieces import Called, Ended, Failed, Piece, Usage
-from agent.served.probe import models_of
+from agent.served.probe import models_of, names_of
 from agent.served.wire import Names
 from agent.served.writing import Writing
 from harmony.codec import Codec
 from harmony.messages import Completion, CompletionEnd, Delta
 
-_NAMES_SHOWN, _FAULT_CHARS = 8, 200
+_FAULT_CHARS = 200
 _CONTEXTS = 8
 """How many times the context an answer may fill, as we count its tokens (the étude's are short): no more is kept."""
 
@@ -99,6 +99,8 @@ class ServedResponder:
                 raise EngineFailed(f"{self._name} gave up: {self._one_line(piece.why) or 'it says no reason'}")
             elif isinstance(piece, Called) and step.writing.has_other_call(piece):
                 return "stop"
+            elif isinstance(piece, Called) and step.writing.has_endless_name(piece):
+                raise EngineFailed(f"{self._name} gave a call a name without an end: ask again")
             else:
                 step.tokens += self._count(piece.arguments if isinstance(piece, Called) else piece.text)
                 yield from step.writing.take(piece)
@@ -127,11 +129,9 @@ class ServedResponder:
         if not isinstance(error, ServerRefused) or error.status not in (400, 404):
             return error
         with suppress(EngineFailed):
-            names = [model.name for model in models_of(engine.client, control)]
-            if names and engine.model not in names:
-                more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-                has = ", ".join(names[:_NAMES_SHOWN]) + more
-                return ServerRefused(f"{error}; it has {has}: name one with --model", error.status)
+            models = models_of(engine.client, control)
+            if models and engine.model not in [model.name for model in models]:
+                return ServerRefused(f"{error}; it has {names_of(models)}: name one with --model", error.status)
         return error
 
 
@@ -177,6 +177,8 @@ class _Step:
         usage = self.usage or Usage(self.estimated, 0, len(self.tokens))
         prompt, cached, completion = usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens
         most = self.request.max_tokens
+        if end == "tokens" and most is None:
+            end = "context"
         if end in ("stop", "tokens") and self.usage is not None:
             if most is not None and completion >= most:
                 end = "tokens"

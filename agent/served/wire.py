@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -45,11 +46,12 @@ class Names:
     def __init__(self, specs: Iterable[ToolSpec]) -> None:
         specs = tuple(specs)
         self._out: dict[str, str] = {}
-        for name in (*(spec.name for spec in specs), *TRAINED_NAMES):
-            legal = _legal(name)
-            while legal in self._out.values() and name not in self._out:
-                legal = f"{legal[: _MAX_NAME_CHARS - 1]}_"
-            self._out.setdefault(name, legal)
+        for name in dict.fromkeys((*(spec.name for spec in specs), *TRAINED_NAMES)):
+            legal, number = _legal(name), 1
+            while legal in self._out.values():
+                number += 1
+                legal = f"{_legal(name)[: _MAX_NAME_CHARS - len(str(number)) - 1]}_{number}"
+            self._out[name] = legal
         self._back = {legal: name for name, legal in self._out.items()}
         self._texts = {"python", *(spec.name for spec in specs if spec.input == "text")}
         self._trained = {*TRAINED_NAMES, *(spec.name for spec in specs if spec.trained)}
@@ -73,10 +75,16 @@ class Names:
         return (ANALYSIS, "code") if recipient in self._trained else (COMMENTARY, CONSTRAIN + "json")
 
     def arguments_out(self, call: Message) -> str:
-        """A call's arguments, as a JSON object in any case: some servers refuse a conversation without."""
+        """A call's arguments, as a JSON object in any case: some servers refuse a conversation without.
+
+        They are written anew, without escapes: `\\u003c|end|>` would spell a control token that `plain` can't see.
+        """
         if call.recipient is not None and self.takes_text(call.recipient):
-            return json.dumps({_CODE: call.text}, ensure_ascii=False)
-        return call.text or "{}"
+            return _json({_CODE: call.text})
+        with suppress(ValueError, RecursionError):
+            if isinstance(arguments := json.loads(call.text or "{}"), dict):
+                return _json(arguments)
+        return _json({"input": call.text})
 
     def text_back(self, arguments: str) -> str:
         """The raw text in the arguments of such a tool: `text_back('{"code": "print(1)"}')` is `'print(1)'`."""
@@ -100,11 +108,23 @@ class Conversation:
     functions: tuple[Json, ...]
 
 
+def plain(value: Any) -> Any:
+    """The same JSON, no control token spelled out in any of its texts: `<|end|>` becomes `< |end|>`.
+
+    Most servers would read the token, whoever wrote it.
+    """
+    if isinstance(value, str):
+        return _CONTROL.sub("< ", value)
+    if isinstance(value, Mapping):
+        return {plain(key): plain(inner) for key, inner in value.items()}
+    return [plain(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
 def conversation(request: Request, names: Names) -> Conversation:
     """The request as a conversation. The thoughts of past turns are left out, as the model's own format has it.
 
-    A step that must be the answer (`open_with`) has no functions, and ends with the user asking for it. Text that
-    spells a control token gets a blank into it (`< |end|>`): most servers would read the token, whoever wrote it.
+    A step that must be the answer (`open_with`) has no functions, and ends with the user asking for it. It isn't
+    `plain` yet.
     """
     history = [_outward(request.history[index], names) for index in drop_past_analysis(request.history)]
     if request.open_with and (not history or history[-1].role != "user"):
@@ -116,7 +136,7 @@ def conversation(request: Request, names: Names) -> Conversation:
     leads = bool(messages) and messages[0]["role"] == "system"
     functions = tuple(_with_schema(tool["function"]) for tool in chat.get("tools", ()))
     instructions = messages[0]["content"] if leads else None
-    return Conversation(_plain(instructions), tuple(map(_plain, messages[leads:])), tuple(map(_plain, functions)))
+    return Conversation(instructions, tuple(messages[leads:]), functions)
 
 
 def _legal(recipient: str) -> str:
@@ -165,13 +185,9 @@ def _whole(message: Json) -> Json | None:
     return {**message, "content": content or ""}
 
 
-def _plain(value: Any) -> Any:
-    """The same JSON, no control token spelled out in any of its texts."""
-    if isinstance(value, str):
-        return _CONTROL.sub("< ", value)
-    if isinstance(value, Mapping):
-        return {_plain(key): _plain(inner) for key, inner in value.items()}
-    return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
+def _json(value: object) -> str:
+    """As JSON, in a text that can be sent: half a surrogate pair, which JSON can spell, becomes `?`."""
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
 def _with_schema(function: Json) -> Json:

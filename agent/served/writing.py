@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from agent.served.pieces import Called, Said, Thought
 from agent.served.wire import Names
 from harmony.messages import ANALYSIS, COMMENTARY, FINAL, Delta, Message, Sampled, is_call
+
+_MOST_NAME_CHARS = 256
 
 
 @dataclass(slots=True)
@@ -40,9 +43,18 @@ class Writing:
         return None if self._open is None or self._in_call else "".join(self._open.text)
 
     def has_other_call(self, piece: Called) -> bool:
-        """Is there another call than this one?"""
-        other = self._open is not None and self._in_call and self._open.key != piece.key
-        return other or any(map(is_call, self._messages))
+        """Is there another call than this one? Some give two the same id, some repeat the name in each piece."""
+        if any(map(is_call, self._messages)):
+            return True
+        if self._open is None or not self._in_call:
+            return False
+        another = piece.name and self._open.text and (piece.name != self._open.name or self._is_whole(piece))
+        return self._open.key != piece.key or bool(another)
+
+    def has_endless_name(self, piece: Called) -> bool:
+        """Would the call's name be longer than that of any tool?"""
+        there = self._open.name if self._open is not None and self._in_call else ""
+        return len(there) + len(piece.name) > _MOST_NAME_CHARS
 
     def take(self, piece: Thought | Said | Called) -> Iterator[Delta]:
         """Add a piece; yields the new text."""
@@ -50,7 +62,7 @@ class Writing:
         if self._open is None or (self._open.kind, self._open.key) != (type(piece), key):
             yield from self.close()
             self._open = _Open(type(piece), key)
-        if isinstance(piece, Called):
+        if isinstance(piece, Called) and piece.name != self._open.name:
             self._open.name += piece.name
         text = piece.arguments if isinstance(piece, Called) else piece.text
         if text:
@@ -83,6 +95,16 @@ class Writing:
     @property
     def _in_call(self) -> bool:
         return self._open is not None and self._open.kind is Called
+
+    def _is_whole(self, piece: Called) -> bool:
+        """Are the arguments complete, so that more of them can only be another call's?"""
+        assert self._open is not None
+        if not piece.arguments or not self._open.text[-1].rstrip().endswith("}"):
+            return False
+        try:
+            return isinstance(json.loads("".join(self._open.text)), dict)
+        except (ValueError, RecursionError):
+            return False
 
     @property
     def _is_held_back(self) -> bool:

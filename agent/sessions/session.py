@@ -224,6 +224,8 @@ class Session:
 
     def add(self, message: Message, *, cut: bool = False) -> MessageAdded:
         """Store a message of the turn under way."""
+        if message.sampled is not None and not message.sampled.ids:  # a server's that gives none: it only says "cut"
+            message = replace(message, sampled=None)
         sampled_by = self.vocabulary if message.sampled else None
         model = self.model if message.role == "assistant" else None
         self._store(Entry(message, self._turn, cut, vocabulary=sampled_by, model=model))

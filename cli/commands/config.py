@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -124,19 +125,28 @@ def _line(key: str, value: object) -> str:
 
 
 def _servers() -> list[str]:
-    """The MCP servers as tables, those of the file beside the config as comments. Raises `McpConfigInvalid`."""
-    from cli.settings.config import config_path
+    """The engines and the MCP servers as tables, servers of the file beside the config as comments.
+
+    Raises ConfigError, `McpConfigInvalid`.
+    """
+    from cli.settings.config import ENGINES_TABLE, config_path
+    from cli.settings.engines import engine_entries
     from cli.settings.mcp import all_configured, mcp_table
 
     config, lines = config_path(os.environ), list[str]()
+    for engine, entry in engine_entries(os.environ).items():
+        lines += _table(f"{ENGINES_TABLE}.{_key(engine)}", entry)
     for one in all_configured(os.environ):
         name = f"mcpServers.{_key(one.config.name)}"
         if one.path == config:
-            entry = mcp_table(config)[one.config.name]
-            lines += ["", f"[{name}]", *(f"{_key(key)} = {_toml(value)}" for key, value in entry.items())]
+            lines += _table(name, mcp_table(config)[one.config.name])
         else:
             lines += ["", f"# {name} is in {one.path}"]
     return lines
+
+
+def _table(name: str, entry: Mapping[str, object]) -> list[str]:
+    return ["", f"[{name}]", *(f"{_key(key)} = {_toml(value)}" for key, value in entry.items())]
 
 
 def _key(name: str) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator
 
-from cli.doctor.finding import Finding
+from cli.doctor.finding import Finding, State
 from cli.doctor.machine import Machine
-from cli.settings.config import MCP_TABLE, config_path, nearest, resolve
+from cli.settings.config import TABLES, config_path, nearest, resolve
 from cli.settings.table import SETTINGS
 
 _EDIT = "ossia config edit"
@@ -17,7 +17,7 @@ def config(machine: Machine) -> Iterator[Finding]:
     """The file, its unknown keys, and variables that look like settings and are none."""
     from cli.exits import ExitError
 
-    path, known = config_path(machine.environ), [*SETTINGS, "approvals", MCP_TABLE]
+    path, known = config_path(machine.environ), [*SETTINGS, *TABLES]
     unknown = _keys(machine) - {*known}
     for key in sorted(unknown):
         text = f"{path}: {key!r} is not a setting{nearest(key.replace('-', '_'), known)}"
@@ -33,6 +33,33 @@ def config(machine: Machine) -> Iterator[Finding]:
     there = [key for key, origin in resolved.origins.items() if origin != "default"]
     text = f"{path} {'can be read' if path.exists() else 'is not there, which is fine'}"
     yield Finding("config", "ok", f"{text}; set there or in the environment: {', '.join(there) or 'nothing'}")
+
+
+def engines(machine: Machine) -> Iterator[Finding]:
+    """The servers that `[engines.NAME]` and `engine` name: can they be used? None is asked."""
+    from agent.errors import AddressUnusable
+    from cli.exits import ExitError
+    from cli.runtime.consent import is_agreed, place_of
+    from cli.settings.engines import address_of, engine_names, is_server
+
+    used = machine.settings.engine
+    for name in dict.fromkeys([*engine_names(machine.environ), *([used] if is_server(used) else [])]):
+        state: State = "fault" if name == used else "warning"
+        try:
+            address = address_of(name, machine.environ)
+        except (AddressUnusable, ExitError) as error:
+            yield Finding("config", state, str(error), "correct it: the engine can't be used", _EDIT)
+            continue
+        where = f"engine {name}" if name == address.name else "the engine"
+        if address.ca is not None and not address.ca.is_file():
+            yield Finding("config", state, f"{where}: ca: {address.ca} is no file", "correct it", _EDIT)
+        elif not is_agreed(address, machine.settings):
+            text = f"{where}: nobody has agreed yet that prompts go to {place_of(address)}"
+            state = "warning" if name == used else "ok"
+            yield Finding("config", state, text, "start it in a terminal once", f"ossia --engine {name}")
+        else:
+            key = f", with the key in {address.key_env}" if address.key_env else ""
+            yield Finding("config", "ok", f"{where}: prompts may go to {place_of(address)}{key}")
 
 
 def _keys(machine: Machine) -> set[str]:

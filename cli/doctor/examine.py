@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from cli.clean import one_line
-from cli.doctor.config import config
+from cli.doctor.config import config, engines
 from cli.doctor.devices import devices, llama
 from cli.doctor.engine import Engine
 from cli.doctor.finding import Area, Finding, State
@@ -27,6 +27,7 @@ Check = Callable[[Machine], Iterator[Finding]]
 CHECKS: Final[tuple[tuple[Area, Check], ...]] = (
     ("ossia", versions),
     ("config", config),
+    ("config", engines),
     ("sandbox", sandbox),
     ("terminal", terminal),
     ("sessions", sessions),

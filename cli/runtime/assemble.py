@@ -170,7 +170,8 @@ def _remote(resolved: Resolved, folder: Folder | None, display: Display, worker:
 
     started, control = time.monotonic(), Control()
     display.line.set("asking the server")
-    asking = worker.submit(lambda: connect(resolved.settings, display, control))
+    by_file = resolved.origins["model"].startswith("file ")
+    asking = worker.submit(lambda: connect(resolved.settings, display, control, by_file=by_file))
     try:
         server = wait(asking)
     except BaseException:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -25,11 +26,12 @@ def agree(settings: Settings) -> None:
     if not is_server(settings.engine):
         return
     address = address_of(settings.engine, os.environ)
-    if _is_agreed(address, settings):
+    if is_agreed(address, settings):
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise ExitError(_refusal(address))
     asked = f"ossia: prompts, files and results will be sent to {place_of(address)}. Send them there? [y/N] "
+    _forget_input()
     print(clean(asked), end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise ExitError(f"nothing was sent to {place_of(address)}: --engine llama runs a model here")
@@ -40,15 +42,25 @@ def agree(settings: Settings) -> None:
 
 def must_be_agreed(address: Address, settings: Settings) -> None:
     """Raises ExitError for a host that isn't this machine, wasn't asked about, and isn't named by --allow-engine."""
-    if not _is_agreed(address, settings):
+    if not is_agreed(address, settings):
         raise ExitError(_refusal(address))
 
 
-def _is_agreed(address: Address, settings: Settings) -> bool:
+def is_agreed(address: Address, settings: Settings) -> bool:
+    """Is it this machine, or was a yes stored, or does --allow-engine name it?"""
     from tools.approval.trust import Hosts
 
     named = {address.host, address.place} & {host.lower() for host in settings.allow_engine}
     return address.is_local or bool(named) or Hosts(paths.data_dir()).holds(_origin(address))
+
+
+def _forget_input() -> None:
+    """Drop what was typed before the question was shown: it is no answer to it."""
+    with suppress(ImportError):
+        import termios
+
+        with suppress(termios.error):
+            termios.tcflush(sys.stdin, termios.TCIFLUSH)
 
 
 def _refusal(address: Address) -> str:

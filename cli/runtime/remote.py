@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -45,10 +45,11 @@ class Connected:
     respond: Callable[[Codec], ServedResponder] | None = None
 
 
-def connect(settings: Settings, display: Display, control: Control) -> Connected:
+def connect(settings: Settings, display: Display, control: Control, *, by_file: bool = False) -> Connected:
     """Find out what the server is, and prove that its vocabulary is ours. Waits for the server; `control` ends that.
 
-    Raises ExitError, AddressUnusable, ModelError, EngineFailed.
+    `by_file`: the config file says which `model`; that of its [engines.NAME] comes first then. Raises ExitError,
+    AddressUnusable, ModelError, EngineFailed.
     """
     from agent.engine.remote.client import Client
     from agent.engine.remote.detect import detect
@@ -60,12 +61,16 @@ def connect(settings: Settings, display: Display, control: Control) -> Connected
     client = Client(address, told=lambda line: display.note(f"ossia: {line}"))
     try:
         found = detect(client, control)
+        wanted = _wanted_model(settings, address, found.models, by_file=by_file)
         if found.kind == "other":
-            return _served(client, found, settings, display, control)
+            return _served(client, wanted, settings, display, control)
         if not found.context_tokens:
             raise ExitError(f"{address.name} is a {found.kind} that names no model with a context: let it load one")
+        if wanted is not None and found.models and wanted not in found.models:
+            there = ", ".join(map(_short, found.models[:5]))
+            raise ExitError(f"{address.name} serves no {_short(wanted)}, only {there}: name one of these with --model")
         tokenizer, temperature, is_etude = _vocabulary(settings, found, display)
-        server = _server(client, found, settings, tokenizer)
+        server = _server(client, found, wanted or next(iter(found.models), ""), tokenizer, control)
         prove(server, tokenizer, control)
     except BaseException:
         client.close()
@@ -74,11 +79,11 @@ def connect(settings: Settings, display: Display, control: Control) -> Connected
     name = _name(server.model, address)
     engine = RemoteEngine(server, tokenizer.vocabulary, name=name, context_tokens=context)
     free = "its headers and arguments are written without the guide"
-    note = _note(server.model, address, _short(server.kind), context, free)
+    note = _note(server.model, address, _short(server.kind), f"{context:,}", free)
     return Connected(engine, tokenizer, temperature, is_etude, note)
 
 
-def _served(client: Client, found: Found, settings: Settings, display: Display, control: Control) -> Connected:
+def _served(client: Client, wanted: str | None, settings: Settings, display: Display, control: Control) -> Connected:
     """A server that takes no ids, but messages. The vocabulary is one that is here: it only measures prompts."""
     from agent.served.engine import NOT_HAD
     from agent.served.probe import serve
@@ -88,14 +93,16 @@ def _served(client: Client, found: Found, settings: Settings, display: Display, 
     address, tokenizer = client.address, own_tokenizer(None)
     engine = serve(
         client,
-        named=settings.model if settings.model in found.models else address.model or settings.model,
+        named=wanted,
         context_tokens=_wanted_context(settings, address),
         vocabulary=tokenizer.vocabulary,
         control=control,
         told=lambda line: display.note(f"ossia: {line}"),
     )
     engine.name = _name(engine.model, address)
-    note = _note(engine.model, address, engine.api.title, engine.context_tokens, NOT_HAD)
+    room = f"{engine.context_tokens:,}"
+    room = f"unknown, {room} assumed: see --context" if engine.context_assumed else room
+    note = _note(engine.model, address, engine.api.title, room, NOT_HAD)
     return Connected(engine, tokenizer, 1.0, False, note, lambda codec: ServedResponder(codec, engine))
 
 
@@ -109,35 +116,69 @@ def _name(model: str, address: Address) -> str:
     return f"{_short(model)} @ {address.place}"
 
 
-def _note(model: str, address: Address, kind: str, context: int, lacks: str) -> str:
+def _note(model: str, address: Address, kind: str, context: str, lacks: str) -> str:
     where = "" if address.is_local else "; prompts, files and results are sent there"
-    return f"ossia: using {_short(model)} at {place_of(address)} ({kind}, context {context:,}){where}; {lacks}"
+    return f"ossia: using {_short(model)} at {place_of(address)} ({kind}, context {context}){where}; {lacks}"
 
 
-def _server(client: Client, found: Found, settings: Settings, tokenizer: Tokenizer) -> IdServer:
+def _wanted_model(settings: Settings, address: Address, listed: Sequence[str], *, by_file: bool) -> str | None:
+    """The server's name for the model to ask: `--model`'s, else the engine's own; None: the server has to decide.
+
+    `--model gpt-oss-120b` is the server's `openai/gpt-oss-120b`. What names a model or a file that is here, and none of
+    the server's, isn't sent: it tells the vocabulary only.
+    """
+    choices = (address.model, settings.model) if by_file else (settings.model, address.model)
+    for model in filter(None, choices):
+        theirs = [one for one in listed if model in (_short(one), _short(one).replace(":", "-"))]
+        if model in listed or (not theirs and (model == address.model or not _is_here(model))):
+            return model
+        if theirs:
+            return theirs[0]
+    return None
+
+
+def _is_here(model: str) -> bool:
+    """Is it a name of the catalogue, a file's path, or the name of a model on this machine?"""
+    from agent.errors import ModelMissing
+    from agent.models.catalog import NAMES
+    from agent.models.resolve import locate
+    from cli.runtime.models import locations
+
+    if model in NAMES or model.lower().endswith(".gguf") or model.startswith(("/", "~", ".")) or "\\" in model:
+        return True
+    try:
+        return bool(locate(model, locations=locations()))
+    except ModelMissing:
+        return False
+
+
+def _server(client: Client, found: Found, model: str, tokenizer: Tokenizer, control: Control) -> IdServer:
     from agent.engine.remote.llama_server import LlamaServer
     from agent.engine.remote.vllm import Vllm
+    from agent.served.probe import models_of
 
-    address = client.address
     if found.props is not None:
         return LlamaServer(client, found.props, tokenizer.vocabulary)
-    wanted = address.model or (settings.model if settings.model in found.models else found.models[0])
-    if wanted not in found.models:
-        there = ", ".join(map(_short, found.models[:5]))
-        raise ExitError(f"{address.name} serves no {wanted!r}, only {there}: correct model in [engines.NAME]")
-    return Vllm(client, found.version, wanted, found.context_tokens)
+    rooms = {one.name: one.context_tokens for one in models_of(client, control)} if len(found.models) > 1 else {}
+    return Vllm(client, found.version, model, rooms.get(model) or found.context_tokens)
 
 
 def _vocabulary(settings: Settings, found: Found, display: Display) -> tuple[Tokenizer, float, bool]:
-    """The vocabulary that the server should have: that of `--model`, the étude's if it is as small, else gpt-oss's."""
+    """The vocabulary that the server should have: that of a model here that `--model` names, else gpt-oss's.
+
+    The étude's if the server's is as small.
+    """
+    from agent.models.catalog import ETUDE, download_of
     from agent.models.memory import read_memory
     from agent.models.resolve import resolve
     from cli.runtime.models import locations
     from cli.runtime.vocabulary import tokenizer_for
 
-    name = None if settings.model in found.models else settings.model
-    if name is None and 0 < found.vocabulary_size < _STUDY_IDS:
-        name = "etude"
+    size, name = found.vocabulary_size, settings.model
+    if name is None or name in found.models or download_of(name) or not _is_here(name):
+        name = ETUDE if 0 < size < _STUDY_IDS else None
+    elif name == ETUDE and size >= _STUDY_IDS:
+        name = None
     if name is None:
         return tokenizer_for(None, say=lambda line: display.note(f"ossia: {line}")), 1.0, False
     model = resolve(name, locations=locations(), memory=read_memory())

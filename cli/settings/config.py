@@ -35,6 +35,8 @@ class ConfigError(ExitError):
 
 MCP_TABLE = "mcpServers"
 ENGINES_TABLE = "engines"
+TABLES = ("approvals", MCP_TABLE, ENGINES_TABLE)
+"""What the file may hold besides settings."""
 THIS_CHAT = "this chat"
 """The origin of a setting that was set by a command of the chat."""
 _FAMILIES = ("browser", "container", "functions", "repo_browser")
@@ -114,11 +116,11 @@ def checked(key: str, value: object, where: str, *, as_text: bool = False) -> Va
 def _file_layer(path: Path, *, must_exist: bool) -> _Layer:
     table = dict(load(path, must_exist=must_exist))
     approvals = _approvals(table.pop("approvals", {}), path)
-    table.pop(MCP_TABLE, None)  # read by `cli.settings.mcp`
-    table.pop(ENGINES_TABLE, None)  # read by `cli.settings.engines`
+    for name in TABLES:
+        table.pop(name, None)  # read by `cli.settings.mcp` and `cli.settings.engines`
     unknown = [key for key in table if key not in SETTINGS]
     if unknown:
-        near = nearest(unknown[0].replace("-", "_"), [*SETTINGS, "approvals", MCP_TABLE, ENGINES_TABLE])
+        near = nearest(unknown[0].replace("-", "_"), [*SETTINGS, *TABLES])
         raise ConfigError(f"{path}: {unknown[0]!r} is not a setting{near}")
     values = {key: checked(key, value, f"{path}: {key}") for key, value in table.items()}
     if "tools" in values:

@@ -6,6 +6,7 @@ Only that file has them: a workspace's can't, trusted or not, for the address de
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli import paths
@@ -44,9 +45,32 @@ def address_of(engine: str, environ: Mapping[str, str]) -> Address:
     return parse_engine(engine, entry, f"{path}: {ENGINES_TABLE}.{engine}", environ)
 
 
+def certificate_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """The files that a `ca` names, there or not: whoever writes them decides which servers get prompts and keys."""
+    folder = config_path(environ).parent
+    return tuple(folder / paths.expanded(name) for name in _values(environ, "ca"))
+
+
+def key_variables(environ: Mapping[str, str]) -> frozenset[str]:
+    """The variables that a `key_env` names: each is for its engine's host alone."""
+    return frozenset(_values(environ, "key_env"))
+
+
+def engine_entries(environ: Mapping[str, str]) -> dict[str, Mapping[str, object]]:
+    """The tables as they stand in the file, by name, unchecked. Raises ConfigError."""
+    return {name: entry for name, entry in _table(environ).items() if isinstance(entry, Mapping)}
+
+
+def _values(environ: Mapping[str, str], key: str) -> list[str]:
+    values = [entry.get(key) for entry in engine_entries(environ).values()]
+    return [value for value in values if isinstance(value, str)]
+
+
 def _table(environ: Mapping[str, str]) -> Mapping[str, object]:
     path = config_path(environ)
     table = load(path, must_exist=False).get(ENGINES_TABLE, {})
     if not isinstance(table, Mapping):
         raise ConfigError(f"{path}: {ENGINES_TABLE}: must be a table, not {type(table).__name__}")
+    if unused := next((name for name in table if not is_server(name) or "://" in name), None):
+        raise ConfigError(f"{path}: {ENGINES_TABLE}.{unused}: --engine {unused} means something else: rename it")
     return table

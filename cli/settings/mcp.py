@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from cli.settings.config import FOLDER_CONFIG, MCP_TABLE, config_path
+from cli.settings.engines import key_variables
 from tools.functions.errors import McpConfigInvalid
-from tools.mcp.config import McpConfig, parse_server, parse_servers
+from tools.mcp.config import McpConfig, parse_server, parse_servers, variables_in
 
 _FILE = "mcp.json"
 
@@ -52,6 +53,10 @@ def all_configured(environ: Mapping[str, str], *, folder: Path | None = None) ->
                 server = replace(server, cwd=str(folder))  # its programs stand there, and it is trusted
             if path in theirs:  # only the user says which tools just look
                 server = replace(server, read_only=())
+                if taken := variables_in(server) & key_variables(environ):
+                    raise McpConfigInvalid(
+                        f"{server.where}: {min(taken)} is the key of an engine, for that one's host alone: take it out"
+                    )
             found[server.name] = Configured(server, path)
     return tuple(found.values())
 

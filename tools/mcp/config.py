@@ -106,6 +106,13 @@ def parse_server(name: str, entry: object, where: str) -> McpConfig:
     return config
 
 
+def variables_in(config: McpConfig) -> frozenset[str]:
+    """The names of the variables whose values `expanded` fills in."""
+    fixed = (config.command or "", config.cwd or "", config.url or "")
+    texts = (*fixed, *config.args, *config.env.values(), *config.headers.values())
+    return frozenset(match[1] for text in texts for match in _VARIABLE.finditer(text))
+
+
 def expanded(config: McpConfig, environ: Mapping[str, str]) -> McpConfig:
     """The config with its variables' values filled in. Raises `McpConfigInvalid` for one that isn't set."""
     secrets: list[str] = []

@@ -45,7 +45,7 @@ class Address:
 
     @property
     def is_local(self) -> bool:
-        """Is it this machine? Only a loopback address is, by number or as `localhost`."""
+        """Is it this machine? Only a loopback address is, by number or, with TLS, as `localhost`."""
         return _is_loopback(self.host)
 
 
@@ -80,8 +80,11 @@ def parse_url(
         raise AddressUnusable(f"{where}: a key isn't sent to {host} unencrypted: use https://, or leave key_env out")
     place = f"[{host}]" if ":" in host else host
     place += f":{port}" if port is not None else ""
+    name = name or place
+    if host == "localhost" and parts.scheme == "http":  # by number: a resolver may say that it is another machine
+        place = place.replace("localhost", "127.0.0.1")
     url = f"{parts.scheme}://{place}{parts.path.rstrip('/').removesuffix('/v1')}"
-    return Address(url, name or place, key, key_env)
+    return Address(url, name, key, key_env)
 
 
 def parse_engine(name: str, entry: object, where: str, environ: Mapping[str, str]) -> Address:

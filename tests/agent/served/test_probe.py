@@ -23,6 +23,7 @@ REFUSED = {"error": {"message": "model is required", "type": "invalid_request_er
 OLLAMA = {"object": "list", "data": [{"id": "gpt-oss:20b", "object": "model", "owned_by": "library"}]}
 VLLM = {"object": "list", "data": [{"id": "openai/gpt-oss-120b", "object": "model", "max_model_len": 65536}]}
 LLAMA = {"object": "list", "data": [{"id": "etude", "object": "model", "meta": {"n_ctx": 4096, "n_ctx_train": 8192}}]}
+ENDLESS = {"object": "list", "data": [{"id": "m", "max_model_len": 10**9}]}
 THREE = {"object": "list", "data": [{"id": name} for name in ("gemma4", "gpt-oss:20b", "gpt-oss:120b")]}
 
 
@@ -86,6 +87,7 @@ def test_neither_api(site: Site, etude_tokenizer: Tokenizer) -> None:
         (OLLAMA, None, "gpt-oss:20b", CONTEXT_TOKENS),
         (VLLM, None, "openai/gpt-oss-120b", 65536),
         (LLAMA, None, "etude", 4096),
+        (ENDLESS, None, "m", CONTEXT_TOKENS),
         (THREE, "gemma4", "gemma4", CONTEXT_TOKENS),
         (THREE, "not-listed:groq", "not-listed:groq", CONTEXT_TOKENS),
     ],
@@ -102,6 +104,17 @@ def test_several_models(site: Site, etude_tokenizer: Tokenizer) -> None:
     site.json("/v1/models", THREE)
     with pytest.raises(ModelMissing, match=r"^team has gemma4, gpt-oss:20b, gpt-oss:120b: name one with --model$"):
         served(site, etude_tokenizer)
+
+
+def test_names_without_an_end_are_cut(site: Site, etude_tokenizer: Tokenizer) -> None:
+    site.json("/v1/models", {"object": "list", "data": [{"id": f"{n}" * 5000} for n in range(10)]})
+    with pytest.raises(ModelMissing, match=r"^team has 0{60}, 1{60}, .* and 2 more: name one with --model$"):
+        served(site, etude_tokenizer)
+
+
+def test_the_users_context_may_be_larger(site: Site, etude_tokenizer: Tokenizer) -> None:
+    site.json("/v1/models", ENDLESS)
+    assert served(site, etude_tokenizer, context_tokens=200_000).context_tokens == 200_000
 
 
 def test_no_model(site: Site, etude_tokenizer: Tokenizer) -> None:

@@ -45,10 +45,12 @@ def test_show_prints_the_tables_too(
 ) -> None:
     server = {"command": "npx", "args": ["-y", "a b"], "env": {"A.B": "${X}"}, "disabled": True, "timeout_s": 2.5}
     tables = {"approvals": {"shell:git status*": "auto", "python": "never"}, "mcpServers": {"my.files": server}}
+    tables["engines"] = {"team": {"url": "https://gpu.test", "key_env": "TEAM_KEY", "context": 2048}}
     path = tmp_path / "config.toml"
     path.write_text(
         '[approvals]\n"shell:git status*" = "auto"\npython = "never"\n[mcpServers."my.files"]\ncommand = "npx"\n'
         'args = ["-y", "a b"]\ndisabled = true\ntimeout_s = 2.5\nenv."A.B" = "${X}"\n'
+        '[engines.team]\nurl = "https://gpu.test"\nkey_env = "TEAM_KEY"\ncontext = 2048\n'
     )
     (tmp_path / "mcp.json").write_text('{"mcpServers": {"other": {"command": "x"}}}')
     monkeypatch.setenv("OSSIA_CONFIG", str(path))

@@ -140,6 +140,32 @@ def test_whatever_is_broken_is_told_at_once_and_no_secret(home: Path, tmp_path: 
     assert proxy.startswith("https_proxy is set (proxy.example:3128): ")
 
 
+def test_engines_on_servers() -> None:
+    """Those that can be used, those that can't be, and one that nobody agreed to; a name that isn't there."""
+    config = paths.config_file()
+    config.parent.mkdir(parents=True)
+    config.write_text(
+        '[approvals]\npython = "ask"\n[mcpServers.x]\ncommand = "x"\n'
+        '[engines.here]\nurl = "http://127.0.0.1:9"\n[engines.far]\nurl = "https://gpu.test"\n'
+        '[engines.keyless]\nurl = "https://gpu.test"\nkey_env = "NO_KEY"\n'
+        '[engines.odd]\nurl = "https://gpu.test"\nca = "no.pem"\n'
+    )
+    said = _said(ossia("doctor", "--json", env={"OSSIA_ENGINE": "tame"}))
+    (fault,) = _of(said, "config", "fault")
+    assert fault[0].startswith(f"--engine: no [engines.tame] in {config} (there: here, far, keyless, odd)")
+    assert [text for text, _, _ in _of(said, "config", "warning")] == [
+        f"{config}: engines.keyless: the variable that key_env names isn't set: export it with the key in it",
+        f"engine odd: ca: {config.parent / 'no.pem'} is no file",
+    ]
+    fine = [text for text, _, _ in _of(said, "config", "ok")][1:]
+    assert fine == [
+        "engine here: prompts may go to 127.0.0.1:9",
+        "engine far: nobody has agreed yet that prompts go to gpu.test",
+    ]
+    said = _said(ossia("doctor", "--json", env={"OSSIA_ENGINE": "far"}))
+    assert _of(said, "config", "warning")[0][0] == fine[1]
+
+
 def test_what_the_settings_ask_for_and_is_not_there() -> None:
     env = {"OSSIA_MODEL": "gpt-oss-120b", "OSSIA_WEB": "exa", "OSSIA_GPU_LAYER": "3", "OSSIA_UNCONFINED": "1"}
     said = _said(ossia("doctor", "--json", env=env))

@@ -20,18 +20,21 @@ from agent.errors import EngineFailed
 from agent.models.catalog import ETUDE_PATH
 from cli import paths
 from cli.exits import ExitError
+from cli.own import own_parts
 from cli.runtime.consent import must_be_agreed
 from cli.runtime.progress import Display
 from cli.runtime.remote import connect
 from cli.settings.config import ConfigError, resolve
 from cli.settings.engines import address_of, engine_names
+from cli.settings.mcp import configured_servers
 from cli.settings.table import Settings
 from harmony.tokenizer import Tokenizer, Vocabulary
 from tests.oracle.engine import LlamaServer
 from tests.support.command import OSSIA, ossia, ossia_here, start
-from tests.support.remote import EVENTS, answer, serve
-from tests.support.site import Reply, Site, wait_until
+from tests.support.remote import EVENTS, answer, complete_text, serve
+from tests.support.site import Reply, Request, Site, wait_until
 from tools.approval.trust import Hosts
+from tools.functions.errors import McpConfigInvalid
 
 QUIET = Display(terminal=False, asides=False, lively=False, thinking=False, colour=False, verbose=False, quiet=True)
 FINAL = "<|channel|>final<|message|>Done.<|return|>"
@@ -42,6 +45,31 @@ TEAM = '[engines.team]\nurl = "https://gpu.example/v1"\nkey_env = "TEAM_KEY"\nca
 @pytest.fixture
 def site() -> Iterator[Site]:
     with Site() as site:
+        yield site
+
+
+def vllm_model(name: str, context: int) -> dict[str, object]:
+    return {"id": name, "owned_by": "vllm", "max_model_len": context}
+
+
+@pytest.fixture
+def vllm(etude_tokenizer: Tokenizer) -> Iterator[Site]:
+    """A vLLM with two models, and their vocabulary in what is taken for a gpt-oss that is here."""
+    here = paths.data_dir() / "models" / "gpt-oss-20b-mxfp4.gguf"
+    here.parent.mkdir(parents=True)
+    here.symlink_to(ETUDE_PATH)
+
+    def ids(asked: Request) -> Reply:
+        return Reply(json.dumps({"tokens": complete_text(etude_tokenizer, json.loads(asked.body)["prompt"])}).encode())
+
+    def text(asked: Request) -> Reply:
+        return Reply(json.dumps({"prompt": etude_tokenizer.decode(json.loads(asked.body)["tokens"])}).encode())
+
+    with Site() as site:
+        site.json("/v1/models", {"data": [vllm_model("org/a", 512), vllm_model("org/b", 1024)]})
+        site.json("/version", {"version": "0.11.0"})
+        site.route("/tokenize", ids)
+        site.route("/detokenize", text)
         yield site
 
 
@@ -78,6 +106,36 @@ def test_a_folder_brings_no_engine_though_it_is_trusted(line: str, config: Path,
     (folder / ".ossia" / "config.toml").write_text(line)
     with pytest.raises(ConfigError, match="can't be set by a workspace"):
         resolve({}, environ={}, path=config, folder=folder)
+
+
+def test_what_the_name_of_an_engine_can_not_be(config: Path) -> None:
+    config.write_text('[engines.llama]\nurl = "http://127.0.0.1:9"\n')
+    with pytest.raises(ConfigError, match=r"engines\.llama: --engine llama means something else: rename it$"):
+        engine_names({"OSSIA_CONFIG": str(config)})
+
+
+def test_no_call_may_change_whose_certificates_are_trusted(config: Path) -> None:
+    own = own_parts(config.parent, Settings(), environ={"OSSIA_CONFIG": str(config)}, servers=())
+    assert own.holds(config.parent / "team.pem") and not own.holds(config.parent / "tame.pem")
+    (config.parent / "team.pem").write_text("")
+    own = own_parts(config.parent, Settings(), environ={"OSSIA_CONFIG": str(config)}, servers=())
+    assert config.parent / "team.pem" in own.places
+
+
+@pytest.mark.parametrize("line", ['headers = { X-A = "a ${TEAM_KEY}" }', 'env = { A = "${env:TEAM_KEY:-x}" }'])
+def test_an_engines_key_goes_to_no_server_of_a_folder(line: str, config: Path, tmp_path: Path) -> None:
+    target = 'url = "http://127.0.0.1:9/mcp"' if "headers" in line else 'command = "x"'
+    servers = f"[mcpServers.x]\n{target}\n{line}\n"
+    folder = tmp_path / "work"
+    (folder / ".ossia").mkdir(parents=True)
+    (folder / ".ossia" / "config.toml").write_text(servers)
+    environ = {"OSSIA_CONFIG": str(config), "TEAM_KEY": "sesame"}
+    with pytest.raises(McpConfigInvalid, match=r"mcpServers\.x: TEAM_KEY is the key of an engine") as caught:
+        configured_servers(environ, folder=folder)
+    assert "sesame" not in str(caught.value)
+    config.write_text(TEAM + servers)  # what the user writes there is the user's own
+    (folder / ".ossia" / "config.toml").unlink()
+    assert [one.name for one in configured_servers(environ, folder=folder)] == ["x"]
 
 
 def test_a_password_in_an_address_is_not_repeated() -> None:
@@ -121,8 +179,9 @@ def test_what_was_agreed_to(engine: str, allowed: tuple[str, ...], fine: bool) -
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pty")
 @pytest.mark.parametrize("yes", [True, False])
 def test_it_is_asked_once_and_kept(yes: bool) -> None:
-    """The name isn't known anywhere, so nothing is sent."""
+    """The name isn't known anywhere, so nothing is sent. What was typed before the question is no answer to it."""
     ours, theirs = pty.openpty()
+    os.write(ours, b"n\n" if yes else b"y\n")
     asked = [str(OSSIA), "run", "hi", "--engine", "https://nowhere.invalid"]
     with subprocess.Popen(asked, stdin=theirs, stderr=theirs, stdout=subprocess.DEVNULL) as process:
         os.close(theirs)
@@ -158,6 +217,40 @@ def test_the_vocabulary_is_found_and_the_host_is_in_the_name(site: Site, etude_t
         "its headers and arguments are written without the guide"
     )
     assert connect(Settings(engine=site.url(), context=512), QUIET, Control()).engine.context_tokens == 512
+
+
+@pytest.mark.parametrize(
+    ("model", "own", "by_file", "name", "context"),
+    [
+        (None, None, False, "a", 512),
+        ("org/b", None, False, "b", 1024),
+        ("b", None, False, "b", 1024),  # as people call it
+        ("org/a", "org/b", False, "a", 512),  # the command line comes first
+        ("org/a", "org/b", True, "b", 1024),  # but the config's own `model` is none for this server
+        (str(ETUDE_PATH), "org/b", False, "b", 1024),  # a file here
+        ("etude", None, False, "a", 512),
+    ],
+)
+def test_which_of_its_models(
+    model: str | None, own: str | None, by_file: bool, name: str, context: int, config: Path, vllm: Site
+) -> None:
+    config.write_text(f'[engines.team]\nurl = "{vllm.url()}"\n' + (f'model = "{own}"\n' if own else ""))
+    found = connect(Settings(engine="team", model=model), QUIET, Control(), by_file=by_file)
+    assert (found.engine.name, found.engine.context_tokens) == (f"{name} @ team", context)
+
+
+@pytest.mark.parametrize("kind", ["vllm", "llama"])
+def test_a_model_that_is_not_there(kind: str, site: Site, vllm: Site, etude_tokenizer: Tokenizer) -> None:
+    serve(site, etude_tokenizer)
+    url, there = (vllm.url(), "a, b") if kind == "vllm" else (site.url(), "etude")
+    with pytest.raises(ExitError, match=f" serves no c, only {there}: name one of these with --model$"):
+        connect(Settings(engine=url, model="c"), QUIET, Control())
+
+
+@pytest.mark.parametrize("model", ["gpt-oss-20b", "gpt-oss-120b"])
+def test_a_name_of_the_catalogue_is_no_file_that_is_missing(model: str, site: Site, etude_tokenizer: Tokenizer) -> None:
+    serve(site, etude_tokenizer)
+    assert connect(Settings(engine=site.url(), model=model), QUIET, Control()).is_etude
 
 
 def test_another_vocabulary_is_refused_before_the_first_prompt(site: Site, etude_tokenizer: Tokenizer) -> None:

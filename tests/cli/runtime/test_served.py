@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from agent.control import Control
-from agent.served.engine import NOT_HAD
+from agent.models.catalog import ETUDE_PATH
+from agent.served.engine import NOT_HAD, ServedEngine
 from agent.served.respond import ServedResponder
 from cli.runtime.progress import Display
 from cli.runtime.remote import connect
@@ -68,7 +69,8 @@ def test_a_run_with_a_call(kind: str, title: str, steps: tuple[str, ...], server
     site = server(kind, *steps)
     done = ossia("run", QUESTION, "--engine", site.url(), *flags)
     assert (done.returncode, done.stdout.decode()) == (0, "It is 816.\n"), done.stderr
-    using = f"using gpt-oss-20b at 127.0.0.1:{site.port} ({title}, context 131,072); {NOT_HAD}"
+    using = f"using gpt-oss-20b at 127.0.0.1:{site.port} ({title}, context unknown, 131,072 assumed: see --context)"
+    using = f"{using}; {NOT_HAD}"
     assert done.stderr.decode().count(using) == 1
     assert [asked["model"] for asked in site.asked] == ["openai/gpt-oss-20b"] * 2
     sent = json.dumps(site.asked[1])
@@ -83,6 +85,21 @@ def test_a_stored_session_goes_on_with_a_model_here(server: Made) -> None:
     again = ossia("run", QUESTION, "--continue", "--json", "--model", "etude", "--temperature", "0", "--no-tools")
     assert again.returncode == 0, again.stderr
     assert line_of(again)["answer"]
+
+
+@pytest.mark.parametrize(("why", "engine"), [("dies", "served"), ("limit", "here")])
+def test_a_stored_session_with_a_cut_answer_goes_on(why: str, engine: str, server: Made) -> None:
+    half = sse(chunk({"reasoning": "Hm."}), chunk({"content": "It is fo"}))
+    site = server("chat", half if why == "dies" else half + sse(chunk({}, "length")), chat({"content": ANSWER}))
+    first = ossia("run", QUESTION, "--engine", site.url(), "--no-tools", "--save")
+    assert (first.returncode, first.stdout) == (7 if why == "dies" else 6, b"It is fo\n"), first.stderr
+    at = ("--engine", site.url()) if engine == "served" else ("--model", "etude", "--temperature", "0")
+    again = ossia("run", "And now?", "--continue", "--no-tools", "--json", *at)
+    assert (again.returncode, bool(line_of(again)["answer"])) == (0, True), again.stderr
+    if engine == "served":
+        assert {"role": "assistant", "content": "It is fo"} in site.asked[-1]["messages"]
+    shown = ossia("sessions", "show", str(line_of(ossia("sessions", "list", "--json"))["sessions"][0]["id"]))
+    assert shown.returncode == 0 and shown.stdout.count(b"(cut here)") == 1, shown
 
 
 def test_raw_is_refused(server: Made) -> None:
@@ -113,8 +130,39 @@ def test_several_models(server: Made) -> None:
     assert b"has gpt-oss:20b, gpt-oss:120b: name one with --model" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("model", "asked"),
+    [
+        ("gpt-oss-20b", "openai/gpt-oss-20b"),
+        ("openai/gpt-oss-120b:groq", "openai/gpt-oss-120b:groq"),  # not listed, as a router's
+        ("etude", "openai/gpt-oss-20b"),  # a model here, as the config's `model` may be
+        ("/home/me/secret-name.gguf", "openai/gpt-oss-20b"),
+        (str(ETUDE_PATH), "openai/gpt-oss-20b"),
+        (None, "openai/gpt-oss-20b"),
+    ],
+)
+def test_what_is_the_servers_name_for_the_model(model: str | None, asked: str, server: Made) -> None:
+    found = connect(Settings(engine=server("chat").url(), model=model), QUIET, Control())
+    assert isinstance(found.engine, ServedEngine) and found.engine.model == asked
+    assert "secret" not in found.note and "secret" not in found.engine.name
+
+
+def test_the_command_line_comes_before_the_config(
+    server: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = server("chat", *[chat({"content": ANSWER})] * 4)
+    config = tmp_path / "config.toml"
+    config.write_text(f'model = "theirs"\n[engines.hf]\nurl = "{site.url()}"\nmodel = "own"\n')
+    monkeypatch.setenv("OSSIA_CONFIG", str(config))
+    for more, env in (((), {}), (("--model", "said"), {}), ((), {"OSSIA_MODEL": "set"})):
+        done = ossia("run", QUESTION, "--engine", "hf", "--no-tools", *more, env={"OSSIA_CONFIG": str(config), **env})
+        assert done.returncode == 0, done.stderr
+    assert [asked["model"] for asked in site.asked] == ["own", "said", "set"]
+
+
 def test_an_assembly_without_ids(server: Made) -> None:
     found = connect(Settings(engine=server("responses").url(), context=2048), QUIET, Control())
     assert found.respond is not None
     assert isinstance(found.respond(Codec(found.tokenizer)), ServedResponder)
     assert (found.engine.context_tokens, found.engine.capabilities) == (2048, frozenset())
+    assert "context 2,048)" in found.note

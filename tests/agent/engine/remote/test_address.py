@@ -16,7 +16,8 @@ WHERE = "config.toml: engines.team"
     ("text", "url", "name", "host", "is_local"),
     [
         ("http://127.0.0.1:8080", "http://127.0.0.1:8080", "127.0.0.1:8080", "127.0.0.1", True),
-        ("http://localhost:8080/", "http://localhost:8080", "localhost:8080", "localhost", True),
+        ("http://localhost:8080/", "http://127.0.0.1:8080", "localhost:8080", "127.0.0.1", True),
+        ("https://localhost/", "https://localhost", "localhost", "localhost", True),
         ("http://[::1]:8080/v1", "http://[::1]:8080", "[::1]:8080", "::1", True),
         ("https://GPU.example/llm/v1/", "https://gpu.example/llm", "gpu.example", "gpu.example", False),
         (
