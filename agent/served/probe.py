@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final
 
 from agent.control import Control
 from agent.engine.remote.client import Client
-from agent.engine.remote.server import whole
+from agent.engine.remote.detect import Listed, room_of
+from agent.engine.remote.server import table
 from agent.errors import EngineFailed, ModelMissing, ServerRefused
 from agent.served.api import Api, ChatApi, Kind, ResponsesApi
 from agent.served.engine import ServedEngine
@@ -25,35 +25,28 @@ _CHAT_ONLY: Final = ("router.huggingface.co",)
 May 2026."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServedModel:
-    """A model as a server lists it. `context_tokens` None: the list doesn't say."""
-
-    name: str
-    context_tokens: int | None = None
-
-
 def serve(
     client: Client,
     *,
+    models: Sequence[Listed],
     named: str | None,
     context_tokens: int | None,
     vocabulary: Vocabulary,
     control: Control,
     told: Callable[[str], None] = lambda line: None,
 ) -> ServedEngine:
-    """The server as an engine. `named` is the model to ask, `context_tokens` how many tokens to use at the most.
+    """The server as an engine. `models` are those that it lists, `named` is the one to ask.
 
-    None: the only model, or the only gpt-oss; as many as the server says, at the most 131,072, which is gpt-oss's own.
-    `told`: see `ServedEngine`. Raises EngineFailed if it can't be reached, or speaks neither API; ModelMissing if it
-    isn't clear which model.
+    `named` None: the only model, or the only gpt-oss. `context_tokens` is how many tokens to use at the most; None: as
+    many as the server says, at the most 131,072, which is gpt-oss's own. `told`: see `ServedEngine`. Raises
+    EngineFailed if it can't be reached, or speaks neither API; ModelMissing if it isn't clear which model.
     """
     name = client.address.name
     kind = api_of(client, control)
     if kind is None:
         raise EngineFailed(f"{name} has neither /v1/responses nor /v1/chat/completions: is it a server of models?")
     api: Api = ResponsesApi() if kind == "responses" else ChatApi()
-    model = chosen_model(models_of(client, control), named, name)
+    model = chosen_model(models, named, name)
     wanted, room = context_tokens or CONTEXT_TOKENS, context_of(client, model, control)
     return ServedEngine(
         client,
@@ -89,20 +82,13 @@ def api_of(client: Client, control: Control) -> Kind | None:
     return None
 
 
-def models_of(client: Client, control: Control) -> tuple[ServedModel, ...]:
-    """The models that the server lists at `/v1/models`. Raises EngineFailed."""
-    listed = client.get("/v1/models", control).get("data")
-    entries = [entry for entry in listed if isinstance(entry, Mapping)] if isinstance(listed, list) else []
-    return tuple(ServedModel(str(entry["id"]), _context(entry)) for entry in entries if entry.get("id"))
-
-
-def chosen_model(models: tuple[ServedModel, ...], named: str | None, server: str) -> ServedModel:
+def chosen_model(models: Sequence[Listed], named: str | None, server: str) -> Listed:
     """The model to ask: the one that is named, listed or not; else the only one, or the only gpt-oss.
 
     Raises ModelMissing, with the names that there are.
     """
     if named is not None:
-        return next((model for model in models if model.name == named), ServedModel(named))
+        return next((model for model in models if model.name == named), Listed(named))
     ours = [model for model in models if "gpt-oss" in model.name.lower()] or list(models)
     if len(ours) == 1:
         return ours[0]
@@ -111,13 +97,13 @@ def chosen_model(models: tuple[ServedModel, ...], named: str | None, server: str
     raise ModelMissing(f"{server} has {names_of(models)}: name one with --model")
 
 
-def names_of(models: Sequence[ServedModel]) -> str:
+def names_of(models: Sequence[Listed]) -> str:
     """Their names, for an error: `gpt-oss:20b, gemma4 and 12 more`."""
     names = ", ".join(model.name[:_NAME_CHARS] for model in models[:_NAMES_SHOWN])
     return f"{names} and {len(models) - _NAMES_SHOWN} more" if len(models) > _NAMES_SHOWN else names
 
 
-def context_of(client: Client, model: ServedModel, control: Control) -> int | None:
+def context_of(client: Client, model: Listed, control: Control) -> int | None:
     """The tokens that the server has room for; None: it doesn't say.
 
     LM Studio tells it of loaded models (`/api/v1/models`), Ollama too (`/api/ps`), others in their list.
@@ -129,27 +115,14 @@ def context_of(client: Client, model: ServedModel, control: Control) -> int | No
             loaded = entry.get("loaded_instances")
             for one in loaded if isinstance(loaded, list) else ():
                 if isinstance(one, Mapping) and model.name in (entry.get("key"), one.get("id")):
-                    return _context(one.get("config"))
+                    return room_of(table(one.get("config")))
     with suppress(ServerRefused):
         for entry in _models(client.get("/api/ps", control)):
             if entry.get("name") == model.name:
-                return _context(entry)
+                return room_of(entry)
     return None
 
 
 def _models(answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     models = answer.get("models")
     return [entry for entry in models if isinstance(entry, Mapping)] if isinstance(models, list) else []
-
-
-def _context(entry: object) -> int | None:
-    """vLLM's `max_model_len`, llama-server's `meta.n_ctx`, and what others call it."""
-    if not isinstance(entry, Mapping):
-        return None
-    meta = entry.get("meta")
-    sizes = [
-        entry.get("max_model_len"),
-        entry.get("context_length"),
-        meta.get("n_ctx") if isinstance(meta, Mapping) else 0,
-    ]
-    return next(filter(None, map(whole, sizes)), None)

@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from agent._repeats import LOOK_EVERY, in_code, repeats
 from agent.control import Control
 from agent.engine.base import Progress, StepStats
+from agent.engine.remote.detect import models_of
 from agent.errors import ContextFull, EngineFailed, ServerRefused
 from agent.events import Stats
 from agent.request import ContextUse, Request, StepEvent
 from agent.respond import LocalResponder
 from agent.served.engine import ServedEngine
 from agent.served.pieces import Called, Ended, Failed, Piece, Usage
-from agent.served.probe import models_of, names_of
+from agent.served.probe import names_of
 from agent.served.wire import Names
 from agent.served.writing import Writing
 from harmony.codec import Codec

@@ -63,14 +63,14 @@ def connect(settings: Settings, display: Display, control: Control, *, by_file: 
         found = detect(client, control)
         wanted = _wanted_model(settings, address, found.models, by_file=by_file)
         if found.kind == "other":
-            return _served(client, wanted, settings, display, control)
+            return _served(client, found, wanted, settings, display, control)
         if not found.context_tokens:
             raise ExitError(f"{address.name} is a {found.kind} that names no model with a context: let it load one")
         if wanted is not None and found.models and wanted not in found.models:
             there = ", ".join(map(_short, found.models[:5]))
             raise ExitError(f"{address.name} serves no {_short(wanted)}, only {there}: name one of these with --model")
         tokenizer, temperature, is_etude = _vocabulary(settings, found, display)
-        server = _server(client, found, wanted or next(iter(found.models), ""), tokenizer, control)
+        server = _server(client, found, wanted or next(iter(found.models), ""), tokenizer)
         prove(server, tokenizer, control)
     except BaseException:
         client.close()
@@ -83,7 +83,9 @@ def connect(settings: Settings, display: Display, control: Control, *, by_file: 
     return Connected(engine, tokenizer, temperature, is_etude, note)
 
 
-def _served(client: Client, wanted: str | None, settings: Settings, display: Display, control: Control) -> Connected:
+def _served(
+    client: Client, found: Found, wanted: str | None, settings: Settings, display: Display, control: Control
+) -> Connected:
     """A server that takes no ids, but messages. The vocabulary is one that is here: it only measures prompts."""
     from agent.served.engine import NOT_HAD
     from agent.served.probe import serve
@@ -93,6 +95,7 @@ def _served(client: Client, wanted: str | None, settings: Settings, display: Dis
     address, tokenizer = client.address, own_tokenizer(None)
     engine = serve(
         client,
+        models=found.listed,
         named=wanted,
         context_tokens=_wanted_context(settings, address),
         vocabulary=tokenizer.vocabulary,
@@ -152,14 +155,13 @@ def _is_here(model: str) -> bool:
         return False
 
 
-def _server(client: Client, found: Found, model: str, tokenizer: Tokenizer, control: Control) -> IdServer:
+def _server(client: Client, found: Found, model: str, tokenizer: Tokenizer) -> IdServer:
     from agent.engine.remote.llama_server import LlamaServer
     from agent.engine.remote.vllm import Vllm
-    from agent.served.probe import models_of
 
     if found.props is not None:
         return LlamaServer(client, found.props, tokenizer.vocabulary)
-    rooms = {one.name: one.context_tokens for one in models_of(client, control)} if len(found.models) > 1 else {}
+    rooms = {one.name: one.context_tokens for one in found.listed}
     return Vllm(client, found.version, model, rooms.get(model) or found.context_tokens)
 
 

@@ -7,26 +7,43 @@ from typing import Literal
 
 from agent.control import Control
 from agent.engine.remote.client import Client, Json
-from agent.engine.remote.server import context_of, first, table, whole
+from agent.engine.remote.server import context_of, table, whole
 from agent.errors import ServerRefused
 
 _ABSENT = (400, 404, 405, 501)
 
 
 @dataclass(frozen=True, slots=True)
+class Listed:
+    """A model as a server lists it. None, "" and 0: the list doesn't say."""
+
+    name: str
+    context_tokens: int | None = None
+    owner: str = ""
+    vocabulary_size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
     """What a server is. "other": it takes no ids; what else it is must be found out by whoever can use it.
 
-    `version` is a vLLM's ("" if it doesn't say), `models` are the names that it serves, `props` what a
-    llama-server says of itself. `context_tokens` and `vocabulary_size` are 0 where it doesn't say.
+    `version` is a vLLM's ("" if it doesn't say), `listed` are the models that it serves, `props` what a llama-server
+    says of itself. `context_tokens` are those of the first model that may be asked, 0 where it doesn't say.
     """
 
     kind: Literal["llama-server", "vllm", "other"]
     version: str = ""
-    models: tuple[str, ...] = ()
+    listed: tuple[Listed, ...] = ()
     context_tokens: int = 0
-    vocabulary_size: int = 0
     props: Json | None = None
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        return tuple(one.name for one in self.listed)
+
+    @property
+    def vocabulary_size(self) -> int:
+        return self.listed[0].vocabulary_size if self.listed else 0
 
 
 def detect(client: Client, control: Control) -> Found:
@@ -35,18 +52,35 @@ def detect(client: Client, control: Control) -> Found:
     Raises EngineFailed if it can't be reached, ServerRefused if it wants a key.
     """
     props = _asked(client, "/props", control)
-    listed = _asked(client, "/v1/models", control).get("data")
-    entries = [table(one) for one in listed if table(one).get("id")] if isinstance(listed, list) else []
-    models = tuple(str(one["id"]) for one in entries)
-    entry = next((one for one in entries if one["id"] == client.address.model), first(entries))
+    listed = models_of(client, control)
     if "default_generation_settings" in props:
         context = context_of(table(props["default_generation_settings"]).get("n_ctx"))
-        size = whole(table(entry.get("meta")).get("n_vocab")) or 0
-        return Found("llama-server", "", models, context, size, props)
-    if entry.get("owned_by") == "vllm":
+        return Found("llama-server", "", listed, context, props)
+    if listed and listed[0].owner == "vllm":
         version = str(_asked(client, "/version", control).get("version", ""))
-        return Found("vllm", version, models, context_of(entry.get("max_model_len")))
-    return Found("other", models=models)
+        return Found("vllm", version, listed, context_of(listed[0].context_tokens))
+    return Found("other", listed=listed)
+
+
+def models_of(client: Client, control: Control) -> tuple[Listed, ...]:
+    """The models that the server lists at `/v1/models`; () if it has no such list. Raises EngineFailed."""
+    entries = _asked(client, "/v1/models", control).get("data")
+    return tuple(
+        Listed(
+            str(entry["id"]),
+            room_of(entry),
+            str(entry.get("owned_by", "")),
+            whole(table(entry.get("meta")).get("n_vocab")) or 0,
+        )
+        for entry in map(table, entries if isinstance(entries, list) else ())
+        if entry.get("id")
+    )
+
+
+def room_of(entry: Json) -> int | None:
+    """A model's context by its entry in a list: `max_model_len` (vLLM), `meta.n_ctx` (llama-server) and others."""
+    sizes = entry.get("max_model_len"), entry.get("context_length"), table(entry.get("meta")).get("n_ctx")
+    return next(filter(None, map(whole, sizes)), None)
 
 
 def _asked(client: Client, path: str, control: Control) -> Json:

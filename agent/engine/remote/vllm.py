@@ -12,7 +12,19 @@ from typing import Any
 from agent.control import Control
 from agent.engine.base import Sampling
 from agent.engine.remote.client import Client, Json
-from agent.engine.remote.server import Answer, Came, Ended, Figures, Task, first, ids_of, seed_of, table, whole
+from agent.engine.remote.server import (
+    Answer,
+    Came,
+    Ended,
+    Figures,
+    Task,
+    context_of,
+    first,
+    ids_of,
+    seed_of,
+    table,
+    whole,
+)
 from agent.errors import EngineFailed
 
 
@@ -27,7 +39,7 @@ class Vllm:
         self.client = client
         self.kind = f"vLLM {client.said(version, 40)}".strip()
         self.model = model
-        self.context_tokens = context_tokens
+        self.context_tokens = context_of(context_tokens)
 
     def complete(self, task: Task, control: Control) -> Answer:
         body: dict[str, Any] = {

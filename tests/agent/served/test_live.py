@@ -12,6 +12,7 @@ import pytest
 from agent.control import Control
 from agent.engine.remote.address import parse_url
 from agent.engine.remote.client import Client
+from agent.engine.remote.detect import models_of
 from agent.events import Delta, Stats
 from agent.limits import Limits
 from agent.loop import run_turn
@@ -67,7 +68,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaServer]:
 def engine(server: LlamaServer, etude_tokenizer: Tokenizer) -> Iterator[ServedEngine]:
     client = Client(parse_url(server.url))
     vocabulary = etude_tokenizer.vocabulary
-    engine = serve(client, named=None, context_tokens=None, vocabulary=vocabulary, control=Control())
+    engine = serve(
+        client,
+        models=models_of(client, Control()),
+        named=None,
+        context_tokens=None,
+        vocabulary=vocabulary,
+        control=Control(),
+    )
     yield engine
     engine.close()
 

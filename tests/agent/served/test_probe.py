@@ -13,6 +13,7 @@ import pytest
 from agent.control import Control
 from agent.engine.remote.address import parse_url
 from agent.engine.remote.client import Client
+from agent.engine.remote.detect import models_of
 from agent.errors import EngineFailed, ModelMissing, ServerRefused
 from agent.served.engine import ServedEngine
 from agent.served.probe import CONTEXT_TOKENS, api_of, serve
@@ -42,7 +43,14 @@ def served(
 ) -> ServedEngine:
     site.json("/v1/responses", REFUSED, status=400)
     vocabulary = tokenizer.vocabulary
-    return serve(client(site), named=named, context_tokens=context_tokens, vocabulary=vocabulary, control=Control())
+    return serve(
+        client(site),
+        models=models_of(client(site), Control()),
+        named=named,
+        context_tokens=context_tokens,
+        vocabulary=vocabulary,
+        control=Control(),
+    )
 
 
 @pytest.mark.parametrize("status", [400, 422])
@@ -78,7 +86,14 @@ def test_a_refused_key_is_told(site: Site) -> None:
 
 def test_neither_api(site: Site, etude_tokenizer: Tokenizer) -> None:
     with pytest.raises(EngineFailed, match=r"^team has neither /v1/responses nor /v1/chat/completions: is it a server"):
-        serve(client(site), named=None, context_tokens=None, vocabulary=etude_tokenizer.vocabulary, control=Control())
+        serve(
+            client(site),
+            models=(),
+            named=None,
+            context_tokens=None,
+            vocabulary=etude_tokenizer.vocabulary,
+            control=Control(),
+        )
 
 
 @pytest.mark.parametrize(

@@ -236,7 +236,7 @@ def test_which_of_its_models(
 ) -> None:
     config.write_text(f'[engines.team]\nurl = "{vllm.url()}"\n' + (f'model = "{own}"\n' if own else ""))
     found = connect(Settings(engine="team", model=model), QUIET, Control(), by_file=by_file)
-    assert (found.engine.name, found.engine.context_tokens) == (f"{name} @ team", context)
+    assert (found.engine.name, found.engine.context_tokens) == (f"{name} @ 127.0.0.1:{vllm.port}", context)
 
 
 @pytest.mark.parametrize("kind", ["vllm", "llama"])

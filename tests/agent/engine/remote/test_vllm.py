@@ -18,9 +18,9 @@ import pytest
 
 from agent.control import Control
 from agent.engine.base import Progress, Prompt, Sampling, StepStats
-from agent.engine.remote.address import Address, parse_url
+from agent.engine.remote.address import parse_url
 from agent.engine.remote.client import Client
-from agent.engine.remote.detect import Found, detect
+from agent.engine.remote.detect import Found, Listed, detect
 from agent.engine.remote.engine import RemoteEngine, RemoteGeneration
 from agent.engine.remote.proof import prove
 from agent.engine.remote.vllm import Vllm
@@ -95,14 +95,14 @@ def drawn(generation: RemoteGeneration) -> list[int]:
 
 def test_it_is_found_out(site: Site) -> None:
     client = Client(parse_url(site.url("/v1")))
-    assert detect(client, Control()) == Found("vllm", "0.11.0", (MODEL,), 131072)
+    assert detect(client, Control()) == Found("vllm", "0.11.0", (Listed(MODEL, 131072, "vllm"),), 131072)
 
 
-def test_another_of_its_models_is_asked_for_by_name(site: Site) -> None:
+def test_each_of_its_models_has_a_context_of_its_own(site: Site) -> None:
     cards = [{"id": name, "owned_by": "vllm", "max_model_len": length} for name, length in (("a", 10), ("b", 20))]
     site.json("/v1/models", {"object": "list", "data": cards})
-    address = Address(site.url("").rstrip("/"), "team", model="b")
-    assert detect(Client(address), Control()) == Found("vllm", "0.11.0", ("a", "b"), 20)
+    listed = Listed("a", 10, "vllm"), Listed("b", 20, "vllm")
+    assert detect(Client(parse_url(site.url())), Control()) == Found("vllm", "0.11.0", listed, 10)
 
 
 def test_a_completion_by_ids(site: Site, engine: RemoteEngine, tokenizer: Tokenizer) -> None:
