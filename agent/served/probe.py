@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from agent.control import Control
 from agent.engine.remote.client import Client
-from agent.engine.remote.server import whole
+from agent.engine.remote.server import table, whole
 from agent.errors import EngineFailed, ModelMissing, ServerRefused
 from agent.served.api import Api, ChatApi, Kind, ResponsesApi
 from agent.served.engine import ServedEngine
@@ -144,12 +144,6 @@ def _models(answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _context(entry: object) -> int | None:
     """vLLM's `max_model_len`, llama-server's `meta.n_ctx`, and what others call it."""
-    if not isinstance(entry, Mapping):
-        return None
-    meta = entry.get("meta")
-    sizes = [
-        entry.get("max_model_len"),
-        entry.get("context_length"),
-        meta.get("n_ctx") if isinstance(meta, Mapping) else 0,
-    ]
+    about = table(entry)
+    sizes = (about.get("max_model_len"), about.get("context_length"), table(about.get("meta")).get("n_ctx"))
     return next(filter(None, map(whole, sizes)), None)
