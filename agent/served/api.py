@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Literal, Protocol
 
-from agent.engine.remote.server import seed_of, whole
+from agent.engine.remote.server import first, seed_of, table, whole
 from agent.request import Request
 from agent.served.pieces import Called, Ended, Failed, Piece, Said, Thought, Usage
 from agent.served.wire import Conversation, Json
@@ -65,10 +65,10 @@ class ChatApi:
     def read(self, events: Iterable[Mapping[str, Any]]) -> Iterator[Piece]:
         call = ""
         for event in events:
-            if usage := _object(event.get("usage")):
+            if usage := table(event.get("usage")):
                 yield _usage(usage, "prompt_tokens", "completion_tokens")
-            choice = next(map(_object, _list(event.get("choices"))), {})
-            delta = _object(choice.get("delta"))
+            choice = first(event.get("choices"))
+            delta = table(choice.get("delta"))
             for name in self._NAMES:
                 if thought := _text(delta.get(name)):
                     self._reasoning = name
@@ -76,8 +76,8 @@ class ChatApi:
                     break
             if text := _text(delta.get("content")):
                 yield Said(text)
-            for item in map(_object, _list(delta.get("tool_calls"))):
-                function = _object(item.get("function"))
+            for item in map(table, _list(delta.get("tool_calls"))):
+                function = table(item.get("function"))
                 if item.get("id") or not call:  # Ollama numbers each of several calls 0, but gives each an id
                     call = f"{item.get('index', 0)} {item.get('id')}"
                 yield Called(call, _text(function.get("name")), _text(function.get("arguments")))
@@ -128,7 +128,7 @@ class ResponsesApi:
     def read(self, events: Iterable[Mapping[str, Any]]) -> Iterator[Piece]:
         begun: dict[str, str] = {}  # items that had deltas, by which kind
         for event in events:
-            kind, item = _text(event.get("type")), _object(event.get("item"))
+            kind, item = _text(event.get("type")), table(event.get("item"))
             delta, key = _text(event.get("delta")), _key(item, event)
             match kind:
                 case "response.reasoning_text.delta" | "response.reasoning_summary_text.delta" if delta:
@@ -145,20 +145,20 @@ class ResponsesApi:
                 case "response.output_item.done":
                     yield from self._done(item, key, begun)
                 case "response.completed" | "response.incomplete":
-                    response = _object(event.get("response"))
-                    if usage := _object(response.get("usage")):
+                    response = table(event.get("response"))
+                    if usage := table(response.get("usage")):
                         yield _usage(usage, "input_tokens", "output_tokens")
                     yield Ended("stop" if kind == "response.completed" else "tokens")
                     return
                 case "response.failed" | "error":
-                    fault = _object(_object(event.get("response")).get("error")) or event
+                    fault = table(table(event.get("response")).get("error")) or event
                     yield Failed(_text(fault.get("message")))
 
     def _done(self, item: Mapping[str, Any], key: str, begun: Mapping[str, str]) -> Iterator[Piece]:
         """What a whole item has that its deltas hadn't: a call without any, and where thoughts are to go back."""
         if item.get("type") == "reasoning":
             self._as_encrypted = bool(item.get("encrypted_content")) and any(
-                _object(part).get("text") == item["encrypted_content"] for part in _list(item.get("summary"))
+                table(part).get("text") == item["encrypted_content"] for part in _list(item.get("summary"))
             )
         elif item.get("type") == "function_call" and key not in begun:
             yield Called(key, arguments=_text(item.get("arguments")))
@@ -198,7 +198,7 @@ def _effort(request: Request) -> str:
 
 
 def _usage(usage: Mapping[str, Any], prompt: str, completion: str) -> Usage:
-    details = _object(usage.get(f"{prompt}_details"))
+    details = table(usage.get(f"{prompt}_details"))
     tokens = _number(usage.get(prompt))
     return Usage(tokens, min(_number(details.get("cached_tokens")), tokens), _number(usage.get(completion)))
 
@@ -206,10 +206,6 @@ def _usage(usage: Mapping[str, Any], prompt: str, completion: str) -> Usage:
 def _key(item: Mapping[str, Any], event: Mapping[str, Any]) -> str:
     """What tells an output item from others: its number; with llama.cpp, which doesn't number them, its id."""
     return str(event.get("output_index", "")) or _text(item.get("id")) or _text(event.get("item_id"))
-
-
-def _object(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _list(value: object) -> list[object]:

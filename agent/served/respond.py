@@ -23,7 +23,6 @@ from agent.served.writing import Writing
 from harmony.codec import Codec
 from harmony.messages import Completion, CompletionEnd, Delta
 
-_FAULT_CHARS = 200
 _CONTEXTS = 8
 """How many times the context an answer may fill, as we count its tokens (the étude's are short): no more is kept."""
 
@@ -97,7 +96,8 @@ class ServedResponder:
             elif isinstance(piece, Ended):
                 ended = piece.how
             elif isinstance(piece, Failed):
-                raise EngineFailed(f"{self._name} gave up: {self._one_line(piece.why) or 'it says no reason'}")
+                why = self._engine.client.said(piece.why) or "it says no reason"
+                raise EngineFailed(f"{self._name} gave up: {why}")
             elif isinstance(piece, Called) and step.writing.has_other_call(piece):
                 return "stop"
             elif isinstance(piece, Called) and step.writing.has_endless_name(piece):
@@ -117,12 +117,6 @@ class ServedResponder:
     @property
     def _name(self) -> str:
         return self._engine.client.address.name
-
-    def _one_line(self, text: str) -> str:
-        """A server's text for an error: on one line, and without the key if it repeats that."""
-        if key := self._engine.client.address.key:
-            text = text.replace(key, "…")
-        return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:_FAULT_CHARS]
 
     def _explained(self, error: EngineFailed, control: Control) -> EngineFailed:
         """The error; if the server doesn't know the model, with those that it has."""

@@ -19,15 +19,13 @@ from harmony.recipients import clean_recipient
 from harmony.render import developer_text, drop_past_analysis
 from harmony.tokens import CONSTRAIN
 from tools.calls.arguments import NO_ARGUMENTS
+from tools.functions.naming import MAX_NAME_CHARS, PREFIX, plain_name
 from tools.spec import ToolSpec
 
 Json = dict[str, Any]
 
 ANSWER_NOW: Final = "Answer now, with what you have. No tool can be called any more."
 """What the model is told where a local engine would open its answer for it."""
-_PREFIX: Final = "functions."
-_ILLEGAL: Final = re.compile(r"[^A-Za-z0-9_-]+")
-_MAX_NAME_CHARS: Final = 64
 _CODE: Final = "code"
 _CONTROL: Final = re.compile(r"<(?=\|[A-Za-z0-9_]+\|>)")
 
@@ -50,7 +48,7 @@ class Names:
             legal, number = _legal(name), 1
             while legal in self._out.values():
                 number += 1
-                legal = f"{_legal(name)[: _MAX_NAME_CHARS - len(str(number)) - 1]}_{number}"
+                legal = f"{_legal(name)[: MAX_NAME_CHARS - len(str(number)) - 1]}_{number}"
             self._out[name] = legal
         self._back = {legal: name for name, legal in self._out.items()}
         self._texts = {"python", *(spec.name for spec in specs if spec.input == "text")}
@@ -64,7 +62,7 @@ class Names:
         clean = clean_recipient(name)
         if clean in self._back:
             return self._back[clean]
-        return clean if clean in self._out or clean.startswith(_PREFIX) else _PREFIX + clean
+        return clean if clean in self._out or clean.startswith(PREFIX) else PREFIX + clean
 
     def takes_text(self, recipient: str) -> bool:
         """Does the tool take raw text? A function can't: it gets `{"code": …}`."""
@@ -140,13 +138,13 @@ def conversation(request: Request, names: Names) -> Conversation:
 
 
 def _legal(recipient: str) -> str:
-    return _ILLEGAL.sub("__", recipient.removeprefix(_PREFIX)).strip("_")[:_MAX_NAME_CHARS] or "tool"
+    return plain_name(recipient.removeprefix(PREFIX), filler="__")
 
 
 def _outward(message: Message, names: Names) -> Message:
     if not is_call(message):
         return message
-    recipient = _PREFIX + names.out(message.recipient or "")
+    recipient = PREFIX + names.out(message.recipient or "")
     return replace(message, recipient=recipient, content=(names.arguments_out(message),), sampled=None)
 
 
@@ -156,7 +154,7 @@ def _as_function(spec: ToolSpec, names: Names) -> ToolSpec:
     if spec.input == "text" or schema.get("type") == "string":
         key = _CODE if spec.input == "text" else "input"
         schema = {"type": "object", "properties": {key: {"type": "string"}}, "required": [key]}
-    name = _PREFIX + names.out(spec.name)
+    name = PREFIX + names.out(spec.name)
     return replace(spec, name=name, description=described, parameters=schema, input="json", trained=False, section=None)
 
 

@@ -50,7 +50,8 @@ def is_agreed(address: Address, settings: Settings) -> bool:
     """Is it this machine, or was a yes stored, or does --allow-engine name it?"""
     from tools.approval.trust import Hosts
 
-    named = {address.host, address.place} & {host.lower() for host in settings.allow_engine}
+    ways = {address.host, address.place, _origin(address)}
+    named = ways & {host.lower().rstrip("/") for host in settings.allow_engine}
     return address.is_local or bool(named) or Hosts(paths.data_dir()).holds(_origin(address))
 
 

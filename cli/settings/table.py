@@ -90,9 +90,9 @@ class Settings:
     """Everything that can be set, in the order of `ossia config show`. None: not set, the program decides."""
 
     model: str | None = _setting(None, kinds.path(),
-        Flag("A GGUF file, or etude, gpt-oss-20b, gpt-oss-120b.", "PATH|NAME", _ALL))
+        Flag("A GGUF file, etude, gpt-oss-20b or -120b; with a server, its model.", "PATH|NAME", _ALL))
     engine: str = _setting("llama", kinds.engine(),
-        Flag("llama, a server's URL, or the NAME of an [engines.NAME].", "ENGINE", _RUN_CHAT))
+        Flag("llama, script:FILE, http://HOST:PORT or the NAME of [engines.NAME].", "ENGINE", _RUN_CHAT))
     allow_engine: tuple[str, ...] = _setting((), kinds.texts("a list of hosts, e.g. 'gpu.example:8000'"),
         Flag("Send prompts to this host without asking. Repeatable.", "HOST", _RUN_CHAT))
     effort: Literal["low", "medium", "high"] = _setting("medium", kinds.one_of("low", "medium", "high"),

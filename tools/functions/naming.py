@@ -34,9 +34,9 @@ class Loaded:
     warnings: tuple[str, ...] = ()
 
 
-def plain_name(name: str) -> str:
+def plain_name(name: str, *, filler: str = "_") -> str:
     """`name` with `_` for what a recipient can't hold, at most 64 characters: `"weird.name 1"` → `"weird_name_1"`."""
-    return _OTHER.sub("_", name).strip("_")[:MAX_NAME_CHARS] or "tool"
+    return _OTHER.sub(filler, name).strip("_")[:MAX_NAME_CHARS] or "tool"
 
 
 def offered_name(name: str) -> str:

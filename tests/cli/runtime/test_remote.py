@@ -161,7 +161,8 @@ def test_another_machine_is_refused_without_a_terminal() -> None:
         ("http://127.0.0.1:99", (), True),
         ("http://gpu.test:99", ("gpu.test",), True),
         ("http://gpu.test:99", ("GPU.test:99",), True),
-        ("http://gpu.test:99", ("gpu.test:98", "test", "pu.test"), False),
+        ("http://gpu.test:99", ("http://gpu.test:99/",), True),  # as --engine has it
+        ("http://gpu.test:99", ("gpu.test:98", "test", "pu.test", "https://gpu.test:99"), False),
         ("http://other.test:99", (), True),  # stored
         ("https://other.test:99", (), False),
     ],
