@@ -96,8 +96,8 @@ class ServedResponder:
             elif isinstance(piece, Ended):
                 ended = piece.how
             elif isinstance(piece, Failed):
-                why = self._engine.client.said(piece.why) or "it says no reason"
-                raise EngineFailed(f"{self._name} gave up: {why}")
+                reason = self._engine.client.said(piece.why) or "it says no reason"
+                raise EngineFailed(f"{self._name} gave up: {reason}")
             elif isinstance(piece, Called) and step.writing.has_other_call(piece):
                 return "stop"
             elif isinstance(piece, Called) and step.writing.has_endless_name(piece):
