@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from agent.engine.remote.address import Address
 
 
+WHAT_GOES = "prompts, files and results will be sent to"
+
+
 def agree(settings: Settings) -> None:
     """Before the first prompt to a host that isn't this machine, ask on the terminal, and store a yes.
 
@@ -30,11 +33,16 @@ def agree(settings: Settings) -> None:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise ExitError(_refusal(address))
-    asked = f"ossia: prompts, files and results will be sent to {place_of(address)}. Send them there? [y/N] "
+    asked = f"ossia: {WHAT_GOES} {place_of(address)}. Send them there? [y/N] "
     _forget_input()
     print(clean(asked), end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise ExitError(f"nothing was sent to {place_of(address)}: --engine llama runs a model here")
+    store_yes(address)
+
+
+def store_yes(address: Address) -> None:
+    """From now on prompts may go there."""
     from tools.approval.trust import Hosts
 
     Hosts(paths.data_dir()).add(_origin(address))

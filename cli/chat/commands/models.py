@@ -107,28 +107,41 @@ def _show(talk: Conversation, face: Face, found: Sequence[_Row]) -> None:
 
 
 def _switch(talk: Conversation, face: Face, name: str) -> None:
-    is_server = "://" in name or name in _servers()
-
     def check() -> str:
-        """What it is called. Raises ModelError, or what is wrong with a server, before the model in use is given up."""
-        if is_server:
-            from cli.runtime.consent import must_be_agreed
-            from cli.settings.engines import address_of
-
-            address = address_of(name, os.environ)
-            must_be_agreed(address, talk.settings)
-            return address.name
+        """What it is called. Raises ModelError, before the model in use is given up."""
         from agent.models.memory import read_memory
         from agent.models.resolve import resolve
         from cli.runtime.models import locations
 
         return resolve(name, locations=locations(), memory=read_memory()).name
 
-    def checked(found: str) -> None:
-        if not talk.between_turns(lambda: _load(talk, face, name, found, is_server=is_server)):
-            face.note(f"{found} from the next turn")
+    if "://" in name or name in _servers():
+        return _switch_to_server(talk, face, name)
+    return talk.background.run(check, lambda found: _load_next(talk, face, name, found, is_server=False))
 
-    talk.background.run(check, checked)
+
+def _switch_to_server(talk: Conversation, face: Face, name: str) -> None:
+    """One on another machine is asked about first, once. Raises what is wrong with its address."""
+    from cli.runtime.consent import WHAT_GOES, is_agreed, place_of, store_yes
+    from cli.settings.engines import address_of
+    from cli.terminal.question import Question
+
+    address = address_of(name, os.environ)
+
+    def answered(key: str) -> None:
+        if key != "y":
+            return face.note(f"nothing was sent to {place_of(address)}")
+        store_yes(address)
+        return _load_next(talk, face, name, address.name, is_server=True)
+
+    if is_agreed(address, talk.settings):
+        return _load_next(talk, face, name, address.name, is_server=True)
+    return talk.ask(Question(f"Switch to {address.name}?", f"{WHAT_GOES} {place_of(address)}"), answered)
+
+
+def _load_next(talk: Conversation, face: Face, name: str, found: str, *, is_server: bool) -> None:
+    if not talk.between_turns(lambda: _load(talk, face, name, found, is_server=is_server)):
+        face.note(f"{found} from the next turn")
 
 
 def _load(talk: Conversation, face: Face, name: str, found: str, *, is_server: bool) -> None:

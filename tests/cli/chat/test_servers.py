@@ -6,13 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from cli import paths
 from cli.chat.commands.table import arguments
+from cli.terminal.question import QUIET_S
 from harmony.tokenizer import Tokenizer
 from tests.support.command import write_script
 from tests.support.remote import serve
-from tests.support.screen import ChatScreen, chatting
+from tests.support.screen import ChatScreen, Clock, chatting
 from tests.support.served import Server, chat, tool_call
 from tests.support.site import Site
+from tools.approval.trust import Hosts
 
 FINAL = "<|channel|>final<|message|>Hi.<|return|>"
 
@@ -21,7 +24,8 @@ def test_a_server_takes_the_conversation_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, etude_tokenizer: Tokenizer
 ) -> None:
     async def case() -> None:
-        async with ChatScreen(engine=write_script(tmp_path, FINAL)) as stage:
+        clock = Clock()
+        async with ChatScreen(engine=write_script(tmp_path, FINAL), clock=clock) as stage:
             talk = stage.talk
 
             async def say(line: str, told: str) -> None:
@@ -33,7 +37,14 @@ def test_a_server_takes_the_conversation_over(
 
             assert "team" in [value for value, _ in arguments(talk, "/model", "") or ()]
             await say("hello there", "Hi.")
-            await say("/model far", "nothing was sent to gpu.test")
+            await say("/model nosuch://x", "must be like http://HOST:PORT")
+            await stage.type("/model far\r")
+            await stage.until(lambda: stage.face.question.open and "[y] yes" in "\n".join(stage.terminal.display))
+            assert "prompts, files and results will be sent to gpu.test" in "\n".join(stage.terminal.display)
+            clock.now += 2 * QUIET_S
+            await stage.type("n")
+            await stage.until(lambda: "nothing was sent to gpu.test" in "\n".join(stage.rows))
+            assert not Hosts(paths.data_dir()).listed()
             await say("/model team", "switching to team")
             await stage.until(on_team)
             await say("And now?", "It is the server.")
@@ -48,6 +59,24 @@ def test_a_server_takes_the_conversation_over(
         config.write_text(f'[engines.team]\nurl = "{site.url()}"\n[engines.far]\nurl = "https://gpu.test"\n')
         monkeypatch.setenv("OSSIA_CONFIG", str(config))
         chatting(case)
+
+
+def test_a_server_that_was_agreed_to_is_kept_and_switched_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a proxy that can't be, so that nothing is sent, and the engine before goes on."""
+    monkeypatch.setenv("HTTPS_PROXY", "nonsense://127.0.0.1:9")
+
+    async def case() -> None:
+        clock = Clock()
+        async with ChatScreen(engine=write_script(tmp_path, FINAL), clock=clock) as stage:
+            await stage.type("/model https://nowhere.invalid\r")
+            await stage.until(lambda: stage.face.question.open and "[y] yes" in "\n".join(stage.terminal.display))
+            clock.now += 2 * QUIET_S
+            await stage.type("y")
+            await stage.until(lambda: "nowhere.invalid can't be used" in "\n".join(stage.rows))
+            await stage.until(lambda: stage.talk.assembly is not None)
+            assert Hosts(paths.data_dir()).holds("https://nowhere.invalid")
+
+    chatting(case)
 
 
 def test_a_server_without_ids_says_so_once_and_a_call_is_made(tmp_path: Path) -> None:
