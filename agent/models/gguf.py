@@ -28,7 +28,7 @@ MAX_ALL_STRINGS: Final = 1 << 20
 """In all arrays. gpt-oss's tokens and merges are 647,277."""
 _MAX_ONE_BY_ONE: Final = 1 << 16
 """So many of them may be where they can't be found all at once, which takes 2 µs for each."""
-_MAX_WINDOW_BYTES: Final = 16 << 20
+_MAX_WINDOW_BYTES: Final = 24 << 20
 """Looked at at once, which takes three times the memory; never all the rest."""
 MAX_NAME_BYTES: Final = 63
 """Of a tensor's name: llama.cpp refuses more."""
