@@ -173,15 +173,20 @@ def test_a_hub_that_refuses(tmp_path: Path, changes: dict[str, object], message:
         _pull(hub, tmp_path)
 
 
+def _listing(file: object) -> str:
+    return json.dumps({"id": MODEL.repo, "sha": "0" * 40, "tags": [], "siblings": [file]})
+
+
 @pytest.mark.parametrize(
     "answer",
     [
         "<html>Sign in to the network</html>",
         "[]",
         '{"siblings": 5}',
-        '{"sha": "0", "siblings": [{"rfilename": 7}]}',
-        json.dumps({"sha": "0", "siblings": [{"rfilename": NAME, "size": 1, "lfs": {"sha256": "../x", "size": 1}}]}),
-        json.dumps({"sha": "0", "siblings": [{"rfilename": "a\0.gguf", "size": 1}]}),
+        _listing({"rfilename": 7}),
+        _listing({"rfilename": NAME, "size": 1, "lfs": {"sha256": "../x", "size": 1, "pointerSize": 1}}),
+        _listing({"rfilename": NAME, "size": -1, "lfs": {"sha256": DIGEST, "size": 1, "pointerSize": 1}}),
+        _listing({"rfilename": "a\0.gguf", "size": 1}),
     ],
 )
 def test_an_answer_that_is_not_the_hubs(tmp_path: Path, answer: str) -> None:
