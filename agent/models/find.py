@@ -71,7 +71,7 @@ def find_models(locations: Locations) -> tuple[Found, ...]:
 
 def found_at(path: Path, locations: Locations) -> Found:
     """The model file at `path`, named by the user, with the program whose folder it is in. It isn't opened."""
-    if path.resolve() == ETUDE_PATH.resolve():
+    if _real(path) == _real(ETUDE_PATH):
         return Found(ETUDE, path, "built-in", _bytes_of(path))
     origin = _owner(path, locations)
     return Found(_called(path, origin), path, origin, _bytes_of(path))
@@ -83,13 +83,18 @@ def _owner(path: Path, locations: Locations) -> Origin:
     What a link leads to may be in another's folder, too. A link in ossia's own is ossia's: `ossia models rm` may
     remove it.
     """
-    own, *others = [(origin, folder.resolve()) for origin, folder in _folders(locations)]
-    here = path.parent.resolve() / path.name
-    for place, folders in ((here, [*others, own]), (path.resolve(), others)):
+    own, *others = [(origin, _real(folder)) for origin, folder in _folders(locations)]
+    here = _real(path.parent) / path.name
+    for place, folders in ((here, [*others, own]), (_real(path), others)):
         for origin, folder in folders:
             if place.is_relative_to(folder):
                 return origin
     return "path"
+
+
+def _real(path: Path) -> Path:
+    """Where it leads; of links that go round, one of them (`Path.resolve` raises RuntimeError there)."""
+    return Path(os.path.realpath(path))
 
 
 def _called(path: Path, origin: Origin) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, Literal
 
 from agent.errors import DownloadFailed
+from agent.models.memory import size_text
 
 TIMEOUT_S: Final = 30
 """Without a byte."""
@@ -50,7 +51,7 @@ def check_disk(name: str, needed: int, folder: Path, free_bytes: Callable[[Path]
     free = free_bytes(folder)
     if needed > free:
         raise DownloadFailed(
-            f"{name} needs {needed / 1e9:.2f} GB of disk, {free / 1e9:.2f} GB are free in {folder}: "
+            f"{name} needs {size_text(needed)} of disk, {size_text(free)} are free in {folder}: "
             "free up space, or download it elsewhere and use --model PATH"
         )
 

@@ -35,6 +35,7 @@ def list_() -> None:
     from agent.models.find import find_models
     from agent.models.memory import read_memory, size_text
     from agent.models.pulled import unfinished
+    from cli.clean import one_line
     from cli.paths import data_dir
     from cli.runtime.models import locations
     from cli.streams import shown
@@ -43,7 +44,7 @@ def list_() -> None:
     rows = [("NAME", "SIZE", "FITS", "FROM", "PATH"), *(_row(one, memory) for one in found)]
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)]
+        cells = [cell.ljust(width) for cell, width in zip(map(one_line, row), [*widths, 0], strict=True)]
         print(shown("  ".join(cells)))
     for path in unfinished(data_dir()):
         how = f"`ossia models rm {shlex.quote(str(path))}` removes it"

@@ -48,6 +48,24 @@ def remove(model: str, *, yes: bool) -> None:
     _remove_empty(folder)
     for one in others:
         _say(f"{one.path} is still there: {_elsewhere(one)}")
+    _say_default_gone()
+
+
+def _say_default_gone() -> None:
+    from agent.errors import ModelMissing
+    from agent.models.resolve import locate
+    from cli.runtime.models import locations
+    from cli.settings.config import ConfigError, resolve
+
+    try:
+        chosen = resolve({}, environ=os.environ).settings.model
+    except ConfigError:  # another command says so
+        return
+    try:
+        if chosen is not None:
+            locate(chosen, locations=locations())
+    except ModelMissing:
+        _say(f"the settings' model is {chosen}, which is gone: `ossia config unset model` takes that back")
 
 
 def _own_files(model: str) -> tuple[list[Path], list[Found]]:
@@ -114,18 +132,21 @@ def _elsewhere(one: Found) -> str:
     """Whose file it is, and what removes it there."""
     from agent.models.ollama import called_there
 
-    path = shlex.quote(str(one.path))
+    named = str(one.path)
+    path = shlex.quote(f"./{named}" if named.startswith("-") else named)
     match one.origin:
         case "built-in":
             return "étude is a part of ossia, and stays"
         case "huggingface":
-            parts = (*one.path.parts, *one.path.resolve().parts)  # it may be a link into the cache
+            parts = (*one.path.parts, *Path(os.path.realpath(one.path)).parts)  # it may be a link into the cache
             folder = next((part for part in parts if part.startswith("models--")), "")
             repo = folder.removeprefix("models--").replace("--", "/")
-            return f"{one.path} is in Hugging Face's cache; `hf cache rm model/{repo}` removes it there"
+            return (
+                f"{one.path} is in Hugging Face's cache; `hf cache rm {shlex.quote(f'model/{repo}')}` removes it there"
+            )
         case "ollama":
             called = called_there(one.path)
-            how = " and ".join(f"`ollama rm {name}`" for name in called) or "Ollama"
+            how = f"`ollama rm {shlex.join(called)}`" if called else "Ollama"
             return f"{one.path} is Ollama's; {how} removes it there"
         case "lm-studio":
             return f"{one.path} is LM Studio's; remove it there, under My Models"

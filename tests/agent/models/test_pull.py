@@ -151,7 +151,7 @@ def test_a_partial_file_that_is_wrong_is_found_out(tmp_path: Path) -> None:
 
 def test_a_disk_that_is_too_small_is_said_before_anything_comes(tmp_path: Path) -> None:
     with _hub() as hub:
-        with pytest.raises(DownloadFailed, match=r"needs 0\.00 GB of disk, 0\.00 GB are free in .*models: free up"):
+        with pytest.raises(DownloadFailed, match=r"needs 102 kB of disk, 102 kB are free in .*models: free up"):
             pull(MODEL, tmp_path, on_progress=[].append, endpoint=hub.endpoint, free_bytes=lambda _: len(CONTENT) - 1)
         assert hub.transfers() == []
         _partial(tmp_path).write_bytes(CONTENT[:1])  # what is there already needs no room

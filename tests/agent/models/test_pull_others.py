@@ -240,7 +240,7 @@ def test_servers_that_do_what_they_should_not(tmp_path: Path, server: _Server) -
     assert "it doesn't say how large the file is" in _reason(site.url("/endless/x.gguf"), tmp_path)
     pulled = pull_url(site.url("/on/gpt-oss.gguf"), tmp_path, on_progress=[].append)
     assert pulled.path.read_bytes() == CONTENT
-    with pytest.raises(DownloadFailed, match=r"needs 0\.00 GB of disk"):
+    with pytest.raises(DownloadFailed, match=r"needs 102 kB of disk, 5 bytes are free"):
         pull_url(site.url("/gpt-oss.gguf"), tmp_path / "b", on_progress=[].append, free_bytes=lambda _: 5)
 
 

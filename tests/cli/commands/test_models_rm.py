@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from agent.models.pull import on_the_hub, pull
 from agent.models.pull_url import pull_url
 from agent.models.transfer import PullProgress
 from cli import paths
+from tests.agent.models.test_ollama import add
 from tests.support.command import ossia_here
 from tests.support.gguf_edit import split_gguf
 from tests.support.hub import Hub
@@ -145,10 +147,21 @@ def test_a_model_of_any_name_in_our_folder(toy: Path, models: Path) -> None:
         assert _run("path", name)[0] == f"{path}\n"
         _run("plan", name)
     assert _run("default", REPO)[1].endswith(f'model = "{REPO}"\n')
-    _run("rm", "--yes", f"{REPO}:finetune-20b.gguf")
+    gone = f"ossia: the settings' model is {REPO}, which is gone: `ossia config unset model` takes that back\n"
+    assert _run("rm", "--yes", f"{REPO}:finetune-20b.gguf")[1] == f"ossia: removed {path}\n{gone}"
     assert list(path.parent.iterdir()) == [beside]
     _run("rm", "--yes", str(beside))
     assert list(models.iterdir()) == [], "nor an empty folder"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such names there")
+def test_a_name_is_one_line_and_quoted_in_a_command(toy: Path, models: Path, home: Path, tmp_path: Path) -> None:
+    _put(toy, models / "gpt-oss\nforged.gguf", tmp_path / "-rf.gguf")
+    assert len(_run("list")[0].splitlines()) == 3
+    done = ossia_here("models", "rm", "--yes", "--", "-rf.gguf", cwd=tmp_path)
+    assert "`rm ./-rf.gguf` removes it" in done.stderr.decode()
+    add(home / ".ollama" / "models", "hf.co/a/gpt-oss`id`/latest", toy.read_bytes())
+    assert "`ollama rm 'hf.co/a/gpt-oss`id`:latest'`" in _run("rm", "--yes", "gpt-oss`id`", code=2)[1]
 
 
 def test_the_etude_stays_the_etude(toy: Path, models: Path) -> None:
@@ -160,10 +173,12 @@ def test_the_etude_stays_the_etude(toy: Path, models: Path) -> None:
 def test_what_is_no_model_file(toy: Path, models: Path) -> None:
     (models / "d.gguf").mkdir()
     assert "is no model that ossia downloaded" in _run("rm", "--yes", str(models / "d.gguf"), code=2)[1]
-    odd, nowhere = models / "x-00005-of-00003.gguf", models / "gone.gguf"
+    odd, nowhere, around = (models / name for name in ("x-00005-of-00003.gguf", "gone.gguf", "around.gguf"))
     _put(toy, odd)
     nowhere.symlink_to("nothing")
-    for path in (odd, nowhere):
+    around.symlink_to(around.name)
+    _run("show", str(around), code=3)
+    for path in (odd, nowhere, around):
         assert _run("rm", "--yes", str(path))[1] == f"ossia: removed {path}\n"
     assert "no model ''" in _run("rm", "--yes", "", code=3)[1]
 
