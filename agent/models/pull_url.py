@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from urllib.parse import unquote, urljoin, urlsplit
 
 from agent.errors import DownloadFailed, ModelError, SettingRefused
-from agent.models.catalog import stem_of
+from agent.models.catalog import part_of, stem_of
 from agent.models.find import MODELS_FOLDER
 from agent.models.gguf import read_header
 from agent.models.transfer import (
@@ -147,6 +147,8 @@ def _checked_name(url: str) -> str:
         raise SettingRefused(f"{host}: an address with a password in it isn't used: download the file yourself")
     if not re.fullmatch(r"[A-Za-z0-9][\w.+ -]*\.gguf", name):
         raise SettingRefused(f"{host}: the address must end in the name of a .gguf file, not {name!r}")
+    if part_of(Path(name)):
+        raise SettingRefused(f"{host}: {name} is one of several files: download them all yourself, use --model PATH")
     return name
 
 

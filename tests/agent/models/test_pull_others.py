@@ -198,6 +198,7 @@ def test_a_server_without_ranges(tmp_path: Path, server: _Server) -> None:
         ("https://me:secret@example.test/x.gguf", "example.test: an address with a password in it isn't used"),
         ("https://example.test/x.zip?key=secret", "example.test: the address must end in the name of a .gguf file"),
         ("https://example.test/..%2F.gguf", "example.test: the address must end in the name of a .gguf file"),
+        ("https://example.test/x-00001-of-00003.gguf", "example.test: x-00001-of-00003.gguf is one of several files"),
         ("https://[::1/x.gguf", "the address can't be read: it must be https://HOST/PATH.gguf"),
         ("https://h:99999/x.gguf", "the address can't be read: it must be https://HOST/PATH.gguf"),
         ("https://a..b/x.gguf", "the address can't be read: it must be https://HOST/PATH.gguf"),
