@@ -10,7 +10,7 @@ from typing import Final
 from agent.errors import ModelError
 from agent.models.gguf import read_header
 from agent.models.gguf_parts import GgufHeader, StringArray, TensorInfo
-from agent.models.model import Origin, open_model
+from agent.models.model import Origin, model_of
 from agent.models.offload import is_expert
 
 _MAX_TEXT_CHARS: Final = 80  # of a text in the header
@@ -66,7 +66,7 @@ def describe(path: Path, *, origin: Origin = "path") -> Description:
     file_bytes, problem = header.file_bytes, None
     tensors: Iterable[TensorInfo] = header.tensors.values()
     try:
-        model = open_model(path, origin=origin)
+        model = model_of(header, origin=origin)
         parts, file_bytes, tensors = model.parts, model.file_bytes, model.tensors.values()
         model.vocabulary()
     except ModelError as error:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from agent.models.catalog import ETUDE, ETUDE_PATH, name_of, part_of, part_path
+from agent.models.catalog import ETUDE, ETUDE_PATH, goes_with_a_model, name_of, part_of, part_path
 from agent.models.model import Origin
 from agent.models.ollama import ollama_models
 
@@ -45,41 +45,61 @@ class Found:
     file_bytes: int
 
     @property
-    def parts(self) -> tuple[Path, ...]:
-        """Its files that are there."""
-        return tuple(path for path in _parts(self.path) if _file_bytes(path) is not None)
+    def files(self) -> tuple[Path, ...]:
+        """Those of its files that are there, also links to nothing; no folders."""
+        named = dict.fromkeys((self.path, *_parts(self.path)))
+        return tuple(path for path in named if path.is_symlink() or _file_bytes(path) is not None)
 
 
 def find_models(locations: Locations) -> tuple[Found, ...]:
-    """The gpt-oss models in `locations`, in that order, then the built-in one. A file in two places is listed once.
+    """The gpt-oss models in `locations`, in that order, then the built-in one. A file comes once by each of its names.
 
-    Only file names are looked at (`*gpt-oss*.gguf`, Ollama's manifests); a split model is its first file. No model is
-    opened.
+    Only file names are looked at (`*gpt-oss*.gguf`, Ollama's manifests; in ossia's own folder every `.gguf`); a split
+    model is its first file. No model is opened.
     """
     found: list[Found] = []
-    seen: set[Path] = set()
+    seen: set[tuple[str, Path]] = set()
     for origin, folder in _folders(locations):
         for name, path in _named_files(origin, folder):
-            real = path.resolve()
-            if real not in seen:
-                seen.add(real)
-                found.append(Found(name, path, origin, _bytes_of(path)))
+            named = (name, path.resolve())
+            if named not in seen:
+                seen.add(named)
+                owner = _owner(path, locations) if origin == "ossia" else origin
+                found.append(Found(name, path, owner, _bytes_of(path)))
     return (*found, Found(ETUDE, ETUDE_PATH, "built-in", _bytes_of(ETUDE_PATH)))
 
 
 def found_at(path: Path, locations: Locations) -> Found:
     """The model file at `path`, named by the user, with the program whose folder it is in. It isn't opened."""
-    real, here = path.resolve(), path.parent.resolve() / path.name
-    if real == ETUDE_PATH.resolve():
+    if _real(path) == _real(ETUDE_PATH):
         return Found(ETUDE, path, "built-in", _bytes_of(path))
-    origin: Origin = "path"
-    for candidate, folder in _folders(locations):
-        # A link is ossia's own only if it lies in ossia's folder: `ossia models rm` may remove it.
-        places = (here,) if candidate == "ossia" else (here, real)
-        if any(place.is_relative_to(folder.resolve()) for place in places):
-            origin = candidate
-            break
-    return Found(name_of(path), path, origin, _bytes_of(path))
+    origin = _owner(path, locations)
+    return Found(_called(path, origin), path, origin, _bytes_of(path))
+
+
+def _owner(path: Path, locations: Locations) -> Origin:
+    """The program whose folder it is in; the others come first, should ossia's folder be one of theirs.
+
+    What a link leads to may be in another's folder, too. A link in ossia's own is ossia's: `ossia models rm` may
+    remove it.
+    """
+    own, *others = [(origin, _real(folder)) for origin, folder in _folders(locations)]
+    here = _real(path.parent) / path.name
+    for place, folders in ((here, [*others, own]), (_real(path), others)):
+        for origin, folder in folders:
+            if place.is_relative_to(folder):
+                return origin
+    return "path"
+
+
+def _real(path: Path) -> Path:
+    """Where it leads; of links that go round, one of them (`Path.resolve` raises RuntimeError there)."""
+    return Path(os.path.realpath(path))
+
+
+def _called(path: Path, origin: Origin) -> str:
+    blobs = ollama_models(path.parent.parent) if origin == "ollama" else ()
+    return next((one.name for one in blobs if one.path == path), name_of(path))
 
 
 def _named_files(origin: Origin, folder: Path) -> Iterator[tuple[str, Path]]:
@@ -87,7 +107,7 @@ def _named_files(origin: Origin, folder: Path) -> Iterator[tuple[str, Path]]:
         models = ((one.name, one.path) for one in ollama_models(folder))
         yield from ((name, path) for name, path in models if _file_bytes(path) is not None)
     else:
-        yield from ((name_of(path), path) for path in _gguf_files(folder))
+        yield from ((name_of(path), path) for path in _gguf_files(origin, folder))
 
 
 def _folders(locations: Locations) -> Iterator[tuple[Origin, Path]]:
@@ -102,8 +122,11 @@ def _folders(locations: Locations) -> Iterator[tuple[Origin, Path]]:
         yield "ollama", folder
 
 
-def _gguf_files(folder: Path) -> list[Path]:
-    paths = (path for path in _walk(folder) if path.suffix == ".gguf" and _GPT_OSS.search(path.name))
+def _gguf_files(origin: Origin, folder: Path) -> list[Path]:
+    def may_be_one(path: Path) -> bool:
+        return not goes_with_a_model(path.name) if origin == "ossia" else _GPT_OSS.search(path.name) is not None
+
+    paths = (path for path in _walk(folder) if path.suffix == ".gguf" and may_be_one(path))
     return sorted(path for path in paths if (part_of(path) or (1,))[0] == 1 and _file_bytes(path) is not None)
 
 

@@ -22,8 +22,14 @@ MAX_HEADER_BYTES: Final = 64 << 20
 """A header larger than this is refused. gpt-oss's has 13 MB, nearly all of it vocabulary."""
 MAX_ENTRIES: Final = 10_000
 MAX_TENSORS: Final = 65_536
-MAX_STRINGS: Final = 1 << 20
+MAX_STRINGS: Final = 1 << 19
 """In one array. gpt-oss's longest array (the merges) has 446,189."""
+MAX_ALL_STRINGS: Final = 1 << 20
+"""In all arrays. gpt-oss's tokens and merges are 647,277."""
+_MAX_ONE_BY_ONE: Final = 1 << 16
+"""So many of them may be where they can't be found all at once, which takes 2 µs for each."""
+_MAX_WINDOW_BYTES: Final = 24 << 20
+"""Looked at at once, which takes three times the memory; never all the rest."""
 MAX_NAME_BYTES: Final = 63
 """Of a tensor's name: llama.cpp refuses more."""
 
@@ -101,6 +107,7 @@ class _Reader:
         self._file_bytes = file_bytes
         self._buffer = buffer
         self._at = 0
+        self._all_strings = self._one_by_one = 0
 
     def header(self) -> GgufHeader:
         version = self._start()
@@ -157,24 +164,32 @@ class _Reader:
         if kind == _STRING:
             if count > MAX_STRINGS:
                 raise self._bad(f"{key!r} claims {count} texts, more than {MAX_STRINGS}")
+            self._all_strings += count
+            if self._all_strings > MAX_ALL_STRINGS:
+                raise self._bad(f"its arrays have more than {MAX_ALL_STRINGS} texts")
             self._want(8 * count)
-            return Entry("str[]", self._strings(count))
+            return Entry("str[]", self._strings(key, count))
         if kind not in _SCALARS:
             raise self._bad(f"the metadata key {key!r} is an array of the unknown type {kind}")
         name, form = _SCALARS[kind]
         at = self._take(form.size * count)
         return Entry(f"{name}[]", np.frombuffer(self._buffer, form.format, count, at))
 
-    def _strings(self, count: int) -> StringArray:
+    def _strings(self, key: str, count: int) -> StringArray:
         """`count` strings, found all at once by the zero bytes of their lengths; one by one when that doesn't work out.
 
         A length below 65,536 ends in six zero bytes, and a text holds none, so each run of zeros ends where a text
         begins. The result is then verified. This is five times as fast: gpt-oss's header holds 0.65 million strings.
         """
-        for window in (24 * count, 256 * count):  # 19 bytes each in gpt-oss's header; never a scan of all the rest
+        for window in (24 * count, min(256 * count, _MAX_WINDOW_BYTES)):  # 19 bytes each in gpt-oss's header
             found = self._strings_in(count, min(window, len(self._buffer) - self._at))
             if found is not None:
                 return found
+        self._one_by_one += count
+        if self._one_by_one > _MAX_ONE_BY_ONE:
+            if len(self._buffer) < min(self._file_bytes, MAX_HEADER_BYTES):
+                raise _NeedsMore
+            raise self._bad(f"{key!r} has {count} texts, and some of them are empty, far too long or hold zeros")
         starts, ends = [], []
         for _ in range(count):
             length = self._u64()

@@ -20,6 +20,7 @@ from harmony.tokenizer import Vocabulary, vocabulary_from_byte_level
 from harmony.tokens import ControlTokens
 
 ARCHITECTURE: Final = "gpt-oss"
+_MAX_TOKENS: Final = 1 << 18  # gpt-oss has 201,088
 _NEXT_STEP: Final = "get a whole gpt-oss model: ossia models pull gpt-oss-20b"
 
 # Required; (low, high). A high is llama.cpp's if it has one, else it is far above any model.
@@ -245,6 +246,9 @@ def _check_vocabulary(keys: _Keys, header: GgufHeader) -> None:
     split = keys.get("tokenizer.ggml.pre", "str")
     if split not in (None, "gpt-4o"):
         raise keys.fault(f"tokenizer.ggml.pre must be 'gpt-4o', not {split!r}")
+    count = len(keys.texts("tokenizer.ggml.tokens"))
+    if count > _MAX_TOKENS:
+        raise keys.fault(f"its vocabulary has {count} tokens, more than {_MAX_TOKENS}")
     tokens, types = keys.tokens(), keys.types()
     keys.texts("tokenizer.ggml.merges")
     if len(types) != len(tokens):

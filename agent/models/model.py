@@ -62,7 +62,12 @@ def open_model(path: Path, *, origin: Origin = "path") -> ModelFile:
 
     Raises `ModelMissing` if a file isn't there, `ModelUnusable` if it can't be run.
     """
-    header = read_header(path)
+    return model_of(read_header(path), origin=origin)
+
+
+def model_of(header: GgufHeader, *, origin: Origin = "path") -> ModelFile:
+    """As `open_model`, of a file (the first one of a split model) whose header was read already."""
+    path = header.path
     count = _split_value(header, "split.count", default=0)
     headers = [header] if count <= 1 else [header, *_other_parts(header, count)]
     tensors: dict[str, TensorInfo] = {}

@@ -163,7 +163,9 @@ def _shares(count: int, free: Sequence[int]) -> tuple[int, ...]:
     """Layers for each GPU by its free memory, as llama.cpp gives them out; () with one GPU."""
     if len(free) == 1:
         return ()
-    total, shares, done = max(1, sum(free)), [], 0
+    if not any(free):  # a device without a figure reports 0
+        free = [1] * len(free)
+    total, shares, done = sum(free), [], 0
     for at in range(len(free)):
         until = -(-count * sum(free[: at + 1]) // total)  # the layers whose place is below this share
         shares.append(until - done)

@@ -15,7 +15,7 @@ from typing import BinaryIO, Literal
 
 from agent.errors import DownloadFailed, ModelMissing
 from agent.models.catalog import CatalogModel, goes_with_a_model, stem_of
-from agent.models.find import MODELS_FOLDER
+from agent.models.pulled import files_of, folder_of, matching, model_stem
 from agent.models.transfer import (
     TIMEOUT_S,
     PullProgress,
@@ -25,6 +25,7 @@ from agent.models.transfer import (
     digest,
     fill,
     free_disk,
+    is_size,
     only_one,
     quiet_hub,
 )
@@ -58,17 +59,12 @@ class _Job:
 
     @property
     def folder(self) -> Path:
-        return _folder(self.model, self.data_dir)
+        return folder_of(self.model, self.data_dir)
 
 
 def parts_kept(model: CatalogModel, data_dir: Path) -> list[Path]:
     """The parts of a download of `model` that `pull` would go on with."""
-    named = (
-        path
-        for path in _folder(model, data_dir).glob("*.part")
-        if re.fullmatch(model.files, path.name.rsplit(".", 2)[0])
-    )
-    return [path for path in named if path.stat().st_size]
+    return [path for path in files_of(model.name, data_dir) if path.suffix == ".part" and path.stat().st_size]
 
 
 def on_the_hub(repo: str, wanted: str | None, data_dir: Path, *, endpoint: str | None = None) -> CatalogModel:
@@ -77,22 +73,21 @@ def on_the_hub(repo: str, wanted: str | None, data_dir: Path, *, endpoint: str |
     `wanted` is a file's name, or a part of it that only one model's has; None: there is only one. Its files go into a
     folder of the repository's name. Raises `ModelMissing`, which names those there are, and `DownloadFailed`.
     """
-    from huggingface_hub import HfApi
     from huggingface_hub.errors import HFValidationError
 
     named = f"{repo}:{wanted}" if wanted else repo
     asked = CatalogModel(named, repo, r"(?!)", 0, folder=repo)
     try:
         with quiet_hub(), _faults_of(asked, data_dir):
-            info = HfApi(endpoint=endpoint).model_info(repo, files_metadata=True, timeout=TIMEOUT_S)
+            _, listed = _listed(repo, endpoint)
     except HFValidationError:
         raise ModelMissing(f"{repo!r} can't be a repository: it must be ORG/REPO, as on the hub's pages") from None
     models: dict[str, list[tuple[str, int]]] = {}
-    for found in info.siblings or ():
-        name = Path(found.rfilename).name
+    for found in listed:
+        name = Path(found.name).name
         if name.endswith(".gguf") and not goes_with_a_model(name):
-            models.setdefault(stem_of(name), []).append((name, found.size or 0))
-    chosen = _chosen(models, wanted)
+            models.setdefault(stem_of(name), []).append((name, found.bytes or 0))
+    chosen = sorted(models) if wanted is None else matching(sorted(models), wanted)
     if len(chosen) != 1:
         among = chosen or sorted(models)
         more = f" and {len(among) - _MOST_NAMED} more" if len(among) > _MOST_NAMED else ""
@@ -106,17 +101,6 @@ def on_the_hub(repo: str, wanted: str | None, data_dir: Path, *, endpoint: str |
     return CatalogModel(named, repo, pattern, sum(size for _, size in files), folder=repo)
 
 
-def _chosen(models: dict[str, list[tuple[str, int]]], wanted: str | None) -> list[str]:
-    if wanted is None:
-        return sorted(models)
-    exact = [stem for stem in models if stem_of(Path(wanted).name) == stem]
-    return exact or sorted(stem for stem in models if wanted.lower() in stem.lower())
-
-
-def _folder(model: CatalogModel, data_dir: Path) -> Path:
-    return data_dir / MODELS_FOLDER / model.folder
-
-
 def pull(
     model: CatalogModel,
     data_dir: Path,
@@ -128,59 +112,110 @@ def pull(
 ) -> Path:
     """Download `model` into the models folder of `data_dir`; returns the path of its (first) file.
 
-    What is there already is not downloaded again; a file that was cut off is continued. `endpoint` None: the hub, or
-    what HF_ENDPOINT says; huggingface_hub finds the token (HF_TOKEN, `hf auth login`). Raises `DownloadFailed` if the
-    hub can't be reached or doesn't have the model, if the disk is too small, or if what came isn't what the hub has.
-    An interrupt (KeyboardInterrupt) passes through; the part that came is kept.
+    What is there already is not downloaded again if its hash is right; a file that was cut off is continued.
+    `endpoint` None: the hub, or what HF_ENDPOINT says; huggingface_hub finds the token (HF_TOKEN, `hf auth login`).
+    Raises `DownloadFailed` if the hub can't be reached or doesn't have the model, if the disk is too small, or if what
+    came isn't what the hub has. An interrupt (KeyboardInterrupt) passes through; the part that came is kept.
     """
-    folder = _folder(model, data_dir)
+    folder = folder_of(model, data_dir)
     with quiet_hub(), _faults_of(model, data_dir):
         revision, files = _remote_files(model, endpoint)
-        targets = ((file, file.target(folder)) for file in files)
-        missing = [file for file, path in targets if not path.is_file() or path.stat().st_size != file.bytes]
-        partials = (file.partial(folder) for file in missing)
-        came = sum(path.stat().st_size for path in partials if path.is_file())
-        check_disk(model.name, sum(file.bytes for file in missing) - came, folder, free_bytes)
+        targets = [file.target(folder) for file in files]
         folder.mkdir(parents=True, exist_ok=True)
-        with only_one(folder, model.name):
+        with only_one(folder, model_stem(targets[0])):
+            missing = _missing(files, folder, on_progress)
+            partials = (file.partial(folder) for file in missing)
+            came = sum(path.stat().st_size for path in partials if path.is_file())
+            check_disk(model.name, sum(file.bytes for file in missing) - came, folder, free_bytes)
             _download_all(_Job(model, revision, data_dir, endpoint, retry_pause_s), missing, on_progress)
-    return files[0].target(folder)
+    return targets[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A file in the hub's list: `bytes` and `sha256` are None where the hub has none."""
+
+    name: str
+    bytes: int | None
+    sha256: str | None
+
+
+def _listed(repo: str, endpoint: str | None) -> tuple[str | None, list[_Listed]]:
+    """The revision (a commit, so that all files are of the same one) and the files. Nothing of it is trusted."""
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        info = HfApi(endpoint=endpoint).model_info(repo, files_metadata=True, timeout=TIMEOUT_S)
+        listed = [
+            _Listed(found.rfilename, found.size, found.lfs.sha256 if found.lfs else None)
+            for found in info.siblings or ()
+        ]
+        if not all(_is_sound(one) for one in listed):
+            raise ValueError("a name, a size or a hash isn't one")
+    except HFValidationError:
+        raise
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise DownloadFailed(
+            f"{repo}: what answers isn't the hub's list of files: check HF_ENDPOINT, and the network's sign-in page"
+        ) from error
+    return info.sha, listed
+
+
+def _is_sound(one: _Listed) -> bool:
+    return (
+        isinstance(one.name, str)
+        and one.name.isprintable()
+        and (one.bytes is None or (isinstance(one.bytes, int) and one.bytes >= 0))
+        and (one.sha256 is None or re.fullmatch(r"[0-9a-f]{64}", one.sha256) is not None)
+    )
 
 
 def _remote_files(model: CatalogModel, endpoint: str | None) -> tuple[str, list[_RemoteFile]]:
-    """The revision (a commit, so that all files are of the same one) and the files, in order."""
-    from huggingface_hub import HfApi
-
-    info = HfApi(endpoint=endpoint).model_info(model.repo, files_metadata=True, timeout=TIMEOUT_S)
+    """The revision and the model's files, in order."""
+    revision, listed = _listed(model.repo, endpoint)
     files = []
-    for found in info.siblings or ():
-        if re.fullmatch(model.files, Path(found.rfilename).name):
-            if found.lfs is None or found.size is None:
-                raise DownloadFailed(f"{model.repo}: the hub has no hash of {found.rfilename}, so it can't be checked")
-            files.append(_RemoteFile(found.rfilename, found.size, found.lfs.sha256))
-    if not files or info.sha is None:
+    for found in listed:
+        if re.fullmatch(model.files, Path(found.name).name):
+            if found.sha256 is None or found.bytes is None:
+                raise DownloadFailed(f"{model.repo}: the hub has no hash of {found.name}, so it can't be checked")
+            files.append(_RemoteFile(found.name, found.bytes, found.sha256))
+    if not files or revision is None:
         raise DownloadFailed(
             f"{model.repo} has no file like {model.files} any more: download a GGUF yourself and use --model PATH"
         )
-    return info.sha, sorted(files, key=lambda file: file.name)
+    return revision, sorted(files, key=lambda file: file.name)
+
+
+def _missing(files: list[_RemoteFile], folder: Path, on_progress: Callable[[PullProgress], None]) -> list[_RemoteFile]:
+    """Those that aren't there, or not as the hub has them."""
+    there = [file for file in files if is_size(file.target(folder), file.bytes)]
+    total, done, damaged = sum(file.bytes for file in there), 0, []
+    for file in there:
+        if digest(file.target(folder), _reporter(on_progress, "check", done, total)) != file.sha256:
+            damaged.append(file)
+        done += file.bytes
+    return [file for file in files if file not in there or file in damaged]
+
+
+def _reporter(
+    on_progress: Callable[[PullProgress], None], phase: Literal["download", "check"], before: int, total: int
+) -> Report:
+    return lambda of_file: on_progress(PullProgress(phase, before + of_file, total))
 
 
 def _download_all(job: _Job, missing: list[_RemoteFile], on_progress: Callable[[PullProgress], None]) -> None:
-    """The first file is downloaded last: a split model is found by that file, and so only once it is whole."""
-    total = sum(file.bytes for file in missing)
-
-    def reporter(phase: Literal["download", "check"], before: int) -> Report:
-        return lambda of_file: on_progress(PullProgress(phase, before + of_file, total))
-
-    done = 0
+    """The first file is put in its place last: a split model is found by that file, and so only once it is whole."""
+    total, done = sum(file.bytes for file in missing), 0
     for file in reversed(missing):
-        _download(job, file, reporter("download", done))
+        _download(job, file, _reporter(on_progress, "download", done, total))
         done += file.bytes
     done = 0
     for file in reversed(missing):
-        _check(file, file.partial(job.folder), reporter("check", done))
+        _check(file, file.partial(job.folder), _reporter(on_progress, "check", done, total))
+        done += file.bytes
+    for file in reversed(missing):
         file.partial(job.folder).replace(file.target(job.folder))
-        done += file.bytes
 
 
 def _download(job: _Job, file: _RemoteFile, report: Report) -> None:

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from urllib.parse import unquote, urljoin, urlsplit
 
-from agent.errors import DownloadFailed, SettingRefused
+from agent.errors import DownloadFailed, ModelError, SettingRefused
+from agent.models.catalog import part_of, stem_of
 from agent.models.find import MODELS_FOLDER
+from agent.models.gguf import read_header
 from agent.models.transfer import (
     TIMEOUT_S,
     PullProgress,
@@ -25,6 +27,7 @@ from agent.models.transfer import (
     digest,
     fill,
     free_disk,
+    is_size,
     only_one,
     quiet_hub,
 )
@@ -33,7 +36,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 _MAX_REDIRECTS: Final = 5
+_MAX_ADDRESS_CHARS: Final = 8_000
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+_HOST: Final = re.compile(r"(?:[\w-]{1,63}\.)*[\w-]{1,63}\.?|[0-9a-f:]*:[0-9a-f:.]*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,40 +66,75 @@ def pull_url(
     free_bytes: Callable[[Path], int] = free_disk,
     retry_pause_s: float = 2.0,
 ) -> Pulled:
-    """Download the `.gguf` file at `url` into a folder of its host's name below the models folder of `data_dir`.
+    """Download the `.gguf` file at `url` into a folder of its own, below its host's in the models folder of `data_dir`.
 
     `https://` only, also where a redirect leads (plain HTTP only to this machine itself). A whole file that is there
-    isn't downloaded again. Raises `SettingRefused` for an address that won't do, `DownloadFailed` for the rest. An
-    interrupt (KeyboardInterrupt) passes through; the part that came is kept.
+    isn't downloaded again, unless the server has another version or its header can't be read. Raises `SettingRefused`
+    for an address that won't do, `DownloadFailed` for the rest. An interrupt (KeyboardInterrupt) passes through; the
+    part that came is kept.
     """
     name = _checked_name(url)
     host = urlsplit(url).hostname or ""
-    folder = data_dir / MODELS_FOLDER / re.sub(r"[^a-z0-9.-]", "_", host)
     with quiet_hub(), _faults_of(host, name):
         remote = _look(url)
-    target, partial = folder / name, folder / f"{name}.{_key(url, remote)}.part"
-    if not (target.is_file() and target.stat().st_size == remote.bytes):
-        came = partial.stat().st_size if partial.is_file() else 0
-        check_disk(name, remote.bytes - came, folder, free_bytes)
+        folder = _host_folder(url, data_dir) / f"{_of_address(url)}-{_digits(f'{remote.bytes} {remote.version}')}"
+        target, partial = folder / name, folder / f"{name}.part"
         folder.mkdir(parents=True, exist_ok=True)
-        with quiet_hub(), only_one(folder, name):
-            fill(
-                partial,
-                remote.bytes,
-                lambda out, told: _send(remote, out, told),
-                lambda: _faults_of(host, name),
-                lambda done: on_progress(PullProgress("download", done, remote.bytes)),
-                retry_pause_s=retry_pause_s,
-            )
-            if partial.stat().st_size != remote.bytes:
-                partial.unlink()
-                raise DownloadFailed(f"{name}: more came than {host} announced: the part was deleted; pull it again")
-            partial.replace(target)
-    return Pulled(target, digest(target, lambda done: on_progress(PullProgress("check", done, remote.bytes))))
+        with only_one(folder, stem_of(name)):
+            if not _is_whole(target, remote):
+                check_disk(name, remote.bytes - _bytes_of(partial), folder, free_bytes)
+                fill(
+                    partial,
+                    remote.bytes,
+                    lambda out, told: _send(remote, out, told),
+                    lambda: _faults_of(host, name),
+                    lambda done: on_progress(PullProgress("download", done, remote.bytes)),
+                    retry_pause_s=retry_pause_s,
+                )
+                partial.replace(target)
+            return Pulled(target, digest(target, lambda done: on_progress(PullProgress("check", done, remote.bytes))))
+
+
+def folders_of(url: str, data_dir: Path) -> list[Path]:
+    """The folders that hold what came from `url`: one for each version of the file. Raises `SettingRefused`."""
+    _checked_name(url)
+    return sorted(_host_folder(url, data_dir).glob(f"{_of_address(url)}-*"))
+
+
+def _host_folder(url: str, data_dir: Path) -> Path:
+    return data_dir / MODELS_FOLDER / re.sub(r"[^a-z0-9.-]", "_", urlsplit(url).hostname or "")
+
+
+def _of_address(url: str) -> str:
+    """Digits for the address without its query, which may be a signature that is another one next time."""
+    parts = urlsplit(url)
+    return _digits(f"{parts.scheme} {parts.netloc} {parts.path}")
+
+
+def _digits(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _bytes_of(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0
+
+
+def _is_whole(target: Path, remote: _Remote) -> bool:
+    """Is it there, as far as its size and its header show?"""
+    if not is_size(target, remote.bytes):
+        return False
+    try:
+        read_header(target)
+    except ModelError:
+        return False
+    return True
 
 
 def _checked_name(url: str) -> str:
-    """The file's name. Errors repeat the host and the name, never the whole address: it may hold a signature."""
+    """The file's name. Raises `SettingRefused` for an address that won't do.
+
+    Errors repeat the host and the name, never the whole address: it may hold a signature.
+    """
     if not _is_readable(url):
         raise SettingRefused("the address can't be read: it must be https://HOST/PATH.gguf")
     parts = urlsplit(url)
@@ -107,13 +147,17 @@ def _checked_name(url: str) -> str:
         raise SettingRefused(f"{host}: an address with a password in it isn't used: download the file yourself")
     if not re.fullmatch(r"[A-Za-z0-9][\w.+ -]*\.gguf", name):
         raise SettingRefused(f"{host}: the address must end in the name of a .gguf file, not {name!r}")
+    if part_of(Path(name)):
+        raise SettingRefused(f"{host}: {name} is one of several files: download them all yourself, use --model PATH")
     return name
 
 
 def _is_readable(url: str) -> bool:
     try:
         parts = urlsplit(url)
-        return bool(parts.hostname) and parts.port != 0 and re.fullmatch(r"[!-~]+", url) is not None
+        if parts.port == 0 or len(url) > _MAX_ADDRESS_CHARS or not re.fullmatch(r"[!-~]+", url):
+            return False
+        return parts.hostname is not None and _HOST.fullmatch(parts.hostname) is not None
     except ValueError:  # a port above 65,535, half an IPv6 address
         return False
 
@@ -122,12 +166,6 @@ def _is_safe(url: str) -> bool:
     """Can nobody on the way read or alter what comes?"""
     parts = urlsplit(url)
     return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
-
-
-def _key(url: str, remote: _Remote) -> str:
-    """Names a part after what it is of: it is never continued with another version of the file."""
-    parts = urlsplit(url)
-    return hashlib.sha256(f"{parts.netloc} {parts.path} {remote.bytes} {remote.version}".encode()).hexdigest()[:12]
 
 
 def _look(url: str) -> _Remote:
@@ -176,10 +214,11 @@ def _got(url: str, headers: dict[str, str]) -> Iterator[Any]:
         if (
             not _is_readable(url)
             or not _is_safe(url)
+            or urlsplit(url).username is not None
             or (urlsplit(before).scheme == "https" and urlsplit(url).scheme != "https")
         ):
             raise DownloadFailed(
-                f"{urlsplit(before).hostname}: it leads to an address without https://: that isn't followed"
+                f"{urlsplit(before).hostname}: it leads to an address that isn't https://HOST/PATH: that isn't followed"
             )
     raise DownloadFailed(f"{urlsplit(url).hostname}: more than {_MAX_REDIRECTS} redirects")
 
@@ -214,3 +253,5 @@ def _faults_of(host: str, name: str) -> Iterator[None]:
         raise Transient(f"{name}: no connection to {host} ({type(error).__name__}): pull it again to go on") from error
     except OSError as error:
         raise DownloadFailed(f"{name} can't be downloaded: {error.strerror or error}") from error
+    except ValueError as error:  # an address, or an answer, that can't be read
+        raise DownloadFailed(f"{name} can't be downloaded: what {host} says can't be understood") from error

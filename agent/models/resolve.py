@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from agent.models.find import Found, Locations, find_models, found_at
 from agent.models.memory import Memory, size_text
 from agent.models.model import ModelFile, open_model
 from agent.models.needs import fits
+from agent.models.pulled import files_of
 
 
 def resolve(model: str | None, *, locations: Locations, memory: Memory) -> ModelFile:
@@ -25,8 +27,10 @@ def resolve(model: str | None, *, locations: Locations, memory: Memory) -> Model
     if model == ETUDE:
         return open_model(ETUDE_PATH, origin="built-in")
     if download_of(model) is None and _is_path(model):
-        return open_model(_expanded(model))
-    return _named(model, find_models(locations))
+        path = _expanded(model)
+        pulled = () if os.path.lexists(path) else _pulled(model, locations)
+        return _first_usable(model, pulled) if pulled else open_model(path)
+    return _first_usable(model, tuple(one for one in find_models(locations) if one.name == model))
 
 
 def locate(model: str, *, locations: Locations) -> tuple[Found, ...]:
@@ -36,20 +40,31 @@ def locate(model: str, *, locations: Locations) -> tuple[Found, ...]:
     """
     if download_of(model) is None and model != ETUDE and _is_path(model):
         path = _expanded(model)
-        if not path.exists():
+        if os.path.lexists(path):
+            return (found_at(path, locations),)
+        pulled = _pulled(model, locations)
+        if not pulled:
             raise ModelMissing(f"{path}: no such file; name a gpt-oss model in GGUF format (ossia models list)")
-        return (found_at(path, locations),)
-    found = tuple(one for one in find_models(locations) if one.name == model)
+        return pulled
+    found = tuple(
+        one for one in find_models(locations) if one.name == model and (model != ETUDE or one.origin == "built-in")
+    )
     if not found:
         raise _missing(model)
     return found
+
+
+def _pulled(model: str, locations: Locations) -> tuple[Found, ...]:
+    """The models that `ossia models pull MODEL` brought, where that is a repository or an address."""
+    files = files_of(model, locations.data)
+    return tuple(one for one in find_models(locations) if one.path in files) if files else ()
 
 
 def _is_path(model: str) -> bool:
     if "/" in model or "\\" in model or model.lower().endswith(".gguf"):
         return True
     try:
-        return Path(model).exists()
+        return Path(model).is_file()
     except OSError:  # too long for a name: opening it says so
         return True
 
@@ -69,10 +84,10 @@ def _missing(model: str) -> ModelMissing:
     return ModelMissing(f"{model} isn't on this machine; get it ({size}): ossia models pull {model}")
 
 
-def _named(name: str, found: tuple[Found, ...]) -> ModelFile:
-    """The first usable file of that name. If none is usable, raises the error of the first one."""
+def _first_usable(name: str, found: tuple[Found, ...]) -> ModelFile:
+    """The first of these files that is usable. If none is usable, raises the error of the first one."""
     errors: list[ModelError] = []
-    for candidate in (one for one in found if one.name == name):
+    for candidate in found:
         try:
             model = open_model(candidate.path, origin=candidate.origin)
         except ModelError as error:

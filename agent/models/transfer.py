@@ -8,12 +8,13 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, Literal
 
 from agent.errors import DownloadFailed
+from agent.models.memory import size_text
 
 TIMEOUT_S: Final = 30
 """Without a byte."""
@@ -50,9 +51,14 @@ def check_disk(name: str, needed: int, folder: Path, free_bytes: Callable[[Path]
     free = free_bytes(folder)
     if needed > free:
         raise DownloadFailed(
-            f"{name} needs {needed / 1e9:.2f} GB of disk, {free / 1e9:.2f} GB are free in {folder}: "
+            f"{name} needs {size_text(needed)} of disk, {size_text(free)} are free in {folder}: "
             "free up space, or download it elsewhere and use --model PATH"
         )
+
+
+def is_size(path: Path, count: int) -> bool:
+    """Is there a file of so many bytes?"""
+    return path.is_file() and path.stat().st_size == count
 
 
 def fill(
@@ -101,10 +107,11 @@ def digest(path: Path, report: Report) -> str:
 
 @contextmanager
 def only_one(folder: Path, name: str) -> Iterator[None]:
-    """Lock the download of the model `name` into `folder`: two of them into one file would spoil it."""
+    """Lock the files of the model `name` (their stem) in `folder`: two downloads into one file would spoil it."""
     from huggingface_hub.utils import WeakFileLock
 
-    locked = WeakFileLock(folder / f"{re.sub(r'[^A-Za-z0-9._-]+', '_', name)}.lock", timeout=_LOCK_WAIT_S)
+    path = folder / f"{re.sub(r'[^A-Za-z0-9._-]+', '_', name)}.lock"
+    locked = WeakFileLock(path, timeout=_LOCK_WAIT_S)
     try:
         locked.__enter__()
     except TimeoutError as error:
@@ -112,6 +119,8 @@ def only_one(folder: Path, name: str) -> Iterator[None]:
     try:
         yield
     finally:
+        with suppress(OSError):  # Windows keeps a file that is open; it stays, and is taken again
+            path.unlink()
         locked.__exit__(None, None, None)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,7 +33,10 @@ def list_() -> None:
     from agent.engine.llama import gpu_free_bytes
     from agent.models.catalog import DOWNLOADS
     from agent.models.find import find_models
-    from agent.models.memory import read_memory
+    from agent.models.memory import read_memory, size_text
+    from agent.models.pulled import unfinished
+    from cli.clean import one_line
+    from cli.paths import data_dir
     from cli.runtime.models import locations
     from cli.streams import shown
 
@@ -40,8 +44,11 @@ def list_() -> None:
     rows = [("NAME", "SIZE", "FITS", "FROM", "PATH"), *(_row(one, memory) for one in found)]
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)]
+        cells = [cell.ljust(width) for cell, width in zip(map(one_line, row), [*widths, 0], strict=True)]
         print(shown("  ".join(cells)))
+    for path in unfinished(data_dir()):
+        how = f"`ossia models rm {shlex.quote(str(path))}` removes it"
+        print(shown(f"ossia: left of a download, {size_text(path.stat().st_size)}; {how}"), file=sys.stderr)
     if not any(one.name == download.name for one in found for download in DOWNLOADS):
         print("ossia: no gpt-oss model yet; get one: ossia models pull gpt-oss-20b", file=sys.stderr)
 
@@ -136,17 +143,24 @@ def _located(model: str | None) -> Found:
     """The file that `model` names, the first one of that name; None: the one that a run without --model uses."""
     import os
 
+    from agent.engine.llama import gpu_free_bytes
     from agent.models.find import found_at
     from agent.models.memory import read_memory
     from agent.models.resolve import locate, resolve
+    from cli.commands.models_call import say_engine, say_more
     from cli.runtime.models import locations
     from cli.settings.config import resolve as resolve_settings
 
     where = locations()
-    model = model or resolve_settings({}, environ=os.environ).settings.model
     if model is None:
-        return found_at(resolve(None, locations=where, memory=read_memory()).path, where)
-    found = locate(model, locations=where)[0]
+        settings = resolve_settings({}, environ=os.environ).settings
+        say_engine(settings)
+        model = settings.model
+    if model is None:
+        return found_at(resolve(None, locations=where, memory=read_memory(gpu_free_bytes())).path, where)
+    files = locate(model, locations=where)
+    say_more(model, files)
+    found = files[0]
     if found.path.is_dir():
         raise exit_error(f"{found.path}: is a directory; name a GGUF file in it")
     return found

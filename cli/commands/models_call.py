@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import sys
 from pathlib import Path
@@ -19,47 +18,103 @@ if TYPE_CHECKING:
     from agent.models.catalog import CatalogModel
     from agent.models.find import Found
     from agent.models.transfer import PullProgress
+    from cli.settings.table import Settings
 
 _T = TypeVar("_T")
-_IN_REPOSITORY = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(?::(?P<file>.+))?", re.ASCII)
 
 
 def remove(model: str, *, yes: bool) -> None:
-    """Remove a model that ossia downloaded, after asking. Another program's is left where it is.
+    """Remove a model that ossia downloaded, or what is left of its download, after asking. It is one model, or none.
 
-    Raises ExitError with the command that removes it there.
+    Another program's is left where it is. Raises ExitError with the command that removes it there, and DownloadFailed
+    while another ossia downloads it.
+    """
+    from agent.models.memory import size_text
+    from agent.models.transfer import only_one
+
+    files, others = _own_files(model)
+    if not files:
+        raise exit_error(f"rm: {_elsewhere(others[0])}")
+    folder, stem = _the_one(model, files)
+    with writing(folder), only_one(folder, stem):
+        size = size_text(sum(path.lstat().st_size for path in files))
+        if not yes and not _asked(files, size):
+            print("ossia: nothing was changed", file=sys.stderr)
+            return
+        for path in files:
+            with writing(path):
+                path.unlink()
+            _say(f"removed {path}")
+    _remove_empty(folder)
+    for one in others:
+        _say(f"{one.path} is still there: {_elsewhere(one)}")
+    _say_default_gone()
+
+
+def _say_default_gone() -> None:
+    from agent.errors import ModelMissing
+    from agent.models.resolve import locate
+    from cli.runtime.models import locations
+    from cli.settings.config import ConfigError, resolve
+
+    try:
+        chosen = resolve({}, environ=os.environ).settings.model
+    except ConfigError:  # another command says so
+        return
+    try:
+        if chosen is not None:
+            locate(chosen, locations=locations())
+    except ModelMissing:
+        _say(f"the settings' model is {chosen}, which is gone: `ossia config unset model` takes that back")
+
+
+def _own_files(model: str) -> tuple[list[Path], list[Found]]:
+    """What ossia put there for `model`, the first file last since a split model is found by it; and others' files.
+
+    Raises ModelMissing if there is neither.
     """
     from agent.errors import ModelMissing
     from agent.models.catalog import download_of
-    from agent.models.memory import size_text
-    from agent.models.pull import parts_kept
+    from agent.models.find import found_at
+    from agent.models.pulled import files_of
     from agent.models.resolve import locate
-    from cli import paths
     from cli.runtime.models import locations
 
-    known = download_of(model)
-    kept = parts_kept(known, paths.data_dir()) if known else []
+    where = locations()
+    is_path = download_of(model) is None and os.path.lexists(model)
+    pulled = [] if is_path else [found_at(path, where) for path in files_of(model, where.data)]
     try:
-        found = locate(model, locations=locations())
+        found = locate(model, locations=where)
     except ModelMissing:
-        if not kept:
+        if not pulled:
             raise
-        found = ()
-    own = [one for one in found if one.origin == "ossia" and one.path.suffix in (".gguf", ".part")]
-    if not own and not kept:
-        raise exit_error(f"rm: {_elsewhere(found[0])}")
-    files = [*(path for one in own for path in one.parts), *kept]
-    size = size_text(sum(path.lstat().st_size for path in files))
-    if not yes and not _asked(files, size):
-        print("ossia: nothing was changed", file=sys.stderr)
-        return
-    for path in files:
-        with writing(path):
-            path.unlink()
-        _say(f"removed {path}")
-    for one in found:
-        if one not in own:
-            _say(f"{one.path} is still there: {_elsewhere(one)}")
+        found = tuple(pulled)
+    own = [one for one in (*found, *pulled) if one.origin == "ossia" and one.path.suffix in (".gguf", ".part")]
+    files = sorted({path for one in own for path in one.files}, reverse=True)
+    return files, [one for one in found if one not in own or not files]
+
+
+def _the_one(model: str, files: Sequence[Path]) -> tuple[Path, str]:
+    """The folder and the stem of the only model that these files are of. Raises ExitError if they are of several."""
+    from agent.models.pulled import model_stem
+
+    models = {(path.parent, model_stem(path)): path for path in files}
+    if len(models) > 1:
+        named = ", ".join(map(str, sorted(models.values())))
+        raise exit_error(f"rm: {model} are {len(models)} models; give the path of one: {named}")
+    return next(iter(models))
+
+
+def _remove_empty(folder: Path) -> None:
+    """Remove the folder, and those around it in ossia's own, as far as nothing is in them."""
+    from agent.models.find import MODELS_FOLDER
+    from cli import paths
+
+    root = paths.data_dir() / MODELS_FOLDER
+    while folder != root and folder.is_relative_to(root) and not any(folder.iterdir()):
+        with writing(folder):
+            folder.rmdir()
+        folder = folder.parent
 
 
 def _asked(files: Sequence[Path], size: str) -> bool:
@@ -77,18 +132,21 @@ def _elsewhere(one: Found) -> str:
     """Whose file it is, and what removes it there."""
     from agent.models.ollama import called_there
 
-    path = shlex.quote(str(one.path))
+    named = str(one.path)
+    path = shlex.quote(f"./{named}" if named.startswith("-") else named)
     match one.origin:
         case "built-in":
             return "étude is a part of ossia, and stays"
         case "huggingface":
-            parts = (*one.path.parts, *one.path.resolve().parts)  # it may be a link into the cache
+            parts = (*one.path.parts, *Path(os.path.realpath(one.path)).parts)  # it may be a link into the cache
             folder = next((part for part in parts if part.startswith("models--")), "")
             repo = folder.removeprefix("models--").replace("--", "/")
-            return f"{one.path} is in Hugging Face's cache; `hf cache rm model/{repo}` removes it there"
+            return (
+                f"{one.path} is in Hugging Face's cache; `hf cache rm {shlex.quote(f'model/{repo}')}` removes it there"
+            )
         case "ollama":
             called = called_there(one.path)
-            how = " and ".join(f"`ollama rm {name}`" for name in called) or "Ollama"
+            how = f"`ollama rm {shlex.join(called)}`" if called else "Ollama"
             return f"{one.path} is Ollama's; {how} removes it there"
         case "lm-studio":
             return f"{one.path} is LM Studio's; remove it there, under My Models"
@@ -102,13 +160,15 @@ def set_default(model: str) -> None:
     import json
 
     from agent.models.memory import read_memory
-    from agent.models.resolve import resolve
+    from agent.models.resolve import locate, resolve
     from cli.runtime.models import locations
     from cli.settings.config import config_path
+    from cli.settings.config import resolve as resolve_settings
     from cli.settings.config_file import set_value
     from cli.settings.table import SETTINGS
 
     resolve(model, locations=locations(), memory=read_memory())
+    say_more(model, locate(model, locations=locations()))
     here = Path(model)
     stored = str(here.absolute()) if not here.is_absolute() and here.is_file() else model
     with writing(config_path(os.environ)) as path:
@@ -116,6 +176,19 @@ def set_default(model: str) -> None:
     one = SETTINGS["model"]
     wins = f"; {one.variable} is set and overrides it" if os.environ.get(one.variable) else ""
     _say(f"{path}: model = {json.dumps(stored, ensure_ascii=False)}{wins}")
+    say_engine(resolve_settings({}, environ=os.environ).settings)
+
+
+def say_more(model: str, found: Sequence[Found]) -> None:
+    """On stderr: the first of the files with this name is meant, and there are more."""
+    if len(found) > 1:
+        _say(f"{len(found) - 1} more called {model}: {found[0].path} is meant; for another one give its path")
+
+
+def say_engine(settings: Settings) -> None:
+    """On stderr: a server answers, by the settings, so that no local model is used."""
+    if settings.engine != "llama":
+        _say(f"the engine is {settings.engine}: a local model is used with --engine llama only")
 
 
 def pull_model(name: str) -> None:
@@ -125,6 +198,7 @@ def pull_model(name: str) -> None:
     """
     from agent.models.catalog import DOWNLOADS, ETUDE, ETUDE_PATH, download_of
     from agent.models.pull import on_the_hub
+    from agent.models.pulled import in_repository
     from cli import paths
 
     if name == ETUDE:
@@ -133,7 +207,7 @@ def pull_model(name: str) -> None:
     if "://" in name:
         _from_address(name)
         return
-    model, found = download_of(name), _IN_REPOSITORY.fullmatch(name)
+    model, found = download_of(name), in_repository(name)
     if model is None and found is None:
         choices = ", ".join(download.name for download in DOWNLOADS)
         raise typer.BadParameter(
@@ -141,7 +215,7 @@ def pull_model(name: str) -> None:
         )
     if model is None:
         assert found is not None
-        model = on_the_hub(found["repo"], found["file"], paths.data_dir())
+        model = on_the_hub(*found, paths.data_dir())
     _from_hub(name, model)
 
 
@@ -160,13 +234,16 @@ def _from_hub(name: str, model: CatalogModel) -> None:
 
 def _from_address(url: str) -> None:
     from agent.models.pull_url import pull_url
+    from agent.models.pulled import files_of
     from cli import paths
     from cli.clean import clean
 
-    label = url.partition("?")[0].rsplit("/", 1)[-1]
-    pulled = _shown(
-        label, "the same command", lambda show: pull_url(url, paths.data_dir(), on_progress=show), lambda: True
-    )
+    data, label = paths.data_dir(), url.partition("?")[0].rsplit("/", 1)[-1]
+
+    def kept() -> bool:
+        return any(path.suffix == ".part" and path.stat().st_size for path in files_of(url, data))
+
+    pulled = _shown(label, "the same command", lambda show: pull_url(url, data, on_progress=show), kept)
     print(clean(f"ossia: sha256 {pulled.sha256}"), file=sys.stderr)
     _checked(pulled.path)
 

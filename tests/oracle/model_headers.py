@@ -2,8 +2,9 @@
 
     python -m tests.oracle.model_headers [--files 10000] [--seed 0]
 
-All of them go through one process, whose peak of memory is told at the end. Exit 1 if a file crashed the command, took
-more than a second of processor time, or the process took more than 200 MB; such a file is kept and named.
+Some headers as large as they may be come first. All of them go through one process, whose peak of memory is told at
+the end. Exit 1 if a file crashed the command, took more than a second of processor time, or the process took more than
+200 MB; such a file is kept and named.
 """
 
 from __future__ import annotations
@@ -11,17 +12,21 @@ from __future__ import annotations
 import argparse
 import random
 import shutil
+import struct
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
+from agent.models.gguf import MAX_STRINGS
 from tests.oracle.gguf_fuzz import mutants
 from tests.support.command import ossia_here
+from tests.support.gguf_edit import ARRAY, I32, STRING, GgufEdit, text
 from tests.support.toy_gguf import write_toy_gguf
 
 MOST_S: Final = 1.0
@@ -41,11 +46,15 @@ class Shown:
     wrong: str
 
 
-def show(count: int, seed: int, folder: Path) -> Iterator[Shown]:
-    """`count` mutants of small models, each shown as text or JSON; a file is gone when the next one comes."""
+def show(count: int, seed: int, folder: Path, *, large: bool = False) -> Iterator[Shown]:
+    """`count` mutants of small models, each shown as text or JSON; a file is gone when the next one comes.
+
+    `large`: some with very many texts come first.
+    """
     bases = [write_toy_gguf(folder / "toy.gguf"), write_toy_gguf(folder / "f32.gguf", quantized=False)]
     draw = random.Random(seed)
-    for number, (path, what) in enumerate(mutants(bases, folder, draw)):
+    files = chain(_large(bases[0], folder) if large else (), mutants(bases, folder, draw))
+    for number, (path, what) in enumerate(files):
         if number == count:
             return
         begun = time.process_time()
@@ -59,6 +68,24 @@ def show(count: int, seed: int, folder: Path) -> Iterator[Shown]:
         elif took_s > MOST_S:
             wrong = f"it took {took_s:.1f} s"
         yield Shown(path, what, done.returncode, took_s, wrong)
+
+
+def _large(base: Path, folder: Path) -> Iterator[tuple[Path, str]]:
+    """Headers near the bounds: arrays of very many texts, and vocabularies far larger than gpt-oss's."""
+
+    def many(count: int, repeated: Iterable[bytes]) -> tuple[int, bytes]:
+        return ARRAY, struct.pack("<IQ", STRING, count) + b"".join(repeated)
+
+    for length, arrays in ((0, 3), (1, 3), (30, 1)):
+        edit = GgufEdit.of(base)
+        for at in range(arrays):
+            edit.entries[f"a{at}"] = many(MAX_STRINGS, [text("x" * length) * MAX_STRINGS])
+        yield edit.write(folder / "large.gguf"), f"{arrays} arrays of texts of {length} bytes"
+    edit, tokens = GgufEdit.of(base), 1 << 18
+    for key, form in (("tokens", "%06x"), ("merges", "%06x x")):
+        edit.entries[f"tokenizer.ggml.{key}"] = many(tokens, (text(form % at) for at in range(tokens)))
+    edit.entries["tokenizer.ggml.token_type"] = (ARRAY, struct.pack("<IQ", I32, tokens) + bytes(4 * tokens))
+    yield edit.write(folder / "large.gguf"), f"{tokens} tokens"
 
 
 def _peak_bytes() -> int:
@@ -78,7 +105,7 @@ def main() -> int:
     chosen = parser.parse_args()
     codes, faults, slowest_s = Counter[int](), 0, 0.0
     with tempfile.TemporaryDirectory() as name:
-        for one in show(chosen.files, chosen.seed, Path(name)):
+        for one in show(chosen.files, chosen.seed, Path(name), large=True):
             codes[one.code] += 1
             slowest_s = max(slowest_s, one.took_s)
             if one.wrong:

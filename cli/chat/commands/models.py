@@ -69,6 +69,7 @@ def _names(period: int) -> tuple[Choice, ...]:
 
 
 def _found() -> list[_Row]:
+    from agent.engine.llama import gpu_free_bytes
     from agent.errors import ModelError
     from agent.models.find import find_models
     from agent.models.memory import read_memory, size_text
@@ -76,7 +77,7 @@ def _found() -> list[_Row]:
     from agent.models.needs import fits
     from cli.runtime.models import locations
 
-    memory, rows = read_memory(), []
+    memory, rows = read_memory(gpu_free_bytes()), []
     for one in find_models(locations()):
         try:
             fit = "fits" if fits(open_model(one.path, origin=one.origin), memory) else "too large now"

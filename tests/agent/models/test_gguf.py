@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from agent.errors import ModelError, ModelMissing, ModelUnusable
 from agent.models.catalog import ETUDE_PATH
-from agent.models.gguf import MAX_STRINGS, read_header
+from agent.models.gguf import MAX_ALL_STRINGS, MAX_STRINGS, read_header
 from agent.models.gguf_parts import BLOCKS, GgufHeader, StringArray
 from tests.support.gguf_edit import ARRAY, STRING, U32, GgufEdit, text, texts
 from tests.support.toy_gguf import write_toy_gguf
@@ -151,6 +151,7 @@ def _pipe(folder: Path) -> Path:
 
 
 _TENSOR = text("t") + _u32(1) + _u64(32) + _u32(0)
+_LONG = ((0, MAX_STRINGS), (1, MAX_STRINGS), (2, 1))
 _BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
     "a directory": (_directory, "is a directory, not a GGUF file; name a gpt-oss model in GGUF format"),
     "a named pipe": (_pipe, "is not a regular file"),
@@ -175,6 +176,17 @@ _BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
     "a lying string count": (
         _raw(_start(entries=1), text("k"), _u32(9), _u32(8), _u64(1 << 40)),
         f"'k' claims 1099511627776 texts, more than {MAX_STRINGS}",
+    ),
+    "too many texts in all": (
+        _raw(
+            _start(entries=3),
+            *(text(f"k{at}") + _u32(9) + struct.pack("<IQ", STRING, n) + text("x") * n for at, n in _LONG),
+        ),
+        f"its arrays have more than {MAX_ALL_STRINGS} texts",
+    ),
+    "empty texts only": (
+        _raw(_start(entries=1), text("k"), _u32(9), struct.pack("<IQ", STRING, 100_000), text("") * 100_000),
+        "'k' has 100000 texts, and some of them are empty, far too long or hold zeros",
     ),
     "a lying array count": (
         _raw(_start(entries=1), text("k"), _u32(9), _u32(4), _u64(1 << 62)),

@@ -1,4 +1,4 @@
-"""What goes to the GPU: twenty machines, and what is asked for."""
+"""What goes to the GPU: twenty-one machines, and what is asked for."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ _MACHINES: Final[dict[str, tuple[str, Memory, tuple[int, int, int, tuple[int, ..
     "6 and 8 GB": ("20b", Memory(28 * GB, (5700 * MB, 7900 * MB)), (32_768, 25, 0, (10, 15))),
     "12 and 2 GB": ("20b", Memory(28 * GB, (11_900 * MB, 1500 * MB)), (32_768, 25, 1, (24, 1))),
     "4 of 24 GB": ("120b", Memory(60 * GB, (24 * GB,) * 4), (32_768, 37, 0, (10, 9, 9, 9))),
+    "2 without figures": ("20b", Memory(28 * GB, (0, 0)), (32_768, 0, 0, ())),
     "80 GB": ("120b", Memory(200 * GB, (84 * GB,)), (32_768, 37, 0, ())),
     "shared, 16 GB": ("20b", Memory(13 * GB, (11_500 * MB,), shared=True), (16_384, 25, 0, ())),
 }
@@ -88,6 +89,8 @@ def test_what_is_asked_for_is_done() -> None:
 def test_layers_that_do_not_fit_are_shared_by_free_memory() -> None:
     put = plan(announced(), memory=Memory(28 * GB, (1 * GB, 3 * GB)), wishes=Wishes(gpu_layers=25, cpu_moe=0)).offload
     assert (put.layers, put.split) == (25, (7, 18))
+    unknown = plan(announced(), memory=Memory(28 * GB, (0, 0)), wishes=Wishes(gpu_layers=10, cpu_moe=0)).offload
+    assert (unknown.layers, unknown.split) == (10, (5, 5))
 
 
 def test_a_smaller_kv_cache() -> None:

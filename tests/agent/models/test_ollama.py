@@ -63,9 +63,17 @@ def test_its_models_by_their_names(tmp_path: Path, toy: Path) -> None:
         Found("etude", ETUDE_PATH, "built-in", ETUDE_PATH.stat().st_size),
     )
     assert resolve(None, locations=places, memory=Memory(1 << 40)).path == usual
-    assert found_at(own, places).origin == "ollama"
+    assert found_at(own, places) == Found("gpt-oss:20b", own, "ollama", own.stat().st_size)
     with pytest.raises(ModelUnusable, match=r"'gptoss' \(Ollama's own form of it, which llama\.cpp can't read\)"):
         resolve("gpt-oss:20b", locations=places, memory=Memory(1 << 40))
+
+
+def test_a_model_of_two_names(tmp_path: Path, toy: Path) -> None:
+    blob = add(tmp_path, HUB, toy.read_bytes())
+    add(tmp_path, LIBRARY, toy.read_bytes())
+    places = Locations(tmp_path / "data", ollama=(tmp_path,))
+    assert [one.name for one in find_models(places)] == ["gpt-oss-20b", "gpt-oss:20b", "etude"]
+    assert {resolve(name, locations=places, memory=Memory(1)).path for name in ("gpt-oss-20b", "gpt-oss:20b")} == {blob}
 
 
 @pytest.mark.parametrize(

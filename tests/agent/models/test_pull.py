@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agent.errors import DownloadFailed
 from agent.models.catalog import CatalogModel
-from agent.models.pull import pull
+from agent.models.pull import on_the_hub, parts_kept, pull
 from agent.models.transfer import PullProgress
 from tests.support.hub import SIGNATURE, Hub
+from tests.support.site import Site
 
 CONTENT = bytes(range(256)) * 400
 NAME = "gpt-oss-20b-mxfp4.gguf"
@@ -148,10 +151,9 @@ def test_a_partial_file_that_is_wrong_is_found_out(tmp_path: Path) -> None:
 
 def test_a_disk_that_is_too_small_is_said_before_anything_comes(tmp_path: Path) -> None:
     with _hub() as hub:
-        with pytest.raises(DownloadFailed, match=r"needs 0\.00 GB of disk, 0\.00 GB are free in .*models: free up"):
+        with pytest.raises(DownloadFailed, match=r"needs 102 kB of disk, 102 kB are free in .*models: free up"):
             pull(MODEL, tmp_path, on_progress=[].append, endpoint=hub.endpoint, free_bytes=lambda _: len(CONTENT) - 1)
         assert hub.transfers() == []
-        _partial(tmp_path).parent.mkdir(parents=True)
         _partial(tmp_path).write_bytes(CONTENT[:1])  # what is there already needs no room
         pull(MODEL, tmp_path, on_progress=[].append, endpoint=hub.endpoint, free_bytes=lambda _: len(CONTENT) - 1)
 
@@ -171,6 +173,33 @@ def test_a_hub_that_refuses(tmp_path: Path, changes: dict[str, object], message:
         _pull(hub, tmp_path)
 
 
+def _listing(file: object) -> str:
+    return json.dumps({"id": MODEL.repo, "sha": "0" * 40, "tags": [], "siblings": [file]})
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "<html>Sign in to the network</html>",
+        "[]",
+        '{"siblings": 5}',
+        _listing({"rfilename": 7}),
+        _listing({"rfilename": NAME, "size": 1, "lfs": {"sha256": "../x", "size": 1, "pointerSize": 1}}),
+        _listing({"rfilename": NAME, "size": -1, "lfs": {"sha256": DIGEST, "size": 1, "pointerSize": 1}}),
+        _listing({"rfilename": "a\0.gguf", "size": 1}),
+    ],
+)
+def test_an_answer_that_is_not_the_hubs(tmp_path: Path, answer: str) -> None:
+    with Site() as site:
+        site.page(f"/api/models/{MODEL.repo}", answer, type="application/json")
+        endpoint = site.url("").rstrip("/")
+        said = "what answers isn't the hub's list of files: check HF_ENDPOINT"
+        with pytest.raises(DownloadFailed, match=said):
+            pull(MODEL, tmp_path, on_progress=[].append, endpoint=endpoint)
+        with pytest.raises(DownloadFailed, match=said):
+            on_the_hub(MODEL.repo, None, tmp_path, endpoint=endpoint)
+
+
 def test_a_file_that_is_gone_from_the_hub(tmp_path: Path) -> None:
     with _hub(status={f"/{MODEL.repo}/resolve": 404}) as hub, pytest.raises(DownloadFailed, match="answered 404"):
         _pull(hub, tmp_path)
@@ -186,31 +215,51 @@ def test_without_a_connection(tmp_path: Path) -> None:
 def test_a_split_model_is_found_only_when_all_its_parts_are_there(tmp_path: Path) -> None:
     files = {f"gpt-oss-20b-mxfp4-0000{part}-of-00003.gguf": CONTENT[part:] for part in (1, 2, 3)}
     seen: list[PullProgress] = []
-    arrived: list[str] = []
 
     def watch(progress: PullProgress) -> None:
         seen.append(progress)
-        arrived.extend(path.name for path in (tmp_path / "models").glob("*.gguf") if path.name not in arrived)
+        assert list((tmp_path / "models").glob("*.gguf")) == [], "in its place before all hashes are checked"
 
     with Hub(files, repo=MODEL.repo) as hub:
         path = pull(MODEL, tmp_path, on_progress=watch, endpoint=hub.endpoint)
     total = sum(map(len, files.values()))
     assert path.name == "gpt-oss-20b-mxfp4-00001-of-00003.gguf"
     assert {one.name: one.read_bytes() for one in path.parent.glob("*.gguf")} == files
-    assert arrived == ["gpt-oss-20b-mxfp4-00003-of-00003.gguf", "gpt-oss-20b-mxfp4-00002-of-00003.gguf"]
     assert {progress.total for progress in seen} == {total}
     assert [progress.done for progress in seen] == sorted(
         progress.done for progress in seen if progress.phase == "download"
     ) + sorted(progress.done for progress in seen if progress.phase == "check")
 
 
-def test_two_pulls_at_once(tmp_path: Path) -> None:
+def test_a_wrong_first_part_leaves_no_part_in_its_place(tmp_path: Path) -> None:
+    files = {f"gpt-oss-20b-mxfp4-0000{part}-of-00003.gguf": CONTENT[part:] for part in (1, 2, 3)}
+    first = "gpt-oss-20b-mxfp4-00001-of-00003.gguf"
+    with Hub(files, repo=MODEL.repo, sent={first: files[first][:-1] + b"!"}) as hub:
+        with pytest.raises(DownloadFailed, match="the file was deleted"):
+            _pull(hub, tmp_path)
+        assert list((tmp_path / "models").glob("*.gguf")) == []
+        assert len(parts_kept(MODEL, tmp_path)) == 2
+        hub.sent, hub.requests = {}, []
+        assert _pull(hub, tmp_path).read_bytes() == files[first]
+        assert len(hub.transfers()) == 1
+
+
+def test_a_damaged_file_is_downloaded_again(tmp_path: Path) -> None:
+    with _hub() as hub:
+        path = _pull(hub, tmp_path)
+        path.write_bytes(CONTENT[:50_000] + b"!" + CONTENT[50_001:])
+        assert _pull(hub, tmp_path).read_bytes() == CONTENT
+        assert len(hub.transfers()) == 2
+
+
+def test_two_pulls_at_once_also_by_another_name(tmp_path: Path) -> None:
     with _hub() as hub:
 
         def second(progress: PullProgress) -> None:
             if progress.phase == "download" and progress.done:
-                with pytest.raises(DownloadFailed, match="being downloaded by another ossia"):
-                    _pull(hub, tmp_path)
+                for model in (MODEL, replace(MODEL, name=f"{MODEL.repo}:{NAME}")):
+                    with pytest.raises(DownloadFailed, match="gpt-oss-20b-mxfp4 is being downloaded by another ossia"):
+                        pull(model, tmp_path, on_progress=[].append, endpoint=hub.endpoint)
 
         pull(MODEL, tmp_path, on_progress=second, endpoint=hub.endpoint)
 

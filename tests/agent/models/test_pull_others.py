@@ -16,11 +16,12 @@ from agent.errors import AgentError, DownloadFailed, ModelMissing, SettingRefuse
 from agent.models.catalog import CatalogModel
 from agent.models.pull import on_the_hub, parts_kept, pull
 from agent.models.pull_url import Pulled, pull_url
+from agent.models.pulled import files_of
 from agent.models.transfer import PullProgress
 from tests.support.hub import Hub
 from tests.support.site import Reply, Request, Site
 
-CONTENT = bytes(range(256)) * 400
+CONTENT = b"GGUF" + (3).to_bytes(4, "little") + bytes(16) + bytes(range(256)) * 400
 REPO = "someone/gpt-oss-20b-GGUF"
 
 
@@ -133,12 +134,33 @@ def _pull(server: _Server, data: Path, seen: list[PullProgress] | None = None) -
 def test_an_address(tmp_path: Path, server: _Server) -> None:
     seen: list[PullProgress] = []
     pulled = _pull(server, tmp_path, seen)
-    assert pulled == Pulled(tmp_path / "models" / "127.0.0.1" / "gpt-oss.gguf", hashlib.sha256(CONTENT).hexdigest())
+    assert pulled == Pulled(pulled.path, hashlib.sha256(CONTENT).hexdigest())
+    assert pulled.path.parent.parent == tmp_path / "models" / "127.0.0.1"
+    assert pulled.path.name == "gpt-oss.gguf"
     assert pulled.path.read_bytes() == CONTENT
     assert seen[-1] == PullProgress("check", len(CONTENT), len(CONTENT))
     before = len(server.asked)
     assert _pull(server, tmp_path) == pulled
     assert len(server.asked) == before + 1, "only a look at its size"
+
+
+def test_two_addresses_and_two_versions_are_files_of_their_own(tmp_path: Path, server: _Server) -> None:
+    def pulled(path: str) -> Path:
+        return pull_url(server.site.url(path), tmp_path, on_progress=[].append).path
+
+    server.site.page("/b/gpt-oss.gguf", CONTENT[:-1] + b"!", ETag='"one"')
+    one, other = pulled("/gpt-oss.gguf"), pulled("/b/gpt-oss.gguf")
+    server.content, server.tag = CONTENT[:-1] + b"?", '"two"'
+    files = [one, other, pulled("/gpt-oss.gguf")]
+    assert [path.read_bytes()[-1:] for path in files] == [CONTENT[-1:], b"!", b"?"]
+    assert list(files_of(server.site.url("/gpt-oss.gguf?key=x"), tmp_path)) == sorted([files[0], files[2]])
+
+
+def test_what_is_no_gguf_is_fetched_again(tmp_path: Path, server: _Server) -> None:
+    whole, server.content = server.content, b"<html>Sign in".ljust(len(CONTENT))
+    assert not _pull(server, tmp_path).path.read_bytes().startswith(b"GGUF")
+    server.content = whole
+    assert _pull(server, tmp_path).path.read_bytes() == CONTENT
 
 
 def test_a_cut_transfer_goes_on_where_it_was(tmp_path: Path, server: _Server) -> None:
@@ -176,8 +198,13 @@ def test_a_server_without_ranges(tmp_path: Path, server: _Server) -> None:
         ("https://me:secret@example.test/x.gguf", "example.test: an address with a password in it isn't used"),
         ("https://example.test/x.zip?key=secret", "example.test: the address must end in the name of a .gguf file"),
         ("https://example.test/..%2F.gguf", "example.test: the address must end in the name of a .gguf file"),
+        ("https://example.test/x-00001-of-00003.gguf", "example.test: x-00001-of-00003.gguf is one of several files"),
         ("https://[::1/x.gguf", "the address can't be read: it must be https://HOST/PATH.gguf"),
         ("https://h:99999/x.gguf", "the address can't be read: it must be https://HOST/PATH.gguf"),
+        ("https://a..b/x.gguf", "the address can't be read: it must be https://HOST/PATH.gguf"),
+        ("https://../x.gguf", "the address can't be read: it must be https://HOST/PATH.gguf"),
+        ("https://./x.gguf", "the address can't be read: it must be https://HOST/PATH.gguf"),
+        (f"https://{'a' * 300}/x.gguf", "the address can't be read: it must be https://HOST/PATH.gguf"),
         ("https://h/a b.gguf", "the address can't be read: it must be https://HOST/PATH.gguf"),
     ],
 )
@@ -199,18 +226,22 @@ def test_servers_that_do_what_they_should_not(tmp_path: Path, server: _Server) -
     site = server.site
     site.redirect("/leads/x.gguf", "http://example.test/x.gguf?key=secret")
     site.redirect("/odd/x.gguf", "http://[/x.gguf")
+    site.redirect("/dots/x.gguf", "https://a..b/x.gguf")
+    site.redirect("/long/x.gguf", f"https://example.test/{'x' * 100_000}")
+    site.redirect("/named/x.gguf", "https://me:secret@example.test/x.gguf")
     site.redirect("/round/x.gguf", "/round/x.gguf")
     site.redirect("/on/gpt-oss.gguf", "/gpt-oss.gguf")
     site.route("/endless/x.gguf", lambda _: Reply(iter([b"x"])))
     site.page("/gone/x.gguf", "", status=410)
-    away = "127.0.0.1: it leads to an address without https://: that isn't followed"
-    assert _reason(site.url("/leads/x.gguf"), tmp_path) == _reason(site.url("/odd/x.gguf"), tmp_path) == away
+    for away in ("leads", "odd", "dots", "long", "named"):
+        said = "127.0.0.1: it leads to an address that isn't https://HOST/PATH: that isn't followed"
+        assert _reason(site.url(f"/{away}/x.gguf"), tmp_path) == said
     assert _reason(site.url("/round/x.gguf"), tmp_path) == "127.0.0.1: more than 5 redirects"
     assert _reason(site.url("/gone/x.gguf"), tmp_path) == "127.0.0.1: it answered 410"
     assert "it doesn't say how large the file is" in _reason(site.url("/endless/x.gguf"), tmp_path)
     pulled = pull_url(site.url("/on/gpt-oss.gguf"), tmp_path, on_progress=[].append)
     assert pulled.path.read_bytes() == CONTENT
-    with pytest.raises(DownloadFailed, match=r"needs 0\.00 GB of disk"):
+    with pytest.raises(DownloadFailed, match=r"needs 102 kB of disk, 5 bytes are free"):
         pull_url(site.url("/gpt-oss.gguf"), tmp_path / "b", on_progress=[].append, free_bytes=lambda _: 5)
 
 

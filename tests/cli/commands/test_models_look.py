@@ -235,7 +235,7 @@ def test_a_default_in_this_folder_is_found_from_any_other(toy: Path, tmp_path: P
 def test_removed_without_asking(toy: Path) -> None:
     first = split_gguf(toy, paths.data_dir() / "models", "gpt-oss-120b-mxfp4")
     other = _own(toy)
-    parts = sorted(first.parent.glob("*-of-*"))
+    parts = sorted(first.parent.glob("*-of-*"), reverse=True)  # the first one last: the rest is found by it
     assert _said("rm", "--yes", "gpt-oss-120b", code=0) == "".join(f"ossia: removed {path}\n" for path in parts)
     assert list(first.parent.iterdir()) == [other]
 

@@ -38,7 +38,7 @@ def test_an_address_and_its_hash(tmp_path: Path) -> None:
     with Site() as site:
         site.page("/gpt-oss-tuned.gguf", toy, type="application/octet-stream", ETag='"one"')
         done = ossia_here("models", "pull", site.url("/gpt-oss-tuned.gguf?key=secret"))
-    path = paths.data_dir() / "models" / "127.0.0.1" / "gpt-oss-tuned.gguf"
+    (path,) = (paths.data_dir() / "models" / "127.0.0.1").rglob("*.gguf")
     assert (done.returncode, done.stdout.decode()) == (0, f"{path}\n")
     assert done.stderr.decode() == f"ossia: sha256 {hashlib.sha256(toy).hexdigest()}\n"
     assert path.read_bytes() == toy
