@@ -161,8 +161,10 @@ def test_another_machine_is_refused_without_a_terminal() -> None:
         ("http://127.0.0.1:99", (), True),
         ("http://gpu.test:99", ("gpu.test",), True),
         ("http://gpu.test:99", ("GPU.test:99",), True),
-        ("http://gpu.test:99", ("http://gpu.test:99/",), True),  # as --engine has it
-        ("http://gpu.test:99", ("gpu.test:98", "test", "pu.test", "https://gpu.test:99"), False),
+        ("http://gpu.test:99", ("http://gpu.test:99/v1/",), True),  # as --engine has it
+        ("http://gpu.test:99", ("gpu.test:98", "test", "pu.test", "https://gpu.test:99", "http://gpu.test"), False),
+        ("http://[fe80::1]:99", ("[fe80::1]",), True),
+        ("http://[fe80::1]:99", ("fe80", "[fe80::1]:98"), False),
         ("http://other.test:99", (), True),  # stored
         ("https://other.test:99", (), False),
     ],
@@ -175,6 +177,22 @@ def test_what_was_agreed_to(engine: str, allowed: tuple[str, ...], fine: bool) -
     else:
         with pytest.raises(ExitError, match="nothing was sent to"):
             must_be_agreed(address_of(engine, {}), settings)
+
+
+def test_a_host_is_forgotten_by_each_of_its_names() -> None:
+    hosts = Hosts(paths.data_dir())
+    stored = ["http://gpu.test:99", "https://gpu.test", "https://other.test:99"]
+    for host in stored:
+        hosts.add(host)
+    done = ossia_here("trust", "--forget", "gpu.test")
+    said = "--forget: 'gpu.test' may be http://gpu.test:99 or https://gpu.test: name one of these"
+    assert (done.returncode, done.stderr.decode()) == (2, f"ossia: error: {said}\n")
+    for said in ("http://other.test:99", "other.test:98"):
+        assert ossia_here("trust", "--forget", said).returncode == 2
+    assert list(hosts.listed()) == stored
+    for said in ("gpu.test:99", "other.test", "https://gpu.test/"):
+        assert ossia_here("trust", "--forget", said).returncode == 0
+    assert not hosts.listed()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pty")
