@@ -19,7 +19,7 @@ from agent.control import Control
 from agent.errors import EngineFailed
 from agent.models.catalog import ETUDE_PATH
 from cli import paths
-from cli.exits import ExitError
+from cli.exits import ExitCode, ExitError
 from cli.own import own_parts
 from cli.runtime.consent import must_be_agreed
 from cli.runtime.progress import Display
@@ -263,8 +263,16 @@ def test_which_of_its_models(
 def test_a_model_that_is_not_there(kind: str, site: Site, vllm: Site, etude_tokenizer: Tokenizer) -> None:
     serve(site, etude_tokenizer)
     url, there = (vllm.url(), "a, b") if kind == "vllm" else (site.url(), "etude")
-    with pytest.raises(ExitError, match=f" serves no c, only {there}: name one of these with --model$"):
+    with pytest.raises(ExitError, match=f" serves no c, only {there}: name one of these with --model$") as caught:
         connect(Settings(engine=url, model="c"), QUIET, Control())
+    assert caught.value.code == ExitCode.MODEL
+
+
+def test_a_key_in_a_models_place_is_not_shown(config: Path, vllm: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    config.write_text(f'[engines.a]\nurl = "{vllm.url()}"\n[engines.b]\nurl = "https://b.test"\nkey_env = "B_KEY"\n')
+    monkeypatch.setenv("B_KEY", "sk-a/b")
+    with pytest.raises(ExitError, match=r"^a serves no …, only a, b: name one of these with --model$"):
+        connect(Settings(engine="a", model="sk-a/b"), QUIET, Control())
 
 
 @pytest.mark.parametrize("model", ["gpt-oss-20b", "gpt-oss-120b"])
