@@ -61,20 +61,21 @@ def connect(settings: Settings, display: Display, control: Control, *, by_file: 
     must_be_agreed(address, settings)
     client = Client(address, told=lambda line: display.note(f"ossia: {line}"))
     try:
-        found = detect(client, control)
-        wanted = _wanted_model(settings, address, found.models, by_file=by_file)
-        if wanted is not None and not _takes(found, wanted, address):
-            there = ", ".join(map(shown, found.models[:_NAMES_SHOWN]))
-            more = f" and {len(found.models) - _NAMES_SHOWN} more" if len(found.models) > _NAMES_SHOWN else ""
-            said = f"{address.name} serves no {shown(wanted)}, only {there}{more}: name one of these with --model"
-            raise ExitError(said, ExitCode.MODEL)
-        if found.kind == "other":
-            return _served(client, found, wanted, settings, display, control)
-        if not found.context_tokens:
-            raise ExitError(f"{address.name} is a {found.kind} that names no model with a context: let it load one")
-        tokenizer, temperature, is_etude = _vocabulary(settings, found, display)
-        server = _server(client, found, wanted or next(iter(found.models), ""), tokenizer)
-        prove(server, tokenizer, control)
+        with client.one_connection():
+            found = detect(client, control)
+            wanted = _wanted_model(settings, address, found.models, by_file=by_file)
+            if wanted is not None and not _takes(found, wanted, address):
+                there = ", ".join(map(shown, found.models[:_NAMES_SHOWN]))
+                more = f" and {len(found.models) - _NAMES_SHOWN} more" if len(found.models) > _NAMES_SHOWN else ""
+                said = f"{address.name} serves no {shown(wanted)}, only {there}{more}: name one of these with --model"
+                raise ExitError(said, ExitCode.MODEL)
+            if found.kind == "other":
+                return _served(client, found, wanted, settings, display, control)
+            if not found.context_tokens:
+                raise ExitError(f"{address.name} is a {found.kind} that names no model with a context: let it load one")
+            tokenizer, temperature, is_etude = _vocabulary(settings, found, display)
+            server = _server(client, found, wanted or next(iter(found.models), ""), tokenizer)
+            prove(server, tokenizer, control)
     except BaseException:
         client.close()
         raise

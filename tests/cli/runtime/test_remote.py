@@ -256,7 +256,7 @@ def test_which_of_its_models(
     config.write_text(f'[engines.team]\nurl = "{vllm.url()}"\n' + (f'model = "{own}"\n' if own else ""))
     found = connect(Settings(engine="team", model=model), QUIET, Control(), by_file=by_file)
     assert (found.engine.name, found.engine.context_tokens) == (f"{name} @ 127.0.0.1:{vllm.port}", context)
-    assert [request.path for request in vllm.requests].count("/v1/models") == 1
+    assert ([request.path for request in vllm.requests].count("/v1/models"), vllm.connections) == (1, 1)
 
 
 @pytest.mark.parametrize("kind", ["vllm", "llama"])
