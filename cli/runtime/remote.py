@@ -35,7 +35,7 @@ _STUDY_IDS = 10_000  # gpt-oss has 201,088
 class Connected:
     """A server, found out and proved. `temperature` is the model's own; `note` tells what is used, and where it is.
 
-    `respond` makes the responder for a server that takes no ids; None: it takes them.
+    `respond` makes the responder for a server that takes no ids; None: it takes them. `models` are those it lists.
     """
 
     engine: RemoteEngine | ServedEngine
@@ -44,6 +44,7 @@ class Connected:
     is_etude: bool
     note: str
     respond: Callable[[Codec], ServedResponder] | None = None
+    models: tuple[str, ...] = ()
 
 
 def connect(settings: Settings, display: Display, control: Control, *, by_file: bool = False) -> Connected:
@@ -84,7 +85,7 @@ def connect(settings: Settings, display: Display, control: Control, *, by_file: 
     engine = RemoteEngine(server, tokenizer.vocabulary, name=name, context_tokens=context)
     free = "its headers and arguments are written without the guide"
     note = _note(server.model, address, shown(server.kind), f"{context:,}", free)
-    return Connected(engine, tokenizer, temperature, is_etude, note)
+    return Connected(engine, tokenizer, temperature, is_etude, note, models=found.models)
 
 
 def _served(
@@ -110,7 +111,7 @@ def _served(
     room = f"{engine.context_tokens:,}"
     room = f"unknown, {room} assumed: see --context" if engine.context_assumed else room
     note = _note(engine.model, address, engine.api.title, room, NOT_HAD)
-    return Connected(engine, tokenizer, 1.0, False, note, lambda codec: ServedResponder(codec, engine))
+    return Connected(engine, tokenizer, 1.0, False, note, lambda codec: ServedResponder(codec, engine), found.models)
 
 
 def _wanted_context(settings: Settings, address: Address) -> int | None:
@@ -136,7 +137,7 @@ def _wanted_model(settings: Settings, address: Address, listed: Sequence[str], *
     """
     choices = (address.model, settings.model) if by_file else (settings.model, address.model)
     for model in filter(None, choices):
-        theirs = [one for one in listed if model in _calls(_short(one))]
+        theirs = called(model, listed)
         if model in listed or (not theirs and (model == address.model or not _is_here(model))):
             return model
         if theirs:
@@ -144,9 +145,10 @@ def _wanted_model(settings: Settings, address: Address, listed: Sequence[str], *
     return None
 
 
-def _calls(name: str) -> tuple[str, ...]:
-    """What people may call a server's `gpt-oss:20b` and its `gpt-oss:latest`."""
-    return name, name.replace(":", "-"), name.removesuffix(":latest")
+def called(name: str, listed: Sequence[str]) -> list[str]:
+    """Those of a server's models that people call so: `gpt-oss-20b` is `openai/gpt-oss-20b`, or `gpt-oss:20b`."""
+    shorts = ((one, _short(one)) for one in listed)
+    return [one for one, short in shorts if name in (short, short.replace(":", "-"), short.removesuffix(":latest"))]
 
 
 def _takes(found: Found, model: str, address: Address) -> bool:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import Any, Final
 
 import httpx2
@@ -88,7 +89,7 @@ class Client:
                 f"{address.name}: the proxy that the environment names can't be used: name one by http:// in "
                 f"HTTPS_PROXY, or {address.host} in NO_PROXY"
             ) from error
-        self._kept = lambda: connections(answer_s, 1)
+        self._kept = partial(connections, answer_s, 1)
 
     @contextmanager
     def one_connection(self) -> Iterator[None]:
