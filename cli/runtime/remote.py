@@ -92,7 +92,7 @@ def _served(
     client: Client, found: Found, wanted: str | None, settings: Settings, display: Display, control: Control
 ) -> Connected:
     """A server that takes no ids, but messages. The vocabulary is one that is here: it only measures prompts."""
-    from agent.served.engine import NOT_HAD
+    from agent.served.engine import LESS, NOT_HAD
     from agent.served.probe import serve
     from agent.served.respond import ServedResponder
     from cli.runtime.vocabulary import own_tokenizer
@@ -110,7 +110,8 @@ def _served(
     engine.name = _name(engine.model, address)
     room = f"{engine.context_tokens:,}"
     room = f"unknown, {room} assumed: see --context" if engine.context_assumed else room
-    note = _note(engine.model, address, engine.api.title, room, NOT_HAD)
+    note = _note(engine.model, address, engine.api.title, room, LESS)
+    display.detail(f"{address.name}: {NOT_HAD}")
     return Connected(engine, tokenizer, 1.0, False, note, lambda codec: ServedResponder(codec, engine), found.models)
 
 

@@ -195,11 +195,11 @@ def test_a_server_without_ids_says_so_once_and_a_call_is_made(tmp_path: Path) ->
                 await stage.type(f"{line}\r")
                 await stage.until(lambda: told in "\n".join(stage.rows))
 
-            await stage.until(lambda: "no replayed ids" in "\n".join(stage.rows))
+            await stage.until(lambda: "fewer guarantees" in "\n".join(stage.rows))
             await say("hello there", "It is 816.")
             assert stage.rows[-1].strip().startswith(f"gpt-oss-20b @ 127.0.0.1:{server.port}")
             await say("And now?", "Still 816.")
-            assert "\n".join(stage.rows).count("no replayed ids") == 1
+            assert "\n".join(stage.rows).count("fewer guarantees") == 1
 
     functions = tmp_path / "own.py"
     functions.write_text('def double(n: int) -> int:\n    """Twice as much."""\n    return 2 * n\n')

@@ -12,7 +12,7 @@ import pytest
 
 from agent.control import Control
 from agent.models.catalog import ETUDE_PATH
-from agent.served.engine import NOT_HAD, ServedEngine
+from agent.served.engine import LESS, NOT_HAD, ServedEngine
 from agent.served.respond import ServedResponder
 from cli.runtime.progress import Display
 from cli.runtime.remote import connect
@@ -43,9 +43,10 @@ def server() -> Iterator[Made]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "title", "steps"),
+    ("verbose", "kind", "title", "steps"),
     [
         (
+            True,
             "responses",
             "Responses API",
             (
@@ -54,6 +55,7 @@ def server() -> Iterator[Made]:
             ),
         ),
         (
+            False,
             "chat",
             "Chat Completions",
             (
@@ -63,15 +65,16 @@ def server() -> Iterator[Made]:
         ),
     ],
 )
-def test_a_run_with_a_call(kind: str, title: str, steps: tuple[str, ...], server: Made, tmp_path: Path) -> None:
+def test_a_run_with_a_call(
+    verbose: bool, kind: str, title: str, steps: tuple[str, ...], server: Made, tmp_path: Path
+) -> None:
     (tmp_path / "own.py").write_text(DOUBLE)
-    flags = ("--tools", str(tmp_path / "own.py"), "--allow", "functions.double")
+    flags = ("--tools", str(tmp_path / "own.py"), "--allow", "functions.double", *["--verbose"] * verbose)
     site = server(kind, *steps)
     done = ossia("run", QUESTION, "--engine", site.url(), *flags)
     assert (done.returncode, done.stdout.decode()) == (0, "It is 816.\n"), done.stderr
     using = f"using gpt-oss-20b at 127.0.0.1:{site.port} ({title}, context unknown, 131,072 assumed: see --context)"
-    using = f"{using}; {NOT_HAD}"
-    assert done.stderr.decode().count(using) == 1
+    assert done.stderr.decode().count(f"{using}; {LESS}") == 1 and (NOT_HAD in done.stderr.decode()) == verbose
     assert [asked["model"] for asked in site.asked] == ["openai/gpt-oss-20b"] * 2
     sent = json.dumps(site.asked[1])
     assert "Double it." in sent and '"816"' in sent
