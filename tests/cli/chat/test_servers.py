@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from agent.engine.llama import LlamaEngine
+from agent.models.catalog import ETUDE_PATH
 from cli import paths
 from cli.chat.commands.table import arguments
 from cli.terminal.question import QUIET_S
@@ -86,7 +88,7 @@ def test_what_answers_is_kept_until_the_server_has_proved_usable(
     """Ctrl-C gives a mute server up, and one that isn't there; what was typed meanwhile is in the input again."""
 
     async def case() -> None:
-        async with ChatScreen(engine=write_script(tmp_path, FINAL)) as stage:
+        async with ChatScreen() as stage:
             before, asking = stage.talk.assembly, "asking the server"
 
             async def switch(to: str) -> None:
@@ -94,7 +96,7 @@ def test_what_answers_is_kept_until_the_server_has_proved_usable(
                 await stage.until(lambda: stage.talk.assembly is None)
 
             async def goes_on(times: int) -> None:
-                await stage.until(lambda: "\n".join(stage.rows).count("script goes on") == times)
+                await stage.until(lambda: "\n".join(stage.rows).count("etude goes on") == times)
                 assert before and stage.talk.assembly and stage.talk.assembly.engine is before.engine
                 assert asking not in "\n".join(stage.terminal.display)
 
@@ -110,9 +112,14 @@ def test_what_answers_is_kept_until_the_server_has_proved_usable(
             await stage.until(lambda: "can't be reached: asking again" in "\n".join(stage.rows))
             await stage.type("\x03")
             await goes_on(2)
+            await stage.type("What is 48*17?\r")  # it is still loaded
+            await stage.until(lambda: "can't compute that" in "\n".join(stage.rows))
+            await stage.settle()
             await switch("mute")
             await stage.type("/model team\r")  # in its place, and not once it answers
             await stage.until(lambda: stage.talk.assembly and "etude @" in stage.talk.assembly.engine.name)
+            engine = before.engine if before else None
+            await stage.until(lambda: isinstance(engine, LlamaEngine) and not engine.native.is_open)
 
     with Site() as mute, Site() as team:
         mute.silent("/props")
@@ -161,7 +168,7 @@ def test_one_of_a_servers_models_is_chosen() -> None:
                 return [value for value, _ in arguments(stage.talk, "/model", prefix) or ()]
 
             url, place = server.url(""), f"127.0.0.1:{server.port}"
-            await say(url, f"{place} has gpt-oss:20b, gpt-oss:120b: /model SERVER MODEL takes one")
+            await say(url, f"{place} has gpt-oss:20b, gpt-oss:120b, etude: /model SERVER MODEL takes one")
             await stage.until(lambda: stage.talk.assembly)
             await say(f"{url} gpt-oss:20b", f"using gpt-oss:20b at {place}")
             await stage.until(lambda: stage.talk.assembly and stage.talk.assembly.served)
@@ -169,19 +176,19 @@ def test_one_of_a_servers_models_is_chosen() -> None:
             await say("", f"› {url}")
             rows = [row.strip() for row in stage.rows]
             at = rows.index(f"Models of {url}")
-            assert rows[at + 1 : at + 4] == ["› gpt-oss:20b", "gpt-oss:120b", "Models on this machine"]
+            assert rows[at + 1 : at + 5] == ["› gpt-oss:20b", "gpt-oss:120b", "etude", "Models on this machine"]
             assert "/model SERVER MODEL takes one of a server's models" in rows
-            for name, model in (("gpt-oss:120b", "gpt-oss:120b"), ("gpt-oss-20b", "gpt-oss:20b")):
+            for name, model in (("etude", "etude"), ("gpt-oss-20b", "gpt-oss:20b")):
                 await say(name, f"switching to {name}")
                 await stage.until(lambda: stage.talk.assembly)
                 assert stage.talk.assembly and stage.talk.assembly.engine.name == f"{model} @ {place}"
-            await say(f"{url} nosuch", "serves no nosuch, only gpt-oss:20b, gpt-oss:120b")
+            await say(f"{url} nosuch", "serves no nosuch, only gpt-oss:20b, gpt-oss:120b, etude")
             await stage.until(lambda: stage.talk.assembly)
-            await say("etude", "switching to etude")
+            await say(str(ETUDE_PATH), "switching to etude")
             await stage.until(lambda: stage.talk.assembly and stage.talk.assembly.engine.name == "etude")
 
     with Server("chat", []) as server:
-        server.list_models("gpt-oss:20b", "gpt-oss:120b")
+        server.list_models("gpt-oss:20b", "gpt-oss:120b", "etude")
         chatting(case)
 
 
