@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from agent.control import Control
-from cli.chat.commands.common import Stopped
 from cli.runtime.assemble import Assembly, begin
 from cli.runtime.kv_cache import load_session_cache, save_prompt_cache, save_session_cache, set_private
 from cli.runtime.toolset import Toolset, collect
@@ -29,6 +28,10 @@ _R = TypeVar("_R")
 
 def _result(future: Future[_R]) -> _R:
     return future.result()
+
+
+class GivenUp(Exception):
+    """The user didn't want to wait for a server any longer."""
 
 
 class ChatModel:
@@ -105,9 +108,10 @@ class ChatModel:
                 return self._not_loaded(error)
             chat.doing("")
             if failed:
-                failed(Stopped() if stopped else error)
+                failed(GivenUp() if stopped else error)
             else:
-                chat.face.note(f"gave up on {chat.settings.engine}: /model takes another model, or tries again", "yellow")
+                said = f"gave up on {chat.settings.engine}: /model takes another model, or tries again"
+                chat.face.note(said, "yellow")
             return self._go_back(before, stopped=stopped)
 
         chat.background.run(work, done, not_done)

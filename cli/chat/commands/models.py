@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from cli import paths
 from cli.chat.commands.common import Block, Choice, CommandError, Stopped, must_be
+from cli.chat.model import GivenUp
 from cli.clean import clean, one_line
 from cli.settings.engines import is_server
 
@@ -204,7 +205,7 @@ def _load(talk: Conversation, face: Face, engine: str, its: str | None, found: s
 
     def failed(error: Exception) -> None:
         talk.use_settings(resolved, talk.folder)
-        if isinstance(error, Stopped):
+        if isinstance(error, GivenUp):
             face.note(f"gave up on {found}")
         else:
             talk.tell(error, of="" if str(error).startswith(found) else f"{found} can't be used: ")
