@@ -15,10 +15,12 @@ from agent.served.api import Api
 from agent.served.wire import Json, Names, conversation, plain
 from harmony.tokenizer import Vocabulary
 
+LESS: Final = "fewer guarantees: docs/servers.md"
+"""Told once, when such a server is chosen."""
 NOT_HAD: Final = (
     "it writes the prompts: no replayed ids, no guide, no kept KV cache, nothing read ahead, tokens counted roughly"
 )
-"""What can't be had with such a server: told once, when it is chosen."""
+"""What that means."""
 _OPTIONAL: Final = (
     "stream_options", "reasoning_effort", "reasoning", "parallel_tool_calls", "response_format", "store", "seed",
     "top_k", "min_p", "top_p", "temperature",

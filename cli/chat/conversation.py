@@ -60,7 +60,7 @@ class Conversation(State):
         self.tally = Tally()
         self.titles = Titles(self, clock=clock)
         self.ahead = ReadingAhead(self, self.titles, today=today, changed=lambda: self.model.measure())
-        self.model = ChatModel(self, self.ahead, loaded=self.go_on, unusable=self.leave)
+        self.model = ChatModel(self, self.ahead, loaded=self.go_on, unusable=self.leave, stopped=self.take_back)
         self.attaching = Attaching(lambda: self.settings, self.post)
         self.approvals = Approvals(self, self.model)
         self._between: list[Callable[[], object]] = []  # waits for the end of the turn under way
@@ -241,9 +241,9 @@ class Conversation(State):
         self._unstored = problem
 
     def interrupt(self) -> bool:
-        """Ctrl-C: stop the turn, or else the job that is under way. False: neither is, or it is ending already."""
+        """Ctrl-C: stop the turn, or the wait for a server, or else the job under way. False: none is, or it ends."""
         if self.control is None:
-            return self.background.end_job()
+            return self.model.give_up() or self.background.end_job()
         going = not self.control.stopped or bool(self.queue)
         self.stop()
         return going

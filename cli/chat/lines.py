@@ -37,7 +37,10 @@ def take_line(talk: Conversation, face: Face, typed: Typed, *, replaces: int | N
         typed = replace(typed, shown=typed.shown[1:], text=typed.text[1:])
     if plain and (habit := HABITS.get(typed.shown.lower())):
         face.note(habit)
-    return talk.queue_up(typed, replaces=replaces)
+    talk.queue_up(typed, replaces=replaces)
+    if talk.model.absent:
+        face.note("no model is loaded: /model takes one, which then answers", "yellow")
+    return None
 
 
 def put_back(face: Face, shown: str) -> bool:

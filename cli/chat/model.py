@@ -8,9 +8,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
+from agent.control import Control
 from cli.runtime.assemble import Assembly, begin
 from cli.runtime.kv_cache import load_session_cache, save_prompt_cache, save_session_cache, set_private
 from cli.runtime.toolset import Toolset, collect
+from cli.settings.engines import is_server
 
 if TYPE_CHECKING:
     from agent.events import ToolFinished
@@ -28,19 +30,34 @@ def _result(future: Future[_R]) -> _R:
     return future.result()
 
 
+class GivenUp(Exception):
+    """The user didn't want to wait for a server any longer."""
+
+
 class ChatModel:
     """The model that answers. `assembly` is None while it loads; `use` is how full its context is, once that is known.
 
     `tools_off`: names that the user turned off. `loaded` is called whenever the model and its tools are ready;
-    `unusable` when the model can't be loaded: `fault` then says why.
+    `unusable` when the model can't be loaded: `fault` then says why. `stopped` when the user gave up waiting for a
+    server; `absent` from then on, if there was no model before.
     """
 
     def __init__(
-        self, chat: State, ahead: ReadingAhead, *, loaded: Callable[[], object], unusable: Callable[[], object]
+        self,
+        chat: State,
+        ahead: ReadingAhead,
+        *,
+        loaded: Callable[[], object],
+        unusable: Callable[[], object],
+        stopped: Callable[[], object],
     ) -> None:
         self._chat, self._ahead = chat, ahead
-        self._on_loaded, self._on_unusable = loaded, unusable
+        self._on_loaded, self._on_unusable, self._on_stopped = loaded, unusable, stopped
         self.assembly: Assembly | None = None
+        self.absent = False
+        self._kept: Assembly | None = None  # what answered before, while a server is connected to
+        self._connecting: Control | None = None
+        self._instead: Callable[[], object] | None = None  # what the user wants in place of that server
         self.use: ContextUse | None = None
         self.tools_off: frozenset[str] = frozenset()
         self.fault: Exception | None = None
@@ -58,26 +75,70 @@ class ChatModel:
     def load(self, *, tools: Toolset | None = None, failed: Callable[[Exception], None] | None = None) -> None:
         """Load the model of the settings on a thread of its own; what was submitted waits for it.
 
-        `tools`: they stay as they are, None: they are collected. `failed`: called when it can't be loaded, None: leave
-        the chat.
+        `tools`: they stay as they are, None: they are collected. `failed`: goes back to the settings before when it
+        can't be loaded, and says so; then the model before answers again. None: leave the chat. A server needs no
+        memory: the model before is given up only once that has proved usable.
         """
         chat = self._chat
-        before, self.assembly, self._read = self.assembly, None, None
+        before, self.assembly, self.absent = self.assembly, None, False
+        self._connecting = control = Control() if is_server(chat.settings.engine) else None
+        self._kept, self._read = (before, self._read) if control else (None, None)
         self._ahead.end()
         chat.doing("loading the model")
 
         def work() -> Assembly:
-            if before:
+            if before and control is None:
                 chat.worker.submit(before.engine.close).result()
-            loading = begin(chat.resolved, chat.folder, chat.notices, chat.worker, _result, stays=True)
+            loading = begin(chat.resolved, chat.folder, chat.notices, chat.worker, _result, stays=True, control=control)
+            self._connecting = None  # from now on Ctrl-C is for what the tools wait for
             loading.note = ""  # the greeting says it
             return loading.finish(tap=None, tools=tools)
 
         def done(assembly: Assembly) -> None:
+            if self._kept:
+                chat.worker.submit(self._kept.engine.close)
+            self._kept = None
             self.load_session_cache(assembly)
             self._loaded(assembly, anew=tools is None)
 
-        chat.background.run(work, done, failed or self._not_loaded)
+        def not_done(error: Exception) -> None:
+            self._connecting = None
+            stopped = control is not None and control.stopped
+            if not failed and not stopped:
+                return self._not_loaded(error)
+            chat.doing("")
+            if failed:
+                failed(GivenUp() if stopped else error)
+            else:
+                said = f"gave up on {chat.settings.engine}: /model takes another model, or tries again"
+                chat.face.note(said, "yellow")
+            return self._go_back(before, stopped=stopped)
+
+        chat.background.run(work, done, not_done)
+
+    def give_up(self, instead: Callable[[], object] | None = None) -> bool:
+        """Stop connecting to a server. False: there is none, or it is stopped already. `instead`: then called."""
+        if self._connecting is None or self._connecting.stopped:
+            return False
+        self._instead = instead
+        self._connecting.stop()
+        return True
+
+    def _go_back(self, before: Assembly | None, *, stopped: bool) -> None:
+        """The model before answers again, if there is one; or what the user wants instead is done."""
+        kept, self._kept = self._kept, None
+        instead, self._instead = self._instead, None
+        if stopped and not instead:
+            self._on_stopped()
+        if instead:
+            self.assembly, self.absent = kept, kept is None
+            instead()
+        elif kept:
+            self._loaded(kept, anew=False)
+        elif before:
+            self.load(tools=before.tools)
+        else:
+            self.absent = True
 
     def reload_tools(self, resolved: Resolved, folder: Folder | None, then: Callable[[Toolset], object]) -> None:
         """Collect the tools of these settings, which hold from then on; the model stays. Between turns, model loaded.
@@ -119,6 +180,8 @@ class ChatModel:
     def close(self) -> None:
         """Give all of it back, but keep what saves time at the next start. Called once the screen is gone."""
         self._ahead.end()
+        self.give_up()
+        self.assembly = self.assembly or self._kept
         if self.assembly is None:
             return
         self.assembly.close_tools()

@@ -57,7 +57,8 @@ class ChatPanes:
         effort = chat.session.options.effort
         limit = thinking_limit(chat.settings.think_tokens, effort)
         thinking = f"{effort}, thinks at most {short(limit)}" if limit else effort
-        parts = [chat.assembly.engine.name if chat.assembly else chat.settings.model or "…", thinking]
+        loading = "no model" if chat.model.absent else chat.settings.model or "…"
+        parts = [chat.assembly.engine.name if chat.assembly else loading, thinking]
         if chat.settings.plan:
             parts.append("plan: only looking")
         if chat.ahead.progress:
@@ -107,7 +108,7 @@ class ChatPanes:
             return "ossia: asks"
         if view.busy:
             return f"ossia: {view.activity().partition(' ')[0]}"
-        return "ossia: idle" if self._talk.assembly else "ossia: loading"
+        return "ossia: idle" if self._talk.assembly or self._talk.model.absent else "ossia: loading"
 
 
 def _few(lines: list[str], width: int, style: str) -> list[Row]:

@@ -26,7 +26,12 @@ if TYPE_CHECKING:
     from cli.chat.face import Face
     from cli.runtime.session import OpenSession
 
-_HERE = {"ossia models pull": "/model pull", "`ossia sessions list` shows": "/sessions shows"}
+_HERE = {
+    "ossia models pull": "/model pull",
+    "`ossia sessions list` shows": "/sessions shows",
+    "name one with --model": "/model SERVER MODEL takes one",
+    "name one of these with --model": "/model SERVER MODEL takes one of these",
+}
 """The next step that an error names, as a shell has it and as the chat has it."""
 
 

@@ -12,7 +12,7 @@ import typer
 from cli.commands import exit_error
 
 if TYPE_CHECKING:
-    from tools.approval.trust import Hosts, Offer, TrustStore
+    from tools.approval.trust import Grants, Hosts, Offer, TrustStore
 
 
 def trust(
@@ -39,9 +39,7 @@ def trust(
         if listed:
             _list(store, grants, hosts)
         elif forget is not None:
-            if not (grants.forget(forget) or hosts.forget(forget)):
-                raise exit_error(f"--forget: no such rule or host is stored: {forget!r} (`ossia trust --list`)")
-            _say(f"forgotten: {forget}")
+            _say(f"forgotten: {_forget(forget, grants, hosts)}")
         elif revoke:
             if not store.revoke(folder or Path()):
                 raise exit_error(f"--revoke: {folder or Path().resolve()} isn't trusted")
@@ -50,6 +48,21 @@ def trust(
             _trust(store, folder or Path(), yes=yes)
     except TrustError as error:
         raise exit_error(str(error), "FAILED") from error
+
+
+def _forget(said: str, grants: Grants, hosts: Hosts) -> str:
+    """Forget a rule, or the one host that is meant by `gpu.test` or `gpu.test:8000`; returns how it was stored."""
+    from cli.runtime.consent import means
+
+    if grants.forget(said):
+        return said
+    meant = [host for host in hosts.listed() if means(said, host)]
+    if not meant:
+        raise exit_error(f"--forget: no such rule or host is stored: {said!r} (`ossia trust --list`)")
+    if len(meant) > 1:
+        raise exit_error(f"--forget: {said!r} may be {' or '.join(meant)}: name one of these")
+    hosts.forget(meant[0])
+    return meant[0]
 
 
 def _trust(store: TrustStore, folder: Path, *, yes: bool) -> None:

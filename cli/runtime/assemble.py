@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from agent.control import Control
 from agent.engine.base import Engine
-from agent.errors import SettingRefused
+from agent.errors import EngineFailed, SettingRefused
 from agent.limits import Limits
 from agent.respond import LocalResponder, Tap
 from agent.worker import Worker
@@ -29,7 +30,6 @@ from harmony.codec import Codec
 from harmony.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from agent.control import Control
     from agent.engine.guiding import Guides
     from agent.events import Decision, Event
     from agent.models.model import ModelFile
@@ -59,6 +59,7 @@ class Assembly:
     load_s: float
     display: Display
     plan: Plan | None = None  # how the model was loaded; None: there are no weights
+    served: tuple[str, ...] = ()  # the models that its server lists, as that calls them
 
     def warn_of_control_names(self, text: str, where: str) -> None:
         """Say so when text from outside spells a control token: the model gets it as plain text."""
@@ -105,6 +106,7 @@ class Loading:
     temperature: float = 1.0  # the model's own
     is_etude: bool = False
     respond: Callable[[Codec], ServedResponder] | None = None  # how, if a server does it that takes no ids
+    served: tuple[str, ...] = ()
 
     def finish(self, *, tap: Tap | None, tools: Toolset | None = None) -> Assembly:
         """Put everything together, and wait for the weights. `tools`: those of the model before, to be kept."""
@@ -133,6 +135,7 @@ class Loading:
             load_s=time.monotonic() - self._started,
             display=self._display,
             plan=planned,
+            served=self.served,
         )
 
     def _responder(self, codec: Codec, engine: Engine, tap: Tap | None) -> LocalResponder | ServedResponder:
@@ -143,11 +146,19 @@ class Loading:
 
 
 def begin(
-    resolved: Resolved, folder: Folder | None, display: Display, worker: Worker, wait: Wait, *, stays: bool = False
+    resolved: Resolved,
+    folder: Folder | None,
+    display: Display,
+    worker: Worker,
+    wait: Wait,
+    *,
+    stays: bool = False,
+    control: Control | None = None,
 ) -> Loading:
     """Find the model, look at it, and let the worker load its weights; `wait` is how to wait for it.
 
     `stays`: it will answer again and again, as in a chat, so that what makes it faster may take its time now.
+    `control`: ends the wait for a server.
 
     Raises ModelError, DoesNotFit, ScriptInvalid, or ExitError for settings that name nothing.
     """
@@ -158,33 +169,38 @@ def begin(
         engine, tokenizer = _script(settings, display)
         return Loading(engine.name, resolved, folder, display, started, lambda: (engine, None), tokenizer)
     if is_server(settings.engine):
-        return _remote(resolved, folder, display, worker, wait)
+        return _remote(resolved, folder, display, worker, wait, control or Control())
     model, loaded, tokenizer, note = _llama(settings, display, worker, wait, stays=stays)
     own, is_etude = model.temperature, model.is_etude
     return Loading(model.name, resolved, folder, display, started, loaded, tokenizer, note, own, is_etude)
 
 
-def _remote(resolved: Resolved, folder: Folder | None, display: Display, worker: Worker, wait: Wait) -> Loading:
-    from agent.control import Control
+def _remote(
+    resolved: Resolved, folder: Folder | None, display: Display, worker: Worker, wait: Wait, control: Control
+) -> Loading:
     from cli.runtime.remote import connect
 
-    started, control = time.monotonic(), Control()
+    started = time.monotonic()
     display.line.set("asking the server")
     by_file = resolved.origins["model"].startswith("file ")
     asking = worker.submit(lambda: connect(resolved.settings, display, control, by_file=by_file))
     try:
         server = wait(asking)
     except BaseException:
-        control.stop()
+        if not asking.done():
+            control.stop()
         raise
-    engine, own, is_etude = server.engine, server.temperature, server.is_etude
+    engine, own, is_etude, served = server.engine, server.temperature, server.is_etude, server.models
+    if control.stopped:  # while the last answer came
+        engine.close()
+        raise EngineFailed(f"{engine.name}: stopped before it was used")
 
     def told() -> tuple[Engine, None]:
         display.note(server.note)
         return engine, None
 
     tokenizer, respond = server.tokenizer, server.respond
-    return Loading(engine.name, resolved, folder, display, started, told, tokenizer, "", own, is_etude, respond)
+    return Loading(engine.name, resolved, folder, display, started, told, tokenizer, "", own, is_etude, respond, served)
 
 
 def _llama(

@@ -58,9 +58,21 @@ def is_agreed(address: Address, settings: Settings) -> bool:
     """Is it this machine, or was a yes stored, or does --allow-engine name it?"""
     from tools.approval.trust import Hosts
 
-    ways = {address.host, address.place, _origin(address)}
-    named = ways & {host.lower().rstrip("/") for host in settings.allow_engine}
-    return address.is_local or bool(named) or Hosts(paths.data_dir()).holds(_origin(address))
+    origin = _origin(address)
+    named = any(means(said, origin) for said in settings.allow_engine)
+    return address.is_local or named or Hosts(paths.data_dir()).holds(origin)
+
+
+def means(said: str, origin: str) -> bool:
+    """Does a user who says this mean `origin`, e.g. `http://gpu.test:99`?
+
+    `gpu.test` means each of its ports, `gpu.test:99` this port only, and what begins with `http://` never `https://`.
+    """
+    with suppress(ValueError):  # a stored line may be anything
+        parts = urlsplit(origin)
+        ways = (origin, parts.netloc, parts.hostname, f"[{parts.hostname}]")
+        return said.strip().lower().rstrip("/").removesuffix("/v1") in ways
+    return False
 
 
 def _forget_input() -> None:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from agent.control import Control
 from cli.clean import clean, one_line
-from cli.exits import ExitError
+from cli.exits import ExitCode, ExitError
 from cli.runtime.consent import must_be_agreed, place_of
-from cli.settings.engines import address_of
+from cli.settings.engines import address_of, key_variables
 from cli.settings.table import Settings
 from harmony.tokenizer import Tokenizer
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from harmony.codec import Codec
 
 _NAME_CHARS = 60
+_NAMES_SHOWN = 8
 _STUDY_IDS = 10_000  # gpt-oss has 201,088
 
 
@@ -34,7 +35,7 @@ _STUDY_IDS = 10_000  # gpt-oss has 201,088
 class Connected:
     """A server, found out and proved. `temperature` is the model's own; `note` tells what is used, and where it is.
 
-    `respond` makes the responder for a server that takes no ids; None: it takes them.
+    `respond` makes the responder for a server that takes no ids; None: it takes them. `models` are those it lists.
     """
 
     engine: RemoteEngine | ServedEngine
@@ -43,6 +44,7 @@ class Connected:
     is_etude: bool
     note: str
     respond: Callable[[Codec], ServedResponder] | None = None
+    models: tuple[str, ...] = ()
 
 
 def connect(settings: Settings, display: Display, control: Control, *, by_file: bool = False) -> Connected:
@@ -60,18 +62,21 @@ def connect(settings: Settings, display: Display, control: Control, *, by_file: 
     must_be_agreed(address, settings)
     client = Client(address, told=lambda line: display.note(f"ossia: {line}"))
     try:
-        found = detect(client, control)
-        wanted = _wanted_model(settings, address, found.models, by_file=by_file)
-        if found.kind == "other":
-            return _served(client, found, wanted, settings, display, control)
-        if not found.context_tokens:
-            raise ExitError(f"{address.name} is a {found.kind} that names no model with a context: let it load one")
-        if wanted is not None and found.models and wanted not in found.models:
-            there = ", ".join(map(_short, found.models[:5]))
-            raise ExitError(f"{address.name} serves no {_short(wanted)}, only {there}: name one of these with --model")
-        tokenizer, temperature, is_etude = _vocabulary(settings, found, display)
-        server = _server(client, found, wanted or next(iter(found.models), ""), tokenizer)
-        prove(server, tokenizer, control)
+        with client.one_connection():
+            found = detect(client, control)
+            wanted = _wanted_model(settings, address, found.models, by_file=by_file)
+            if wanted is not None and not _takes(found, wanted, address):
+                there = ", ".join(map(shown, found.models[:_NAMES_SHOWN]))
+                more = f" and {len(found.models) - _NAMES_SHOWN} more" if len(found.models) > _NAMES_SHOWN else ""
+                said = f"{address.name} serves no {shown(wanted)}, only {there}{more}: name one of these with --model"
+                raise ExitError(said, ExitCode.MODEL)
+            if found.kind == "other":
+                return _served(client, found, wanted, settings, display, control)
+            if not found.context_tokens:
+                raise ExitError(f"{address.name} is a {found.kind} that names no model with a context: let it load one")
+            tokenizer, temperature, is_etude = _vocabulary(settings, found, display)
+            server = _server(client, found, wanted or next(iter(found.models), ""), tokenizer)
+            prove(server, tokenizer, control)
     except BaseException:
         client.close()
         raise
@@ -79,15 +84,15 @@ def connect(settings: Settings, display: Display, control: Control, *, by_file: 
     name = _name(server.model, address)
     engine = RemoteEngine(server, tokenizer.vocabulary, name=name, context_tokens=context)
     free = "its headers and arguments are written without the guide"
-    note = _note(server.model, address, _short(server.kind), f"{context:,}", free)
-    return Connected(engine, tokenizer, temperature, is_etude, note)
+    note = _note(server.model, address, shown(server.kind), f"{context:,}", free)
+    return Connected(engine, tokenizer, temperature, is_etude, note, models=found.models)
 
 
 def _served(
     client: Client, found: Found, wanted: str | None, settings: Settings, display: Display, control: Control
 ) -> Connected:
     """A server that takes no ids, but messages. The vocabulary is one that is here: it only measures prompts."""
-    from agent.served.engine import NOT_HAD
+    from agent.served.engine import LESS, NOT_HAD
     from agent.served.probe import serve
     from agent.served.respond import ServedResponder
     from cli.runtime.vocabulary import own_tokenizer
@@ -105,8 +110,9 @@ def _served(
     engine.name = _name(engine.model, address)
     room = f"{engine.context_tokens:,}"
     room = f"unknown, {room} assumed: see --context" if engine.context_assumed else room
-    note = _note(engine.model, address, engine.api.title, room, NOT_HAD)
-    return Connected(engine, tokenizer, 1.0, False, note, lambda codec: ServedResponder(codec, engine))
+    note = _note(engine.model, address, engine.api.title, room, LESS)
+    display.detail(f"{address.name}: {NOT_HAD}")
+    return Connected(engine, tokenizer, 1.0, False, note, lambda codec: ServedResponder(codec, engine), found.models)
 
 
 def _wanted_context(settings: Settings, address: Address) -> int | None:
@@ -116,12 +122,12 @@ def _wanted_context(settings: Settings, address: Address) -> int | None:
 
 def _name(model: str, address: Address) -> str:
     """`gpt-oss-120b @ gpu.example:8000`: for the status line, and stored with what it writes."""
-    return f"{_short(model)} @ {address.place}"
+    return f"{shown(model)} @ {address.place}"
 
 
 def _note(model: str, address: Address, kind: str, context: str, lacks: str) -> str:
     where = "" if address.is_local else "; prompts, files and results are sent there"
-    return f"ossia: using {_short(model)} at {place_of(address)} ({kind}, context {context}){where}; {lacks}"
+    return f"ossia: using {shown(model)} at {place_of(address)} ({kind}, context {context}){where}; {lacks}"
 
 
 def _wanted_model(settings: Settings, address: Address, listed: Sequence[str], *, by_file: bool) -> str | None:
@@ -132,12 +138,30 @@ def _wanted_model(settings: Settings, address: Address, listed: Sequence[str], *
     """
     choices = (address.model, settings.model) if by_file else (settings.model, address.model)
     for model in filter(None, choices):
-        theirs = [one for one in listed if model in (_short(one), _short(one).replace(":", "-"))]
+        theirs = called(model, listed)
         if model in listed or (not theirs and (model == address.model or not _is_here(model))):
             return model
         if theirs:
             return theirs[0]
     return None
+
+
+def called(name: str, listed: Sequence[str]) -> list[str]:
+    """Those of a server's models that people call so: `gpt-oss-20b` is `openai/gpt-oss-20b`, or `gpt-oss:20b`."""
+    shorts = ((one, _short(one)) for one in listed)
+    return [one for one, short in shorts if name in (short, short.replace(":", "-"), short.removesuffix(":latest"))]
+
+
+def _takes(found: Found, model: str, address: Address) -> bool:
+    """Can this model be asked for there? Not if the server lists others only.
+
+    A router may take more than it lists: a listed name with its provider (`openai/gpt-oss-120b:groq`), what a `*` in
+    the list stands for, or what the user's own config says of it.
+    """
+    if not found.models or model in found.models:
+        return True
+    routed = model.rpartition(":")[0] in found.models or any("*" in one for one in found.models)
+    return found.kind == "other" and (routed or model == address.model)
 
 
 def _is_here(model: str) -> bool:
@@ -185,6 +209,14 @@ def _vocabulary(settings: Settings, found: Found, display: Display) -> tuple[Tok
         return tokenizer_for(None, say=lambda line: display.note(f"ossia: {line}")), 1.0, False
     model = resolve(name, locations=locations(), memory=read_memory())
     return Tokenizer(model.vocabulary()), model.temperature, model.is_etude
+
+
+def shown(name: str) -> str:
+    """`_short`, without the keys of engines: one may have been pasted in a model's place."""
+    for variable in key_variables(os.environ):
+        if key := os.environ.get(variable):
+            name = name.replace(key, "…")
+    return _short(name)
 
 
 def _short(name: str) -> str:

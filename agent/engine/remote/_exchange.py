@@ -69,11 +69,14 @@ class Exchange:
                 if not response.is_success:
                     raise Refused(response.status_code, _start_of(response), response.headers)
                 for item in self._read(response):
+                    if response.is_closed:  # all of it is here: its connection may be another request's from now on
+                        self._stream = None
                     self._put(item)
                     if self._given_up.is_set():
                         return
             finally:
                 response.close()
+                self._stream = None
             self._put(None)
         except BaseException as error:
             self._put(error)

@@ -6,8 +6,9 @@ import json
 import ssl
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import Any, Final
 
 import httpx2
@@ -19,10 +20,13 @@ from agent.errors import AddressUnusable, EngineFailed, ServerRefused
 
 _FAULT_CHARS: Final = 200
 _CONNECT_S: Final = 10.0
+_KEPT_S: Final = 2.0
+"""Servers close a connection that idles for 5 s or more."""
 _BUSY: Final = (429, 503)
 _CONNECTS, _ASKS = 4, 8
 """How often a server is asked that can't be reached, or that is busy: for about a minute, if it doesn't say when."""
 _LONGEST_WAIT_S: Final = 60.0
+_DIED: Final = (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError)
 _DONE: Final = "[DONE]"
 _HINTS: Final = {
     "CERTIFICATE_VERIFY_FAILED": "set ca in [engines.NAME] to a file with its certificate, if you trust it",
@@ -66,21 +70,38 @@ class Client:
         self._answer_s = answer_s
         headers = {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {address.key}"} if address.key else {})
         verify = _certificates(address)
-        try:
-            self._http = httpx2.Client(
+
+        def connections(silence_s: float = silence_s, kept: int = 0) -> httpx2.Client:
+            return httpx2.Client(
                 headers=headers,
                 verify=verify,
                 trust_env=not address.is_local,
                 follow_redirects=False,
                 timeout=httpx2.Timeout(silence_s, connect=_CONNECT_S, write=60.0),
-                # A connection for each request: then its socket is known, and none is reused that has died meanwhile.
-                limits=httpx2.Limits(max_keepalive_connections=0),
+                limits=httpx2.Limits(max_keepalive_connections=kept, keepalive_expiry=_KEPT_S),
             )
+
+        try:
+            # A connection for each request: then its socket is known, and none is reused that has died meanwhile.
+            self._http = self._whole_http = connections()
         except (ImportError, ValueError, httpx2.InvalidURL) as error:  # for SOCKS it wants a library; no URL at all
             raise AddressUnusable(
                 f"{address.name}: the proxy that the environment names can't be used: name one by http:// in "
                 f"HTTPS_PROXY, or {address.host} in NO_PROXY"
             ) from error
+        self._kept = partial(connections, answer_s, 1)
+
+    @contextmanager
+    def one_connection(self) -> Iterator[None]:
+        """Within it, one connection does for all that isn't a stream: a far server takes long to connect to.
+
+        A stop leaves what is asked on it: the server may answer, for `answer_s` at the most.
+        """
+        with self._kept() as self._whole_http:
+            try:
+                yield
+            finally:
+                self._whole_http = self._http
 
     def get(self, path: str, control: Control) -> Json:
         """The JSON object at a path: `get("/props", control)`."""
@@ -155,9 +176,10 @@ class Client:
         """What `read` makes of the answer; asked `again` while the server can't be reached or is busy."""
         connects, asks = (_CONNECTS, _ASKS) if again else (1, 1)
         tries, wait_s = 0, self._back_off_s
+        http = self._http if limit_s is None else self._whole_http
         while not control.stopped:
             tries += 1
-            exchange = Exchange(self._http, request, read)
+            exchange = Exchange(http, request, read)
             begun = False
             try:
                 with closing(exchange.items(control, limit_s)) as texts:
@@ -175,6 +197,9 @@ class Client:
                     raise ServerRefused(self._refusal(refused), refused.status) from None
                 line = f"{self._name} is busy ({refused.status})"
             except (httpx2.HTTPError, ValueError) as error:
+                if http is not self._http and not begun and isinstance(error, _DIED):
+                    http = self._http  # the shared connection was closed meanwhile
+                    continue
                 said = "broke off in mid-answer" if begun else "gave no answer"
                 raise EngineFailed(f"{self._name} {said}: {self._reason(error)}") from error
             self._told(f"{line}: asking again in {pause_s:.2g} s")
@@ -228,9 +253,9 @@ def _pause(seconds: float, control: Control) -> None:
     forget()
 
 
-def _certificates(address: Address) -> ssl.SSLContext | bool:
+def _certificates(address: Address) -> ssl.SSLContext:
     if address.ca is None:
-        return True
+        return httpx2.create_ssl_context(trust_env=not address.is_local)
     try:
         return ssl.create_default_context(cafile=address.ca)
     except (OSError, ssl.SSLError) as error:

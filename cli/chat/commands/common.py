@@ -91,6 +91,8 @@ def turn_of(talk: Conversation, text: str) -> int:
 def loaded(talk: Conversation) -> Assembly:
     """What is loaded. Raises CommandError while nothing is."""
     if talk.assembly is None:
+        if talk.model.absent:
+            raise CommandError("no model is loaded: /model takes one")
         raise CommandError("the model is still loading: try again in a moment")
     return talk.assembly
 

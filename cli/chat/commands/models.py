@@ -1,17 +1,18 @@
-"""/model: which one answers, and how to get another."""
+"""/model: which one answers, and how to get another; here, or of a server."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from cli import paths
 from cli.chat.commands.common import Block, Choice, CommandError, Stopped, must_be
+from cli.chat.model import GivenUp
 from cli.clean import clean, one_line
-from cli.exits import exit_code
+from cli.settings.engines import is_server
 
 if TYPE_CHECKING:
     from agent.models.transfer import PullProgress
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
 _Row = tuple[str, str, str, str]
 """Name, size, whether it fits, path."""
 _LOOK_AGAIN_S = 30
+_MOST_LISTED = 20  # of a server's models
 
 
 def model(talk: Conversation, face: Face, argument: str) -> None:
-    """`/model [NAME|pull NAME]`: another model for the same conversation; alone: those on this machine."""
+    """`/model [NAME|SERVER MODEL|pull NAME]`: another model for the same conversation; alone: those there are."""
     word, _, name = argument.partition(" ")
     if not argument:
         return talk.background.run(_found, lambda found: _show(talk, face, found))
@@ -40,19 +42,34 @@ def names(talk: Conversation, prefix: str) -> Sequence[Choice]:
 
     if prefix.startswith("pull "):
         return [(f"pull {one.name}", size_text(one.download_bytes)) for one in DOWNLOADS]
-    servers = [(name, "a server") for name in _servers()]
-    return [*_names(int(time.monotonic() / _LOOK_AGAIN_S)), *servers, ("pull", "download one")]
+    engine, theirs = talk.settings.engine, _served(talk)
+    if prefix.startswith(f"{engine} "):
+        return [(f"{engine} {one}", "") for one in theirs]
+    servers = [(name, one_line(clean(url), 60)) for name, url in _servers(talk).items()]
+    listed = [(one, f"of {engine}") for one in theirs[:_MOST_LISTED]]
+    return [*listed, *_names(int(time.monotonic() / _LOOK_AGAIN_S)), *servers, ("pull", "download one")]
 
 
-def _servers() -> Sequence[str]:
-    """The servers that the config file names; none if it can't be read, which is told where it is used."""
+def _servers(talk: Conversation) -> Mapping[str, str]:
+    """The addresses of the servers that the config file names, and of the one in use.
+
+    None of the file if it can't be read, which is told where it is used.
+    """
     from cli.settings.config import ConfigError
-    from cli.settings.engines import engine_names
+    from cli.settings.engines import engine_entries
 
+    engine = talk.settings.engine
+    used = {engine: engine} if "://" in engine else {}
     try:
-        return engine_names(os.environ)
+        return {name: str(entry.get("url", "")) for name, entry in engine_entries(os.environ).items()} | used
     except ConfigError:
-        return ()
+        return used
+
+
+def _served(talk: Conversation) -> Sequence[str]:
+    """The models of the server in use, as it calls them, if it has several to choose from. Raw text from there."""
+    listed = talk.assembly.served if talk.assembly else ()
+    return listed if len(listed) > 1 else ()
 
 
 @lru_cache(maxsize=1)
@@ -90,17 +107,32 @@ def _found() -> list[_Row]:
 def _show(talk: Conversation, face: Face, found: Sequence[_Row]) -> None:
     from agent.models.catalog import DOWNLOADS
     from agent.models.memory import size_text
+    from cli.runtime.remote import shown
 
     now = talk.assembly.engine.name if talk.assembly else talk.settings.model
-    block, width = Block(face, "Models on this machine"), max(len(row[0]) for row in found)
+    block, theirs, servers = Block(face), _served(talk), _servers(talk)
+    if theirs:
+        block.item(f"Models of {talk.settings.engine}", "bold")
+        for one in theirs[:_MOST_LISTED]:
+            block.row(f"{'›' if (now or '').startswith(f'{shown(one)} @ ') else ' '} {one}")
+        if len(theirs) > _MOST_LISTED:
+            block.row(f"  and {len(theirs) - _MOST_LISTED:,} more: /model NAME takes one", "dim")
+    block.item("Models on this machine", "bold")
+    width = max(len(row[0]) for row in found)
     for name, size, fit, path in found:
         block.row(f"{'›' if name == now else ' '} {name:<{width}}  {size:>8}  {fit:<13}  {path}")
     for download in DOWNLOADS:
         if all(row[0] != download.name for row in found):
             block.row(f"  /model pull {download.name} downloads it, {size_text(download.download_bytes)}", "dim")
-    for server in _servers():
-        block.row(f"{'›' if server == talk.settings.engine else ' '} {one_line(clean(server))}: a server")
-    block.row("  /model NAME switches to one; NAME can be the path of a GGUF file, or http://HOST:PORT", "dim")
+    if servers:
+        block.item("Servers", "bold")
+        width = max(len(one_line(clean(name))) for name in servers)
+    for name, url in servers.items():
+        mark = "›" if name == talk.settings.engine else " "
+        block.row(f"{mark} {one_line(clean(name)):<{width}}  {url if url != name else ''}".rstrip())
+    block.item("  /model NAME switches; NAME can be a GGUF file's path or http://HOST:PORT", "dim")
+    if servers:
+        block.item("  /model SERVER MODEL takes one of a server's models", "dim")
     block.show()
 
 
@@ -108,6 +140,14 @@ def _show(talk: Conversation, face: Face, found: Sequence[_Row]) -> None:
 
 
 def _switch(talk: Conversation, face: Face, name: str) -> None:
+    """To what the name means: a server, with its model; a model of the server in use; one on this machine."""
+    servers = _servers(talk)
+    engine, _, its = (name, "", "") if name in servers else name.partition(" ")
+    if "://" in engine or engine in servers:
+        return _switch_to_server(talk, face, engine, its.strip() or None)
+    if name in _served(talk):
+        return _load_next(talk, face, talk.settings.engine, name, name)
+
     def check() -> str:
         """What it is called. Raises ModelError, before the model in use is given up."""
         from agent.models.memory import read_memory
@@ -116,12 +156,18 @@ def _switch(talk: Conversation, face: Face, name: str) -> None:
 
         return resolve(name, locations=locations(), memory=read_memory()).name
 
-    if "://" in name or name in _servers():
-        return _switch_to_server(talk, face, name)
-    return talk.background.run(check, lambda found: _load_next(talk, face, name, found, is_server=False))
+    def not_here(error: Exception) -> None:
+        from agent.errors import ModelMissing
+        from cli.runtime.remote import called
+
+        if not isinstance(error, ModelMissing) or not called(name, _served(talk)):
+            return talk.tell(error)
+        return _load_next(talk, face, talk.settings.engine, name, name)
+
+    return talk.background.run(check, lambda found: _load_next(talk, face, "llama", name, found), not_here)
 
 
-def _switch_to_server(talk: Conversation, face: Face, name: str) -> None:
+def _switch_to_server(talk: Conversation, face: Face, name: str, its: str | None) -> None:
     """One on another machine is asked about first, once. Raises what is wrong with its address."""
     from cli.runtime.consent import WHAT_GOES, is_agreed, place_of, store_yes
     from cli.settings.engines import address_of
@@ -133,33 +179,42 @@ def _switch_to_server(talk: Conversation, face: Face, name: str) -> None:
         if key != "y":
             return face.note(f"nothing was sent to {place_of(address)}")
         store_yes(address)
-        return _load_next(talk, face, name, address.name, is_server=True)
+        return _load_next(talk, face, name, its, address.name)
 
     if is_agreed(address, talk.settings):
-        return _load_next(talk, face, name, address.name, is_server=True)
+        return _load_next(talk, face, name, its, address.name)
     return talk.ask(Question(f"Switch to {address.name}?", f"{WHAT_GOES} {place_of(address)}"), answered)
 
 
-def _load_next(talk: Conversation, face: Face, name: str, found: str, *, is_server: bool) -> None:
-    if not talk.between_turns(lambda: _load(talk, face, name, found, is_server=is_server)):
+def _load_next(talk: Conversation, face: Face, engine: str, its: str | None, found: str) -> None:
+    """Now, in place of a server that is being connected to, or once the turn is over. `its`: the model's name."""
+
+    def act() -> None:
+        _load(talk, face, engine, its, found)
+
+    if talk.model.absent:
+        return act()
+    if not talk.model.give_up(act) and not talk.between_turns(act):
         face.note(f"{found} from the next turn")
+    return None
 
 
-def _load(talk: Conversation, face: Face, name: str, found: str, *, is_server: bool) -> None:
-    """Give the loaded model up for another; when that can't be loaded, go back. Between turns."""
+def _load(talk: Conversation, face: Face, engine: str, its: str | None, found: str) -> None:
+    """Load another model, in place of the one that answers, if there is one. Between turns."""
     before, resolved = talk.assembly, talk.resolved
-    assert before is not None
 
     def failed(error: Exception) -> None:
-        if exit_code(error) is None:
-            raise error
-        face.note(f"{found} can't be used: {error}; back to {before.engine.name}", "red")
         talk.use_settings(resolved, talk.folder)
-        talk.model.load(tools=before.tools)
+        if isinstance(error, GivenUp):
+            face.note(f"gave up on {found}")
+        else:
+            talk.tell(error, of="" if str(error).startswith(found) else f"{found} can't be used: ")
+        if before:
+            face.note(f"{before.engine.name} goes on" if is_server(engine) else f"back to {before.engine.name}")
 
-    talk.change_settings(model=None if is_server else name, engine=name if is_server else "llama")
+    talk.change_settings(model=its, engine=engine)
     face.note(f"switching to {found}")
-    talk.model.load(tools=before.tools, failed=failed)
+    talk.model.load(tools=before.tools if before else None, failed=failed)
 
 
 def _pull(talk: Conversation, face: Face, name: str) -> None:

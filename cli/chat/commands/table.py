@@ -196,8 +196,10 @@ GROUPS: Sequence[tuple[str, Sequence[Command]]] = (
         "How it answers (from the next turn)",
         (
             Command("model", "[NAME|pull NAME]", "switch models; alone: list them", models.model,
-                    more="The conversation continues. NAME can be the path of a GGUF file.", arguments=models.names,
-                    aliases=("models",)),
+                    more="The conversation continues. NAME can be the path of a GGUF file, or a server: "
+                    "http://HOST:PORT, or the NAME of an [engines.NAME]. "
+                    "/model SERVER MODEL takes one of a server's models.",
+                    arguments=models.names, aliases=("models",)),
             Command("effort", "[low|medium|high]", "how long it thinks", settings.effort,
                     arguments=lambda talk, prefix: settings.EFFORTS),
             Command("think", "[on|off|peek]", "show the thinking, hide it, or peek at its end", settings.think,

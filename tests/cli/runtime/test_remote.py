@@ -19,7 +19,7 @@ from agent.control import Control
 from agent.errors import EngineFailed
 from agent.models.catalog import ETUDE_PATH
 from cli import paths
-from cli.exits import ExitError
+from cli.exits import ExitCode, ExitError
 from cli.own import own_parts
 from cli.runtime.consent import must_be_agreed
 from cli.runtime.progress import Display
@@ -161,8 +161,10 @@ def test_another_machine_is_refused_without_a_terminal() -> None:
         ("http://127.0.0.1:99", (), True),
         ("http://gpu.test:99", ("gpu.test",), True),
         ("http://gpu.test:99", ("GPU.test:99",), True),
-        ("http://gpu.test:99", ("http://gpu.test:99/",), True),  # as --engine has it
-        ("http://gpu.test:99", ("gpu.test:98", "test", "pu.test", "https://gpu.test:99"), False),
+        ("http://gpu.test:99", ("http://gpu.test:99/v1/",), True),  # as --engine has it
+        ("http://gpu.test:99", ("gpu.test:98", "test", "pu.test", "https://gpu.test:99", "http://gpu.test"), False),
+        ("http://[fe80::1]:99", ("[fe80::1]",), True),
+        ("http://[fe80::1]:99", ("fe80", "[fe80::1]:98"), False),
         ("http://other.test:99", (), True),  # stored
         ("https://other.test:99", (), False),
     ],
@@ -175,6 +177,22 @@ def test_what_was_agreed_to(engine: str, allowed: tuple[str, ...], fine: bool) -
     else:
         with pytest.raises(ExitError, match="nothing was sent to"):
             must_be_agreed(address_of(engine, {}), settings)
+
+
+def test_a_host_is_forgotten_by_each_of_its_names() -> None:
+    hosts = Hosts(paths.data_dir())
+    stored = ["http://gpu.test:99", "https://gpu.test", "https://other.test:99"]
+    for host in stored:
+        hosts.add(host)
+    done = ossia_here("trust", "--forget", "gpu.test")
+    said = "--forget: 'gpu.test' may be http://gpu.test:99 or https://gpu.test: name one of these"
+    assert (done.returncode, done.stderr.decode()) == (2, f"ossia: error: {said}\n")
+    for said in ("http://other.test:99", "other.test:98"):
+        assert ossia_here("trust", "--forget", said).returncode == 2
+    assert list(hosts.listed()) == stored
+    for said in ("gpu.test:99", "other.test", "https://gpu.test/"):
+        assert ossia_here("trust", "--forget", said).returncode == 0
+    assert not hosts.listed()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pty")
@@ -238,15 +256,23 @@ def test_which_of_its_models(
     config.write_text(f'[engines.team]\nurl = "{vllm.url()}"\n' + (f'model = "{own}"\n' if own else ""))
     found = connect(Settings(engine="team", model=model), QUIET, Control(), by_file=by_file)
     assert (found.engine.name, found.engine.context_tokens) == (f"{name} @ 127.0.0.1:{vllm.port}", context)
-    assert [request.path for request in vllm.requests].count("/v1/models") == 1
+    assert ([request.path for request in vllm.requests].count("/v1/models"), vllm.connections) == (1, 1)
 
 
 @pytest.mark.parametrize("kind", ["vllm", "llama"])
 def test_a_model_that_is_not_there(kind: str, site: Site, vllm: Site, etude_tokenizer: Tokenizer) -> None:
     serve(site, etude_tokenizer)
     url, there = (vllm.url(), "a, b") if kind == "vllm" else (site.url(), "etude")
-    with pytest.raises(ExitError, match=f" serves no c, only {there}: name one of these with --model$"):
+    with pytest.raises(ExitError, match=f" serves no c, only {there}: name one of these with --model$") as caught:
         connect(Settings(engine=url, model="c"), QUIET, Control())
+    assert caught.value.code == ExitCode.MODEL
+
+
+def test_a_key_in_a_models_place_is_not_shown(config: Path, vllm: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    config.write_text(f'[engines.a]\nurl = "{vllm.url()}"\n[engines.b]\nurl = "https://b.test"\nkey_env = "B_KEY"\n')
+    monkeypatch.setenv("B_KEY", "sk-a/b")
+    with pytest.raises(ExitError, match=r"^a serves no …, only a, b: name one of these with --model$"):
+        connect(Settings(engine="a", model="sk-a/b"), QUIET, Control())
 
 
 @pytest.mark.parametrize("model", ["gpt-oss-20b", "gpt-oss-120b"])

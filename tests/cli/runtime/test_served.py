@@ -12,7 +12,7 @@ import pytest
 
 from agent.control import Control
 from agent.models.catalog import ETUDE_PATH
-from agent.served.engine import NOT_HAD, ServedEngine
+from agent.served.engine import LESS, NOT_HAD, ServedEngine
 from agent.served.respond import ServedResponder
 from cli.runtime.progress import Display
 from cli.runtime.remote import connect
@@ -43,9 +43,10 @@ def server() -> Iterator[Made]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "title", "steps"),
+    ("verbose", "kind", "title", "steps"),
     [
         (
+            True,
             "responses",
             "Responses API",
             (
@@ -54,6 +55,7 @@ def server() -> Iterator[Made]:
             ),
         ),
         (
+            False,
             "chat",
             "Chat Completions",
             (
@@ -63,15 +65,16 @@ def server() -> Iterator[Made]:
         ),
     ],
 )
-def test_a_run_with_a_call(kind: str, title: str, steps: tuple[str, ...], server: Made, tmp_path: Path) -> None:
+def test_a_run_with_a_call(
+    verbose: bool, kind: str, title: str, steps: tuple[str, ...], server: Made, tmp_path: Path
+) -> None:
     (tmp_path / "own.py").write_text(DOUBLE)
-    flags = ("--tools", str(tmp_path / "own.py"), "--allow", "functions.double")
+    flags = ("--tools", str(tmp_path / "own.py"), "--allow", "functions.double", *["--verbose"] * verbose)
     site = server(kind, *steps)
     done = ossia("run", QUESTION, "--engine", site.url(), *flags)
     assert (done.returncode, done.stdout.decode()) == (0, "It is 816.\n"), done.stderr
     using = f"using gpt-oss-20b at 127.0.0.1:{site.port} ({title}, context unknown, 131,072 assumed: see --context)"
-    using = f"{using}; {NOT_HAD}"
-    assert done.stderr.decode().count(using) == 1
+    assert done.stderr.decode().count(f"{using}; {LESS}") == 1 and (NOT_HAD in done.stderr.decode()) == verbose
     assert [asked["model"] for asked in site.asked] == ["openai/gpt-oss-20b"] * 2
     sent = json.dumps(site.asked[1])
     assert "Double it." in sent and '"816"' in sent
@@ -79,9 +82,9 @@ def test_a_run_with_a_call(kind: str, title: str, steps: tuple[str, ...], server
 
 def test_a_stored_session_goes_on_with_a_model_here(server: Made) -> None:
     site = server("chat", chat({"reasoning": "Easy."}, {"content": ANSWER}))
-    first = ossia("run", QUESTION, "--engine", site.url(), "--no-tools", "--save", "--json", "--model", "gpt-oss:20b")
+    first = ossia("run", QUESTION, "--engine", site.url(), "--no-tools", "--save", "--json", "--model", "gpt-oss-20b")
     line = line_of(first)
-    assert (line["answer"], line["model"]) == (ANSWER, f"gpt-oss:20b @ 127.0.0.1:{site.port}")
+    assert (line["answer"], line["model"]) == (ANSWER, f"gpt-oss-20b @ 127.0.0.1:{site.port}")
     again = ossia("run", QUESTION, "--continue", "--json", "--model", "etude", "--temperature", "0", "--no-tools")
     assert again.returncode == 0, again.stderr
     assert line_of(again)["answer"]
@@ -116,10 +119,22 @@ def test_raw_is_refused(server: Made) -> None:
     ],
 )
 def test_what_goes_wrong(answer: Any, code: int, said: str, server: Made) -> None:
-    done = ossia("run", QUESTION, "--engine", server("chat", answer).url(), "--model", "gpt-oss-21b", "--no-tools")
+    done = ossia("run", QUESTION, "--engine", server("chat", answer).url(), "--no-tools")
     assert done.returncode == code
     last = done.stderr.decode().splitlines()[-1]
     assert last.startswith("ossia: error: 127.0.0.1:") and said in last and "\x1b" not in last
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_a_model_that_the_server_does_not_list(listed: bool, server: Made) -> None:
+    """It is told before anything is asked, unless there is no list."""
+    site = server("chat", chat({"content": ANSWER}))
+    site.list_models(*["gpt-oss:20b", "llama3.2:latest"] * listed)
+    done = ossia("run", QUESTION, "--engine", site.url(), "--no-tools", "--model", "nosuch")
+    assert (done.returncode, len(site.asked)) == ((3, 0) if listed else (0, 1)), done.stderr
+    if listed:
+        said = "serves no nosuch, only gpt-oss:20b, llama3.2:latest: name one of these with --model"
+        assert done.stderr.decode() == f"ossia: error: 127.0.0.1:{site.port} {said}\n"
 
 
 def test_several_models(server: Made) -> None:
@@ -134,7 +149,7 @@ def test_several_models(server: Made) -> None:
     ("model", "asked"),
     [
         ("gpt-oss-20b", "openai/gpt-oss-20b"),
-        ("openai/gpt-oss-120b:groq", "openai/gpt-oss-120b:groq"),  # not listed, as a router's
+        ("openai/gpt-oss-20b:groq", "openai/gpt-oss-20b:groq"),  # not listed, as a router's
         ("etude", "openai/gpt-oss-20b"),  # a model here, as the config's `model` may be
         ("/home/me/secret-name.gguf", "openai/gpt-oss-20b"),
         (str(ETUDE_PATH), "openai/gpt-oss-20b"),
@@ -151,6 +166,7 @@ def test_the_command_line_comes_before_the_config(
     server: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site = server("chat", *[chat({"content": ANSWER})] * 4)
+    site.list_models("said", "set")
     config = tmp_path / "config.toml"
     config.write_text(f'model = "theirs"\n[engines.hf]\nurl = "{site.url()}"\nmodel = "own"\n')
     monkeypatch.setenv("OSSIA_CONFIG", str(config))

@@ -79,6 +79,49 @@ def test_json_is_asked_with_the_key(site: Site, client: Client) -> None:
     assert json.loads(site.requests[1].body) == BODY
 
 
+def test_one_connection_for_questions_and_one_for_each_stream(site: Site, client: Client) -> None:
+    site.json("/props", {})
+    site.page("/completion", events({"n": 1}), type="text/event-stream")
+    with client.one_connection():
+        for _ in range(3):
+            client.get("/props", Control())
+        assert site.connections == 1
+        assert [asked(client), asked(client)] == [[{"n": 1}]] * 2
+        assert site.connections == 3
+    client.get("/props", Control())
+    assert site.connections == 4
+
+
+def test_a_shared_connection_that_died_is_replaced() -> None:
+    """By a server that closes it when it is asked again."""
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def answer() -> None:
+        with listening:
+            for _ in range(2):
+                with listening.accept()[0] as connection:
+                    connection.recv(65_536)
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+                    connection.recv(65_536)
+
+    threading.Thread(target=answer, daemon=True).start()
+    client = Client(Address(f"http://127.0.0.1:{listening.getsockname()[1]}", "team"))
+    with client.one_connection():
+        assert [client.get("/props", Control()), client.get("/props", Control())] == [{}, {}]
+
+
+def test_a_stop_ends_a_question_on_a_shared_connection(site: Site, client: Client) -> None:
+    site.json("/props", {})
+    site.silent("/silent")
+    control = Control()
+    stop_when(lambda: len(site.requests) == 2, control)
+    with client.one_connection():
+        client.get("/props", Control())
+        with pytest.raises(EngineFailed, match="stopped before it answered"):
+            client.get("/silent", control)
+    assert client.get("/props", Control()) == {}
+
+
 def test_events_come_up_to_done(site: Site, client: Client) -> None:
     body = b": hello\n\n" + events({"n": 1}) + b'event: x\ndata: {"n":\ndata: 2}\n\n' + events("[DONE]", "rest")
     site.page("/completion", body, type="text/event-stream; charset=utf-8")
