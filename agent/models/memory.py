@@ -17,7 +17,7 @@ _PAGE_BYTES = mmap.PAGESIZE
 class Memory:
     """Free memory in bytes. `ram_free` None: not known, so nothing is predicted. `gpu_free`: a number per device.
 
-    `shared`: the GPU uses the same memory (Apple's processors), so only `ram_free` counts.
+    `shared`: the GPU uses the same memory (Apple's processors, integrated GPUs), so only `ram_free` counts.
     """
 
     ram_free: int | None
@@ -30,6 +30,14 @@ class Memory:
         return self.ram_free if self.shared or self.ram_free is None else self.ram_free + sum(self.gpu_free)
 
 
+@dataclass(frozen=True, slots=True)
+class GpuMemory:
+    """The free memory of each GPU, in bytes. `shared`: they are integrated, and theirs is the processor's memory."""
+
+    free: tuple[int, ...] = ()
+    shared: bool = False
+
+
 def size_text(count: int) -> str:
     """Bytes for people: `"12.1 GB"`, `"3.1 MB"`, `"12.5 kB"`, `"12 bytes"`."""
     if count < 1000:
@@ -39,18 +47,19 @@ def size_text(count: int) -> str:
     return f"{count / 1e9:.1f} GB" if count >= 1e8 else f"{count / 1e6:.1f} MB"
 
 
-def read_memory(gpu_free: tuple[int, ...] = (), *, root: Path = Path("/")) -> Memory:
-    """What is free on this machine now. `gpu_free` comes from the engine, which alone can see the devices.
+def read_memory(gpus: GpuMemory | None = None, *, root: Path = Path("/")) -> Memory:
+    """What is free on this machine now. `gpus` comes from the engine, which alone can see the devices; None: no GPU.
 
     Linux: MemAvailable, or less where a control group allows less; macOS: what vm_stat calls free, inactive,
     speculative or purgeable; Windows: available physical memory. `root` is where /proc and /sys are.
     """
+    gpus = gpus or GpuMemory()
     if sys.platform == "darwin":
-        return Memory(_macos_free(), gpu_free, shared=platform.machine() == "arm64")
+        return Memory(_macos_free(), gpus.free, shared=gpus.shared or platform.machine() == "arm64")
     if sys.platform == "win32":
-        return Memory(_windows_free(), gpu_free)
+        return Memory(_windows_free(), gpus.free, gpus.shared)
     known = [free for free in (_linux_available(root), _cgroup_free(root)) if free is not None]
-    return Memory(min(known) if known else None, gpu_free)
+    return Memory(min(known) if known else None, gpus.free, gpus.shared)
 
 
 def mapped_bytes(*, root: Path = Path("/")) -> int | None:

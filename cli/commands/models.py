@@ -30,17 +30,16 @@ def list_() -> None:
 
     Looks into ossia's own folder and those of Hugging Face, llama.cpp, LM Studio and Ollama.
     """
-    from agent.engine.llama import gpu_free_bytes
     from agent.models.catalog import DOWNLOADS
     from agent.models.find import find_models
-    from agent.models.memory import read_memory, size_text
+    from agent.models.memory import size_text
     from agent.models.pulled import unfinished
     from cli.clean import one_line
     from cli.paths import data_dir
-    from cli.runtime.models import locations
+    from cli.runtime.models import free_memory, locations
     from cli.streams import shown
 
-    found, memory = find_models(locations()), read_memory(gpu_free_bytes())
+    found, memory = find_models(locations()), free_memory()
     rows = [("NAME", "SIZE", "FITS", "FROM", "PATH"), *(_row(one, memory) for one in found)]
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     for row in rows:
@@ -143,12 +142,10 @@ def _located(model: str | None) -> Found:
     """The file that `model` names, the first one of that name; None: the one that a run without --model uses."""
     import os
 
-    from agent.engine.llama import gpu_free_bytes
     from agent.models.find import found_at
-    from agent.models.memory import read_memory
     from agent.models.resolve import locate, resolve
     from cli.commands.models_call import say_engine, say_more
-    from cli.runtime.models import locations
+    from cli.runtime.models import free_memory, locations
     from cli.settings.config import resolve as resolve_settings
 
     where = locations()
@@ -157,7 +154,7 @@ def _located(model: str | None) -> Found:
         say_engine(settings)
         model = settings.model
     if model is None:
-        return found_at(resolve(None, locations=where, memory=read_memory(gpu_free_bytes())).path, where)
+        return found_at(resolve(None, locations=where, memory=free_memory()).path, where)
     files = locate(model, locations=where)
     say_more(model, files)
     found = files[0]

@@ -53,13 +53,12 @@ def print_plan(given: Mapping[str, object], *, as_json: bool) -> None:
 
     Raises ModelError, DoesNotFit, SettingRefused, ConfigError.
     """
-    from agent.engine.llama import gpu_free_bytes, processor_features
+    from agent.engine.llama import processor_features
     from agent.models.explain import explain
-    from agent.models.memory import read_memory
     from agent.models.resolve import locate
     from agent.models.resolve import resolve as resolve_model
     from cli.commands.models_call import say_engine, say_more
-    from cli.runtime.models import locations
+    from cli.runtime.models import free_memory, locations
     from cli.runtime.planning import plan_for, wishes_of
     from cli.settings.config import resolve
     from cli.streams import shown
@@ -69,7 +68,7 @@ def print_plan(given: Mapping[str, object], *, as_json: bool) -> None:
         say_engine(settings)
     if settings.model:
         say_more(settings.model, locate(settings.model, locations=locations()))
-    memory = read_memory(gpu_free_bytes())
+    memory = free_memory()
     model = resolve_model(settings.model, locations=locations(), memory=memory)
     planned = plan_for(settings, model, memory, stays=True)
     rows = explain(model, memory, planned, wishes_of(settings, model, stays=True), processor_features())

@@ -52,8 +52,7 @@ class Engine:
         if code:
             return (error.decode("utf-8", "replace").strip().splitlines() or [f"exit status {code}"])[-1]
         said: dict[str, Any] = json.loads(out.splitlines()[-1])
-        version = said.pop("version")
-        return Build(version, **{name: tuple(value) for name, value in said.items()})
+        return Build(**{name: tuple(value) if isinstance(value, list) else value for name, value in said.items()})
 
 
 if __name__ == "__main__":

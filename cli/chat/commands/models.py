@@ -69,15 +69,14 @@ def _names(period: int) -> tuple[Choice, ...]:
 
 
 def _found() -> list[_Row]:
-    from agent.engine.llama import gpu_free_bytes
     from agent.errors import ModelError
     from agent.models.find import find_models
-    from agent.models.memory import read_memory, size_text
+    from agent.models.memory import size_text
     from agent.models.model import open_model
     from agent.models.needs import fits
-    from cli.runtime.models import locations
+    from cli.runtime.models import free_memory, locations
 
-    memory, rows = read_memory(gpu_free_bytes()), []
+    memory, rows = free_memory(), []
     for one in find_models(locations()):
         try:
             fit = "fits" if fits(open_model(one.path, origin=one.origin), memory) else "too large now"

@@ -11,16 +11,17 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from agent.engine.llama import gpu_free_bytes
+from agent.engine.llama import gpu_memory
 from agent.models.catalog import ETUDE_PATH
+from agent.models.memory import GpuMemory
 from cli import paths
 from tests.agent.models.test_ollama import HUB, LIBRARY, add
 from tests.oracle.model_headers import CODES, show
 from tests.support.command import OSSIA, TIMEOUT_S, ossia_here
-from tests.support.gguf_edit import STRING, U32, GgufEdit, split_gguf, text
+from tests.support.gguf_edit import STRING, U32, GgufEdit, inflated_gguf, split_gguf, text
 from tests.support.toy_gguf import write_toy_gguf
 
-without_gpu = pytest.mark.skipif(gpu_free_bytes() != (), reason="tells of this machine's GPU")
+without_gpu = pytest.mark.skipif(gpu_memory().free != (), reason="tells of this machine's GPU")
 
 
 @pytest.fixture(scope="module")
@@ -202,6 +203,17 @@ def test_the_path_of_a_model(toy: Path) -> None:
         "from": "ossia",
         "bytes": own.stat().st_size,
     }
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs files with holes")
+def test_gpus_count_as_they_do_in_a_run(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    large = _own(toy, "gpt-oss-20b-mxfp4.gguf")
+    inflated_gguf(toy, large)
+    monkeypatch.setattr("agent.engine.llama.gpu_memory", lambda: GpuMemory((10**12,)))
+    assert _out(ossia_here("models", "path")) == f"{large}\n"
+    assert _out(ossia_here("models", "show")).startswith(f"gpt-oss-20b  {large}\n")
+    assert json.loads(_out(ossia_here("models", "plan", "--json")))["path"] == str(large)
+    assert " 236.2 GB  yes   ossia " in _out(ossia_here("models", "list"))
 
 
 def test_the_default_is_written_into_the_config(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
