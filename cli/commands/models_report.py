@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from agent.models.describe import Description, Stored
     from agent.models.explain import Row
@@ -24,17 +25,10 @@ VERSION = 1
 
 def print_description(name: str, told: Description, *, as_json: bool) -> None:
     """Print what the header says: rows of a label and a text, or JSON on one line."""
-    from cli.clean import one_line
-    from cli.streams import shown
-
     if as_json:
         print(json.dumps(_document(name, told)))
         return
-    rows = _rows(told)
-    width = max(len(label) for label, _ in rows)
-    print(shown(f"{one_line(name)}  {one_line(str(told.path))}"))
-    for label, text in rows:
-        print(shown(f"{label:<{width}}  {one_line(text)}"))
+    _print_rows(name, told.path, _rows(told))
 
 
 def print_path(one: Found, *, as_json: bool) -> None:
@@ -77,10 +71,23 @@ def print_plan(given: Mapping[str, object], *, as_json: bool) -> None:
         return
     for note in (*model.notes, *planned.warnings):
         print(shown(f"ossia: warning: {note}"), file=sys.stderr)
-    print(shown(f"{model.name}  {model.path}"))
-    width = max(len(label) for label, _ in rows)
+    _print_rows(model.name, model.path, rows)
+
+
+def _print_rows(name: str, path: Path, rows: Sequence[Row]) -> None:
+    """The rows, wrapped on a terminal; in a pipe each is one line."""
+    from cli.clean import one_line
+    from cli.runtime.progress import columns
+    from cli.streams import shown, stdout
+    from cli.words import wrapped
+
+    print(shown(f"{one_line(name)}  {one_line(str(path))}"))
+    indent = max(len(label) for label, _ in rows) + 2
     for label, text in rows:
-        print(shown(f"{label:<{width}}  {text}"))
+        first = f"{label:<{indent}}"
+        whole = [f"{first}{one_line(text)}"]
+        for line in wrapped(text, first, " " * indent, columns(stdout())) if stdout().isatty() else whole:
+            print(shown(line))
 
 
 def _rows(told: Description) -> list[tuple[str, str]]:

@@ -132,6 +132,22 @@ def test_show_a_title_that_is_longer_than_it_should_be(toy: Path, tmp_path: Path
     assert len(title) < 100
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+@pytest.mark.parametrize("command", ["show", "plan"])
+def test_rows_are_wrapped_on_a_terminal(command: str) -> None:
+    whole = _out(ossia_here("models", command, "etude")).splitlines()
+    child = pexpect.spawn(str(OSSIA), ["models", command, "etude"], TIMEOUT_S, encoding="utf-8", dimensions=(24, 50))
+    rows = child.read().splitlines()
+    child.close()
+    assert rows[0] == whole[0], "a path is left whole, to be copied"
+    assert max(map(len, rows[1:])) <= 50 < max(map(len, whole[1:]))
+    indent = " " * (len(whole[1]) - len(whole[1].partition(" ")[2].lstrip()))
+    joined = "\n".join(rows).replace(f"\n{indent}", " ").splitlines()
+    assert [row for row in joined if not row.startswith("memory")] == [
+        row for row in whole if not row.startswith("memory")
+    ]
+
+
 def test_ollama_s_own_form_is_told(toy: Path, home: Path, tmp_path: Path) -> None:
     edit = GgufEdit.of(toy)
     edit.entries["general.architecture"] = (STRING, text("gptoss"))
