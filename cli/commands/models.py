@@ -17,9 +17,20 @@ if TYPE_CHECKING:
 
 app = group("Look at models, get or remove them: list, show, plan, pull, rm, default, path.")
 
-Model = Annotated[str, typer.Argument(metavar="NAME|PATH", help="A name as `list` prints it, or a GGUF file.")]
+
+def _named(model: str | None) -> str | None:
+    if model == "":
+        raise typer.BadParameter("must not be empty: give a name as `ossia models list` prints it, or a GGUF file")
+    return model
+
+
+Model = Annotated[
+    str,
+    typer.Argument(metavar="NAME|PATH", help="A name as `list` prints it, or a GGUF file.", callback=_named),
+]
 MaybeModel = Annotated[
-    str | None, typer.Argument(metavar="[NAME|PATH]", help="As `list` prints it. [default: the one that is used]")
+    str | None,
+    typer.Argument(metavar="[NAME|PATH]", help="As `list` prints it. [default: the one that is used]", callback=_named),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
 
@@ -94,7 +105,7 @@ def path(model: MaybeModel = None, json: Json = False) -> None:
     """Print where a model's (first) file is."""
     from cli.commands.models_report import print_path
 
-    print_path(_located(model), as_json=json)
+    print_path(_first_file(_located(model)), as_json=json)
 
 
 @app.command()
@@ -161,6 +172,22 @@ def _located(model: str | None) -> Found:
     if found.path.is_dir():
         raise exit_error(f"{found.path}: is a directory; name a GGUF file in it")
     return found
+
+
+def _first_file(found: Found) -> Found:
+    """The first file of the split model that `found` is a later one of. Raises ModelMissing if it isn't there."""
+    from dataclasses import replace
+
+    from agent.errors import ModelMissing
+    from agent.models.catalog import part_of, part_path
+
+    part = part_of(found.path)
+    if part is None or part[0] == 1:
+        return found
+    first = part_path(found.path, 1, part[1])
+    if not first.is_file():
+        raise ModelMissing(f"{first}: no such file, and {found.path} is a part of that model: download all of it")
+    return replace(found, path=first)
 
 
 def _row(found: Found, memory: Memory) -> tuple[str, str, str, str, str]:

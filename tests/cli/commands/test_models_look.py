@@ -221,6 +221,20 @@ def test_the_path_of_a_model(toy: Path) -> None:
     }
 
 
+def test_the_path_of_a_later_part(toy: Path) -> None:
+    first = split_gguf(toy, paths.data_dir() / "models", "gpt-oss-120b-mxfp4")
+    third = str(first).replace("-00001-", "-00003-")
+    assert _out(ossia_here("models", "path", third)) == f"{first}\n"
+    assert json.loads(_out(ossia_here("models", "path", third, "--json")))["path"] == str(first)
+    first.unlink()
+    assert f"{first}: no such file, and {third} is a part of that model" in _said("path", third, code=3)
+
+
+@pytest.mark.parametrize("command", ["show", "plan", "path", "default"])
+def test_an_empty_name(command: str) -> None:
+    assert "must not be empty" in _said(command, "", code=2)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="needs files with holes")
 def test_gpus_count_as_they_do_in_a_run(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     large = _own(toy, "gpt-oss-20b-mxfp4.gguf")

@@ -180,7 +180,7 @@ def test_what_is_no_model_file(toy: Path, models: Path) -> None:
     _run("show", str(around), code=3)
     for path in (odd, nowhere, around):
         assert _run("rm", "--yes", str(path))[1] == f"ossia: removed {path}\n"
-    assert "no model ''" in _run("rm", "--yes", "", code=3)[1]
+    assert "must not be empty" in _run("rm", "--yes", "", code=2)[1]
 
 
 def test_a_folder_here_is_not_the_model_of_its_name(toy: Path, models: Path, tmp_path: Path) -> None:
