@@ -167,7 +167,7 @@ def begin(
 
 def _remote(resolved: Resolved, folder: Folder | None, display: Display, worker: Worker, wait: Wait) -> Loading:
     from agent.control import Control
-    from cli.runtime.remote import connect
+    from cli.runtime.remote import connect, without_effect
 
     started, control = time.monotonic(), Control()
     display.line.set("asking the server")
@@ -182,6 +182,8 @@ def _remote(resolved: Resolved, folder: Folder | None, display: Display, worker:
 
     def told() -> tuple[Engine, None]:
         display.note(server.note)
+        if idle := without_effect(resolved, engine.context_tokens):
+            display.warn(idle)
         return engine, None
 
     tokenizer, respond = server.tokenizer, server.respond
