@@ -199,6 +199,7 @@ def pull_model(name: str) -> None:
     from agent.models.catalog import DOWNLOADS, ETUDE, ETUDE_PATH, download_of
     from agent.models.pull import on_the_hub
     from agent.models.pulled import in_repository
+    from agent.models.transfer import token_kept_back
     from cli import paths
 
     if name == ETUDE:
@@ -207,6 +208,8 @@ def pull_model(name: str) -> None:
     if "://" in name:
         _from_address(name)
         return
+    if line := token_kept_back():
+        _say(line)
     model, found = download_of(name), in_repository(name)
     if model is None and found is None:
         choices = ", ".join(download.name for download in DOWNLOADS)

@@ -164,12 +164,15 @@ def _load(talk: Conversation, face: Face, name: str, found: str, *, is_server: b
 def _pull(talk: Conversation, face: Face, name: str) -> None:
     from agent.models.catalog import DOWNLOADS, download_of
     from agent.models.pull import parts_kept
+    from agent.models.transfer import token_kept_back
 
     wanted = download_of(name)
     if wanted is None:
         must_be(" or ".join(one.name for one in DOWNLOADS), name)
     if talk.background.job:
         raise CommandError("another job is running: Ctrl-C ends it")
+    if line := token_kept_back(os.environ.get("HF_ENDPOINT")):
+        face.note(line)
     stopped: list[bool] = []
 
     def work() -> str:
