@@ -219,7 +219,23 @@ def pull_model(name: str) -> None:
     if model is None:
         assert found is not None
         model = on_the_hub(*found, paths.data_dir())
+        _say_same_size(name, model)
     _from_hub(name, model)
+
+
+def _say_same_size(name: str, model: CatalogModel) -> None:
+    """On stderr, before a download: a model here has the very size of this one, and so may be the same."""
+    from agent.models.find import find_models
+    from agent.models.pulled import files_of
+    from cli.runtime.models import locations
+
+    where = locations()
+    if any(path.suffix == ".gguf" for path in files_of(name, where.data)):
+        return
+    for one in find_models(where):
+        if one.file_bytes == model.download_bytes:
+            _say(f"{one.path} ({one.name}) has the same size: if it is the same model, Ctrl-C ends this download")
+            return
 
 
 def _from_hub(name: str, model: CatalogModel) -> None:

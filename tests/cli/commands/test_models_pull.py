@@ -33,6 +33,17 @@ def test_a_repository_then_its_name(tmp_path: Path) -> None:
     assert (removed.returncode, path.exists()) == (0, False)
 
 
+def test_a_model_that_may_be_here_by_another_name(tmp_path: Path) -> None:
+    here = paths.data_dir() / "models" / "gpt-oss-20b-mxfp4.gguf"
+    here.parent.mkdir(parents=True)
+    toy = write_toy_gguf(here).read_bytes()
+    with Hub({"tuned-Q8_0.gguf": toy}, repo=REPO) as hub:
+        done = ossia("models", "pull", REPO, env={"HF_ENDPOINT": hub.endpoint})
+        again = ossia("models", "pull", REPO, env={"HF_ENDPOINT": hub.endpoint})
+    hint = f"{here} (gpt-oss-20b) has the same size: if it is the same model, Ctrl-C ends this download"
+    assert (done.returncode, done.stderr.decode(), again.stderr) == (0, f"ossia: {hint}\n", b"")
+
+
 def test_no_token_goes_where_it_could_be_read(tmp_path: Path) -> None:
     toy = write_toy_gguf(tmp_path / "toy.gguf").read_bytes()
     kept_back = b"ossia: HF_ENDPOINT isn't https://: your token of Hugging Face isn't sent there\n"
