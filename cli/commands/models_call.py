@@ -56,16 +56,17 @@ def _say_default_gone() -> None:
     from agent.models.resolve import locate
     from cli.runtime.models import locations
     from cli.settings.config import ConfigError, resolve
+    from cli.settings.engines import is_server
 
     try:
-        chosen = resolve({}, environ=os.environ).settings.model
+        settings = resolve({}, environ=os.environ).settings
     except ConfigError:  # another command says so
         return
     try:
-        if chosen is not None:
-            locate(chosen, locations=locations())
+        if settings.model is not None and not is_server(settings.engine):  # a server's model is another thing
+            locate(settings.model, locations=locations())
     except ModelMissing:
-        _say(f"the settings' model is {chosen}, which is gone: `ossia config unset model` takes that back")
+        _say(f"the settings' model is {settings.model}, which is gone: `ossia config unset model` takes that back")
 
 
 def _own_files(model: str) -> tuple[list[Path], list[Found]]:

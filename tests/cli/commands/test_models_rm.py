@@ -197,3 +197,8 @@ def test_an_engine_that_is_a_server_is_told(home: Path) -> None:
     for command in (["show"], ["plan"], ["path"], ["default", "etude"]):
         assert told in _run(*command)[1]
     assert told not in _run("path", "etude")[1]
+    paths.config_file().write_text('engine = "http://127.0.0.1:9"\nmodel = "openai/gpt-oss-20b"\n')
+    part = paths.data_dir() / "models" / "gpt-oss-20b-mxfp4.gguf.0123456789ab.part"
+    part.parent.mkdir(parents=True)
+    part.write_bytes(b"x")
+    assert _run("rm", "--yes", "gpt-oss-20b")[1] == f"ossia: removed {part}\n", "the server's model isn't gone"
