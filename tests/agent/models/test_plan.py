@@ -263,6 +263,8 @@ def test_memory_of_a_plain_machine(tmp_path: Path) -> None:
     assert read_memory(root=_machine(tmp_path, 1000)) == Memory(1_024_000)
     assert read_memory(GpuMemory((5,)), root=_machine(tmp_path, 1000)) == Memory(1_024_000, (5,))
     assert read_memory(GpuMemory((5,), shared=True), root=_machine(tmp_path, 1000)) == Memory(1_024_000, (5,), True)
+    aside = GpuMemory((99 * 1024, 7_000_000), shared=True)  # more than the system has in all
+    assert read_memory(aside, root=_machine(tmp_path, 1000)) == Memory(8_024_000, aside.free, True)
     assert read_memory(root=tmp_path / "none") == Memory(None)
 
 
