@@ -401,6 +401,18 @@ def test_a_model_is_downloaded_and_a_download_is_stopped(tmp_path: Path, monkeyp
         chatting(case)
 
 
+def test_a_token_that_is_kept_back_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://hub.test")
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, answer("Hi."))) as stage:
+            await send_until(stage, "/model pull gpt-oss-20b", "no connection to the hub")
+            assert "HF_ENDPOINT isn't https://: your token of Hugging Face isn't sent there" in text_of(stage)
+
+    chatting(case)
+
+
 # -- what was asked and answered ---------------------------------------------------------------------------------------
 
 
