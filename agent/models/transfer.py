@@ -69,17 +69,20 @@ def hub_token(endpoint: str | None = None) -> Literal[False] | None:
 
     `endpoint` None: the hub, or what HF_ENDPOINT says.
     """
-    from huggingface_hub import constants
+    if endpoint is None:
+        from huggingface_hub import constants
 
-    return None if is_safe(endpoint or constants.ENDPOINT) else False
+        endpoint = constants.ENDPOINT
+    return None if is_safe(endpoint) else False
 
 
 def token_kept_back(endpoint: str | None = None) -> str:
     """A line for the user whose token isn't sent; "": it is, or there is none."""
+    if hub_token(endpoint) is None:
+        return ""
     from huggingface_hub import get_token
 
-    plain = hub_token(endpoint) is False
-    return "HF_ENDPOINT isn't https://: your token of Hugging Face isn't sent there" if plain and get_token() else ""
+    return "HF_ENDPOINT isn't https://: your token of Hugging Face isn't sent there" if get_token() else ""
 
 
 def is_size(path: Path, count: int) -> bool:

@@ -171,7 +171,8 @@ def _pull(talk: Conversation, face: Face, name: str) -> None:
         must_be(" or ".join(one.name for one in DOWNLOADS), name)
     if talk.background.job:
         raise CommandError("another job is running: Ctrl-C ends it")
-    if line := token_kept_back(os.environ.get("HF_ENDPOINT")):
+    endpoint = os.environ.get("HF_ENDPOINT") or None
+    if endpoint and (line := token_kept_back(endpoint)):  # without one the hub's library needn't be loaded yet
         face.note(line)
     stopped: list[bool] = []
 
@@ -187,7 +188,6 @@ def _pull(talk: Conversation, face: Face, name: str) -> None:
             show(progress)
             face.wake()
 
-        endpoint = os.environ.get("HF_ENDPOINT") or None
         return str(pull(wanted, paths.data_dir(), on_progress=on_progress, endpoint=endpoint))
 
     def over(tell: Callable[[], None]) -> None:
