@@ -146,6 +146,19 @@ def bar(share: float, cells: int) -> str:
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
 
+def wrapped(text: str, first: str, others: str, width: int) -> list[str]:
+    """The text on lines of `width` columns (40 at least), broken between words, never inside a path.
+
+    `first` and `others` are what the lines begin with.
+    """
+    import textwrap
+
+    return textwrap.wrap(
+        one_line(text), max(width, 40), initial_indent=first, subsequent_indent=others, break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
+
+
 def json_line(value: object) -> str:
     """JSON on one line, for stdout. On a terminal, all that it could obey is escaped: that is still the same JSON."""
     if stdout().isatty():

@@ -20,12 +20,13 @@ import numpy as np
 from llama_cpp._ggml import libggml
 
 from agent.engine.cache import Logits
-from agent.engine.devices import Build, backend_names, experts_with_processor, free_gpu_bytes, gpu_names
+from agent.engine.devices import Build, backend_names, experts_with_processor, gpu_names, memory_of_gpus
 from agent.engine.log import Log
 from agent.engine.meter import Meter
 from agent.engine.openmp import Waiting, waiting_for
 from agent.engine.threads import default_threads, step_tokens
 from agent.errors import EngineFailed, ModelUnusable, OutOfMemory, SettingRefused
+from agent.models.memory import GpuMemory
 
 _MOST_THREADS = 512  # GGML_MAX_N_THREADS; OpenMP ends the process when it can't start a thread
 _DONE, _ABORTED = 0, 2  # what llama_decode returns
@@ -321,9 +322,9 @@ def _load_error(path: Path, what: str) -> ModelUnusable | OutOfMemory:
     return ModelUnusable(f"{path}: llama.cpp can't use this file ({reason}): download it again, or use another one")
 
 
-def gpu_free_bytes() -> tuple[int, ...]:
-    """The free memory of each GPU that layers can be put on, in bytes; empty where llama.cpp was built without any."""
-    return free_gpu_bytes(libggml) if lib.llama_supports_gpu_offload() else ()
+def gpu_memory() -> GpuMemory:
+    """The free memory of each GPU that layers can be put on; empty where llama.cpp was built without any."""
+    return memory_of_gpus(libggml) if lib.llama_supports_gpu_offload() else GpuMemory()
 
 
 def processor_features() -> frozenset[str]:
@@ -334,8 +335,8 @@ def processor_features() -> frozenset[str]:
 
 def build() -> Build:
     """What this llama.cpp was compiled for, and the GPUs that it sees now."""
-    names, free = gpu_names(libggml), free_gpu_bytes(libggml)
-    return Build(lib.__version__, backend_names(libggml), names, free, tuple(sorted(processor_features())))
+    names, memory, features = gpu_names(libggml), memory_of_gpus(libggml), tuple(sorted(processor_features()))
+    return Build(lib.__version__, backend_names(libggml), names, memory.free, features, memory.shared)
 
 
 _LOG = Log()

@@ -6,6 +6,8 @@ import ctypes
 from dataclasses import dataclass
 from typing import Any
 
+from agent.models.memory import GpuMemory
+
 _GPU, _IGPU = 1, 2  # enum ggml_backend_dev_type of ggml-backend.h
 
 
@@ -14,7 +16,7 @@ class Build:
     """What the installed llama.cpp was compiled for, and the GPUs that it sees.
 
     `backends` are as llama.cpp calls them (CUDA, ROCm, Vulkan, MTL for Metal, CPU, …); `features` are those of the
-    processor that it uses; `gpu_free` is in bytes, for each of `gpus`.
+    processor that it uses; `gpu_free` is in bytes, for each of `gpus`, and `gpu_shared` as in `GpuMemory`.
 
         Build("0.3.36", ("CUDA", "CPU"), ("NVIDIA GeForce RTX 4070",), (11_811_160_064,), ("AVX2", "FMA"))
     """
@@ -24,6 +26,7 @@ class Build:
     gpus: tuple[str, ...] = ()
     gpu_free: tuple[int, ...] = ()
     features: tuple[str, ...] = ()
+    gpu_shared: bool = False
 
 
 def backend_names(ggml: ctypes.CDLL) -> tuple[str, ...]:
@@ -37,8 +40,8 @@ def backend_names(ggml: ctypes.CDLL) -> tuple[str, ...]:
     return tuple((name(get(number)) or b"").decode("utf-8", "replace") for number in range(count()))
 
 
-def free_gpu_bytes(ggml: ctypes.CDLL) -> tuple[int, ...]:
-    """The free memory of each GPU, in bytes and in llama.cpp's order; `(11_811_160_064,)` on a laptop with one.
+def memory_of_gpus(ggml: ctypes.CDLL) -> GpuMemory:
+    """The free memory of each GPU, in llama.cpp's order; `GpuMemory((11_811_160_064,))` on a laptop with one.
 
     An integrated GPU counts only if there is no other, as in llama.cpp. Empty without a GPU, or if the library doesn't
     export the calls.
@@ -46,7 +49,7 @@ def free_gpu_bytes(ggml: ctypes.CDLL) -> tuple[int, ...]:
     try:
         devices, memory = _gpus(ggml), ggml.ggml_backend_dev_memory
     except AttributeError:
-        return ()
+        return GpuMemory()
     size = ctypes.POINTER(ctypes.c_size_t)
     memory.restype, memory.argtypes = None, [ctypes.c_void_p, size, size]
     free = []
@@ -54,7 +57,7 @@ def free_gpu_bytes(ggml: ctypes.CDLL) -> tuple[int, ...]:
         room, total = ctypes.c_size_t(), ctypes.c_size_t()
         memory(device, ctypes.byref(room), ctypes.byref(total))
         free.append(room.value)
-    return tuple(free)
+    return GpuMemory(tuple(free), shared=any(ggml.ggml_backend_dev_type(device) == _IGPU for device in devices))
 
 
 def gpu_names(ggml: ctypes.CDLL) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agent.control import Control
-from agent.engine._native import LlamaSettings, Native, build, gpu_free_bytes, processor_features
+from agent.engine._native import LlamaSettings, Native, build, gpu_memory, processor_features
 from agent.engine.base import Constraint, Progress, Prompt, Sampling
 from agent.engine.cache import PrefixCache
 from agent.engine.generation import Bounds, Lane, LocalGeneration, Prefill
@@ -17,7 +17,7 @@ from agent.engine.sampling import Sampler
 from agent.errors import ContextFull, ModelUnusable
 from harmony.tokenizer import Vocabulary
 
-__all__ = ["LlamaEngine", "LlamaSettings", "build", "gpu_free_bytes", "processor_features"]
+__all__ = ["LlamaEngine", "LlamaSettings", "build", "gpu_memory", "processor_features"]
 
 
 class LlamaEngine:

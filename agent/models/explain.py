@@ -47,7 +47,10 @@ def _context(model: ModelFile, memory: Memory, planned: Plan, wishes: Wishes) ->
 def _gpus(model: ModelFile, memory: Memory, planned: Plan, wishes: Wishes) -> list[Row]:
     put, whole = planned.offload, model.architecture.layers + 1
     if not memory.gpu_free:
-        return [("GPU", "none that llama.cpp can use: the processor does everything")]
+        asked = (("--gpu-layers", wishes.gpu_layers), ("--n-cpu-moe", wishes.cpu_moe))
+        idle = ", ".join(flag for flag, count in asked if count)
+        none = "none that llama.cpp can use: the processor does everything"
+        return [("GPU", f"{none}; without effect: {idle}" if idle else none)]
     layers = (
         f"all {whole} layers, the output's among them" if put.layers == whole else f"{put.layers} of {whole} layers"
     )
@@ -69,7 +72,7 @@ def _gpus(model: ModelFile, memory: Memory, planned: Plan, wishes: Wishes) -> li
 def _experts(model: ModelFile, memory: Memory, planned: Plan, wishes: Wishes) -> list[Row]:
     """About experts that are kept off the GPU, or layers that are."""
     put, layers = planned.offload, model.architecture.layers
-    if not memory.gpu_free or memory.shared or not put.layers:
+    if not memory.gpu_free or not put.layers:
         return []
 
     def needed(count: int, kept: int) -> str:

@@ -17,7 +17,8 @@ _PAGE_BYTES = mmap.PAGESIZE
 class Memory:
     """Free memory in bytes. `ram_free` None: not known, so nothing is predicted. `gpu_free`: a number per device.
 
-    `shared`: the GPU uses the same memory (Apple's processors), so only `ram_free` counts.
+    `shared`: the GPU uses the same memory (Apple's processors, integrated GPUs), so only `ram_free` counts. What the
+    firmware has set aside for the GPU is then a part of it.
     """
 
     ram_free: int | None
@@ -30,6 +31,14 @@ class Memory:
         return self.ram_free if self.shared or self.ram_free is None else self.ram_free + sum(self.gpu_free)
 
 
+@dataclass(frozen=True, slots=True)
+class GpuMemory:
+    """The free memory of each GPU, in bytes. `shared`: they are integrated, and theirs is the processor's memory."""
+
+    free: tuple[int, ...] = ()
+    shared: bool = False
+
+
 def size_text(count: int) -> str:
     """Bytes for people: `"12.1 GB"`, `"3.1 MB"`, `"12.5 kB"`, `"12 bytes"`."""
     if count < 1000:
@@ -39,18 +48,23 @@ def size_text(count: int) -> str:
     return f"{count / 1e9:.1f} GB" if count >= 1e8 else f"{count / 1e6:.1f} MB"
 
 
-def read_memory(gpu_free: tuple[int, ...] = (), *, root: Path = Path("/")) -> Memory:
-    """What is free on this machine now. `gpu_free` comes from the engine, which alone can see the devices.
+def read_memory(gpus: GpuMemory | None = None, *, root: Path = Path("/")) -> Memory:
+    """What is free on this machine now. `gpus` comes from the engine, which alone can see the devices; None: no GPU.
 
     Linux: MemAvailable, or less where a control group allows less; macOS: what vm_stat calls free, inactive,
     speculative or purgeable; Windows: available physical memory. `root` is where /proc and /sys are.
     """
+    gpus = gpus or GpuMemory()
     if sys.platform == "darwin":
-        return Memory(_macos_free(), gpu_free, shared=platform.machine() == "arm64")
+        return Memory(_macos_free(), gpus.free, shared=gpus.shared or platform.machine() == "arm64")
     if sys.platform == "win32":
-        return Memory(_windows_free(), gpu_free)
-    known = [free for free in (_linux_available(root), _cgroup_free(root)) if free is not None]
-    return Memory(min(known) if known else None, gpu_free)
+        free, total = _windows_memory()
+    else:
+        known = [room for room in (_linux_memory(root, "MemAvailable"), _cgroup_free(root)) if room is not None]
+        free, total = min(known) if known else None, _linux_memory(root, "MemTotal")
+    if gpus.shared and free is not None and total is not None:
+        free += max(0, sum(gpus.free) - total)  # the system doesn't see what is set aside: of 128 GB, up to 96
+    return Memory(free, gpus.free, gpus.shared)
 
 
 def mapped_bytes(*, root: Path = Path("/")) -> int | None:
@@ -59,8 +73,8 @@ def mapped_bytes(*, root: Path = Path("/")) -> int | None:
     return int(numbers[2]) * _PAGE_BYTES if len(numbers) > 2 else None
 
 
-def _linux_available(root: Path) -> int | None:
-    match = re.search(r"^MemAvailable:\s+(\d+) kB", _text(root / "proc/meminfo"), re.MULTILINE)
+def _linux_memory(root: Path, name: str) -> int | None:
+    match = re.search(rf"^{name}:\s+(\d+) kB", _text(root / "proc/meminfo"), re.MULTILINE)
     return int(match[1]) * 1024 if match else None
 
 
@@ -113,7 +127,8 @@ def parse_vm_stat(shown: str) -> int | None:
     return int(page[1]) * sum(map(int, pages)) if page and pages else None
 
 
-def _windows_free() -> int | None:
+def _windows_memory() -> tuple[int | None, int | None]:
+    """What is free, and all."""
     import ctypes
 
     class Status(ctypes.Structure):
@@ -130,5 +145,5 @@ def _windows_free() -> int | None:
     status = Status(length=ctypes.sizeof(Status))
     windll = getattr(ctypes, "windll", None)
     if windll is None or not windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status)):
-        return None
-    return int(status.available)
+        return None, None
+    return int(status.available), int(status.total)

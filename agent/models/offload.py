@@ -67,7 +67,9 @@ def offload(
     if not memory.gpu_free or memory.shared:
         wanted = min(layers, whole) if layers is not None else whole if memory.gpu_free else 0
         kept = min(cpu_moe or 0, network.layers)
-        return parts.placed(wanted, kept, (), memory) if memory.gpu_free else Offload(wanted, kept)
+        if not memory.gpu_free:
+            return Offload(wanted, kept)
+        return parts.placed(wanted, kept, _shares(wanted, memory.gpu_free), memory)
     for count in [min(layers, whole)] if layers is not None else range(whole, 0, -1):
         first = max(0, whole - count)  # the first layer that is on a GPU
         if cpu_moe is not None:

@@ -25,6 +25,7 @@ from agent.models.transfer import (
     digest,
     fill,
     free_disk,
+    hub_token,
     is_size,
     only_one,
     quiet_hub,
@@ -113,7 +114,8 @@ def pull(
     """Download `model` into the models folder of `data_dir`; returns the path of its (first) file.
 
     What is there already is not downloaded again if its hash is right; a file that was cut off is continued.
-    `endpoint` None: the hub, or what HF_ENDPOINT says; huggingface_hub finds the token (HF_TOKEN, `hf auth login`).
+    `endpoint` None: the hub, or what HF_ENDPOINT says; huggingface_hub finds the token (HF_TOKEN, `hf auth login`),
+    which isn't sent where it could be read on the way.
     Raises `DownloadFailed` if the hub can't be reached or doesn't have the model, if the disk is too small, or if what
     came isn't what the hub has. An interrupt (KeyboardInterrupt) passes through; the part that came is kept.
     """
@@ -146,7 +148,8 @@ def _listed(repo: str, endpoint: str | None) -> tuple[str | None, list[_Listed]]
     from huggingface_hub.errors import HFValidationError
 
     try:
-        info = HfApi(endpoint=endpoint).model_info(repo, files_metadata=True, timeout=TIMEOUT_S)
+        api = HfApi(endpoint=endpoint, token=hub_token(endpoint))
+        info = api.model_info(repo, files_metadata=True, timeout=TIMEOUT_S)
         listed = [
             _Listed(found.rfilename, found.size, found.lfs.sha256 if found.lfs else None)
             for found in info.siblings or ()
@@ -236,9 +239,8 @@ def _transfer(job: _Job, file: _RemoteFile, out: BinaryIO, report: Report) -> No
     url = hf_hub_url(job.model.repo, file.name, revision=job.revision, endpoint=job.endpoint)
     came = out.tell()
     asked = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={came}-"} if came else {})
-    with http_stream_backoff(
-        "GET", url, headers=build_hf_headers(headers=asked), timeout=TIMEOUT_S, max_retries=0
-    ) as got:
+    headers = build_hf_headers(token=hub_token(job.endpoint), headers=asked)
+    with http_stream_backoff("GET", url, headers=headers, timeout=TIMEOUT_S, max_retries=0) as got:
         hf_raise_for_status(got)
         if came and got.status_code != 206:  # the server ignores ranges: this is the whole file
             out.truncate(0)

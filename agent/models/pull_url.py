@@ -27,6 +27,7 @@ from agent.models.transfer import (
     digest,
     fill,
     free_disk,
+    is_safe,
     is_size,
     only_one,
     quiet_hub,
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
 _MAX_REDIRECTS: Final = 5
 _MAX_ADDRESS_CHARS: Final = 8_000
-_LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 _HOST: Final = re.compile(r"(?:[\w-]{1,63}\.)*[\w-]{1,63}\.?|[0-9a-f:]*:[0-9a-f:.]*", re.ASCII)
 
 
@@ -139,7 +139,7 @@ def _checked_name(url: str) -> str:
         raise SettingRefused("the address can't be read: it must be https://HOST/PATH.gguf")
     parts = urlsplit(url)
     host, name = parts.hostname or "", unquote(parts.path).rsplit("/", 1)[-1]
-    if not _is_safe(url):
+    if not is_safe(url):
         raise SettingRefused(
             f"must be https:// to download from {host!r}, not {parts.scheme!r}: what came could be altered"
         )
@@ -160,12 +160,6 @@ def _is_readable(url: str) -> bool:
         return parts.hostname is not None and _HOST.fullmatch(parts.hostname) is not None
     except ValueError:  # a port above 65,535, half an IPv6 address
         return False
-
-
-def _is_safe(url: str) -> bool:
-    """Can nobody on the way read or alter what comes?"""
-    parts = urlsplit(url)
-    return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
 
 
 def _look(url: str) -> _Remote:
@@ -213,7 +207,7 @@ def _got(url: str, headers: dict[str, str]) -> Iterator[Any]:
             before, url = url, _joined(url, got.headers["Location"])
         if (
             not _is_readable(url)
-            or not _is_safe(url)
+            or not is_safe(url)
             or urlsplit(url).username is not None
             or (urlsplit(before).scheme == "https" and urlsplit(url).scheme != "https")
         ):

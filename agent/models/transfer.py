@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, Literal
+from urllib.parse import urlsplit
 
 from agent.errors import DownloadFailed
 from agent.models.memory import size_text
@@ -21,6 +22,7 @@ TIMEOUT_S: Final = 30
 _BLOCK_BYTES: Final = 1 << 20
 _TRIES: Final = 5
 _LOCK_WAIT_S: Final = 0.2
+_LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 Report = Callable[[int], None]
 """Gets how many bytes of the file are done."""
@@ -54,6 +56,33 @@ def check_disk(name: str, needed: int, folder: Path, free_bytes: Callable[[Path]
             f"{name} needs {size_text(needed)} of disk, {size_text(free)} are free in {folder}: "
             "free up space, or download it elsewhere and use --model PATH"
         )
+
+
+def is_safe(url: str) -> bool:
+    """Can nobody on the way read or alter what is sent and what comes?"""
+    parts = urlsplit(url)
+    return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
+
+
+def hub_token(endpoint: str | None = None) -> Literal[False] | None:
+    """What the hub's library takes as its token. None: it finds the user's; False: none, for it could be read.
+
+    `endpoint` None: the hub, or what HF_ENDPOINT says.
+    """
+    if endpoint is None:
+        from huggingface_hub import constants
+
+        endpoint = constants.ENDPOINT
+    return None if is_safe(endpoint) else False
+
+
+def token_kept_back(endpoint: str | None = None) -> str:
+    """A line for the user whose token isn't sent; "": it is, or there is none."""
+    if hub_token(endpoint) is None:
+        return ""
+    from huggingface_hub import get_token
+
+    return "HF_ENDPOINT isn't https://: your token of Hugging Face isn't sent there" if get_token() else ""
 
 
 def is_size(path: Path, count: int) -> bool:

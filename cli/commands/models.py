@@ -17,9 +17,20 @@ if TYPE_CHECKING:
 
 app = group("Look at models, get or remove them: list, show, plan, pull, rm, default, path.")
 
-Model = Annotated[str, typer.Argument(metavar="NAME|PATH", help="A name as `list` prints it, or a GGUF file.")]
+
+def _named(model: str | None) -> str | None:
+    if model == "":
+        raise typer.BadParameter("must not be empty: give a name as `ossia models list` prints it, or a GGUF file")
+    return model
+
+
+Model = Annotated[
+    str,
+    typer.Argument(metavar="NAME|PATH", help="A name as `list` prints it, or a GGUF file.", callback=_named),
+]
 MaybeModel = Annotated[
-    str | None, typer.Argument(metavar="[NAME|PATH]", help="As `list` prints it. [default: the one that is used]")
+    str | None,
+    typer.Argument(metavar="[NAME|PATH]", help="As `list` prints it. [default: the one that is used]", callback=_named),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
 
@@ -30,17 +41,16 @@ def list_() -> None:
 
     Looks into ossia's own folder and those of Hugging Face, llama.cpp, LM Studio and Ollama.
     """
-    from agent.engine.llama import gpu_free_bytes
     from agent.models.catalog import DOWNLOADS
     from agent.models.find import find_models
-    from agent.models.memory import read_memory, size_text
+    from agent.models.memory import size_text
     from agent.models.pulled import unfinished
     from cli.clean import one_line
     from cli.paths import data_dir
-    from cli.runtime.models import locations
+    from cli.runtime.models import free_memory, locations
     from cli.streams import shown
 
-    found, memory = find_models(locations()), read_memory(gpu_free_bytes())
+    found, memory = find_models(locations()), free_memory()
     rows = [("NAME", "SIZE", "FITS", "FROM", "PATH"), *(_row(one, memory) for one in found)]
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     for row in rows:
@@ -95,7 +105,7 @@ def path(model: MaybeModel = None, json: Json = False) -> None:
     """Print where a model's (first) file is."""
     from cli.commands.models_report import print_path
 
-    print_path(_located(model), as_json=json)
+    print_path(_first_file(_located(model)), as_json=json)
 
 
 @app.command()
@@ -143,12 +153,10 @@ def _located(model: str | None) -> Found:
     """The file that `model` names, the first one of that name; None: the one that a run without --model uses."""
     import os
 
-    from agent.engine.llama import gpu_free_bytes
     from agent.models.find import found_at
-    from agent.models.memory import read_memory
     from agent.models.resolve import locate, resolve
     from cli.commands.models_call import say_engine, say_more
-    from cli.runtime.models import locations
+    from cli.runtime.models import free_memory, locations
     from cli.settings.config import resolve as resolve_settings
 
     where = locations()
@@ -157,13 +165,29 @@ def _located(model: str | None) -> Found:
         say_engine(settings)
         model = settings.model
     if model is None:
-        return found_at(resolve(None, locations=where, memory=read_memory(gpu_free_bytes())).path, where)
+        return found_at(resolve(None, locations=where, memory=free_memory()).path, where)
     files = locate(model, locations=where)
     say_more(model, files)
     found = files[0]
     if found.path.is_dir():
         raise exit_error(f"{found.path}: is a directory; name a GGUF file in it")
     return found
+
+
+def _first_file(found: Found) -> Found:
+    """The first file of the split model that `found` is a later one of. Raises ModelMissing if it isn't there."""
+    from dataclasses import replace
+
+    from agent.errors import ModelMissing
+    from agent.models.catalog import part_of, part_path
+
+    part = part_of(found.path)
+    if part is None or part[0] == 1:
+        return found
+    first = part_path(found.path, 1, part[1])
+    if not first.is_file():
+        raise ModelMissing(f"{first}: no such file, and {found.path} is a part of that model: download all of it")
+    return replace(found, path=first)
 
 
 def _row(found: Found, memory: Memory) -> tuple[str, str, str, str, str]:

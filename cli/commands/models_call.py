@@ -56,16 +56,17 @@ def _say_default_gone() -> None:
     from agent.models.resolve import locate
     from cli.runtime.models import locations
     from cli.settings.config import ConfigError, resolve
+    from cli.settings.engines import is_server
 
     try:
-        chosen = resolve({}, environ=os.environ).settings.model
+        settings = resolve({}, environ=os.environ).settings
     except ConfigError:  # another command says so
         return
     try:
-        if chosen is not None:
-            locate(chosen, locations=locations())
+        if settings.model is not None and not is_server(settings.engine):  # a server's model is another thing
+            locate(settings.model, locations=locations())
     except ModelMissing:
-        _say(f"the settings' model is {chosen}, which is gone: `ossia config unset model` takes that back")
+        _say(f"the settings' model is {settings.model}, which is gone: `ossia config unset model` takes that back")
 
 
 def _own_files(model: str) -> tuple[list[Path], list[Found]]:
@@ -199,6 +200,7 @@ def pull_model(name: str) -> None:
     from agent.models.catalog import DOWNLOADS, ETUDE, ETUDE_PATH, download_of
     from agent.models.pull import on_the_hub
     from agent.models.pulled import in_repository
+    from agent.models.transfer import token_kept_back
     from cli import paths
 
     if name == ETUDE:
@@ -207,6 +209,8 @@ def pull_model(name: str) -> None:
     if "://" in name:
         _from_address(name)
         return
+    if line := token_kept_back():
+        _say(line)
     model, found = download_of(name), in_repository(name)
     if model is None and found is None:
         choices = ", ".join(download.name for download in DOWNLOADS)
@@ -216,7 +220,23 @@ def pull_model(name: str) -> None:
     if model is None:
         assert found is not None
         model = on_the_hub(*found, paths.data_dir())
+        _say_same_size(name, model)
     _from_hub(name, model)
+
+
+def _say_same_size(name: str, model: CatalogModel) -> None:
+    """On stderr, before a download: a model here has the very size of this one, and so may be the same."""
+    from agent.models.find import find_models
+    from agent.models.pulled import files_of
+    from cli.runtime.models import locations
+
+    where = locations()
+    if any(path.suffix == ".gguf" for path in files_of(name, where.data)):
+        return
+    for one in find_models(where):
+        if one.file_bytes == model.download_bytes:
+            _say(f"{one.path} ({one.name}) has the same size: if it is the same model, Ctrl-C ends this download")
+            return
 
 
 def _from_hub(name: str, model: CatalogModel) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from agent.models.describe import Description, Stored
     from agent.models.explain import Row
@@ -24,17 +25,10 @@ VERSION = 1
 
 def print_description(name: str, told: Description, *, as_json: bool) -> None:
     """Print what the header says: rows of a label and a text, or JSON on one line."""
-    from cli.clean import one_line
-    from cli.streams import shown
-
     if as_json:
         print(json.dumps(_document(name, told)))
         return
-    rows = _rows(told)
-    width = max(len(label) for label, _ in rows)
-    print(shown(f"{one_line(name)}  {one_line(str(told.path))}"))
-    for label, text in rows:
-        print(shown(f"{label:<{width}}  {one_line(text)}"))
+    _print_rows(name, told.path, _rows(told))
 
 
 def print_path(one: Found, *, as_json: bool) -> None:
@@ -53,13 +47,12 @@ def print_plan(given: Mapping[str, object], *, as_json: bool) -> None:
 
     Raises ModelError, DoesNotFit, SettingRefused, ConfigError.
     """
-    from agent.engine.llama import gpu_free_bytes, processor_features
+    from agent.engine.llama import processor_features
     from agent.models.explain import explain
-    from agent.models.memory import read_memory
     from agent.models.resolve import locate
     from agent.models.resolve import resolve as resolve_model
     from cli.commands.models_call import say_engine, say_more
-    from cli.runtime.models import locations
+    from cli.runtime.models import free_memory, locations
     from cli.runtime.planning import plan_for, wishes_of
     from cli.settings.config import resolve
     from cli.streams import shown
@@ -69,7 +62,7 @@ def print_plan(given: Mapping[str, object], *, as_json: bool) -> None:
         say_engine(settings)
     if settings.model:
         say_more(settings.model, locate(settings.model, locations=locations()))
-    memory = read_memory(gpu_free_bytes())
+    memory = free_memory()
     model = resolve_model(settings.model, locations=locations(), memory=memory)
     planned = plan_for(settings, model, memory, stays=True)
     rows = explain(model, memory, planned, wishes_of(settings, model, stays=True), processor_features())
@@ -78,10 +71,23 @@ def print_plan(given: Mapping[str, object], *, as_json: bool) -> None:
         return
     for note in (*model.notes, *planned.warnings):
         print(shown(f"ossia: warning: {note}"), file=sys.stderr)
-    print(shown(f"{model.name}  {model.path}"))
-    width = max(len(label) for label, _ in rows)
+    _print_rows(model.name, model.path, rows)
+
+
+def _print_rows(name: str, path: Path, rows: Sequence[Row]) -> None:
+    """The rows, wrapped on a terminal; in a pipe each is one line."""
+    from cli.clean import one_line
+    from cli.runtime.progress import columns
+    from cli.streams import shown, stdout
+    from cli.words import wrapped
+
+    print(shown(f"{one_line(name)}  {one_line(str(path))}"))
+    indent = max(len(label) for label, _ in rows) + 2
     for label, text in rows:
-        print(shown(f"{label:<{width}}  {text}"))
+        first = f"{label:<{indent}}"
+        whole = [f"{first}{one_line(text)}"]
+        for line in wrapped(text, first, " " * indent, columns(stdout())) if stdout().isatty() else whole:
+            print(shown(line))
 
 
 def _rows(told: Description) -> list[tuple[str, str]]:

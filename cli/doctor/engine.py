@@ -52,8 +52,8 @@ class Engine:
         if code:
             return (error.decode("utf-8", "replace").strip().splitlines() or [f"exit status {code}"])[-1]
         said: dict[str, Any] = json.loads(out.splitlines()[-1])
-        version = said.pop("version")
-        return Build(version, **{name: tuple(value) for name, value in said.items()})
+        said |= {name: tuple(value) for name, value in said.items() if isinstance(value, list)}
+        return Build(**said)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import Final
 from agent.errors import ModelError, OutOfMemory, SettingRefused
 from agent.models.catalog import DOWNLOADS, ETUDE, download_of
 from agent.models.find import Found, find_models
-from agent.models.memory import Memory, read_memory, size_text
+from agent.models.memory import GpuMemory, Memory, read_memory, size_text
 from agent.models.model import open_model
 from agent.models.plan import plan
 from agent.models.resolve import resolve
@@ -17,17 +17,18 @@ from cli.doctor.finding import Finding
 from cli.doctor.machine import Machine
 from cli.runtime.models import locations
 from cli.runtime.planning import wishes_of
+from cli.settings.engines import is_server
 
 _MAX_S: Final = 1.0  # for reading headers; one of gpt-oss-20b takes 0.1 s
 
 
 def models(machine: Machine) -> Iterator[Finding]:
-    """Each model file, and the one that the settings name."""
+    """Each model file, and the one that the settings name; if a server is the engine, that is the server's."""
     build = machine.build()
-    memory = read_memory(() if isinstance(build, str) else build.gpu_free)
+    memory = read_memory(None if isinstance(build, str) else GpuMemory(build.gpu_free, build.gpu_shared))
     where, until = locations(machine.environ), time.monotonic() + _MAX_S
     named = machine.settings.model
-    if named is not None:
+    if named is not None and not is_server(machine.settings.engine):
         try:
             resolve(named, locations=where, memory=memory)
         except ModelError as error:

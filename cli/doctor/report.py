@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict
 
@@ -11,7 +10,7 @@ from cli.clean import one_line
 from cli.doctor.finding import Finding
 from cli.runtime.progress import columns
 from cli.streams import shown, stdout
-from cli.words import count, json_line
+from cli.words import count, json_line, wrapped
 
 VERSION = 1
 """The version of what `--json` prints."""
@@ -37,17 +36,9 @@ def _worst(found: Sequence[Finding]) -> str:
 
 def _lines(one: Finding, width: int) -> list[str]:
     indent = " " * (_STATE + _AREA)
-    lines = _wrapped(one.text, f"{one.state:<{_STATE}}{one.area:<{_AREA}}", indent, width)
+    lines = wrapped(one.text, f"{one.state:<{_STATE}}{one.area:<{_AREA}}", indent, width)
     if one.fix:
-        lines += _wrapped(one.fix, f"{indent}→ ", f"{indent}  ", width)
+        lines += wrapped(one.fix, f"{indent}→ ", f"{indent}  ", width)
     if one.command:
         lines.append(f"    {one_line(one.command)}")
     return lines
-
-
-def _wrapped(text: str, first: str, others: str, width: int) -> list[str]:
-    """The text broken between words, never inside a path."""
-    return textwrap.wrap(
-        one_line(text), max(width, 40), initial_indent=first, subsequent_indent=others, break_long_words=False,
-        break_on_hyphens=False,
-    )  # fmt: skip

@@ -247,11 +247,9 @@ class _Evaluation:
 
 def _file_of(settings: Settings) -> list[object]:
     """The model's file as it is now: other weights may have the same name, even the same size."""
-    from agent.engine.llama import gpu_free_bytes
-    from agent.models.memory import read_memory
     from agent.models.resolve import resolve as find_model
-    from cli.runtime.models import locations
+    from cli.runtime.models import free_memory, locations
 
-    path = find_model(settings.model, locations=locations(), memory=read_memory(gpu_free_bytes())).path.resolve()
+    path = find_model(settings.model, locations=locations(), memory=free_memory()).path.resolve()
     status = path.stat()
     return [str(path), status.st_size, status.st_mtime_ns]

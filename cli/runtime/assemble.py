@@ -32,6 +32,7 @@ from harmony.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from agent.engine.guiding import Guides
     from agent.events import Decision, Event
+    from agent.models.memory import GpuMemory
     from agent.models.model import ModelFile
     from agent.models.plan import Plan
     from agent.served.respond import ServedResponder
@@ -178,7 +179,7 @@ def begin(
 def _remote(
     resolved: Resolved, folder: Folder | None, display: Display, worker: Worker, wait: Wait, control: Control
 ) -> Loading:
-    from cli.runtime.remote import connect
+    from cli.runtime.remote import connect, without_effect
 
     started = time.monotonic()
     display.line.set("asking the server")
@@ -197,6 +198,8 @@ def _remote(
 
     def told() -> tuple[Engine, None]:
         display.note(server.note)
+        if idle := without_effect(resolved, engine.context_tokens):
+            display.warn(idle)
         return engine, None
 
     tokenizer, respond = server.tokenizer, server.respond
@@ -212,8 +215,8 @@ def _llama(
     from cli.runtime.loading import LoadProgress
     from cli.runtime.models import locations
 
-    gpu_free = worker.submit(_gpu_free)  # loads the library; if the model is named, while its header is read
-    memory = read_memory() if settings.model else read_memory(wait(gpu_free))
+    gpus = worker.submit(_gpus)  # loads the library; if the model is named, while its header is read
+    memory = read_memory() if settings.model else read_memory(wait(gpus))
     model = resolve(settings.model, locations=locations(), memory=memory)
     for note in model.notes:
         display.warn(note)
@@ -229,7 +232,7 @@ def _llama(
     def load() -> tuple[Engine, Plan]:
         from agent.engine.llama import LlamaEngine
 
-        planned = plan_for(settings, model, read_memory(gpu_free.result()), stays=stays)
+        planned = plan_for(settings, model, read_memory(gpus.result()), stays=stays)
         progress.begin(then=_what_takes_time(planned))
         engine = LlamaEngine.load(
             model.path,
@@ -277,11 +280,11 @@ def memory_lines(planned: Plan) -> tuple[str, str]:
     return head, ", ".join(f"{name} {size_text(size)}" for name, size in parts if size)
 
 
-def _gpu_free() -> tuple[int, ...]:
+def _gpus() -> GpuMemory:
     """Load llama.cpp's library, and ask it for the free memory of its GPUs."""
-    from agent.engine.llama import gpu_free_bytes
+    from agent.engine.llama import gpu_memory
 
-    return gpu_free_bytes()
+    return gpu_memory()
 
 
 def _script(settings: Settings, display: Display) -> tuple[Engine, Tokenizer]:

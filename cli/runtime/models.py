@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.models.find import Locations
-from agent.models.memory import size_text
+from agent.models.memory import Memory, read_memory, size_text
 from cli import paths
 
 if TYPE_CHECKING:
@@ -41,6 +41,13 @@ def _ollama(env: Mapping[str, str], home: Path) -> tuple[Path, ...]:
         return (paths.expanded(named),)
     service = (Path("/usr/share/ollama/.ollama/models"),) if sys.platform == "linux" else ()
     return (home / ".ollama" / "models", *service)
+
+
+def free_memory() -> Memory:
+    """What is free for a model, also on the GPUs, as a run counts it. Loads llama.cpp's library, which sees them."""
+    from agent.engine.llama import gpu_memory
+
+    return read_memory(gpu_memory())
 
 
 def download_line(line: LiveLine, name: str) -> Callable[[PullProgress], None]:

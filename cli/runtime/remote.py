@@ -12,7 +12,7 @@ from cli.clean import clean, one_line
 from cli.exits import ExitCode, ExitError
 from cli.runtime.consent import must_be_agreed, place_of
 from cli.settings.engines import address_of, key_variables
-from cli.settings.table import Settings
+from cli.settings.table import SETTINGS, Settings
 from harmony.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -24,10 +24,13 @@ if TYPE_CHECKING:
     from agent.served.engine import ServedEngine
     from agent.served.respond import ServedResponder
     from cli.runtime.progress import Display
+    from cli.settings.config import Resolved
     from harmony.codec import Codec
 
 _NAME_CHARS = 60
 _NAMES_SHOWN = 8
+_LOCAL = ("threads", "gpu_layers", "n_cpu_moe", "kv_type", "repack")
+"""Settings of a model in this process."""
 _STUDY_IDS = 10_000  # gpt-oss has 201,088
 
 
@@ -86,6 +89,21 @@ def connect(settings: Settings, display: Display, control: Control, *, by_file: 
     free = "its headers and arguments are written without the guide"
     note = _note(server.model, address, shown(server.kind), f"{context:,}", free)
     return Connected(engine, tokenizer, temperature, is_etude, note, models=found.models)
+
+
+def without_effect(resolved: Resolved, context_tokens: int) -> str:
+    """A warning that names the flags which change nothing on a server with so large a context; "": there are none.
+
+    What the config file says is for the times when no server is used.
+    """
+
+    def is_flag(key: str) -> bool:
+        return resolved.origins.get(key, "").startswith("--")
+
+    idle, asked = [SETTINGS[key].long_flag for key in _LOCAL if is_flag(key)], resolved.settings.context
+    if is_flag("context") and isinstance(asked, int) and asked > context_tokens:
+        idle.append(f"--context (it has {context_tokens:,} tokens)")
+    return f"the server decides this, so nothing comes of {', '.join(idle)}" if idle else ""
 
 
 def _served(

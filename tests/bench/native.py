@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 def load_as_ossia(path: Path, *, threads: int | None = None) -> LlamaEngine:
     """The model at `path` with the settings that `ossia` finds for it: its context, its layers."""
-    from agent.engine.llama import LlamaEngine, gpu_free_bytes
+    from agent.engine.llama import LlamaEngine, gpu_memory
     from agent.models.memory import read_memory
     from agent.models.model import open_model
     from agent.models.plan import plan
     from cli.runtime.planning import native_settings
 
     model = open_model(path)
-    planned = plan(model, memory=read_memory(gpu_free_bytes()))
+    planned = plan(model, memory=read_memory(gpu_memory()))
     settings = native_settings(planned, threads=threads)
     return LlamaEngine.load(path, vocabulary=model.vocabulary(), name=model.name, settings=settings)
 

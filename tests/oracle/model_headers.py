@@ -2,9 +2,9 @@
 
     python -m tests.oracle.model_headers [--files 10000] [--seed 0]
 
-Some headers as large as they may be come first. All of them go through one process, whose peak of memory is told at
-the end. Exit 1 if a file crashed the command, took more than a second of processor time, or the process took more than
-200 MB; such a file is kept and named.
+Some headers as large as they may be come first; of the others, one in thirty has gpt-oss's own 201,088 tokens. All of
+them go through one process, whose peak of memory is told at the end. Exit 1 if a file crashed the command, took more
+than a second of processor time, or the process took more than 200 MB; such a file is kept and named.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from itertools import chain
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Final
 
@@ -31,6 +32,7 @@ from tests.support.toy_gguf import write_toy_gguf
 
 MOST_S: Final = 1.0
 MOST_BYTES: Final = 200_000_000
+_SMALL_TO_LARGE: Final = 15  # pairs of small ones; with the real vocabulary a mutant takes half a second
 CODES: Final = (0, 3)
 """Usable, or not; anything else is a crash or a wrong usage."""
 
@@ -49,11 +51,9 @@ class Shown:
 def show(count: int, seed: int, folder: Path, *, large: bool = False) -> Iterator[Shown]:
     """`count` mutants of small models, each shown as text or JSON; a file is gone when the next one comes.
 
-    `large`: some with very many texts come first.
+    `large`: some with very many texts come first, and some of the others have gpt-oss's own vocabulary.
     """
-    bases = [write_toy_gguf(folder / "toy.gguf"), write_toy_gguf(folder / "f32.gguf", quantized=False)]
-    draw = random.Random(seed)
-    files = chain(_large(bases[0], folder) if large else (), mutants(bases, folder, draw))
+    files = _made_aside(folder, seed) if large else _files(folder, seed)
     for number, (path, what) in enumerate(files):
         if number == count:
             return
@@ -68,6 +68,36 @@ def show(count: int, seed: int, folder: Path, *, large: bool = False) -> Iterato
         elif took_s > MOST_S:
             wrong = f"it took {took_s:.1f} s"
         yield Shown(path, what, done.returncode, took_s, wrong)
+
+
+def _files(folder: Path, seed: int, *, large: bool = False) -> Iterator[tuple[Path, str]]:
+    bases = [write_toy_gguf(folder / "toy.gguf"), write_toy_gguf(folder / "f32.gguf", quantized=False)]
+    if large:
+        yield from _large(bases[0], folder)
+        real = write_toy_gguf(folder / "real.gguf", vocabulary="real", layers=1, embd=32)
+        yield real, "gpt-oss's own tokens"
+        bases = [*bases * _SMALL_TO_LARGE, real]
+    yield from mutants(bases, folder, random.Random(seed))
+
+
+def _made_aside(folder: Path, seed: int) -> Iterator[tuple[Path, str]]:
+    """All of them, made in a process of its own: what this one takes is the command's."""
+    with ProcessPoolExecutor(1, get_context("spawn"), _begin, (folder, seed)) as maker:
+        while True:
+            yield maker.submit(_next).result()
+
+
+_making: Iterator[tuple[Path, str]]
+"""In that process."""
+
+
+def _begin(folder: Path, seed: int) -> None:
+    global _making
+    _making = _files(folder, seed, large=True)
+
+
+def _next() -> tuple[Path, str]:
+    return next(_making)
 
 
 def _large(base: Path, folder: Path) -> Iterator[tuple[Path, str]]:

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import llama_cpp as lib
 
-from agent.engine.llama import LlamaEngine, gpu_free_bytes
+from agent.engine.llama import LlamaEngine, gpu_memory
 from agent.models.memory import read_memory, size_text
 from agent.models.model import open_model
 from agent.models.needs import BATCH_TOKENS, KvType, needs_of
@@ -82,7 +82,7 @@ def simulated(size: str, folder: Path) -> Iterator[Compared]:
 
 def loaded(path: Path) -> Iterator[Compared]:
     """A file loaded by the plan for this machine: what is in RAM, and what each GPU holds."""
-    model, memory = open_model(path), read_memory(gpu_free_bytes())
+    model, memory = open_model(path), read_memory(gpu_memory())
     planned = plan(model, memory=memory)
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder, "log")

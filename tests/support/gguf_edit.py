@@ -7,12 +7,16 @@ edit.write(other)
 
 from __future__ import annotations
 
+import math
+import os
 import struct
 from dataclasses import dataclass, field
 from pathlib import Path
 
 SCALAR_BYTES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 U8, U16, U32, I32, F32, BOOL, STRING, ARRAY, U64 = 0, 2, 4, 5, 6, 7, 8, 9, 10
+MXFP4 = 39
+"""A tensor's type."""
 
 
 @dataclass
@@ -79,6 +83,29 @@ class GgufEdit:
 
     def _padded(self, raw: bytes) -> bytes:
         return raw + bytes(-len(raw) % self.alignment)
+
+
+def inflated_gguf(source: Path, path: Path) -> Path:
+    """A toy model with 236 GB of experts, more than fits into most machines; the file has holes in place of them."""
+    edit, wide, many = GgufEdit.of(source), 1 << 20, 1 << 10  # the most that is taken for a gpt-oss
+    edit.entries["gpt-oss.expert_feed_forward_length"] = (U32, struct.pack("<I", wide))
+    edit.entries["gpt-oss.expert_count"] = (U32, struct.pack("<I", many))
+    offset = 0
+    for name, tensor in edit.tensors.items():
+        if ".ffn_" in name and "norm" not in name:
+            tensor.shape[-1] = many
+        if "_exps" in name:
+            inner = 0 if "down" in name else len(tensor.shape) - 2
+            if not name.endswith("down_exps.bias"):
+                tensor.shape[inner] = wide
+        tensor.offset = offset
+        count = math.prod(tensor.shape)
+        size = count // 32 * 17 if tensor.kind == MXFP4 else count * {0: 4, 1: 2}[tensor.kind]
+        offset += -(-size // edit.alignment) * edit.alignment
+    header = edit.header()
+    path.write_bytes(header)
+    os.truncate(path, len(header) + offset)
+    return path
 
 
 def split_gguf(source: Path, folder: Path, stem: str, parts: int = 3) -> Path:

@@ -24,6 +24,8 @@ from types import TracebackType
 from typing import Literal
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
+HOST = "hub.test"
+"""A name for the hub, to those who take it for their proxy."""
 SIGNATURE = "Signature=hub-signed-secret"
 
 
@@ -107,6 +109,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         headers = {name.lower(): value for name, value in self.headers.items()}
+        self.path = self.path.removeprefix(f"http://{HOST}")  # whoever takes it for a proxy writes the whole address
         self.hub.requests.append(Request(self.host, self.command, self.path, headers))
         self.answer()
 

@@ -86,15 +86,14 @@ def _names(period: int) -> tuple[Choice, ...]:
 
 
 def _found() -> list[_Row]:
-    from agent.engine.llama import gpu_free_bytes
     from agent.errors import ModelError
     from agent.models.find import find_models
-    from agent.models.memory import read_memory, size_text
+    from agent.models.memory import size_text
     from agent.models.model import open_model
     from agent.models.needs import fits
-    from cli.runtime.models import locations
+    from cli.runtime.models import free_memory, locations
 
-    memory, rows = read_memory(gpu_free_bytes()), []
+    memory, rows = free_memory(), []
     for one in find_models(locations()):
         try:
             fit = "fits" if fits(open_model(one.path, origin=one.origin), memory) else "too large now"
@@ -220,12 +219,16 @@ def _load(talk: Conversation, face: Face, engine: str, its: str | None, found: s
 def _pull(talk: Conversation, face: Face, name: str) -> None:
     from agent.models.catalog import DOWNLOADS, download_of
     from agent.models.pull import parts_kept
+    from agent.models.transfer import token_kept_back
 
     wanted = download_of(name)
     if wanted is None:
         must_be(" or ".join(one.name for one in DOWNLOADS), name)
     if talk.background.job:
         raise CommandError("another job is running: Ctrl-C ends it")
+    endpoint = os.environ.get("HF_ENDPOINT") or None
+    if endpoint and (line := token_kept_back(endpoint)):  # without one the hub's library needn't be loaded yet
+        face.note(line)
     stopped: list[bool] = []
 
     def work() -> str:
@@ -240,7 +243,6 @@ def _pull(talk: Conversation, face: Face, name: str) -> None:
             show(progress)
             face.wake()
 
-        endpoint = os.environ.get("HF_ENDPOINT") or None
         return str(pull(wanted, paths.data_dir(), on_progress=on_progress, endpoint=endpoint))
 
     def over(tell: Callable[[], None]) -> None:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.engine.devices import backend_names, free_gpu_bytes, gpu_names
-from agent.engine.llama import build, gpu_free_bytes
+from agent.engine.devices import backend_names, gpu_names, memory_of_gpus
+from agent.engine.llama import build, gpu_memory
+from agent.models.memory import GpuMemory
 
 LIBRARY = """
 #include <stddef.h>
@@ -32,7 +33,7 @@ def test_the_library_in_use_is_asked() -> None:
     """Whatever this machine has: the call works, and a build without a GPU has none."""
     import llama_cpp
 
-    free = gpu_free_bytes()
+    free = gpu_memory().free
     assert all(isinstance(size, int) and size > 0 for size in free)
     assert llama_cpp.llama_supports_gpu_offload() or free == ()
     found = build()
@@ -41,19 +42,19 @@ def test_the_library_in_use_is_asked() -> None:
 
 @pytest.mark.skipif(shutil.which("cc") is None or sys.platform == "win32", reason="needs a C compiler")
 @pytest.mark.parametrize(
-    ("devices", "free"),
+    ("devices", "free", "shared"),
     [
-        ("{0, 1}", ()),
-        ("{1, 12000000000}, {0, 5}", (12_000_000_000,)),
-        ("{2, 7000000000}, {1, 12000000000}, {1, 8000000000}, {3, 9}", (12_000_000_000, 8_000_000_000)),
-        ("{0, 1}, {2, 7000000000}", (7_000_000_000,)),
+        ("{0, 1}", (), False),
+        ("{1, 12000000000}, {0, 5}", (12_000_000_000,), False),
+        ("{2, 7000000000}, {1, 12000000000}, {1, 8000000000}, {3, 9}", (12_000_000_000, 8_000_000_000), False),
+        ("{0, 1}, {2, 7000000000}", (7_000_000_000,), True),
     ],
 )
-def test_which_devices_count(devices: str, free: tuple[int, ...], tmp_path: Path) -> None:
+def test_which_devices_count(devices: str, free: tuple[int, ...], shared: bool, tmp_path: Path) -> None:
     source, library = tmp_path / "ggml.c", tmp_path / "libggml.so"
     source.write_text(LIBRARY.replace("DEVICES", devices))
     subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(source)], check=True, timeout=60)
-    assert free_gpu_bytes(ctypes.CDLL(str(library))) == free
+    assert memory_of_gpus(ctypes.CDLL(str(library))) == GpuMemory(free, shared)
     one = "card" if "{1, " in devices else "chip"
     assert gpu_names(ctypes.CDLL(str(library))) == (one,) * len(free)
     assert backend_names(ctypes.CDLL(str(library))) == ("CUDA", "CPU")
@@ -61,4 +62,4 @@ def test_which_devices_count(devices: str, free: tuple[int, ...], tmp_path: Path
 
 def test_a_library_without_the_calls() -> None:
     nothing = ctypes.CDLL(None)
-    assert free_gpu_bytes(nothing) == gpu_names(nothing) == backend_names(nothing) == ()
+    assert memory_of_gpus(nothing).free == gpu_names(nothing) == backend_names(nothing) == ()

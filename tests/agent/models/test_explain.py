@@ -65,6 +65,16 @@ def test_shared_memory() -> None:
     assert rows["GPU"] == (
         "all 25 layers, the output's among them: 12.0 GB of the shared memory, 11.5 GB are meant for it"
     )
+    kept = _rows(Memory(13 * GB, (11_500 * MB,), shared=True), Wishes(cpu_moe=3))["experts"]
+    assert kept == "those of the first 3 of 24 layers stay with the processor; as asked for"
+
+
+def test_what_was_asked_for_in_vain() -> None:
+    none = "none that llama.cpp can use: the processor does everything"
+    assert _rows(Memory(60 * GB), Wishes(cpu_moe=3))["GPU"] == f"{none}; without effect: --n-cpu-moe"
+    both = _rows(Memory(60 * GB), Wishes(cpu_moe=3, gpu_layers=5))["GPU"]
+    assert both == f"{none}; without effect: --gpu-layers, --n-cpu-moe"
+    assert _rows(Memory(60 * GB), Wishes(cpu_moe=0, gpu_layers=0))["GPU"] == none
 
 
 def test_what_was_asked_for() -> None:

@@ -1,4 +1,4 @@
-"""What goes to the GPU: twenty-one machines, and what is asked for."""
+"""What goes to the GPU: twenty-three machines, and what is asked for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from agent.errors import SettingRefused
 from agent.models.memory import Memory
 from agent.models.model import ModelFile
-from agent.models.needs import kv_bytes
+from agent.models.needs import fits, kv_bytes
 from agent.models.plan import Plan, Wishes, plan
 from tests.support.announced import LARGE, REAL, announced
 
@@ -38,6 +38,8 @@ _MACHINES: Final[dict[str, tuple[str, Memory, tuple[int, int, int, tuple[int, ..
     "4 of 24 GB": ("120b", Memory(60 * GB, (24 * GB,) * 4), (32_768, 37, 0, (10, 9, 9, 9))),
     "2 without figures": ("20b", Memory(28 * GB, (0, 0)), (32_768, 0, 0, ())),
     "80 GB": ("120b", Memory(200 * GB, (84 * GB,)), (32_768, 37, 0, ())),
+    "2 that share": ("20b", Memory(28 * GB, (24 * GB, 8 * GB), shared=True), (32_768, 25, 0, (19, 6))),
+    "shared, and too small": ("120b", Memory(48 * GB, (36 * GB,), shared=True), (8192, 37, 0, ())),
     "shared, 16 GB": ("20b", Memory(13 * GB, (11_500 * MB,), shared=True), (16_384, 25, 0, ())),
 }
 
@@ -57,6 +59,17 @@ def test_a_machine(machine: str) -> None:
         assert planned.ram_bytes == parts - planned.offload.weights - planned.offload.kv + (
             planned.needs.buffers + planned.needs.own
         )
+
+
+def test_memory_that_is_shared_counts_once() -> None:
+    integrated = Memory(48 * GB, (36 * GB,), shared=True)
+    assert not fits(_MODELS["120b"], integrated)
+    planned = plan(_MODELS["120b"], memory=integrated)
+    assert planned.ram_bytes == planned.needs.total > 63 * GB
+    assert planned.warnings == (
+        "gpt-oss-120b needs 64.0 GB, 48.0 GB are free: it is read from disk while it runs, which is slow",
+    )
+    assert fits(_MODELS["120b"], Memory(48 * GB, (36 * GB,))), "with memory of its own it is another thing"
 
 
 def test_one_expert_layer_more_would_not_fit() -> None:

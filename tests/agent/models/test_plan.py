@@ -14,7 +14,7 @@ from agent.engine.llama import processor_features
 from agent.errors import OutOfMemory, SettingRefused
 from agent.models.catalog import ETUDE_PATH
 from agent.models.gguf_parts import TensorInfo
-from agent.models.memory import Memory, parse_vm_stat, read_memory, size_text
+from agent.models.memory import GpuMemory, Memory, parse_vm_stat, read_memory, size_text
 from agent.models.model import open_model
 from agent.models.needs import Needs, buffer_bytes, fits, kv_bytes, needs_of
 from agent.models.offload import Offload
@@ -261,7 +261,10 @@ linux_only = pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's t
 @linux_only
 def test_memory_of_a_plain_machine(tmp_path: Path) -> None:
     assert read_memory(root=_machine(tmp_path, 1000)) == Memory(1_024_000)
-    assert read_memory((5,), root=_machine(tmp_path, 1000)) == Memory(1_024_000, (5,))
+    assert read_memory(GpuMemory((5,)), root=_machine(tmp_path, 1000)) == Memory(1_024_000, (5,))
+    assert read_memory(GpuMemory((5,), shared=True), root=_machine(tmp_path, 1000)) == Memory(1_024_000, (5,), True)
+    aside = GpuMemory((99 * 1024, 7_000_000), shared=True)  # more than the system has in all
+    assert read_memory(aside, root=_machine(tmp_path, 1000)) == Memory(8_024_000, aside.free, True)
     assert read_memory(root=tmp_path / "none") == Memory(None)
 
 

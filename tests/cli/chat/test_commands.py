@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from agent.models.catalog import ETUDE_PATH
+from agent.models.memory import GpuMemory
 from agent.sessions.session import Summary
 from cli import paths
 from cli.chat.commands.table import GROUPS, arguments, commands, find, run_command
@@ -25,8 +27,10 @@ from cli.terminal.question import QUIET_S
 from harmony.messages import ResponseFormat
 from tests.support.command import write_script
 from tests.support.documents import counted
+from tests.support.gguf_edit import inflated_gguf
 from tests.support.hub import Hub
 from tests.support.screen import ChatScreen, Clock, chatting
+from tests.support.toy_gguf import write_toy_gguf
 from tests.support.work_calls import writes
 
 THOUGHT = "<|channel|>analysis<|message|>Hm, llamas.<|end|><|start|>assistant"
@@ -357,6 +361,20 @@ def test_another_model_takes_the_conversation_over_or_everything_stays(tmp_path:
     chatting(case)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a file with holes")
+def test_what_fits_only_with_the_gpu_is_listed_as_fitting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent.engine.llama.gpu_memory", lambda: GpuMemory((10**12,)))
+    large = paths.data_dir() / "models" / "gpt-oss-20b-mxfp4.gguf"
+    large.parent.mkdir(parents=True)
+    inflated_gguf(write_toy_gguf(tmp_path / "toy.gguf"), large)
+
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, answer("Hi."))) as stage:
+            await send_until(stage, "/model", "gpt-oss-20b 236.2 GB fits ")
+
+    chatting(case)
+
+
 def test_a_model_is_downloaded_and_a_download_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hold = threading.Event()
     repo, file = "ggml-org/gpt-oss-20b-GGUF", "gpt-oss-20b-mxfp4.gguf"
@@ -381,6 +399,18 @@ def test_a_model_is_downloaded_and_a_download_is_stopped(tmp_path: Path, monkeyp
     with Hub({file: ETUDE_PATH.read_bytes()}, repo=repo, hold=hold) as hub:
         monkeypatch.setenv("HF_ENDPOINT", hub.endpoint)
         chatting(case)
+
+
+def test_a_token_that_is_kept_back_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://hub.test")
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, answer("Hi."))) as stage:
+            await send_until(stage, "/model pull gpt-oss-20b", "no connection to the hub")
+            assert "HF_ENDPOINT isn't https://: your token of Hugging Face isn't sent there" in text_of(stage)
+
+    chatting(case)
 
 
 # -- what was asked and answered ---------------------------------------------------------------------------------------

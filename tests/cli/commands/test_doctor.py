@@ -162,8 +162,9 @@ def test_engines_on_servers() -> None:
         "engine here: prompts may go to 127.0.0.1:9",
         "engine far: nobody has agreed yet that prompts go to gpu.test",
     ]
-    said = _said(ossia("doctor", "--json", env={"OSSIA_ENGINE": "far"}))
+    said = _said(ossia("doctor", "--json", env={"OSSIA_ENGINE": "far", "OSSIA_MODEL": "openai/gpt-oss-20b"}))
     assert _of(said, "config", "warning")[0][0] == fine[1]
+    assert _of(said, "models") == [], "its model isn't looked for here"
 
 
 def test_what_the_settings_ask_for_and_is_not_there() -> None:

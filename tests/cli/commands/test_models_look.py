@@ -11,16 +11,17 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from agent.engine.llama import gpu_free_bytes
+from agent.engine.llama import gpu_memory
 from agent.models.catalog import ETUDE_PATH
+from agent.models.memory import GpuMemory
 from cli import paths
 from tests.agent.models.test_ollama import HUB, LIBRARY, add
 from tests.oracle.model_headers import CODES, show
 from tests.support.command import OSSIA, TIMEOUT_S, ossia_here
-from tests.support.gguf_edit import STRING, U32, GgufEdit, split_gguf, text
+from tests.support.gguf_edit import STRING, U32, GgufEdit, inflated_gguf, split_gguf, text
 from tests.support.toy_gguf import write_toy_gguf
 
-without_gpu = pytest.mark.skipif(gpu_free_bytes() != (), reason="tells of this machine's GPU")
+without_gpu = pytest.mark.skipif(gpu_memory().free != (), reason="tells of this machine's GPU")
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +132,22 @@ def test_show_a_title_that_is_longer_than_it_should_be(toy: Path, tmp_path: Path
     assert len(title) < 100
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+@pytest.mark.parametrize("command", ["show", "plan"])
+def test_rows_are_wrapped_on_a_terminal(command: str) -> None:
+    whole = _out(ossia_here("models", command, "etude")).splitlines()
+    child = pexpect.spawn(str(OSSIA), ["models", command, "etude"], TIMEOUT_S, encoding="utf-8", dimensions=(24, 50))
+    rows = child.read().splitlines()
+    child.close()
+    assert rows[0] == whole[0], "a path is left whole, to be copied"
+    assert max(map(len, rows[1:])) <= 50 < max(map(len, whole[1:]))
+    indent = " " * (len(whole[1]) - len(whole[1].partition(" ")[2].lstrip()))
+    joined = "\n".join(rows).replace(f"\n{indent}", " ").splitlines()
+    assert [row for row in joined if not row.startswith("memory")] == [
+        row for row in whole if not row.startswith("memory")
+    ]
+
+
 def test_ollama_s_own_form_is_told(toy: Path, home: Path, tmp_path: Path) -> None:
     edit = GgufEdit.of(toy)
     edit.entries["general.architecture"] = (STRING, text("gptoss"))
@@ -202,6 +219,31 @@ def test_the_path_of_a_model(toy: Path) -> None:
         "from": "ossia",
         "bytes": own.stat().st_size,
     }
+
+
+def test_the_path_of_a_later_part(toy: Path) -> None:
+    first = split_gguf(toy, paths.data_dir() / "models", "gpt-oss-120b-mxfp4")
+    third = str(first).replace("-00001-", "-00003-")
+    assert _out(ossia_here("models", "path", third)) == f"{first}\n"
+    assert json.loads(_out(ossia_here("models", "path", third, "--json")))["path"] == str(first)
+    first.unlink()
+    assert f"{first}: no such file, and {third} is a part of that model" in _said("path", third, code=3)
+
+
+@pytest.mark.parametrize("command", ["show", "plan", "path", "default"])
+def test_an_empty_name(command: str) -> None:
+    assert "must not be empty" in _said(command, "", code=2)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs files with holes")
+def test_gpus_count_as_they_do_in_a_run(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    large = _own(toy, "gpt-oss-20b-mxfp4.gguf")
+    inflated_gguf(toy, large)
+    monkeypatch.setattr("agent.engine.llama.gpu_memory", lambda: GpuMemory((10**12,)))
+    assert _out(ossia_here("models", "path")) == f"{large}\n"
+    assert _out(ossia_here("models", "show")).startswith(f"gpt-oss-20b  {large}\n")
+    assert json.loads(_out(ossia_here("models", "plan", "--json")))["path"] == str(large)
+    assert " 236.2 GB  yes   ossia " in _out(ossia_here("models", "list"))
 
 
 def test_the_default_is_written_into_the_config(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:

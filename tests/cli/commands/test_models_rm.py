@@ -180,7 +180,7 @@ def test_what_is_no_model_file(toy: Path, models: Path) -> None:
     _run("show", str(around), code=3)
     for path in (odd, nowhere, around):
         assert _run("rm", "--yes", str(path))[1] == f"ossia: removed {path}\n"
-    assert "no model ''" in _run("rm", "--yes", "", code=3)[1]
+    assert "must not be empty" in _run("rm", "--yes", "", code=2)[1]
 
 
 def test_a_folder_here_is_not_the_model_of_its_name(toy: Path, models: Path, tmp_path: Path) -> None:
@@ -197,3 +197,8 @@ def test_an_engine_that_is_a_server_is_told(home: Path) -> None:
     for command in (["show"], ["plan"], ["path"], ["default", "etude"]):
         assert told in _run(*command)[1]
     assert told not in _run("path", "etude")[1]
+    paths.config_file().write_text('engine = "http://127.0.0.1:9"\nmodel = "openai/gpt-oss-20b"\n')
+    part = paths.data_dir() / "models" / "gpt-oss-20b-mxfp4.gguf.0123456789ab.part"
+    part.parent.mkdir(parents=True)
+    part.write_bytes(b"x")
+    assert _run("rm", "--yes", "gpt-oss-20b")[1] == f"ossia: removed {part}\n", "the server's model isn't gone"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent.engine.base import Sampling
-from agent.engine.llama import gpu_free_bytes, processor_features
+from agent.engine.llama import gpu_memory, processor_features
 from agent.models.catalog import ETUDE_PATH
 from agent.models.memory import Memory, read_memory
 from agent.models.model import open_model
@@ -63,8 +63,8 @@ def _repacked(*, stays: bool, **settings: Any) -> int:
 def test_weights_are_repacked_for_a_chat_that_need_not_be_had_again() -> None:
     model = open_model(ETUDE_PATH)
     copy = plan(model, memory=Memory(None), wishes=Wishes(repack="on"), processor=processor_features()).needs.repacked
-    free = read_memory(gpu_free_bytes()).ram_free or 0
-    assert _repacked(stays=True, temperature=1.0) == (copy if free > 2.2e9 and not gpu_free_bytes() else 0)
+    free = read_memory().ram_free or 0
+    assert _repacked(stays=True, temperature=1.0) == (copy if free > 2.2e9 and not gpu_memory().free else 0)
     assert _repacked(stays=True, repack="on") == _repacked(stays=False, repack="on", seed=1) == copy
     off = [
         _repacked(stays=False),

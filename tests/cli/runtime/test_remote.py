@@ -238,6 +238,17 @@ def test_the_vocabulary_is_found_and_the_host_is_in_the_name(site: Site, etude_t
     assert connect(Settings(engine=site.url(), context=512), QUIET, Control()).engine.context_tokens == 512
 
 
+def test_flags_that_a_server_has_no_use_for_are_named(site: Site, etude_tokenizer: Tokenizer, config: Path) -> None:
+    serve(site, etude_tokenizer, [FINAL] * 2)
+    config.write_text('kv_type = "q8_0"\nn_cpu_moe = 3\n')  # for the model in this process
+    asked = ["run", "hi", "--engine", site.url(), "--no-tools", "--seed", "1"]
+    quiet = ossia(*asked, "--context", "512")
+    assert quiet.returncode == 0 and b"warning" not in quiet.stderr
+    told = ossia(*asked, "--context", "9999", "--repack", "on", "--gpu-layers", "3")
+    said = "the server decides this, so nothing comes of --gpu-layers, --repack, --context (it has 4,096 tokens)"
+    assert told.returncode == 0 and f"ossia: warning: {said}\n" in told.stderr.decode()
+
+
 @pytest.mark.parametrize(
     ("model", "own", "by_file", "name", "context"),
     [
