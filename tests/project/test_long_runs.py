@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests import plain_user
+
 ROOT = Path(__file__).parents[2]
 THEIRS = ("gpt_oss", "structlog")
 """Other programs, which a run is compared with; its docstring says how to install them."""
@@ -32,3 +34,7 @@ def test_every_long_run_can_be_imported() -> None:
     )
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     assert len(names) > 40
+
+
+def test_what_a_plain_user_is_to_run_is_there() -> None:
+    assert [name for name in plain_user.COPIED if not (ROOT / name).exists()] == []

@@ -334,7 +334,7 @@ try:
         made += 1
 except OSError as error:
     print('stopped after', made, error)
-else:
+if made > 120:
     time.sleep(60)  # until it is found
 """)
     if ROOT or landlocked(attack):  # RLIMIT_NPROC doesn't hold root; without namespaces it counts the user's own too
