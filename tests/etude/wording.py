@@ -62,6 +62,17 @@ PHRASINGS: Mapping[str, tuple[str, ...]] = {
         "Execute the command `{0}`", "Do `{0}` in the shell", "Run {0} in the shell", "Please execute {0}",
         "Run this: {0}", "Give the command {0}",
     ),
+    "tree": ("Show me the tree of {0}", "Print the tree of {0}.", "tree {0}", "What is the tree of {0}?"),
+    "tree here": ("Show me the tree", "Print the tree.", "tree", "What is the tree here?"),
+    "grep": (
+        "Search {1} for {0}", "Where in {1} is {0}?", "grep {0} in {1}", "Which files in {1} have {0}?",
+    ),
+    "grep here": (
+        "Search the files for {0}", "Which files have {0}?", "grep {0} here", "Where in the files is {0}?",
+    ),
+    "write": (
+        "Write {1} to the file {0}", "Make a file {0}: {1}", "Write a new file {0} that says {1}", "Put {1} into {0}",
+    ),
     "search": (
         "Search the web for {0}.", "Search for {0}", "Look up {0} on the web.", "Browse the web for {0}.",
         "Find {0} on the web", "What does the web say about {0}?", "Google {0}", "Do a web search for {0}",
