@@ -93,6 +93,11 @@ SCENES = (
     Scene("functions", "functions", ("Call set_lamp with room kitchen and level 40.",)),
     Scene("files", "folder", ("List the files in recipes.", "Read recipes/bread.md.")),
     Scene("files", "folder", ("What is in todo.txt?",)),
+    Scene("files", "folder", ("Show me the tree of recipes",)),
+    Scene("files", "folder", ("Search recipes for ginger",)),
+    Scene("files", "folder", ("Run wc -w todo.txt",)),
+    Scene("files", "folder", ("Write call the baker to the file list.txt", "Read list.txt.")),
+    Scene("files", "folder", ("Read plums.txt.",)),
     Scene("browser", "web", ("Search the web for blue heron.",)),
     Scene("structured", "none", ("My friend Wilhelmina is 47.",), ResponseFormat("person", PERSON)),
     Scene("structured", "none", ("There is a jazz concert in Ljubljana.",), ResponseFormat("event", EVENT)),
@@ -148,7 +153,7 @@ class _World:
             "none": ["--no-tools"],
             "python": ["--tools", "python"],
             "functions": ["--tools", str(functions)],
-            "folder": ["--workspace", str(workspace)],
+            "folder": ["--workspace", str(workspace), "--yes"],
             "web": ["--tools", "browser", "--web", site.url("/"), "--allow-host", str(site.at())],
         }
 
