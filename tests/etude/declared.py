@@ -54,6 +54,7 @@ _ARGUMENTS: Mapping[Purpose, tuple[str, ...]] = {
     "read": ("path", "file", "filename", "file_path"),
     "shell": ("command", "cmd", "script", "line"),
 }
+_UNITS = ("celsius", "fahrenheit")
 _FORMATS = ("format", "format", "unit", "units")
 
 
@@ -79,16 +80,11 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True)
-class Usual:
+class Usual(Function):
     """A function for a purpose. `argument` is what it calls the city, file, folder or command, `format` the unit."""
 
-    spec: ToolSpec
     argument: str
     format: str | None = None
-
-    @property
-    def name(self) -> str:
-        return self.spec.name.removeprefix("functions.")
 
 
 def make_function(values: Values, name: str | None = None) -> Function:
@@ -109,7 +105,7 @@ def make_usual(values: Values, purpose: Purpose) -> Usual:
         if values.chance(0.4):
             properties[argument] = {"type": "string", "description": "The city and state, e.g. San Francisco, CA"}
         format_key = values.one([one for one in _FORMATS if one != argument])
-        units: Schema = {"type": "string", "enum": ["celsius", "fahrenheit"]}
+        units: Schema = {"type": "string", "enum": list(_UNITS)}
         properties[format_key] = {**units, "default": "celsius"} if values.chance(0.7) else units
     elif values.chance(0.3):
         properties[values.one(("limit", "timeout", "depth"))] = {"type": "integer"}
@@ -117,7 +113,10 @@ def make_usual(values: Values, purpose: Purpose) -> Usual:
     if values.unseen == "nothing" and values.chance(0.1):
         told = f"{told} {values.phrase(2, 5).capitalize()}."
     schema: Schema = {"type": "object", "properties": properties, "required": [argument]}
-    return Usual(_spec(name, told, schema), argument, format_key)
+    arguments = {argument: Argument("string")}
+    if format_key:
+        arguments[format_key] = Argument("choice", _UNITS, required=False)
+    return Usual(_spec(name, told, schema), arguments, argument, format_key)
 
 
 def made_name(values: Values) -> str:

@@ -20,12 +20,16 @@ def function(values: Values, prefix: Prefix, *, missing: bool = False) -> tuple[
     """`Call set_lamp with room kitchen.` → the call → `The tool says: …`"""
     missing = missing or not prefix.functions
     chosen = unknown_function(values, prefix) if missing else values.one(prefix.functions)
+    if not missing and prefix.named and values.unseen == "nothing" and values.chance(0.1):
+        chosen = values.one(list(prefix.named.values()))  # by its name, too
     arguments = {
         name: value_for(values, argument)
         for name, argument in chosen.arguments.items()
         if argument.required or values.chance(0.35)
     }
-    fault = "" if missing else _misfit(values, chosen, arguments)
+    fault = ""
+    if not missing and values.chance(0.03):
+        arguments, fault = _misfit(values, chosen, arguments)
     if len(arguments) > 1 and values.chance(0.25):
         arguments = dict(values.random.sample(list(arguments.items()), len(arguments)))
     said = arguments_of(values, _as_said(values, arguments))
@@ -106,20 +110,18 @@ def _as_said(values: Values, arguments: dict[str, object]) -> dict[str, object]:
     }
 
 
-def _misfit(values: Values, chosen: Function, arguments: dict[str, object]) -> str:
-    """Now and then one argument is wrong, and the text that comes back for that; else ""."""
-    if not values.chance(0.03):
-        return ""
+def _misfit(values: Values, chosen: Function, arguments: dict[str, object]) -> tuple[dict[str, object], str]:
+    """The arguments without one that is needed, or with one that isn't there, and what comes back for that."""
     musts = [name for name, argument in chosen.arguments.items() if argument.required]
-    if musts and values.chance(0.5):
-        del arguments[values.one(musts)]
-    else:
-        arguments[values.word()] = values.word()
+    left_out = values.one(musts) if musts and values.chance(0.5) else None
+    wrong = {name: value for name, value in arguments.items() if name != left_out}
+    if left_out is None:
+        wrong[values.word()] = values.word()
     try:
-        ArgumentReader(chosen.spec).read(compact(arguments))
+        ArgumentReader(chosen.spec).read(compact(wrong))
     except ToolFailed as error:
-        return str(error)
-    return ""
+        return wrong, str(error)
+    return arguments, ""  # an empty schema lets anything pass
 
 
 def _error(values: Values, name: str) -> str:
