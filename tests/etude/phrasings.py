@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (tables of phrasings: a phrasing a piece)
 """How users say each thing: frames with `{0}` for a value and `[this|that]` for words that can stand there.
 
 Every fourth frame, and every fourth of four or more words that can stand somewhere, is kept for evaluation
@@ -129,7 +130,7 @@ PHRASINGS: Mapping[str, tuple[str, ...]] = {
     ),
     "read": (
         f"[Read|Open|Show|Show me|Print|cat|Display|View|Output|Type out|Load] [{_THE_FILE}]{{0}}[.||, please.| for me.]",
-        f"[What is|What's|What stands|What is written] in [|the file ]{{0}}[?|]",
+        "[What is|What's|What stands|What is written] in [|the file ]{0}[?|]",
         "[Show|Show me|Print|Give me|Tell me|I want|Read me] the [text|content|contents|lines] [of|in] {0}[.|]",
         "What does [|the file ]{0} [say|contain|hold|tell|have in it][?|]", "Please read {0}[.|]",
         f"[{_TELL}] what [is in |the file says: ]{{0}}[.|?|]", "Tell me what {0} [says|contains|holds|has][.|]",

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (tables of phrasings: a phrasing a piece)
 """What the étude can't do, in as many words as can be made up: it is to say so, and to call nothing."""
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def _fill(root: Path, path: Path, name: str, output: str) -> None:
                 target.touch()
 
 
-@pytest.mark.parametrize(("task", "count"), [("list", 90), ("tree", 90), ("read", 90), ("write", 90), ("grep", 30)])
+@pytest.mark.parametrize(("task", "count"), [("list", 90), ("tree", 90), ("read", 90), ("write", 90), ("grep", 60)])
 def test_results_are_those_of_the_tools(task: Task, count: int, tmp_path: Path) -> None:
     seen = set()
     for number, (name, arguments, result, _) in enumerate(_lessons(task, count)):
