@@ -41,7 +41,7 @@ _LESSONS: Mapping[str, _Skill] = {
 }  # fmt: skip
 
 _SHARES: Mapping[str, float] = {
-    "arithmetic": 2.2, "weather": 3, "files": 15, "functions": 10, "browser": 4.2, "chat": 2.6, "followup": 2.6,
+    "arithmetic": 2.2, "weather": 3, "files": 15, "functions": 10, "browser": 4.0, "chat": 4.2, "followup": 2.6,
     "copying": 1.8,
 }  # fmt: skip
 
