@@ -20,6 +20,7 @@ from tools.approval.policy import Policy
 from tools.spec import NoStop, ToolContext
 from tools.toolbox import REFUSED, REFUSED_AGAIN, UNASKED, Toolbox
 from tools.work import workspace_tools
+from tools.work.exec import Exec
 from tools.workspace import Workspace
 
 _CALLED = re.compile(r"analysis to=([\w.]+) code<\|message\|>(.*?)<\|call\|>", re.DOTALL)
@@ -122,6 +123,20 @@ def test_what_a_command_gives_is_told() -> None:
         assert answer == wanted[kind]
         told[kind] = answer
     assert len(told) == 4
+
+
+@pytest.mark.needs_bwrap
+def test_a_command_that_is_not_there(tmp_path: Path) -> None:
+    lessons = (one for one in _lessons("shell", 2000) if "command not found" in one[2])
+    name, arguments, result, _ = next(one for one in lessons if "&&" not in one[1])
+    program = result.partition("line 1: ")[2].partition(":")[0]
+    work = tmp_path / "work"
+    work.mkdir()
+    context = ToolContext(NoStop(), Workspace(work), tmp_path, lambda text: len(text) // 4)
+    tools = Toolbox((Exec(home=tmp_path / "home"),), policy=Policy(), context=context)
+    command = arguments.replace(program, "harborlamp")
+    given = call(tools, name, command, folder=tmp_path).text
+    assert given.rpartition("cwd: ")[0] == result.replace(program, "harborlamp").rpartition("cwd: ")[0]
 
 
 @pytest.mark.parametrize(
