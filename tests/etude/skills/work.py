@@ -212,7 +212,7 @@ def _tell_shell(values: Values, asked: _Asked) -> _Told:
     if kind < 0.2:
         return _Told("", "The command failed.", f"The command failed with status {status}.", status)
     if kind < 0.4:
-        status, output = 127, f"bash: line 1: {asked.subject.partition(' ')[0]}: command not found"
+        status, output = 127, f"/bin/bash: line 1: {asked.subject.partition(' ')[0]}: command not found"
     return _Told(output, "The command failed.", f"The command failed with status {status}:\n{output}", status)
 
 
