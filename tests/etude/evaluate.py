@@ -25,6 +25,7 @@ from agent.engine.base import Sampling
 from tests.bench.report import Report, file_facts, options
 from tests.etude.dialogues import SKILLS, unseen_dialogue
 from tests.etude.examination import Case, Examiner, Outcome, make_case
+from tests.etude.failures import FAILURES
 from tests.etude.values import Unseen, Values
 from tests.support.engines import load_engine
 
@@ -71,7 +72,7 @@ def _examine(work: tuple[Case, Sampling]) -> Outcome:
 
 
 def count_up(report: Report, outcomes: Sequence[Outcome], skills: Sequence[str]) -> None:
-    """The figures: a row for each skill, one for all, and a row for each kind of dialogue."""
+    """The figures: a row for each skill, one for all, and a row for each kind of dialogue and of failure."""
     for skill in (*skills, "all"):
         those = [one for one in outcomes if skill in (one.case.skill, "all")]
         if not those:
@@ -97,6 +98,10 @@ def count_up(report: Report, outcomes: Sequence[Outcome], skills: Sequence[str])
         those = [one for one in outcomes if (one.case.skill, one.case.kind) == (skills[number], kind)]
         exact, same = sum(one.exact for one in those), sum(one.same for one in those)
         report.row("by kind", skill=skills[number], kind=kind, dialogues=len(those), exact=exact, same=same)
+    failed = [(one.case.skill, one.failed.failure) for one in outcomes if one.failed]
+    for failure in (one for one in FAILURES if one in {found for _, found in failed}):
+        counts = {skill: failed.count((skill, failure)) for skill in skills}
+        report.row("by failure", failure=failure, dialogues=sum(counts.values()), **counts)
 
 
 def _share(found: Sequence[bool]) -> float:
@@ -105,9 +110,8 @@ def _share(found: Sequence[bool]) -> float:
 
 
 def _show(outcomes: Sequence[Outcome], count: int) -> None:
-    for outcome in itertools.islice((one for one in outcomes if not one.exact), count):
-        verdict = next(one for one in outcome.verdicts if not one.exact)
-        print(f"\n--- {outcome.case.skill}, {outcome.case.kind}, well-formed: {verdict.well_formed}", file=sys.stderr)
+    for outcome, verdict in itertools.islice(((one, one.failed) for one in outcomes if one.failed), count):
+        print(f"\n--- {outcome.case.skill}, {outcome.case.kind}: {verdict.failure}", file=sys.stderr)
         print(f"given  …{verdict.step.given[-_TAIL:]}", file=sys.stderr)
         print(f"wanted {verdict.step.wanted}\ngot    {verdict.got}", file=sys.stderr)
 
