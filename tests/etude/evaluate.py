@@ -1,9 +1,10 @@
 """How much of what it never saw a model gets right: `python -m tests.etude.evaluate agent/models/etude.gguf`.
 
 N unseen dialogues of each skill (`--count`), through our own engine, tokenizer and strict parser. `--unseen values`:
-words, numbers and names that training never had; `phrasing`: phrasings and tool names, too. A dialogue is exact when
-every token of the assistant's is the reference's, the thinking included; the same, when its calls, their arguments and
-the answer are. `--temperature 1` samples as gpt-oss is to be sampled. Ctrl-C prints what there is.
+words, numbers and names that training never had; `phrasing`: phrasings and tool names, too; `others`: the same, with
+phrasings of people who had not seen the lessons (`phrasings_of_others.txt`). A dialogue is exact when every token of
+the assistant's is the reference's, the thinking included; the same, when its calls, their arguments and the answer are.
+`--temperature 1` samples as gpt-oss is to be sampled. Ctrl-C prints what there is.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 from agent.engine.base import Sampling
 from tests.bench.report import Report, file_facts, options
 from tests.etude.dialogues import SKILLS, unseen_dialogue
 from tests.etude.examination import Case, Examiner, Outcome, make_case
 from tests.etude.failures import FAILURES
-from tests.etude.values import Unseen, Values
+from tests.etude.values import Exam, Values
 from tests.support.engines import load_engine
 
 _CONTEXT_TOKENS = 4096
@@ -35,7 +37,7 @@ _SAY_EVERY = 100
 _TAIL = 300  # characters of the prompt that are shown before a failure
 
 
-def make_cases(skills: Sequence[str], count: int, unseen: Unseen, seed: int) -> list[Case]:
+def make_cases(skills: Sequence[str], count: int, unseen: Exam, seed: int) -> list[Case]:
     """`count` dialogues of each skill. A skill's are the same whatever else is asked for."""
     cases = []
     for skill in skills:
@@ -130,7 +132,7 @@ def _parse(argv: Sequence[str] | None) -> Namespace:
     parser = options(__doc__)
     parser.add_argument("model", type=Path, help="a GGUF file")
     parser.add_argument("--count", type=int, default=200, help="dialogues of each skill [200]")
-    parser.add_argument("--unseen", choices=("values", "phrasing"), default="values", help="what is new [values]")
+    parser.add_argument("--unseen", choices=get_args(Exam), default="values", help="what is new [values]")
     parser.add_argument("--temperature", type=float, default=0.0, help="0 is greedy [0]")
     parser.add_argument("--skill", action="append", choices=SKILLS, help="this one only; repeatable")
     parser.add_argument("--seed", type=int, default=_SEED, help=f"of the dialogues [{_SEED}]")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
+from tests.etude import others
+from tests.etude.reserved import normalise
 from tests.etude.values import Values
 
 PHRASINGS: Mapping[str, tuple[str, ...]] = {
@@ -170,6 +173,8 @@ _AFTER = (" please", " for me", " now", " if you can", ", thanks", " again", " t
 _WITH = (" with {0}", ": {0}", ", {0}", " using {0}", " with the {0}", " for {0}", " ({0})", " on {0}")
 _PAIR = ("{0} {1}", "{0}={1}", "{0}: {1}", "{0} set to {1}", "{0} = {1}")
 _JOIN = (" and ", ", ", ", and ")
+_PLACES = ("{0}", "{1}", "{2}", "{3}")
+_MANY = 4000  # what training says of a key, as good as all of it
 
 
 def phrased(values: Values, key: str, *parts: object) -> str:
@@ -178,6 +183,9 @@ def phrased(values: Values, key: str, *parts: object) -> str:
     Now and then words stand around it that mean nothing. In an exam of new values a phrasing always has one: a turn
     without any would be one that training has.
     """
+    if values.of_others and (written := unlike_training(key)):
+        text = values.one(written).format(*parts)
+        return text.removesuffix(".") if text.endswith("..") else text  # a call's arguments may end in one
     phrasing = _some(values, PHRASINGS[key])
     text = phrasing.format(*parts)
     mark = phrasing[-1] if phrasing[-1] in ".?!" else ""
@@ -193,11 +201,22 @@ def arguments_of(values: Values, arguments: Mapping[str, object]) -> str:
     """How a call's arguments are said: `" with room kitchen and level 40"`."""
     if not arguments:
         return ""
-    pair = _some(values, _PAIR)
+    pair = values.one(unlike_training("with")) if values.of_others else _some(values, _PAIR)
     said = values.one(_JOIN).join(
         pair.format(name, str(value).lower() if isinstance(value, bool) else value) for name, value in arguments.items()
     )
     return _some(values, _WITH).format(said)
+
+
+@cache
+def unlike_training(key: str) -> tuple[str, ...]:
+    """The phrasings that others wrote of it, without those that training happens to have, too."""
+    known = Values(1)
+    if key in PHRASINGS:
+        said = {normalise(phrased(known, key, *_PLACES)) for _ in range(_MANY)}
+    else:
+        said = {normalise(_some(known, _PAIR)) for _ in range(_MANY)} if key == "with" else set()
+    return tuple(one for one in others.phrasings().get(key, ()) if normalise(one) not in said)
 
 
 def _some(values: Values, choices: tuple[str, ...]) -> str:
