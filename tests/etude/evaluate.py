@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import get_args
 
 from agent.engine.base import Sampling
+from cli.clean import clean
 from tests.bench.report import Report, file_facts, options
 from tests.etude.dialogues import SKILLS, unseen_dialogue
 from tests.etude.examination import Case, Examiner, Outcome, make_case
@@ -114,8 +115,8 @@ def _share(found: Sequence[bool]) -> float:
 def _show(outcomes: Sequence[Outcome], count: int) -> None:
     for outcome, verdict in itertools.islice(((one, one.failed) for one in outcomes if one.failed), count):
         print(f"\n--- {outcome.case.skill}, {outcome.case.kind}: {verdict.failure}", file=sys.stderr)
-        print(f"given  …{verdict.step.given[-_TAIL:]}", file=sys.stderr)
-        print(f"wanted {verdict.step.wanted}\ngot    {verdict.got}", file=sys.stderr)
+        print(f"given  …{clean(verdict.step.given[-_TAIL:])}", file=sys.stderr)
+        print(f"wanted {clean(verdict.step.wanted)}\ngot    {clean(verdict.got)}", file=sys.stderr)
 
 
 def _load_ms(model: Path, times: int = 5) -> float:
