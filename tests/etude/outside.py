@@ -28,6 +28,7 @@ from cli.settings.workspace import open_folder
 from harmony.codec import Codec
 from harmony.messages import Message
 from harmony.tokenizer import Tokenizer
+from tests.bench.processes import own_home
 from tests.bench.report import Report, file_facts, options
 from tests.etude import others
 from tests.etude.examination import Examiner
@@ -61,11 +62,6 @@ def reply(said: Sequence[Message] | None) -> str:
         return CALL
     text = said[-1].text
     return HONEST if text.startswith("I can't ") or "I don't know that" in text else WRONG
-
-
-def own_home(folder: Path) -> dict[str, str]:
-    """The environment in which a command has this folder as its home, without anybody's settings."""
-    return {"HOME": str(folder), "XDG_DATA_HOME": str(folder), "XDG_CONFIG_HOME": str(folder), "OSSIA_CONFIG": ""}
 
 
 def prompt_sets(workspace: Path) -> Mapping[str, Settings]:

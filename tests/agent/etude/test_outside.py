@@ -53,9 +53,9 @@ def test_the_prompts_are_the_program_s(etude_tokenizer: Tokenizer, tmp_path: Pat
     flags = ["--model", "etude", "--max-tokens", "1", "--json", "--unconfined", "--workspace", str(tmp_path)]
     prompt = prompter(prompt_sets(tmp_path)["python, browser, workspace"], etude_tokenizer)
 
-    done = line_of(ossia("run", "Why is it?", *flags))
+    done = line_of(ossia("run", "Why is the sky blue?", *flags))
 
-    assert done["steps"][0]["prompt_tokens"] == len(prompt("Why is it?"))
+    assert done["steps"][0]["prompt_tokens"] == len(prompt("Why is the sky blue?"))
 
 
 def test_the_command_counts_and_lists(capsys: pytest.CaptureFixture[str]) -> None:
