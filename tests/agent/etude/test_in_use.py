@@ -86,7 +86,7 @@ def test_some_worlds_cannot_be_made(dialogue: Dialogue) -> None:
         _work("open_file", "./src/a.txt", "one\ntwo"),
         _work("list_dir", "src/deep", "a.txt\nb/"),
         _work("list_dir", ".", "a.txt"),
-        _work("print_tree", "src", "a/\n  b/\n    c.txt\n  d.txt\ne.txt"),
+        _work("print_tree", "src", "a/\n  b/\n    c.txt\n  d.txt\ne/\n  f.txt"),
         _work("search", ".", "a.txt:2:blue harbor\nsrc/b.md:1:a harbor\nsrc/b.md:3:harbors", query="harbor"),
         _work("search", "src", "src/b.md:1:a harbor", query="harbor"),
     ],
