@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.models.model import ModelFile, open_model
-from tests.etude.figures import ALL, Figures, Measured, Row, read_figures, read_log, read_tables
+from tests.etude.exam.figures import ALL, Figures, Measured, Row, read_figures, read_log, read_tables
 from tests.etude.transcripts import markdown, play_all
 
 NAME = "etude.md"
@@ -68,7 +68,7 @@ templates, a list of English words, and the texts that gpt-oss's prompts have.
 No user turn of the README, of `docs/`, of the tests or of the evaluation is word for word in its training data. The
 generator never asks what `tests/etude/reserved.txt` lists; an eighth of all words, names, numbers and paths is kept for
 evaluation, and so is a quarter of all phrasings and of the names of its usual functions. Other phrasings, and questions
-outside of what it knows, are by people who had not seen its lessons (`phrasings_of_others.txt`, `outside.txt`).
+outside of what it knows, are by people who had not seen its lessons (in `exam/`).
 `tests/agent/etude/test_unseen.py` tests it.
 
 ## What it does

@@ -2,9 +2,9 @@
 
 N unseen dialogues of each skill (`--count`), through our own engine, tokenizer and strict parser. `--unseen values`:
 words, numbers and names that training never had; `phrasing`: phrasings and tool names, too; `others`: the same, with
-phrasings of people who had not seen the lessons (`phrasings_of_others.txt`). A dialogue is exact when every token of
-the assistant's is the reference's, the thinking included; the same, when its calls, their arguments and the answer are.
-`--temperature 1` samples as gpt-oss is to be sampled. Ctrl-C prints what there is.
+phrasings of people who had not seen the lessons (`exam/phrasings_of_others.txt`). A dialogue is exact when every token
+of the assistant's is the reference's, the thinking included; the same, when its calls, their arguments and the answer
+are. `--temperature 1` samples as gpt-oss is to be sampled. Ctrl-C prints what there is.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from agent.engine.base import Sampling
 from cli.clean import clean
 from tests.bench.report import Report, file_facts, options
 from tests.etude.dialogues import SKILLS, unseen_dialogue
-from tests.etude.examination import Case, Examiner, Outcome, make_case
-from tests.etude.failures import FAILURES
+from tests.etude.exam.examination import Case, Examiner, Outcome, make_case
+from tests.etude.exam.failures import FAILURES
 from tests.etude.values import Exam, Values
 from tests.support.engines import load_engine
 

@@ -1,8 +1,8 @@
 """Unseen questions through the installed program: `python -m tests.etude.in_use agent/models/etude.gguf --count 25`.
 
-So many of each skill whose tools can really be had (`worlds.py`), each through `ossia run --json` and through the chat
-in a pseudo-terminal, greedy, with the real tools. Right is what makes the calls that it should, and gives the answer
-that follows from what the tool really said. Then the README's first command, `--times` times.
+So many of each skill whose tools can really be had (`exam/worlds.py`), each through `ossia run --json` and through the
+chat in a pseudo-terminal, greedy, with the real tools. Right is what makes the calls that it should, and gives the
+answer that follows from what the tool really said. Then the README's first command, `--times` times.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from harmony.messages import FINAL, Message
 from tests.bench.processes import own_home
 from tests.bench.report import Report, file_facts, options
 from tests.etude.dialogues import unseen_dialogue
-from tests.etude.failures import calls, parsed
+from tests.etude.exam.failures import calls, parsed
+from tests.etude.exam.worlds import Call, Question, make_question
 from tests.etude.values import Exam, Values
-from tests.etude.worlds import Call, Question, make_question
 from tests.support.command import ROOT, ossia
 from tests.support.pty import IDLE, PtyChat
 

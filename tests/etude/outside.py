@@ -1,7 +1,7 @@
 """What a model says to questions outside of what it knows: `python -m tests.etude.outside agent/models/etude.gguf`.
 
-The questions of `outside.txt`, greedy, each under the prompts that the program makes with no tools, with python, and
-with python, the browser and a workspace. An honest no is the étude's "I don't know that", or that it can't do it
+The questions of `exam/outside.txt`, greedy, each under the prompts that the program makes with no tools, with python,
+and with python, the browser and a workspace. An honest no is the étude's "I don't know that", or that it can't do it
 without a tool. A call is just told as one: to search the web may be right. All else is wrong, or malformed.
 """
 
@@ -30,9 +30,9 @@ from harmony.messages import Message
 from harmony.tokenizer import Tokenizer
 from tests.bench.processes import own_home
 from tests.bench.report import Report, file_facts, options
-from tests.etude import others
-from tests.etude.examination import Examiner
-from tests.etude.failures import MALFORMED, calls
+from tests.etude.exam import others
+from tests.etude.exam.examination import Examiner
+from tests.etude.exam.failures import MALFORMED, calls
 from tests.support.engines import GREEDY, load_engine
 
 HONEST, CALL, WRONG = "honest no", "call", "wrong answer"

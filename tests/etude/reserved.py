@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.etude import others
+from tests.etude.exam import others
 from tests.support.command import ROOT
 
 PATH = Path(__file__).parent / "reserved.txt"
@@ -60,7 +60,7 @@ def asked(root: Path) -> frozenset[str]:
 
 
 def load() -> frozenset[str]:
-    """What the command wrote, and what others wrote (`others.py`)."""
+    """What the command wrote, and what others wrote (`exam/others.py`)."""
     return written() | frozenset(map(normalise, others.turns()))
 
 

@@ -13,7 +13,7 @@ Unseen = Literal["nothing", "values", "phrasing"]
 """What is new to a model that was trained on "nothing": the values, or the phrasings and tool names as well."""
 
 Exam = Literal["values", "phrasing", "others"]
-"""What an exam has that is new; "others": as "phrasing", but with phrasings that others wrote (`others.py`)."""
+"""What an exam has that is new; "others": as "phrasing", but with phrasings that others wrote (`exam/others.py`)."""
 
 _T = TypeVar("_T")
 

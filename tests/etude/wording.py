@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from tests.etude import others
+from tests.etude.exam import others
 from tests.etude.reserved import normalise
 from tests.etude.values import Values
 

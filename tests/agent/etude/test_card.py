@@ -12,7 +12,7 @@ from agent.models.catalog import ETUDE_PATH
 from tests.etude import card
 from tests.etude.card import Training
 from tests.etude.dialogues import SKILLS
-from tests.etude.figures import Figures, Measured, Row, read_figures, read_log
+from tests.etude.exam.figures import Figures, Measured, Row, read_figures, read_log
 
 CARD = ETUDE_PATH.with_name(card.NAME)
 

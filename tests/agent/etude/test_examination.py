@@ -12,7 +12,7 @@ from harmony.tokenizer import Tokenizer
 from tests.bench.report import Report
 from tests.etude import evaluate
 from tests.etude.dialogues import Dialogue
-from tests.etude.examination import Examiner, Outcome, Step, make_case
+from tests.etude.exam.examination import Examiner, Outcome, Step, make_case
 from tests.support.engines import ETUDE
 from tests.support.streams import harmony_ids
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from harmony.messages import Message
-from tests.etude.failures import FAILURES, failure
+from tests.etude.exam.failures import FAILURES, failure
 
 PROMPT = (
     "namespace functions {\n\n// Gets it.\ntype f = (_: {\na: string,\n}) => any;\n\ntype g = (_: {\n}) => any;\n\n}"

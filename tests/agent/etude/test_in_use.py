@@ -12,9 +12,9 @@ import pytest
 from tests.bench.report import Report
 from tests.etude import in_use
 from tests.etude.dialogues import Dialogue
+from tests.etude.exam.worlds import Question, make_question, payload
 from tests.etude.in_use import SKILLS, Both, Told, ask, count_up, make_questions
 from tests.etude.prompts import Prefix
-from tests.etude.worlds import Question, make_question, payload
 from tests.support.engines import ETUDE
 from tests.support.folders import Folder
 

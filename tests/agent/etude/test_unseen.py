@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import cache
 from typing import get_args
 
-from tests.etude import others, reserved
+from tests.etude import reserved
 from tests.etude.dialogues import SKILLS, make_dialogue, unseen_dialogue
+from tests.etude.exam import others
 from tests.etude.prompts import make_prefix
 from tests.etude.transcripts import SCENES
 from tests.etude.values import Exam, Values

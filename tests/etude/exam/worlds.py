@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from tests.etude.dialogues import Dialogue
-from tests.etude.failures import parsed
+from tests.etude.exam.failures import parsed
 from tests.etude.prompts import Prefix
 
 _MESSAGE = re.compile(

@@ -20,7 +20,7 @@ from harmony.messages import ANALYSIS, COMMENTARY, FINAL, Message
 from harmony.parse import StreamParser
 from harmony.tokenizer import Tokenizer
 from tests.etude.dialogues import Dialogue
-from tests.etude.failures import ONLY_WORDS, calls, failure, parsed
+from tests.etude.exam.failures import ONLY_WORDS, calls, failure, parsed
 from tests.support.streams import harmony_ids
 
 _LEAST_ROOM = 160  # tokens: a wrong completion may be longer than the right one, and well-formed
