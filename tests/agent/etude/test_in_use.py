@@ -18,7 +18,22 @@ from tests.etude.prompts import Prefix
 from tests.support.engines import ETUDE
 from tests.support.folders import Folder
 
-PROMPT = "// Gets it.\ntype f = (_: {\na: string,\n}) => any;\n\n// Two\n// lines.\ntype g = () => any;"
+PROMPT = """\
+// Gets it.
+type f = (_: {
+a: string,
+}) => any;
+
+// Two
+// lines.
+type g = () => any;
+
+type h = (_: {
+a: string,
+// How.
+b?: "x" | "y", // default: x
+c?: number,
+}) => any;"""
 ASKED = "Why is the sky blue?"
 PREFIX = Prefix(PROMPT, "2024-05-06")
 THOUGHT = "<|channel|>analysis<|message|>Use it.<|end|><|start|>assistant"
@@ -60,6 +75,8 @@ def test_a_question_is_a_dialogue_s() -> None:
     assert make_question(PREFIX, two, "") == Question(
         "skill", ASKED, (("functions.g", {}),), "x", "It says: x", "Two\nlines."
     )
+    spare = make_question(PREFIX, _dialogue(ASKED, "It says: x", *_call("h", '{"a":"z"}', "x")), "")
+    assert spare and spare.spare == {"b": 'Literal["x", "y"] = "x"', "c": "int = 0"}
 
 
 @pytest.mark.parametrize(
@@ -106,11 +123,13 @@ def test_a_folder_has_what_is_asked_about(question: Question, tmp_path: Path) ->
 
 def test_a_function_gives_what_it_should(tmp_path: Path) -> None:
     call = ("functions.f", {"a": "x", "b": 1, "c": True, "d": 0.5, "e": ["y"]})
-    question = Question("functions", ASKED, (call,), 'a "word"', 'It says: a "word"', 'Gets "it".')
+    question = Question(
+        "functions", ASKED, (call,), 'a "word"', 'It says: a "word"', 'Gets "it".', {"f": 'Literal["x"] = "x"'}
+    )
 
     tools, path = question.prepare(tmp_path)
 
-    code = "import sys, functions; print(functions.f('x', 1, True, 0.5, ['y']), functions.f.__doc__)"
+    code = "import sys, functions; print(functions.f('x', 1, True, 0.5, ['y'], 'x'), functions.f.__doc__)"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=True, text=True)
     assert (tools, path) == ("--tools", str(tmp_path / "functions.py"))
     assert done.stdout == 'a "word" Gets "it".\n'

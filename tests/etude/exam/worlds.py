@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from tests.etude.dialogues import Dialogue
@@ -23,6 +23,8 @@ _FORMED = re.compile(r"<returncode>0</returncode>\n<output>\n(.*?)\n?</output>\n
 _NEW_KERNEL = re.compile(r"\[WARN\] this is a new kernel[^\n]*\n")
 _FAILED = ("The tool failed", "Python failed", "Error")
 _TYPES = {str: "str", bool: "bool", int: "int", float: "float", list: "list[str]"}
+_DEFAULTS = {"number": "int = 0", "boolean": "bool = False"}
+_OPTIONAL = re.compile(r"^(\w+)\?: ([^,\n]+),", re.MULTILINE)
 _AT_THE_START = ("/", "!", "-")
 """What a chat or a command line takes for something else than a question."""
 
@@ -34,7 +36,7 @@ Call = tuple[str, object]
 class Question:
     """What is asked, which call should come, and the answer if the tool says `result`.
 
-    `about` is what the prompt says of a function.
+    `about` is what the prompt says of a function, `spare` its parameters that nobody has to give: `"format": '"c"'`.
     """
 
     skill: str
@@ -43,6 +45,7 @@ class Question:
     result: str
     answer: str
     about: str = ""
+    spare: Mapping[str, str] = field(default_factory=dict)
 
     def right_answer(self, result: str) -> str:
         """The answer that follows from what the tool really said."""
@@ -67,8 +70,10 @@ class Question:
         return ["--workspace", str(work), "--allow", "repo_browser.apply_patch"]
 
     def _source(self, name: str, arguments: dict[str, object]) -> str:
-        parameters = ", ".join(f"{one}: {_TYPES[type(value)]}" for one, value in arguments.items())
-        return f"def {name}({parameters}) -> str:\n    {self.about!r}\n    return {self.result!r}\n"
+        given = [f"{one}: {_TYPES[type(value)]}" for one, value in arguments.items()]
+        spare = [f"{one}: {kind}" for one, kind in self.spare.items() if one not in arguments]
+        head = f"from typing import Literal\n\n\ndef {name}({', '.join([*given, *spare])}) -> str:"
+        return f"{head}\n    {self.about!r}\n    return {self.result!r}\n"
 
 
 def make_question(prefix: Prefix, dialogue: Dialogue, today: str) -> Question | None:
@@ -87,13 +92,27 @@ def make_question(prefix: Prefix, dialogue: Dialogue, today: str) -> Question | 
     result = payload(results[0].partition("<|message|>")[2].removesuffix("<|end|>")) if results else ""
     if calls and not _can_be_had(*calls[0], result):
         return None
-    return Question(dialogue.skill, turn, calls, result, answer.replace(prefix.date, today), _about(prefix, calls))
+    declared = _declared(prefix, calls[0][0]) if calls else ("", {})
+    return Question(dialogue.skill, turn, calls, result, answer.replace(prefix.date, today), *declared)
 
 
-def _about(prefix: Prefix, made: Sequence[Call]) -> str:
-    name = re.escape(made[0][0].removeprefix("functions.")) if made else ""
-    found = re.search(rf"((?:^//[^\n]*\n)+)type {name} = ", prefix.text, re.MULTILINE)
-    return found[1].replace("// ", "").strip() if found else ""
+def _declared(prefix: Prefix, name: str) -> tuple[str, dict[str, str]]:
+    """What the prompt says of a function, and its optional parameters as Python has them."""
+    name = re.escape(name.removeprefix("functions."))
+    found = re.search(
+        rf"((?:^//[^\n]*\n)*)type {name} = \((?:_: {{\n(.*?)^}})?\)", prefix.text, re.MULTILINE | re.DOTALL
+    )
+    if not found:
+        return "", {}
+    spare = {one: _optional(kind) for one, kind in _OPTIONAL.findall(found[2] or "") if one.isidentifier()}
+    return found[1].replace("// ", "").strip(), spare
+
+
+def _optional(kind: str) -> str:
+    if kind.startswith('"'):
+        first, *_ = choices = kind.split(" | ")
+        return f"Literal[{', '.join(choices)}] = {first}"
+    return _DEFAULTS.get(kind, "str = ''")
 
 
 def payload(result: str) -> str:
