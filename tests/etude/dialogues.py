@@ -67,7 +67,7 @@ def make_dialogue(values: Values, prefix: Prefix, skill: str | None = None) -> D
     if skill is None:
         skill = "structured" if prefix.form else _by_share(values, prefix)
     make = _LESSONS[skill]
-    return _acceptable(skill, lambda: make(values, prefix))
+    return _acceptable(values, skill, lambda: make(values, prefix))
 
 
 def unseen_dialogue(values: Values, skill: str) -> tuple[Prefix, Dialogue]:
@@ -78,7 +78,7 @@ def unseen_dialogue(values: Values, skill: str) -> tuple[Prefix, Dialogue]:
     lesson, fits = _refusal(values) if skill == "refusal" else _exam(values, skill)
     while not fits(prefix := make_prefix(values)):
         pass
-    return prefix, _acceptable(skill, lambda: lesson(values, prefix))
+    return prefix, _acceptable(values, skill, lambda: lesson(values, prefix))
 
 
 def _exam(values: Values, skill: str) -> tuple[_Skill, Callable[[Prefix], bool]]:
@@ -121,18 +121,19 @@ def _by_share(values: Values, prefix: Prefix) -> str:
     return values.random.choices(list(shares), list(shares.values()))[0]
 
 
-def _acceptable(skill: str, make: Callable[[], _Made]) -> Dialogue:
+def _acceptable(values: Values, skill: str, make: Callable[[], _Made]) -> Dialogue:
+    kept_out = _reserved(of_others=not values.of_others)  # an exam may ask what others wrote
     while True:
         segments, kind = make()
         dialogue = Dialogue(skill, kind, tuple(segments))
         fits = sum(len(text) for text, _ in segments) < _MOST_CHARACTERS
-        if fits and not any(reserved.normalise(turn) in _reserved() for turn in dialogue.user_turns):
+        if fits and not any(reserved.normalise(turn) in kept_out for turn in dialogue.user_turns):
             return dialogue
 
 
 @cache
-def _reserved() -> frozenset[str]:
-    return reserved.load()
+def _reserved(*, of_others: bool) -> frozenset[str]:
+    return reserved.load() if of_others else reserved.written()
 
 
 def main() -> None:

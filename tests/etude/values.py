@@ -12,6 +12,9 @@ from typing import Literal, TypeVar
 Unseen = Literal["nothing", "values", "phrasing"]
 """What is new to a model that was trained on "nothing": the values, or the phrasings and tool names as well."""
 
+Exam = Literal["values", "phrasing", "others"]
+"""What an exam has that is new; "others": as "phrasing", but with phrasings that others wrote (`exam/others.py`)."""
+
 _T = TypeVar("_T")
 
 _CITIES = """\
@@ -62,11 +65,13 @@ class Values:
     """A seeded source of values: `Values(7).word()` → `"harbor"`, `Values(7, "values")` gives held-out ones only.
 
     `pieces` are tokens of the vocabulary: training glues some of them into words, so that each one comes to be copied.
+    With "others", `unseen` is "phrasing", and `of_others` says whose.
     """
 
-    def __init__(self, seed: int, unseen: Unseen = "nothing", pieces: Sequence[str] = ()) -> None:
+    def __init__(self, seed: int, unseen: Unseen | Exam = "nothing", pieces: Sequence[str] = ()) -> None:
         self.random = random.Random(seed)
-        self.unseen = unseen
+        self.of_others = unseen == "others"
+        self.unseen: Unseen = "phrasing" if unseen == "others" else unseen
         self._pieces = pieces if unseen == "nothing" else ()
 
     def chance(self, probability: float) -> bool:

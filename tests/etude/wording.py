@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import product
 
+from tests.etude.exam import others
 from tests.etude.phrasings import AFTER, BEFORE, JOIN, PAIR, PHRASINGS, WITH
 from tests.etude.reserved import normalise
 from tests.etude.unanswerable import FRAMES, unanswerable
@@ -33,6 +34,9 @@ def phrased(values: Values, key: str, *parts: object) -> str:
     Now and then words stand around it that mean nothing, the value is quoted, or it is written carelessly. In an exam
     of new values a phrasing always has one: a turn without any would be one that training has.
     """
+    if values.of_others and (written := unlike_training(key)):
+        text = values.one(written).format(*parts)
+        return text.removesuffix(".") if text.endswith("..") else text  # a call's arguments may end in one
     if values.unseen == "nothing" and key in _BY_SHAPE and values.chance(0.15):
         said = _any_words(values, key)
     else:
@@ -57,10 +61,18 @@ def arguments_of(values: Values, arguments: Mapping[str, object]) -> str:
         return " " + json.dumps(arguments, ensure_ascii=False, separators=values.one(((",", ":"), (", ", ": "))))
     if kind < 0.12:
         return f"({', '.join(f'{name}={json.dumps(value)}' for name, value in arguments.items())})"
-    pair, join = some(values, PAIR), some(values, JOIN)
+    pair = values.one(unlike_training("with")) if values.of_others else some(values, PAIR)
+    join = some(values, JOIN)
     if values.unseen == "nothing" and values.chance(0.12):
         pair = f"{{0}} {values.word()} {{1}}"
     return some(values, WITH).format(join.join(pair.format(name, _plain(value)) for name, value in arguments.items()))
+
+
+@cache
+def unlike_training(key: str) -> tuple[str, ...]:
+    """The phrasings that others wrote of it, without those that training happens to have, too."""
+    known = frozenset(map(normalise, _known(PAIR))) if key == "with" else _trained(PHRASINGS.get(key, ()))
+    return tuple(one for one in others.phrasings().get(key, ()) if normalise(one) not in known)
 
 
 def _plain(value: object) -> str:
