@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import product
 
@@ -16,6 +16,7 @@ from tests.etude.values import Values
 
 _CHOICE = re.compile(r"\[([^\[\]]*)\]")
 _VALUE = re.compile(r"(\{\w\})")
+_QUOTE = re.compile("[\"`'“”]")
 _QUOTED = frozenset(("list", "tree", "read", "grep", "grep here", "write", "search", "repeat", "my name"))
 _QUOTES = ('"{}"', "`{}`", "'{}'", "“{}”")
 _BY_SHAPE: Mapping[str, tuple[str, ...]] = {
@@ -71,8 +72,21 @@ def arguments_of(values: Values, arguments: Mapping[str, object]) -> str:
 @cache
 def unlike_training(key: str) -> tuple[str, ...]:
     """The phrasings that others wrote of it, without those that training happens to have, too."""
-    known = frozenset(map(normalise, _known(PAIR))) if key == "with" else _trained(PHRASINGS.get(key, ()))
-    return tuple(one for one in others.phrasings().get(key, ()) if normalise(one) not in known)
+    trained = map(normalise, _known(PAIR)) if key == "with" else _trained(PHRASINGS.get(key, ()))
+    known = {_unquoted(one) for one in trained}
+    return tuple(one for one in others.phrasings().get(key, ()) if known.isdisjoint(_cores(_unquoted(one))))
+
+
+def _unquoted(text: str) -> str:
+    return normalise(_QUOTE.sub("", text))
+
+
+def _cores(said: str) -> Iterator[str]:
+    """What is left without words around it that mean nothing."""
+    for before in ("", *map(normalise, BEFORE)):
+        for after in ("", *map(normalise, AFTER)):
+            if said.startswith(before) and said.endswith(after):
+                yield normalise(said.removeprefix(before).removesuffix(after))
 
 
 def _plain(value: object) -> str:

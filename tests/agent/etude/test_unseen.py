@@ -46,7 +46,7 @@ def test_what_others_wrote() -> None:
     for key in PHRASINGS.keys() & others.phrasings().keys():
         trained = {reserved.normalise(phrased(values, key, *"wxyz")) for _ in range(2000)}
         theirs = {one.format(*"wxyz") for one in unlike_training(key)}
-        assert len(theirs) >= 7
+        assert len(theirs) >= 5
         assert not trained & {reserved.normalise(one) for one in theirs}
         assert {phrased(exam, key, *"wxyz") for _ in range(20)} <= theirs
     assert len(others.outside()) == 100
