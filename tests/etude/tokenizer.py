@@ -26,7 +26,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_token
 from harmony.tokenizer import O200K
 from tests.etude.dialogues import make_dialogue
 from tests.etude.prompts import make_prefix
-from tests.etude.values import CITIES, Values, words
+from tests.etude.values import CITIES, NAMES, Values, words
 
 PATH = Path(__file__).with_name("tokenizer.json")
 
@@ -34,12 +34,13 @@ CONTROL = tuple(
     f"<|{name}|>"
     for name in ("startoftext", "endoftext", "return", "constrain", "channel", "start", "end", "message", "call")
 )
-_LETTERS, _MORE_LETTERS = 850, 150  # made anew; grown by
-_SPACED, _MORE_SPACED = 200, 100
+_LETTERS, _MORE_LETTERS = 850, 120  # made anew; grown by
+_SPACED, _MORE_SPACED = 200, 130
 _LEAST = 40  # times that what it grows by stands in `_texts`
 _MARKS = (
     '{"', '"}', '":"', '","', '"', '":', "\n\n", "//", "?:", "};", "=>", " =>", " {", " }", " =", "(_:", " (_:", "**",
     "()", '"]}', '":["', '":{"', '"},"', '"}}', '":{"', " //", "【", "】", "†", "é", '":["', '"]', "###",
+    ";\n\n//", " {\n\n//", "</", ">\n",
 )  # fmt: skip
 _WORD = regex.compile(r"([^\r\n\p{L}\p{N}]?)(\p{L}.*)")
 _CONTROL = regex.compile(r"<\|\w+\|>")
@@ -90,7 +91,7 @@ def _make(old: Sequence[str]) -> Tokenizer:
     tokens = [*before, *after, *(part for mark in _MARKS for part in _chain(mark))]
     tokens += [_visible(" " + mark) for mark in "【†"]
     tokens += [_visible(mark) * length for mark in " -" for length in (2, 4, 8, 16)]
-    known, names = set(before[256:]), set(CITIES)
+    known, names = set(before[256:]), {*CITIES, *NAMES}
     words_after = (word for word, times in spaced.most_common() if not old or times >= _LEAST)
     frequent = (_visible(" " + word) for word in words_after if _visible(word) in known and word not in names)
     tokens += islice((word for word in frequent if word not in old), _MORE_SPACED if old else _SPACED)
