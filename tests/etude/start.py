@@ -2,8 +2,9 @@
 
     weights, shape = started(Path("agent/models/etude.gguf"), vocabulary_of(read_tokens()))
 
-Tokens are told by their text: one that both vocabularies have keeps its rows, whatever its id. A new one begins as the
-mean of the tokens that spelled it. Experts may be given more hidden units, which say nothing at first.
+Tokens are told by their text: one that both vocabularies have keeps its rows, whatever its id. A new one is read as the
+last of the tokens that spelled it, and said as their mean: with 225 new ones the shipped model has 97.2 % of tokens
+right before it learns on (loss 0.28; both as their mean: 97.0 %, 0.35; said as the last: 0.44). Experts may be given more hidden units, which say nothing at first.
 """
 
 from __future__ import annotations
@@ -23,9 +24,6 @@ from tests.etude.export import LAYER, Array
 from tests.etude.shape import Shape
 from tests.support.gguf_vocabulary import Tokens
 
-_ROWS = ("embedding", "output")
-"""The weights with a row for each token."""
-
 
 def started(
     path: Path, vocabulary: Vocabulary, hidden: int | None = None, seed: int = 0
@@ -35,8 +33,10 @@ def started(
     `hidden`: of an expert; None: as many as the model has.
     """
     weights, shape, old = read_model(path)
-    for name in _ROWS:
-        weights[name] = _rows(weights[name], old, vocabulary)
+    numbers = {text: number for number, text in enumerate(_texts(old))}
+    spelled = [_spelled(text, numbers) for text in _texts(vocabulary)]
+    weights["embedding"] = weights["embedding"][[parts[-1] for parts in spelled]]
+    weights["output"] = np.stack([weights["output"][parts].mean(0) for parts in spelled])
     shape = replace(shape, vocabulary=vocabulary.size)
     return _widened(weights, shape, shape.hidden if hidden is None else hidden, seed)
 
@@ -92,11 +92,6 @@ _PARTS: Mapping[str, tuple[tuple[str, ...], int]] = {
 def _joined(part: Mapping[str, Array], name: str) -> Array:
     names, axis = _PARTS[name]
     return np.concatenate([part[name] for name in names], axis)
-
-
-def _rows(rows: Array, old: Vocabulary, new: Vocabulary) -> Array:
-    numbers = {text: number for number, text in enumerate(_texts(old))}
-    return np.stack([rows[_spelled(text, numbers)].mean(0) for text in _texts(new)])
 
 
 def _texts(vocabulary: Vocabulary) -> list[bytes]:
