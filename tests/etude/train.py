@@ -198,7 +198,7 @@ def main() -> None:
     """Start the processes, or be one of them."""
     parser = argparse.ArgumentParser(prog="python -m tests.etude.train", description="Train the étude.")
     parser.add_argument("out", type=Path, help="the checkpoint: what tests.etude.export takes")
-    parser.add_argument("--minutes", type=float, help="of running, pauses left out (default 95)")
+    parser.add_argument("--minutes", type=float, help="of running, pauses left out (default 95, or as begun)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--start", help="a GGUF whose weights to go on from, e.g. agent/models/etude.gguf")
     parser.add_argument("--hidden", type=int, help="hidden units of an expert (default: those of --start, or 128)")
