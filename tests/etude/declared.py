@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from tests.etude.values import Values
+from tests.etude.words.values import Values
 from tools.spec import ToolSpec
 
 Kind = Literal["string", "integer", "number", "boolean", "choice", "list"]

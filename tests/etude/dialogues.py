@@ -26,7 +26,7 @@ from tests.etude.skills.followup import followup
 from tests.etude.skills.functions import function, weather
 from tests.etude.skills.structured import structured
 from tests.etude.skills.work import TASKS, files
-from tests.etude.values import Values
+from tests.etude.words.values import Values
 
 _MOST_CHARACTERS = 3000
 _USER = re.compile(r"<\|start\|>user<\|message\|>(.*?)<\|end\|>", re.DOTALL)

@@ -29,7 +29,7 @@ from tests.bench.report import Report, file_facts, options
 from tests.etude.dialogues import SKILLS, unseen_dialogue
 from tests.etude.exam.examination import Case, Examiner, Outcome, make_case
 from tests.etude.exam.failures import FAILURES
-from tests.etude.values import Exam, Values
+from tests.etude.words.values import Exam, Values
 from tests.support.engines import load_engine
 
 _CONTEXT_TOKENS = 4096

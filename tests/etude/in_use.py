@@ -27,7 +27,7 @@ from tests.bench.report import Report, file_facts, options
 from tests.etude.dialogues import unseen_dialogue
 from tests.etude.exam.failures import calls, parsed
 from tests.etude.exam.worlds import Call, Question, make_question
-from tests.etude.values import Exam, Values
+from tests.etude.words.values import Exam, Values
 from tests.support.command import ROOT, ossia
 from tests.support.pty import IDLE, PtyChat
 

@@ -9,7 +9,7 @@ from tests.etude import tokenizer
 from tests.etude.dialogues import Dialogue, make_dialogue
 from tests.etude.prompts import Prefix, make_prefix
 from tests.etude.sheet import Sheet, lay_out
-from tests.etude.values import Values
+from tests.etude.words.values import Values
 
 
 class Lessons:

@@ -14,7 +14,7 @@ from cli.settings.workspace import NOTES_HEAD
 from harmony.messages import DeveloperPrompt, Effort, Message, ResponseFormat, SystemPrompt
 from harmony.render import declares_functions, developer_text, system_text
 from tests.etude.declared import PURPOSES, Function, Purpose, Schema, Usual, made_name, make_function, make_usual
-from tests.etude.values import Values
+from tests.etude.words.values import Values
 from tools.browser.browser import section_of
 from tools.python.environment import Package, sentence
 from tools.python.tool import DESCRIPTION

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 
-from tests.etude.values import Values
-from tests.etude.wording import phrased
+from tests.etude.words.values import Values
+from tests.etude.words.wording import phrased
 from tools.toolbox import REFUSED, REFUSED_AGAIN, UNASKED
 
 Segment = tuple[str, bool]

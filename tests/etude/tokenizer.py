@@ -26,7 +26,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_token
 from harmony.tokenizer import O200K
 from tests.etude.dialogues import make_dialogue
 from tests.etude.prompts import make_prefix
-from tests.etude.values import CITIES, NAMES, Values, words
+from tests.etude.words.values import CITIES, NAMES, Values, words
 
 PATH = Path(__file__).with_name("tokenizer.json")
 

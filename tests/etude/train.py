@@ -34,7 +34,7 @@ from tests.etude.network import Weights, compile_small_parts, logits, prepared
 from tests.etude.prompts import make_prefix
 from tests.etude.shape import Shape
 from tests.etude.start import started, vocabulary_of
-from tests.etude.values import Values
+from tests.etude.words.values import Values
 
 # Big buffers come from the heap, in huge pages, and stay there: page faults were a quarter of a step.
 ALLOCATOR = ":".join(

@@ -12,12 +12,12 @@ from harmony.messages import Message
 from harmony.render import drop_past_analysis
 from harmony.tokenizer import Tokenizer
 from tests.etude.dialogues import SKILLS, Dialogue, make_dialogue, unseen_dialogue
-from tests.etude.phrasings import PHRASINGS
 from tests.etude.prompts import Prefix, make_prefix
 from tests.etude.reserved import normalise
 from tests.etude.said import past
-from tests.etude.values import Unseen, Values
-from tests.etude.wording import chosen, unknown
+from tests.etude.words.phrasings import PHRASINGS
+from tests.etude.words.values import Unseen, Values
+from tests.etude.words.wording import chosen, unknown
 
 _MESSAGE = re.compile(
     r"<\|start\|>([\w.]+)( to=assistant)?(?:<\|channel\|>(\w+)(?: to=([\w.]+))?( code| <\|constrain\|>json)?)?"

@@ -21,7 +21,7 @@ from tests.etude import tokenizer
 from tests.etude.declared import Usual
 from tests.etude.dialogues import make_dialogue
 from tests.etude.prompts import Prefix, make_prefix
-from tests.etude.values import Unseen, Values
+from tests.etude.words.values import Unseen, Values
 from tools.calls.arguments import ArgumentReader
 from tools.python.tool import PythonTool
 from tools.sandbox import choose

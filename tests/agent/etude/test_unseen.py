@@ -10,8 +10,8 @@ from tests.etude.dialogues import SKILLS, make_dialogue, unseen_dialogue
 from tests.etude.exam import others
 from tests.etude.prompts import make_prefix
 from tests.etude.transcripts import SCENES
-from tests.etude.values import Exam, Values
-from tests.etude.wording import PHRASINGS, phrased, unlike_training
+from tests.etude.words.values import Exam, Values
+from tests.etude.words.wording import PHRASINGS, phrased, unlike_training
 from tests.support.command import ROOT
 
 

@@ -14,7 +14,7 @@ from tests.etude.dialogues import Dialogue, make_dialogue, unseen_dialogue
 from tests.etude.prompts import Prefix, make_prefix
 from tests.etude.said import failed
 from tests.etude.skills.work import TASKS, Task, files
-from tests.etude.values import Values
+from tests.etude.words.values import Values
 from tests.support.calls import call
 from tools.approval.policy import Policy
 from tools.spec import NoStop, ToolContext

@@ -6,8 +6,8 @@ from typing import Literal, get_args
 
 from tests.etude.prompts import Prefix
 from tests.etude.said import Segment, answers, asks, user
-from tests.etude.values import Values
-from tests.etude.wording import unknown
+from tests.etude.words.values import Values
+from tests.etude.words.wording import unknown
 
 Topic = Literal["greeting", "who", "repeat", "name", "thanks", "date", "tools", "anything"]
 

@@ -7,8 +7,8 @@ import json
 from tests.etude.declared import Function, value_for
 from tests.etude.prompts import Prefix, unknown_function
 from tests.etude.said import Segment, answers, asks, calls, compact, denied, failed
-from tests.etude.values import Values
-from tests.etude.wording import arguments_of
+from tests.etude.words.values import Values
+from tests.etude.words.wording import arguments_of
 from tools.calls.arguments import ArgumentReader
 from tools.spec import ToolFailed
 

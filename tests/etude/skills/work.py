@@ -11,7 +11,7 @@ from typing import Literal, get_args
 from tests.etude.declared import PURPOSES, Usual
 from tests.etude.prompts import Prefix
 from tests.etude.said import Segment, answers, asks, calls, compact, denied, failed, runs
-from tests.etude.values import Values
+from tests.etude.words.values import Values
 from tools.work._folder import count
 from tools.work.result import formed
 

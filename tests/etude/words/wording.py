@@ -9,10 +9,10 @@ from functools import cache
 from itertools import product
 
 from tests.etude.exam import others
-from tests.etude.phrasings import AFTER, BEFORE, JOIN, PAIR, PHRASINGS, WITH
 from tests.etude.reserved import normalise
-from tests.etude.unanswerable import FRAMES, unanswerable
-from tests.etude.values import Values
+from tests.etude.words.phrasings import AFTER, BEFORE, JOIN, PAIR, PHRASINGS, WITH
+from tests.etude.words.unanswerable import FRAMES, unanswerable
+from tests.etude.words.values import Values
 
 _CHOICE = re.compile(r"\[([^\[\]]*)\]")
 _VALUE = re.compile(r"(\{\w\})")

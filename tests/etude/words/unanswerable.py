@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tests.etude.values import Values
+from tests.etude.words.values import Values
 
 # {p}: a few words, {w}: a word, {n}: a number, {m}: a name, {c}: a city
 FRAMES = (
