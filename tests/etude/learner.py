@@ -35,7 +35,7 @@ class Plan:
 
     def going_on(self, start: str) -> Plan:
         """The same from a finished model: lower rates, so that what it knows isn't lost before it learns more."""
-        return replace(self, start=start, muon_rate=0.01, adam_rate=2e-3, warm_steps=20)
+        return replace(self, start=start, tokens=2000, muon_rate=0.012, adam_rate=2.5e-3, warm_steps=20)
 
 
 class Team:
