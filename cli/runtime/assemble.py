@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from agent.sessions.session import Session, UserText
 
 _MAX_LOG_BYTES = 1 << 20
-_NOT_FOR_FOLDERS = "ossia: étude doesn't know the tools for work in a folder: use gpt-oss-20b there"
 _R = TypeVar("_R")
 
 
@@ -100,7 +99,6 @@ class Loading:
     _tokenizer: Tokenizer
     note: str = ""  # which model is used; told once the settings have proved usable
     temperature: float = 1.0  # the model's own
-    is_etude: bool = False
 
     def finish(self, *, tap: Tap | None, tools: Toolset | None = None) -> Assembly:
         """Put everything together, and wait for the weights. `tools`: those of the model before, to be kept."""
@@ -108,8 +106,6 @@ class Loading:
         tools = tools or collect(self._resolved, self._folder, self._display, self._tokenizer)
         if self.note:
             self._display.note(self.note)
-        if self.is_etude and own and tools.folder and self._display.terminal:
-            self._display.note(_NOT_FOR_FOLDERS)
         try:
             engine, planned = self._engine()
         except BaseException:
@@ -148,8 +144,7 @@ def begin(
         engine, tokenizer = _script(settings, display)
         return Loading(engine.name, resolved, folder, display, started, lambda: (engine, None), tokenizer)
     model, loaded, tokenizer, note = _llama(settings, display, worker, wait, stays=stays)
-    own, is_etude = model.temperature, model.is_etude
-    return Loading(model.name, resolved, folder, display, started, loaded, tokenizer, note, own, is_etude)
+    return Loading(model.name, resolved, folder, display, started, loaded, tokenizer, note, model.temperature)
 
 
 def _repack(settings: Settings, own_temperature: float, *, stays: bool) -> Repack:
