@@ -79,6 +79,10 @@ PHRASINGS: Mapping[str, tuple[str, ...]] = {
         "{0}[: weather?|: how is the weather?| weather|, what is the weather there?|: the weather, please.| - weather]",
         "[What is|What's] the [temperature|forecast|climate] [in|for|of|at] {0}[?|]", "Look at the weather of {0}[.|]",
         "I [am|will be|travel|fly|go] [in|to] {0}[: how is the weather?|. What is the weather like there?| soon, weather?]",
+        "How [warm|cold|hot|wet|windy|dry] is it in {0} [right now|today|at the moment|now|tonight|outside]?",
+        "[Do I need|Should I take] [an umbrella|a coat|a jacket|sunglasses] in {0}[?|: how is the weather?]",
+        "What's the weather [doing|up to|like today|going to be] in {0}[?|, please?|]",
+        "[Any|Is there] [rain|snow|sun|wind|fog] in {0} [today|now|tomorrow]?",
     ),
     "weather too": (
         "[And|What about|How about|Then|Now] [in |for |]{0}[?|]", "And [in|for] {0}[?|, please?|]", "{0}?",
@@ -94,6 +98,10 @@ PHRASINGS: Mapping[str, tuple[str, ...]] = {
         "[The tool|The function|The one called|My tool] {0}, [please|now]{1}", "[A call of|A run of] {0}{1}",
         "[I need|I want|Get me|Give me] [the result of|the answer of|what comes from|the output of] {0}{1}",
         "[What does|What will] {0} [say|give|return|answer|tell]{1}",
+        "[Use|Call|Run|Try|Invoke] the {0} [function|tool|command|method|helper]{1}",
+        "[Call|Use|Run|Try|Execute] {0} [for me|now|please|once|next]{1}",
+        "[I need|I want|I would like|Let us have|We need] [a call|a run|the use] of {0}{1}",
+        "[Go ahead and|Please go and|Now just|Would you please|Feel free to] [call|use|run|invoke] {0}{1}",
     ),
     "list": (
         "[List|Show|Show me|Name|Tell me|Give me|Print|Enumerate|Get] [the files|all files|the contents|what is] in "
@@ -104,6 +112,10 @@ PHRASINGS: Mapping[str, tuple[str, ...]] = {
         f"[{_TELL}] [what|which] files are in [|{_FOLDER}]{{0}}[.|?|]", "Tell me the files of {0}[.|]",
         "List {0} for me[.|]", "[What|Which] files [can you see|do you see|do you find|do I have|have we] in {0}?",
         f"[{_CAN}] list [the files in |what is in |]{{0}}[?|.|]", "[The files|All files|The content|The names] [in|of|under] {0}[?|.||, please.]",
+        "[Give me|Show me|Tell me|List|I need] the [file names|names|names of the files|entries|items] [in|of|under|inside] {0}[.||, please.]",
+        "[Show me|Tell me|Let me see|Say] [what's|what is|what lies] [in|inside|under] {0}[.||, please.]",
+        "[Which|What] [files|documents|things|entries] does [the folder|the directory|my folder] {0} [have|hold|contain|include]?",
+        "{0}: [list it|what is in there|show the files|what files has it|which files]?",
     ),
     "list here": (
         f"[List|Show|Show me|Name|Tell me|Give me|Print|Enumerate] [the files|all files|my files|the files {_HERE.split('|')[0]}][.||, please.]",
@@ -120,6 +132,10 @@ PHRASINGS: Mapping[str, tuple[str, ...]] = {
         "{0} as a tree[.||, please.]", "How is {0} [organised|laid out|structured|organized]?",
         "[Show|Print|List] {0} with [its subfolders|all folders below|everything below|all that is below][.|]",
         "[List|Print] {0} recursively[.|]",
+        "[The file tree|The directory tree|The folder tree|The tree|A tree] [of|for|below|from] {0}[.||, please.]",
+        "[Show|List|Print|Give me] [all files and folders|everything|all folders|all that is|the whole tree] [in|below|under|inside] {0}[.|]",
+        "[Starting at|From|Beginning with|Below] {0}[, | ][print|show|draw|list] the [directory tree|tree|whole tree|file tree][.|]",
+        "[Show|Draw|Print|Display] [the folder |]{0} [as a tree|in tree form|with all levels|and all below it][.|]",
     ),
     "tree here": (
         "[Print|Show|Draw|Give me|Show me|Display] the tree[.||, please.| of this folder.| of files.]", "tree",
@@ -127,6 +143,10 @@ PHRASINGS: Mapping[str, tuple[str, ...]] = {
         "How is this [folder|project|directory|workspace] [organised|laid out|structured|organized]?",
         "[What is|Show] the structure [here|of this folder|of this project]?", "[List|Print] everything recursively[.|]",
         "All files as a tree[.|, please.]", "[Show|List] all [folders and files|subfolders][.|]",
+        "[File tree|Directory tree|Project tree|Folder tree|The whole tree][, please.| please|.|]",
+        "[Show|Print|Draw|List] [the file tree|the directory tree|the whole tree|all files and subfolders|all files and folders] [here|of this folder|in tree form|of it all|from here][.|]",
+        "[Show|Draw|Print] [this folder|the workspace|the project|it] as a tree[.|, please.]",
+        "[All|The] [subfolders|folders|levels] [and files|with files] here[.|, please.]",
     ),
     "read": (
         f"[Read|Open|Show|Show me|Print|cat|Display|View|Output|Type out|Load] [{_THE_FILE}]{{0}}[.||, please.| for me.]",
@@ -144,6 +164,8 @@ PHRASINGS: Mapping[str, tuple[str, ...]] = {
         "[Where is|Where do I find|Where does one find] {0} in {1}[?|]", "[Which|What] [files|lines] in {1} [have|contain|mention|hold] {0}?",
         "[List|Show] [the lines|all lines|the places] in {1} [with|that have|that mention|that contain] {0}[.|]",
         "[Does|Is] {0} [stand|appear|used|occur] [in|anywhere in] {1}?", "Which files of {1} mention {0}?", "grep {0} {1}",
+        "[Does|Do] [the word |the text |the name |]{0} [appear|stand|come up|show up] [anywhere in|somewhere in|in] [|the folder ]{1}?",
+        "[Look|Search] for {0} in all files [under|in|of|below|inside] {1}[.|]",
     ),
     "grep here": (
         "[Search|Look through|grep|Scan] [the files|my files|all files|this folder|the code|the project] for {0}[.||, please.]",
@@ -152,6 +174,8 @@ PHRASINGS: Mapping[str, tuple[str, ...]] = {
         "[Which|What] [files|lines|file] [have|contain|mention|hold|has|mentions] {0}?",
         "[Show|List] [the lines|all lines|the files|each place] [with|that have|that mention|containing] {0}[.|]", "grep {0}",
         "[Do|Does] [any file|any of my files|my files] [have|mention|contain|hold] {0}?",
+        "{0}[: | - |, ][which files have it|where is it|which files have that word|search the files for it|find it in the files][?|.]",
+        "[Look|Search] for {0} in [all files|the files|every file|the whole folder|my code] [here|of this folder|]",
     ),
     "shell": (
         "[Run|Execute|Start|Launch|Please run|Do|Perform|Now run|Call] `{0}`[.||, please.]", "[Run|Execute|Start|Do] {0}",
@@ -168,6 +192,8 @@ PHRASINGS: Mapping[str, tuple[str, ...]] = {
         "[New file|A new file|File] {0}: {1}", "[Save|Store|Note|Keep] [this|the following] [as|in|under] {0}: {1}",
         f"[{_CAN}] [write|make|create] [a file |]{{0}} with the text {{1}}",
         "I [need|want] a file {0} [with|that says|containing|saying] {1}",
+        "[I need|I want|Make me|Please make] a file {0} with [this|these words|that text] in it: {1}",
+        "{1}[ - please write that into | - put this into | - save it as | - this goes to ][|a file named |the file ]{0}[.|]",
     ),
     "search": (
         f"[Search|Browse|Scan|Comb|Query|Check] [{_WEB}] for {{0}}[.||, please.]", "[Search|Look|Google|Hunt] for {0}[.||, please.| now]",
@@ -178,6 +204,10 @@ PHRASINGS: Mapping[str, tuple[str, ...]] = {
         f"[{_CAN}] [search|look] [online|the web|on the net|the internet] for {{0}}[?|.|]", f"See what [{_WEB}] has [{_ABOUT}] {{0}}[.|]",
         "Search online for {0}[.|]", "[Web search|Online search|Search|Search the web]: {0}",
         "{0}[: search the web|: look it up online|: find it on the web|, please look it up online][.|]",
+        "[Find|Get|Look for|Search for|Give me|Fetch] [information|news|facts|something|details|pages|anything] [about|on|regarding|concerning] {0} [on the web|online|on the internet|from the web][.||, please.]",
+        "What can [you|we|one] find about {0} [online|on the web|on the internet|out there][?|]",
+        "[Check|Search|Look at|Ask] the web for [news|facts|information|pages|anything] [on|about] {0}[.||, please.]",
+        "[Is there|Are there|Do you find] [anything|pages|news|something] [online|on the web] [about|on] {0}?",
     ),
     "greeting": (
         "[Hello|Hi|Hey|Greetings|Good morning|Good afternoon|Good evening|Good day|hello|hi|hey|Howdy|Hiya|Morning|Evening] "
@@ -264,6 +294,8 @@ PHRASINGS: Mapping[str, tuple[str, ...]] = {
         "[Name|The name is|Person|A person named] {0}, [age|aged|years|the age is] {1}[.|]", "{0} [is|was] born {1} years ago[.|]", "{1} years old [is|was] {0}[.|]",
         "[This is|Meet|Here comes|That is] {0}, [who is|aged|now|already] {1}[.||  years old.]", "[At|With|Aged] {1}, {0} [is|feels|looks] [young|old|fine|happy][.|]",
         "{0} [will be|turns|is going to be|becomes] {1} [soon|today|tomorrow|this year|next week][.|]", "The age of {0} is {1}[.|]", "{1}[: |, | - ]{0}",
+        "{0} [has reached|celebrates|feels like|looks like|is about] {1}[.||!]",
+        "[Say hello to|Know|Remember|I met|Here is] {0}[, | who is | - ]{1}[.||!| years old.]",
     ),
     "shopping": (
         "[I need to buy|Buy|I need|Get me|We need|My list:|Please buy|I want|Shopping list:|Bring|Bring me|Get|Order|Pick up|We want|I should buy] {0}[.||!|, please.]",
@@ -271,12 +303,20 @@ PHRASINGS: Mapping[str, tuple[str, ...]] = {
         "[Don't forget|Remember|We are out of|We ran out of|There is no] {0}[.|!|]", "Please add {0} to the list[.|]",
         "[At the shop|At the market|In town|Today]: {0}[.|]", "[Could you|Can you|Will you] [buy|get|bring] {0}?",
         "[The list|Today's list|The shopping list][ is|:] {0}[.|]",
+        "[I still have to get|I have to buy|I must get|We should pick up|On my way home I buy|For dinner I need] {0}[.||!]",
+        "[Need|Get|Buy|Fetch] {0} [from the shop|at the store|from the market|in town|at the supermarket][.||, please.]",
+        "{0}[ - |: |, ][that is what we need|we need these|I have to buy that|please buy it|all of it is missing][.|]",
+        "[For dinner|For the party|For tomorrow|For the cake] [I need|we want|get|buy] {0}[.|!|]",
     ),
     "event": (
         "There [is|will be|was] [a|the|one|another] {0} in {1}[.|]", "[The|A|This|Our|Their|Next] {0} [takes place|is|happens|will be|was|starts|is held|opens] in {1}[.|]",
         "{0} [at|in|@] {1}", "In {1} [we have|there is|they hold|they have|takes place|I saw] [a|the] {0}[.|]", "[A|The] {0} in {1}[.|]",
         "[We go to|I go to|Let's visit|I saw|We visit|She leads|I plan|Join] [the|a] {0} in {1}[.|!]", "{1} has [a|its|the] {0}[.|]",
         "[Event|Title|What]: {0}, [city|place|where]: {1}", "[Come to|Welcome to|See you at|Tickets for] the {0} in {1}[.|!]", "{1}[: |, | - ][the|a] {0}",
+        "the {0} is [on|held|planned|next], [and it's|it will be|this time] in {1}[.|]",
+        "{0}[, to be held| happening| coming up|, live] in {1}[.|!|]",
+        "In {1}[: |, ][the|a|our] {0}[.|!|]",
+        "[Don't miss|I look forward to|We are invited to|I missed] [the|a] {0} in {1}[.|!|]",
     ),
     "pairs": (
         "The {0} is {1} and the {2} is {3}[.|]", "{0}[: |:| : | - ]{1}[, |; |\n|. ]{2}: {3}", "{0} = {1}[ and |, |; |\n]{2} = {3}", "{0} {1}[, | and |; |\n]{2} {3}",
@@ -285,6 +325,8 @@ PHRASINGS: Mapping[str, tuple[str, ...]] = {
         "[Its|The] {0} [equals|was|has the value|should be|must be] {1}, [its|the] {2} [equals|was|should be] {3}[.|]",
         "{1} [is the|as the|for the|as|for] {0}[, | and |; ]{3} [is the|as the|for the|as|for] {2}[.|]",
         "[We have|I have|There is|Given] {0} {1} and {2} {3}[.|]", "{0} set to {1}, {2} set to {3}[.|]",
+        "{0} [->|has|has the value|stands at] {1}[, | and |; ]{2} [->|has|has the value|stands at] {3}[.|]",
+        "[I have|Here are|There are] two [values|things|facts][: |, ]{0} [being|is|=] {1} and {2} [being|is|=] {3}[.|]",
     ),
 }  # fmt: skip
 

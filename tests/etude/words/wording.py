@@ -26,6 +26,14 @@ _BY_SHAPE: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """What is known by its value's shape and at most one word: training has it among any other words, too."""
 
+_STRANGE_VERBS = frozenset((
+    "weather", "search", "read", "list", "tree", "list here", "tree here", "write", "repeat", "shell", "date", "tools",
+    "first", "who am i", "sum", "spoken sum", "call", "person", "event", "pairs", "shopping",
+))  # fmt: skip
+"""Of these the first word that can be chosen may be any other one, too, if enough is left that tells what is meant."""
+_LEAST_LEFT = 4  # letters
+_WORDS = re.compile(r"[A-Za-z][A-Za-z' ]*[A-Za-z]")
+
 Frame = tuple[str | tuple[str, ...], ...]
 
 
@@ -41,7 +49,8 @@ def phrased(values: Values, key: str, *parts: object) -> str:
     if values.unseen == "nothing" and key in _BY_SHAPE and values.chance(0.15):
         said = _any_words(values, key)
     else:
-        said = chosen(values, PHRASINGS[key], needs_value=values.unseen == "values")
+        strange = key in _STRANGE_VERBS and values.unseen == "nothing" and values.chance(0.15)
+        said = chosen(values, PHRASINGS[key], needs_value=values.unseen == "values", strange=strange)
     said = _careless(values, _around(values, said))
     quotes = values.one(_QUOTES) if key in _QUOTED and values.chance(0.12) and "`" not in said else "{}"
     return said.format(quotes.format(parts[0]) if parts else "", *parts[1:])
@@ -95,14 +104,18 @@ def _plain(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def chosen(values: Values, frames: Sequence[str], *, needs_value: bool = False) -> str:
-    """A frame with its choices made: one that training may see, or for new phrasings one that it may not."""
+def chosen(values: Values, frames: Sequence[str], *, needs_value: bool = False, strange: bool = False) -> str:
+    """A frame with its choices made: one that training may see, or for new phrasings one that it may not.
+
+    `strange`: a word that means nothing stands for one of them, so that the rest has to be understood.
+    """
     new = values.unseen == "phrasing"
     while True:
         place = values.random.randrange(len(frames))
         if (held := place % 4 == 3) and not new:
             continue
-        made, held_part = _made(values, _parsed(frames[place]), new)
+        frame = _parsed(frames[place])
+        made, held_part = _made(values, _with_strange_word(values, frame) if strange else frame, new)
         if new and normalise(made) in _trained(tuple(frames)):  # by another frame
             continue
         if new is (held or held_part) and (not needs_value or "{" in made):
@@ -130,6 +143,18 @@ def some(values: Values, choices: Sequence[str]) -> str:
 def _parsed(frame: str) -> Frame:
     pieces = _CHOICE.split(frame)
     return tuple(tuple(piece.split("|")) if place % 2 else piece for place, piece in enumerate(pieces))
+
+
+def _with_strange_word(values: Values, frame: Frame) -> Frame:
+    place = next((place for place, piece in enumerate(frame) if not isinstance(piece, str) and len(piece) > 3), None)
+    if place is None:
+        return frame
+    left = "".join(piece if isinstance(piece, str) else piece[0] for piece in (*frame[:place], *frame[place + 1 :]))
+    word = values.word()
+    strange = [_WORDS.sub(word, one, 1) for one in frame[place] if _WORDS.search(one) and "{" not in one]
+    if not strange or sum(map(str.isalpha, _VALUE.sub("", left))) < _LEAST_LEFT:
+        return frame
+    return (*frame[:place], (values.one((word, word.capitalize(), strange[0])),), *frame[place + 1 :])
 
 
 def _made(values: Values, frame: Frame, new: bool) -> tuple[str, bool]:
