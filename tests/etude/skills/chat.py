@@ -76,6 +76,8 @@ def _anything(values: Values, prefix: Prefix) -> list[Segment]:
 def copying(values: Values) -> list[Segment]:
     """For training alone: anything said and repeated, with runs, repetitions and odd pieces."""
     kind, count = values.random.random(), values.several(3, 12)
+    if values.chance(0.08):
+        return repeat(values, values.code().strip())
     if kind < 0.4:
         return repeat(values, " ".join(values.glued() for _ in range(count)))
     if kind < 0.55:

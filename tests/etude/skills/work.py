@@ -151,7 +151,7 @@ def _ask_shell(values: Values) -> _Asked:
 
 
 def _ask_write(values: Values) -> _Asked:
-    file, lines = _file(values), [values.text(1, 6) for _ in range(values.one((1, 1, 1, 1, 2)))]
+    file, lines = _file(values), [_written(values) for _ in range(values.one((1, 1, 1, 1, 2)))]
     added = "".join(f"+{line}\n" for line in lines)
     patch = f"*** Begin Patch\n*** Add File: {file}\n{added}*** End Patch\n"
     error = f"Error: {file!r} is there already, and nothing was changed. Use '*** Update File:', or another path."
@@ -204,7 +204,9 @@ def _tell_grep(values: Values, asked: _Asked) -> _Told:
 def _tell_shell(values: Values, asked: _Asked) -> _Told:
     if values.chance(0.1):
         return _Told("", "There is no output.", "The command printed nothing.")
-    output = values.text(1, 7) if values.chance(0.65) else "\n".join(values.file() for _ in range(values.several(1, 4)))
+    output = "\n".join(values.file() for _ in range(values.several(1, 4)))
+    if values.chance(0.7):
+        output = values.code() if values.chance(0.15) else values.text(1, 7)
     if values.chance(0.82):
         return _Told(output, "The tool has the output.", f"The output is:\n{output}")
     status = values.one((1, 1, 1, 2, 2, values.several(3, 127)))
@@ -250,12 +252,20 @@ def _entries(values: Values, count: int) -> list[str]:
 
 def _around(values: Values, query: str) -> str:
     """A line that has it."""
+    if values.chance(0.2):
+        return f"{values.code()} {query}"
     words = values.text(0, 5).split()
     words.insert(values.several(0, len(words)), query)
     return values.one(("", "", "    ")) + " ".join(words)
 
 
+def _written(values: Values) -> str:
+    return values.code().strip() if values.chance(0.15) else values.text(1, 6)
+
+
 def _line(values: Values) -> str:
+    if values.chance(0.3):
+        return values.code()
     text = values.text(2, 9)
     kind = values.random.random()
     if kind < 0.4:
