@@ -180,7 +180,7 @@ class Toolbox:
             preview = tool.preview(args, context=context)
         except ToolFailed as error:
             return _failure(error, tool.spec, context)
-        return _Ready(replace(call, name=tool.spec.name), tool, args, replace(context, preview=preview))
+        return _Ready(call, tool, args, replace(context, preview=preview))
 
     def _change(self, ready: _Ready) -> str:
         """Tells the model what its call became; otherwise it would take the result for that of its own."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from agent.control import Control
 from agent.errors import ContextFull
-from agent.events import ApprovalAsked, Delta, Event, ToolStarted
+from agent.events import ApprovalAsked, Event
 from agent.prompt import WORK
 from agent.sessions.session import Options, Session, UserText
 from agent.sessions.store import SessionStore
@@ -21,6 +21,7 @@ from cli.eval.workbench import Bench, fault_in, set_up
 from cli.oneshot.pump import TICK_S
 from cli.oneshot.report import Report
 from cli.runtime.assemble import Assembly
+from cli.runtime.doing import Doing
 from cli.runtime.progress import Display
 from cli.settings.table import Settings
 from cli.words import ENDS
@@ -64,7 +65,7 @@ class Player:
         task = Task("speed/measured", prompt)
         short = replace(self.settings, max_tokens=max_tokens)
         with set_up(task, self.settings, self.display, self.assembly.codec.tokenizer) as bench:
-            return self._driven(Session(self.options), task, bench, short)
+            return self._driven(Session(self.options), task, bench, short, "measuring the speed · {}".format)
 
     def _session(self, task: Task, run: int) -> tuple[Session, str | None]:
         sampling = self.options.sampling
@@ -83,30 +84,30 @@ class Player:
         return session, self.store.keep(session, title=f"eval {task.id}, run {run}") if self.store else None
 
     def _turn(self, task: Task, session: Session, bench: Bench) -> Report:
-        report = self._driven(session, task, bench, self.settings)
+        report = self._driven(session, task, bench, self.settings, lambda doing: self.says(f"{task.id} · {doing}"))
         if report.error is not None and not isinstance(report.error, ContextFull):
             raise report.error
         return report
 
-    def _driven(self, session: Session, task: Task, bench: Bench, settings: Settings) -> Report:
-        """The turn, event by event. What a person would have to be asked about is refused."""
+    def _driven(
+        self, session: Session, task: Task, bench: Bench, settings: Settings, says: Callable[[str], str]
+    ) -> Report:
+        """The turn, event by event; `says`: the live line. What a person would have to be asked about is refused."""
         schema = task.schema.schema if task.schema else None
         report, control = Report(model=session.model or "", schema=schema), Control()
         bench.tools.begin_turn(task.id)
         assembly = replace(self.assembly, tools=bench.tools)
         turn = assembly.turn(session, UserText(task.prompt, task.prompt), settings, control)
         done = self.worker.submit(lambda: self.worker.drive(turn, control))
-        tokens, doing = 0, "thinking"
-        self.display.line.set(lambda: self.says(f"{task.id} · {doing} · {tokens:,} tokens"))
+        doing = Doing()
+        self.display.line.set(lambda: says(doing.text()))
         try:
             while not self._is_over(done):
                 event = self._next()
                 if isinstance(event, Tapped) or event is None:
                     continue
                 report.see(event)
-                tokens += isinstance(event, Delta)
-                doing = f"running {event.call.name}" if isinstance(event, ToolStarted) else doing
-                doing = "writing" if isinstance(event, Delta) else doing
+                doing.see(event)
                 if isinstance(event, ApprovalAsked):
                     self.worker.answer(None)
         except KeyboardInterrupt:

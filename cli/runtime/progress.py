@@ -15,7 +15,6 @@ from agent.events import (
     Event,
     LetGo,
     MessageAdded,
-    Progress,
     Repaired,
     SampledAgain,
     Stats,
@@ -26,7 +25,7 @@ from agent.events import (
     ToolStarted,
 )
 from cli.clean import clean, one_line
-from cli.runtime.pace import Reading
+from cli.runtime.doing import Doing
 from cli.settings.table import Settings
 from cli.streams import stdout
 from cli.words import short_arguments, thinking_cut
@@ -101,25 +100,19 @@ class Display:
         self._thinking = thinking
         self.colour = colour
         self._verbose = verbose and not quiet
-        self._tokens = 0
-        self._reading = Reading()
+        self._doing = Doing()
         self._index = -1  # of the message that the last delta belongs to
         self._open = False  # a line of thinking is under way, without its newline
 
     def see(self, event: Event) -> None:
         """Show one event."""
+        if self._doing.see(event):
+            self.line.set(self._doing.text)
         match event:
-            case Progress(done, phase="summary"):
-                self.line.set(f"summing up older turns · {done:,} tokens")
-            case Progress():
-                self._reading.see(event)
-                self.line.set(self._reading.text)
             case Delta(index=index, channel=channel, text=text, recipient=recipient):
                 if index != self._index:
                     self._index = index
                     self._end_thought()
-                self._tokens += 1
-                self.line.set(f"{'thinking' if channel == ANALYSIS else 'writing'} · {self._tokens:,} tokens")
                 if self._thinking and channel == ANALYSIS and recipient is None:
                     self._think(text)
             case MessageAdded():
@@ -129,7 +122,6 @@ class Display:
                 self.note(clean(f"{would}\n{preview.detail}").rstrip("\n"))
             case ToolStarted(call):
                 self.aside(f"{call.name}: {short_arguments(call.name, call.arguments, _SHOWN_CHARS)}")
-                self.line.set(f"running {call.name}")
             case ToolOutput(text=text):
                 self.line.set(f"… {one_line(text, _SHOWN_CHARS)}")
             case ToolFinished(call, result, ms):

@@ -79,7 +79,7 @@ def headline(item: Item, max_chars: int | None = None) -> str:
 
 def style_of(item: Item) -> str:
     """The style of its headline."""
-    return "red" if item.error or item.lost else "cyan"
+    return "red" if item.failed else "cyan"
 
 
 def shown_arguments(item: Item, arguments: str | None = None) -> Shown:
@@ -125,4 +125,4 @@ def _list_row(number: int, digits: int, item: Item, painter: Painter) -> Row:
     """Number, name and size are shown whole if they fit; the arguments get the room that is left."""
     room = painter.width - len(clean(headline(item))) - digits - 3
     text = clean(headline(item, max(4, min(_SHORT_CHARS, room))))
-    return painter.text(fitted(f"{number:>{digits}} {text}", painter.width), style_of(item).replace("cyan", ""))[0]
+    return painter.text(fitted(f"{number:>{digits}} {text}", painter.width), "red" if item.failed else "")[0]

@@ -89,9 +89,14 @@ class Item:
         """Of a call; "" for anything else."""
         return self.said.text if self.kind == "call" else ""
 
+    @property
+    def failed(self) -> bool:
+        """Of a call: it gave an error, or never came to its end."""
+        return self.error or bool(self.lost)
+
     def finished(self) -> ToolFinished:
         """A call of the past as it ended."""
-        result = ToolResult(self.lost or self.result, error=self.error or bool(self.lost))
+        result = ToolResult(self.lost or self.result, error=self.failed)
         return ToolFinished(ToolCall("", self.name, "" if self.lost else self.arguments), result, self.ms or 0)
 
 

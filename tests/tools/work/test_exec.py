@@ -409,6 +409,7 @@ def test_of_much_output_head_and_tail_are_kept(shell: Shell) -> None:
     assert shell.run(["seq", "1", "1000"]).text.count("\n") == 999  # 3,892 characters: whole
 
 
+@pytest.mark.whole_program
 @pytest.mark.parametrize("vocabulary", ["etude_tokenizer", "o200k_tokenizer"])
 def test_it_is_cut_once_by_characters_and_tokens(shell: Shell, vocabulary: str, request: pytest.FixtureRequest) -> None:
     tokenizer = request.getfixturevalue(vocabulary)
